@@ -1,0 +1,297 @@
+//! What can happen.
+
+use std::sync::Arc;
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AgentId, CallId, EntryId, GateName, ModelName};
+use crate::json::Json;
+use crate::limits::Reached;
+use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
+use crate::outcome::{End, Fault, StopReason};
+use crate::port::{ToolError, ToolOutcome};
+use crate::time::Millis;
+
+/// How a call without a result was settled when a transcript was taken up again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RepairHow {
+    /// It had finished; its stored result was used.
+    Recovered,
+    /// It is run again, because its tool declares that safe.
+    Rerun,
+    /// It had started and may have had effects; it was answered as interrupted.
+    Interrupted,
+    /// It had never started; it was answered as not run.
+    NotRun,
+    /// It had never started; it is run now.
+    Run,
+}
+
+/// One field of an event: how it is written and read.
+trait Field: Sized {
+    fn write<M: SerializeMap>(&self, key: &'static str, map: &mut M) -> Result<(), M::Error>;
+    fn read(key: &str, fields: &[(String, Json)]) -> Result<Self, String>;
+}
+
+fn find<'a>(key: &str, fields: &'a [(String, Json)]) -> Option<&'a Json> {
+    fields.iter().find(|(k, _)| k == key).map(|(_, v)| v)
+}
+
+macro_rules! required {
+    ($($ty:ty),* $(,)?) => {$(
+        impl Field for $ty {
+            fn write<M: SerializeMap>(&self, key: &'static str, map: &mut M) -> Result<(), M::Error> {
+                map.serialize_entry(key, self)
+            }
+
+            fn read(key: &str, fields: &[(String, Json)]) -> Result<Self, String> {
+                let value = find(key, fields).ok_or_else(|| format!("missing field `{key}`"))?;
+                value.to().map_err(|e| format!("`{key}`: {e}"))
+            }
+        }
+    )*};
+}
+
+required! {
+    u32, u64, bool, String, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
+    ApprovalRequest, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
+}
+
+impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
+    fn write<M: SerializeMap>(&self, key: &'static str, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Some(value) => map.serialize_entry(key, value),
+            None => Ok(()),
+        }
+    }
+
+    fn read(key: &str, fields: &[(String, Json)]) -> Result<Self, String> {
+        find(key, fields).map(|value| value.to().map_err(|e| format!("`{key}`: {e}"))).transpose()
+    }
+}
+
+macro_rules! events {
+    ($( $(#[$doc:meta])* $name:ident = $wire:literal {
+        $( $(#[$field_doc:meta])* $field:ident : $ty:ty = $key:literal ),* $(,)?
+    } ),* $(,)?) => {
+        /// What can happen. Names and fields follow source 001's trace events where it has them.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum EventKind {
+            $( $(#[$doc])* $name { $( $(#[$field_doc])* $field: $ty ),* }, )*
+        }
+
+        impl EventKind {
+            /// The wire name.
+            pub fn name(&self) -> &'static str {
+                match self { $( Self::$name { .. } => $wire, )* }
+            }
+
+            pub(super) fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                match self {
+                    $( Self::$name { $($field),* } => {
+                        $( Field::write($field, $key, map)?; )*
+                    } )*
+                }
+                Ok(())
+            }
+
+            pub(super) fn read(name: &str, fields: &[(String, Json)]) -> Result<Self, String> {
+                match name {
+                    $( $wire => Ok(Self::$name { $( $field: Field::read($key, fields)? ),* }), )*
+                    other => Err(format!("unknown event type `{other}`")),
+                }
+            }
+        }
+    };
+}
+
+events! {
+    /// A run began.
+    RunStarted = "run_started" {
+        /// The descriptor that its agents come from.
+        descriptor_hash: Option<Arc<str>> = "descriptorHash",
+    },
+    /// A turn began.
+    TurnStarted = "turn_started" {
+        /// The agent.
+        agent: AgentId = "agent",
+        /// Whether it continues an earlier turn.
+        resumed: bool = "resumed",
+    },
+    /// A call of an earlier process was settled.
+    CallRepaired = "call_repaired" {
+        /// The call.
+        call: Arc<ToolCall> = "call",
+        /// How.
+        how: RepairHow = "how",
+    },
+    /// A message is in the transcript, and stored.
+    MessageAppended = "message_appended" {
+        /// Its position.
+        index: u64 = "index",
+        /// The message.
+        message: Arc<Message> = "message",
+    },
+    /// A model is asked.
+    ModelStepStarted = "model_step_started" {
+        /// The agent.
+        agent: AgentId = "agent",
+        /// The model that the agent wants.
+        model: Option<ModelName> = "model",
+    },
+    /// A model answered.
+    ModelStepFinished = "model_step_finished" {
+        /// What the answer asks of the turn.
+        output_type: String = "outputType",
+        /// What it used.
+        usage: Option<Usage> = "usage",
+        /// How long it took.
+        duration: Millis = "durationMs",
+    },
+    /// A model gave no answer.
+    ModelStepFailed = "model_step_failed" {
+        /// Why.
+        fault: Fault = "fault",
+    },
+    /// A model asked for tools.
+    ToolRequested = "tool_requested" {
+        /// The calls in order.
+        calls: Vec<Arc<ToolCall>> = "calls",
+    },
+    /// A gate decided something other than to allow.
+    GateDecided = "gate_decided" {
+        /// The call.
+        call: CallId = "callId",
+        /// The gate.
+        gate: GateName = "gate",
+        /// `rewrite`, `hold` or `deny`.
+        verdict: String = "verdict",
+        /// Why.
+        reason: Option<String> = "reason",
+    },
+    /// Somebody must approve something.
+    ApprovalRequested = "approval_requested" {
+        /// What.
+        request: ApprovalRequest = "request",
+    },
+    /// Somebody decided.
+    ApprovalDecided = "approval_decided" {
+        /// The call.
+        call: CallId = "callId",
+        /// `granted`, `edited`, `denied` or `later`.
+        decision: String = "decision",
+        /// Why.
+        reason: Option<String> = "reason",
+    },
+    /// A call begins.
+    ToolStarted = "tool_started" {
+        /// The call.
+        call: Arc<ToolCall> = "call",
+    },
+    /// A call is tried again.
+    ToolRetried = "tool_retried" {
+        /// The call.
+        call: Arc<ToolCall> = "call",
+        /// The attempt about to begin; 2 is the first retry.
+        attempt: u32 = "attempt",
+        /// Attempts at most.
+        max_attempts: u32 = "maxAttempts",
+        /// The wait before it.
+        backoff: Millis = "backoffMs",
+        /// What went wrong.
+        previous_error: Option<ToolError> = "previousError",
+    },
+    /// A call succeeded.
+    ToolFinished = "tool_finished" {
+        /// The call.
+        call: Arc<ToolCall> = "call",
+        /// What came of it.
+        outcome: Arc<ToolOutcome> = "outcome",
+        /// How long it took, from the start of its first attempt.
+        duration: Millis = "durationMs",
+    },
+    /// A call failed.
+    ToolFailed = "tool_failed" {
+        /// The call.
+        call: Arc<ToolCall> = "call",
+        /// What came of it.
+        outcome: Arc<ToolOutcome> = "outcome",
+        /// How long it took; zero when it never ran.
+        duration: Millis = "durationMs",
+        /// Whether it ever ran.
+        ran: bool = "ran",
+    },
+    /// Another agent is active from the next iteration on.
+    HandedOff = "handed_off" {
+        /// The call that asked for it.
+        call: CallId = "callId",
+        /// The agent so far.
+        from: AgentId = "from",
+        /// The agent from now on.
+        to: AgentId = "to",
+    },
+    /// A question to the user.
+    ClarificationRequested = "clarification_requested" {
+        /// The question.
+        question: String = "question",
+    },
+    /// Steering messages were injected.
+    SteeringInjected = "steering_injected" {
+        /// The queue's entries; empty for messages that were pushed in.
+        entries: Vec<EntryId> = "entries",
+    },
+    /// The work at hand was stopped for new messages.
+    Interrupted = "interrupted" {
+        /// How many messages follow.
+        messages: u64 = "messages",
+    },
+    /// The view was made shorter.
+    ViewPlanned = "view_planned" {
+        /// `layers` or `compactor`.
+        by: String = "by",
+        /// Messages of the transcript.
+        messages: u64 = "messages",
+        /// Spans of the plan.
+        spans: u64 = "spans",
+    },
+    /// A part failed and the turn went on without it.
+    PartFailed = "part_failed" {
+        /// Which, and why.
+        fault: Fault = "fault",
+    },
+    /// Something could not be stored.
+    PersistFailed = "persist_failed" {
+        /// Why.
+        message: String = "message",
+    },
+    /// A limit was reached.
+    LimitReached = "limit_reached" {
+        /// The stop reason that follows.
+        reason: StopReason = "stopReason",
+        /// The evidence; absent for loop detection.
+        reached: Option<Reached> = "reached",
+    },
+    /// A turn ended.
+    TurnFinished = "turn_finished" {
+        /// How and why.
+        end: Arc<End> = "end",
+    },
+    /// A stop gate judged.
+    StopJudged = "stop_judged" {
+        /// The gate.
+        gate: GateName = "gate",
+        /// `accept`, `waive` or `continue`.
+        judgement: String = "judgement",
+        /// Why, or the guidance.
+        reason: Option<String> = "reason",
+    },
+    /// A run ended.
+    RunFinished = "run_finished" {
+        /// How and why.
+        end: Arc<End> = "end",
+    },
+}

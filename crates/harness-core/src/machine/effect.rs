@@ -1,0 +1,225 @@
+//! What a machine asks of its driver.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Event;
+use crate::ids::{AgentId, OpId};
+use crate::limits::Grant;
+use crate::message::{ApprovalRequest, Message, ToolCall};
+use crate::outcome::End;
+use crate::port::{Durability, GateAsk, Offer, Progress, RetryClass};
+use crate::transcript::Plan;
+
+/// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Effect {
+    /// Journal this before any later effect. On failure send [`crate::machine::Input::PersistFailed`].
+    Persist(Record),
+    /// This happened: tell it, in order, without waiting for anybody.
+    Event(Event),
+    /// Start this and answer it once.
+    Perform(OpId, Op),
+    /// Fire the cancellation of everything outstanding; after the grace period answer
+    /// [`crate::machine::Reply::Interrupted`] for what has not answered.
+    AbortAll,
+    /// Over. Later inputs are ignored.
+    Done(Arc<End>),
+}
+
+/// Effects in order, and what of them is wanted.
+#[derive(Debug)]
+pub struct Effects {
+    pub(crate) list: Vec<Effect>,
+    pub(crate) events: bool,
+    pub(crate) journal: bool,
+}
+
+impl Default for Effects {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Effects {
+    /// All effects.
+    pub fn new() -> Self {
+        Self { list: Vec::new(), events: true, journal: true }
+    }
+
+    /// Leaves events out (they are still numbered), for runs that nobody listens to.
+    #[must_use]
+    pub fn without_events(mut self) -> Self {
+        self.events = false;
+        self
+    }
+
+    /// Leaves journal records out, for runs that nobody stores.
+    #[must_use]
+    pub fn without_journal(mut self) -> Self {
+        self.journal = false;
+        self
+    }
+
+    /// Takes the effects, leaving the list empty and its memory in place.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
+        self.list.drain(..)
+    }
+
+    /// The effects so far.
+    pub fn as_slice(&self) -> &[Effect] {
+        &self.list
+    }
+
+    pub(crate) fn swap(&mut self, list: &mut Vec<Effect>) {
+        std::mem::swap(&mut self.list, list);
+    }
+}
+
+/// What is durable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Record {
+    /// These messages of the transcript.
+    Messages(Range<usize>),
+    /// A call is about to run. Not written for `pure` tools.
+    CallStarted {
+        /// The call.
+        call: Arc<ToolCall>,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// What a restart may do with it.
+        class: RetryClass,
+    },
+    /// A call has finished before an earlier one of its batch.
+    CallFinished {
+        /// The call.
+        call: Arc<ToolCall>,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// What a restart may do with it.
+        class: RetryClass,
+        /// The message that will follow in call order.
+        result: Arc<Message>,
+    },
+    /// A boundary: the turn of this number is over. The place for a checkpoint.
+    Boundary {
+        /// The turn, from 1.
+        turn: u32,
+        /// Its last iteration.
+        iteration: u32,
+    },
+    /// The run is over.
+    RunEnd(Arc<End>),
+}
+
+impl Record {
+    /// How safe it must be before the next effect: synced before an `unsafe` call runs and at boundaries.
+    pub fn durability(&self) -> Durability {
+        match self {
+            Self::CallStarted { class: RetryClass::Unsafe, .. } | Self::Boundary { .. } | Self::RunEnd(_) => {
+                Durability::Sync
+            }
+            Self::Messages(_) | Self::CallStarted { .. } | Self::CallFinished { .. } => Durability::Flush,
+        }
+    }
+}
+
+/// One asynchronous operation. Exhaustive on purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Op {
+    /// Ask the [`crate::port::AgentSource`] and the [`crate::port::ToolRegistry`] what the agent is.
+    Prepare {
+        /// The agent; `None` is the entry agent.
+        agent: Option<AgentId>,
+        /// The iteration that it is for.
+        iteration: u32,
+    },
+    /// Show the layers the messages about to be appended.
+    Append {
+        /// The messages.
+        messages: Vec<Arc<Message>>,
+    },
+    /// Ask the layers for the view.
+    Recall {
+        /// The iteration.
+        iteration: u32,
+    },
+    /// Ask the compactor for a shorter view.
+    Compact {
+        /// The iteration.
+        iteration: u32,
+        /// The view so far.
+        plan: Option<Plan>,
+    },
+    /// Ask the model.
+    Model {
+        /// Where the turn stands.
+        progress: Progress,
+        /// The view.
+        plan: Option<Plan>,
+        /// The agent.
+        offer: Arc<Offer>,
+        /// Whether tools may be called.
+        with_tools: bool,
+        /// What is set aside for the call.
+        grant: Grant,
+    },
+    /// Show the layers the answer.
+    AfterModel {
+        /// The answer.
+        answer: Arc<Message>,
+    },
+    /// Check the arguments of a call.
+    Arguments {
+        /// The call.
+        call: Arc<ToolCall>,
+    },
+    /// Ask the n-th tool gate.
+    Gate {
+        /// Which gate, from 0.
+        gate: u32,
+        /// About what.
+        ask: Box<GateAsk>,
+    },
+    /// Ask the approver about a held call.
+    Approve {
+        /// The call.
+        call: Arc<ToolCall>,
+        /// Why it is held.
+        reason: String,
+    },
+    /// Let the approver take note of the model's own request.
+    NoteApproval {
+        /// The request.
+        request: ApprovalRequest,
+    },
+    /// Run one attempt of a call.
+    Tool {
+        /// The call, with the arguments to use.
+        call: Arc<ToolCall>,
+        /// The agent that asked.
+        agent: AgentId,
+        /// The iteration.
+        iteration: u32,
+        /// Its place in the batch, from 0.
+        index: u32,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// What it may spend beyond itself.
+        grant: Grant,
+    },
+    /// Ask for waiting steering messages.
+    Drain,
+    /// Ask the n-th stop gate.
+    StopGate {
+        /// Which gate, from 0.
+        gate: u32,
+        /// The end that it judges.
+        end: Arc<End>,
+    },
+}

@@ -1,0 +1,152 @@
+//! What a driver tells a machine.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::continuation::Continuation;
+use crate::ids::{AgentId, CallId, EntryId, OpId};
+use crate::message::Message;
+use crate::outcome::Fault;
+use crate::port::{
+    ArgumentFault, Decision, Judgement, ModelFault, Offer, OpenCall, Prepared, RetryClass, ToolOutcome,
+    Verdict,
+};
+use crate::transcript::Plan;
+
+/// What begins a turn or a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Start {
+    /// The messages that begin it. Empty: go on where the transcript ends.
+    pub prompt: Vec<Arc<Message>>,
+    /// The agent to start with; `None` is the entry agent.
+    pub agent: Option<AgentId>,
+    /// What it resumes.
+    pub continuation: Option<Box<Continuation>>,
+    /// Calls that an earlier process had started, from the session.
+    pub open_calls: Vec<InterruptedCall>,
+}
+
+/// A call that an earlier process had started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct InterruptedCall {
+    /// The call.
+    pub call: CallId,
+    /// The last attempt that started.
+    pub attempt: u32,
+    /// What a restart may do with it.
+    pub class: RetryClass,
+    /// Its result, when it had finished.
+    pub result: Option<Arc<Message>>,
+}
+
+impl From<OpenCall> for InterruptedCall {
+    fn from(open: OpenCall) -> Self {
+        Self { call: open.call, attempt: open.attempt, class: open.class, result: open.result }
+    }
+}
+
+impl Start {
+    /// Begins with a prompt.
+    pub fn prompt(message: impl Into<Message>) -> Self {
+        Self { prompt: vec![Arc::new(message.into())], ..Self::default() }
+    }
+
+    /// Goes on where the transcript ends.
+    pub fn resume() -> Self {
+        Self::default()
+    }
+
+    /// The same start with the calls that a session shows as open.
+    #[must_use]
+    pub fn with_open_calls(mut self, open: Vec<OpenCall>) -> Self {
+        self.open_calls = open.into_iter().map(InterruptedCall::from).collect();
+        self
+    }
+
+    /// The same start with another agent than the entry agent.
+    #[must_use]
+    pub fn with_agent(mut self, agent: Option<AgentId>) -> Self {
+        self.agent = agent;
+        self
+    }
+
+    /// The same start, resuming an earlier turn.
+    #[must_use]
+    pub fn with_continuation(mut self, continuation: Option<Continuation>) -> Self {
+        self.continuation = continuation.map(Box::new);
+        self
+    }
+}
+
+/// One input of a machine. Exhaustive on purpose: a durable engine journals them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Input {
+    /// Begin. Once.
+    Start(Box<Start>),
+    /// What came of an operation.
+    Reply(OpId, Reply),
+    /// The time of [`crate::machine::Machine::wake_at`] has come.
+    Wake,
+    /// Stop as soon as possible; finished work is kept.
+    Cancel {
+        /// Who cancels.
+        by: Arc<str>,
+    },
+    /// Messages to inject between iterations.
+    Steer(Vec<Arc<Message>>),
+    /// Stop what is being done now and go on with these messages in the same turn.
+    Interrupt {
+        /// The messages.
+        messages: Vec<Arc<Message>>,
+    },
+    /// A journal record could not be stored. What came after it in the effects was not performed.
+    PersistFailed {
+        /// Why.
+        message: String,
+        /// The operations that were not started because of it.
+        unperformed: Vec<OpId>,
+    },
+}
+
+/// What came of an operation. Exhaustive on purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reply {
+    /// Of [`crate::machine::Op::Prepare`].
+    Prepared(Result<Arc<Offer>, Fault>),
+    /// Of [`crate::machine::Op::Append`].
+    Appended(Result<Vec<Arc<Message>>, Fault>),
+    /// Of [`crate::machine::Op::Recall`].
+    Recalled(Result<Option<Plan>, Fault>),
+    /// Of [`crate::machine::Op::Compact`].
+    Compacted(Result<Option<Plan>, Fault>),
+    /// Of [`crate::machine::Op::Model`]: an assistant message.
+    Model(Result<Arc<Message>, Box<ModelFault>>),
+    /// Of [`crate::machine::Op::AfterModel`].
+    AfterModel(Result<Judgement, Fault>),
+    /// Of [`crate::machine::Op::Arguments`].
+    Arguments(Result<(), ArgumentFault>),
+    /// Of [`crate::machine::Op::Gate`].
+    Gate(Verdict),
+    /// Of [`crate::machine::Op::Approve`].
+    Approval(Decision),
+    /// Of [`crate::machine::Op::NoteApproval`].
+    ApprovalNoted(Result<Box<Prepared>, Fault>),
+    /// Of [`crate::machine::Op::Tool`].
+    Tool(Result<Box<ToolOutcome>, Fault>),
+    /// Of [`crate::machine::Op::Drain`].
+    Drained(Vec<(EntryId, Arc<Message>)>),
+    /// Of [`crate::machine::Op::StopGate`].
+    Judged(Judgement),
+    /// The driver gave up on the operation.
+    Interrupted {
+        /// What a model had said so far.
+        partial: Option<Arc<Message>>,
+    },
+}

@@ -1,0 +1,396 @@
+//! State machines without I/O: what the turn and the run share.
+//!
+//! A machine is plain data and one function, [`Machine::advance`]: it takes an input with the time at
+//! which it arrived and gives effects, in order, for a driver to perform. It never waits, reads no
+//! clock and no randomness, so equal inputs give equal effects, and feeding the inputs again rebuilds
+//! the state exactly.
+//!
+//! The rules between a machine and its driver:
+//!
+//! - effects are performed in order; a [`Effect::Persist`] is a barrier: it is done before any later
+//!   effect of the list;
+//! - each [`Effect::Perform`] is answered by exactly one [`Input::Reply`]; late and repeated replies
+//!   are ignored;
+//! - timers are no effects: the driver sends [`Input::Wake`] when [`Machine::wake_at`] has come;
+//! - after [`Effect::Done`] every input is ignored.
+
+mod effect;
+mod input;
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use effect::{Effect, Effects, Op, Record};
+pub use input::{Input, InterruptedCall, Reply, Start};
+
+use crate::event::{Event, EventKind};
+use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
+use crate::json::Json;
+use crate::limits::Budgets;
+use crate::message::Message;
+use crate::outcome::End;
+use crate::time::Time;
+use crate::transcript::{Plan, Transcript, View};
+
+/// Whose work it is: the ids that events, tools and sessions carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Origin {
+    /// The caller's name for the assistant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assistant: Option<Arc<str>>,
+    /// The conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadId>,
+    /// The run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// The stored session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The caller's workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Arc<str>>,
+    /// The caller's user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
+    /// The caller's own data, copied into trace events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+    /// The tools that this work may use at most; `None` is all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_tools: Option<Arc<[ToolName]>>,
+    /// The descriptor that the agents come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub descriptor_hash: Option<Arc<str>>,
+}
+
+/// What all phases of a machine share: numbering, budgets, outstanding operations.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shared {
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) next_op: u64,
+    pub(crate) next_seq: u64,
+    pub(crate) turn: u32,
+    pub(crate) iteration: u32,
+    pub(crate) budgets: Budgets,
+    pub(crate) pending: Vec<(OpId, Pending)>,
+    /// Messages of the transcript that are known to be stored.
+    pub(crate) persisted: usize,
+    pub(crate) persist_failed: Option<String>,
+    pub(crate) len: usize,
+}
+
+/// What an outstanding operation is for: a small reference into the state, from which the operation can
+/// be built again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Pending {
+    /// The agent.
+    Prepare,
+    /// Layers see the prompt.
+    AppendPrompt,
+    /// Layers give the view.
+    Recall,
+    /// The compactor makes it shorter.
+    Compact,
+    /// The model.
+    Model,
+    /// Layers see the answer.
+    AfterModel,
+    /// The arguments of a call of the batch.
+    Arguments(u32),
+    /// A gate, for a call of the batch.
+    Gate(u32, u32),
+    /// The approver, for a call of the batch.
+    Approve(u32),
+    /// A call of the batch.
+    Tool(u32),
+    /// The approver takes note of the model's own request.
+    NoteApproval,
+    /// Steering.
+    Drain,
+    /// A stop gate of the run.
+    StopGate(u32),
+}
+
+/// What a phase works with while it takes a step.
+#[derive(Debug)]
+pub struct Cx<'a> {
+    pub(crate) now: Time,
+    pub(crate) sh: &'a mut Shared,
+    pub(crate) log: &'a mut Transcript,
+    pub(crate) fx: &'a mut Effects,
+}
+
+impl Cx<'_> {
+    /// Emits an event. With events switched off it is numbered and not built.
+    pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
+        let seq = self.sh.next_seq;
+        self.sh.next_seq += 1;
+        if self.fx.events {
+            self.fx.list.push(Effect::Event(Event {
+                seq,
+                at: self.now,
+                origin: Arc::clone(&self.sh.origin),
+                turn: self.sh.turn,
+                iteration: self.sh.iteration,
+                kind: kind(),
+            }));
+        }
+    }
+
+    /// Asks the driver for an operation.
+    pub(crate) fn perform(&mut self, pending: Pending, op: Op) {
+        let id = OpId(self.sh.next_op);
+        self.sh.next_op += 1;
+        self.sh.pending.push((id, pending));
+        self.fx.list.push(Effect::Perform(id, op));
+    }
+
+    /// Appends messages: the only code that does. Pushed, then journaled, then told.
+    pub(crate) fn append(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
+        let from = self.log.len();
+        for message in messages {
+            self.log.push(message);
+        }
+        let to = self.log.len();
+        if from == to {
+            return;
+        }
+        self.sh.len = to;
+        // A range that could not be stored before is part of the next one: nothing is left out.
+        let unstored = self.sh.persisted..to;
+        self.sh.persisted = to;
+        self.persist(Record::Messages(unstored));
+        for at in from..to {
+            if let Some(message) = self.log.get(at).cloned() {
+                self.event(|| EventKind::MessageAppended { index: at as u64, message });
+            }
+        }
+    }
+
+    pub(crate) fn persist(&mut self, record: Record) {
+        if self.fx.journal {
+            self.fx.list.push(Effect::Persist(record));
+        }
+    }
+
+    /// Whether anything is outstanding.
+    pub(crate) fn idle(&self) -> bool {
+        self.sh.pending.is_empty()
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for crate::turn::TurnState {}
+    impl Sealed for crate::run::RunState {}
+}
+
+/// The part of a machine that differs between turn and run. Sealed: users drive machines, they do not
+/// write them.
+pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send + 'static {
+    /// What configures it.
+    type Spec: Send + Sync;
+
+    #[doc(hidden)]
+    fn step(
+        &mut self,
+        spec: &Self::Spec,
+        cx: &mut Cx<'_>,
+        pending: Option<Pending>,
+        input: Input,
+    ) -> Option<End>;
+
+    #[doc(hidden)]
+    fn reissue(&self, spec: &Self::Spec, cx: &Cx<'_>, pending: Pending) -> Option<Op>;
+
+    #[doc(hidden)]
+    fn wake_at(&self, shared: &Shared) -> Option<Time>;
+
+    /// The plan of the next request.
+    #[doc(hidden)]
+    fn plan(&self) -> Option<&Plan>;
+}
+
+/// A turn or a run, as a machine.
+#[derive(Debug)]
+pub struct Machine<P: Phase> {
+    spec: Arc<P::Spec>,
+    shared: Shared,
+    phase: P,
+    log: Transcript,
+    end: Option<Arc<End>>,
+}
+
+/// What [`Machine::snapshot`] holds: the state, and how much of the transcript belongs to it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound = "P: Phase")]
+#[non_exhaustive]
+pub struct Snapshot<P: Phase> {
+    /// The version of this form: 1.
+    pub version: u32,
+    shared: Shared,
+    phase: P,
+}
+
+/// The version of [`Snapshot`].
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// Why a snapshot cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// It was made by a version that this one does not read.
+    #[error("snapshot version {0} is not supported: this program reads version {SNAPSHOT_VERSION}")]
+    Version(u32),
+    /// The transcript has another length: the snapshot is stale; start from the transcript instead.
+    #[error("the snapshot was made at {snapshot} messages, the transcript has {transcript}")]
+    Stale {
+        /// Messages that the snapshot knows.
+        snapshot: usize,
+        /// Messages that there are.
+        transcript: usize,
+    },
+}
+
+impl<P: Phase> Machine<P> {
+    /// A machine that has not started, over a transcript that may hold earlier work.
+    pub fn new(spec: Arc<P::Spec>, origin: Origin, log: Transcript) -> Self {
+        let shared = Shared {
+            origin: Arc::new(origin),
+            next_op: 0,
+            next_seq: 0,
+            turn: 1,
+            iteration: 0,
+            budgets: Budgets::default(),
+            pending: Vec::new(),
+            persisted: log.len(),
+            persist_failed: None,
+            len: log.len(),
+        };
+        Self { spec, shared, phase: P::default(), log, end: None }
+    }
+
+    /// Takes one input and adds the effects of it to `fx`.
+    ///
+    /// Total: an input that does not fit (an unknown operation, a repeated reply, anything after the
+    /// end) changes nothing.
+    pub fn advance(&mut self, input: Input, now: Time, fx: &mut Effects) {
+        if self.end.is_some() {
+            return;
+        }
+        let pending = match &input {
+            Input::Reply(op, _) => {
+                let Some(at) = self.shared.pending.iter().position(|(id, _)| id == op) else { return };
+                Some(self.shared.pending.swap_remove(at).1)
+            }
+            Input::Start(_)
+            | Input::Wake
+            | Input::Cancel { .. }
+            | Input::Steer(_)
+            | Input::Interrupt { .. }
+            | Input::PersistFailed { .. } => None,
+        };
+        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        if let Some(end) = self.phase.step(&self.spec, &mut cx, pending, input) {
+            let end = Arc::new(end);
+            fx.list.push(Effect::Done(Arc::clone(&end)));
+            self.end = Some(end);
+        }
+    }
+
+    /// When the driver must send [`Input::Wake`], if nothing else came before.
+    pub fn wake_at(&self) -> Option<Time> {
+        if self.end.is_some() { None } else { self.phase.wake_at(&self.shared) }
+    }
+
+    /// The transcript.
+    pub fn log(&self) -> &Transcript {
+        &self.log
+    }
+
+    /// Takes the transcript out of a machine that is not needed any more.
+    pub fn into_log(self) -> Transcript {
+        self.log
+    }
+
+    /// The view that `plan` gives of the transcript.
+    pub fn view(&self, plan: Option<Plan>) -> View {
+        let prefix = self.log.prefix();
+        match plan {
+            Some(plan) => View::planned(prefix, plan),
+            None => View::whole(prefix),
+        }
+    }
+
+    /// Whose work it is.
+    pub fn origin(&self) -> &Arc<Origin> {
+        &self.shared.origin
+    }
+
+    /// The turn of the run, from 1.
+    pub fn turn(&self) -> u32 {
+        self.shared.turn
+    }
+
+    /// The earliest deadline of all budgets.
+    pub fn deadline(&self) -> Option<Time> {
+        self.shared.budgets.deadline()
+    }
+
+    /// The end, once there is one.
+    pub fn end(&self) -> Option<&Arc<End>> {
+        self.end.as_ref()
+    }
+
+    /// The state as JSON. Refers to the transcript by its length; its size does not grow with it.
+    ///
+    /// # Errors
+    /// None in practice; the signature is that of serialization.
+    pub fn snapshot(&self) -> Result<Json, serde_json::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Borrowed<'a, P> {
+            version: u32,
+            shared: &'a Shared,
+            phase: &'a P,
+        }
+        Json::of(&Borrowed { version: SNAPSHOT_VERSION, shared: &self.shared, phase: &self.phase })
+    }
+
+    /// A machine as it was when the snapshot was made. Outstanding operations are asked for again.
+    ///
+    /// # Errors
+    /// When the snapshot is of another version, or the transcript is not the one it belongs to.
+    pub fn restore(
+        spec: Arc<P::Spec>,
+        snapshot: Snapshot<P>,
+        log: Transcript,
+        fx: &mut Effects,
+    ) -> Result<Self, RestoreError> {
+        if snapshot.version != SNAPSHOT_VERSION {
+            return Err(RestoreError::Version(snapshot.version));
+        }
+        if snapshot.shared.len != log.len() {
+            return Err(RestoreError::Stale { snapshot: snapshot.shared.len, transcript: log.len() });
+        }
+        let mut machine = Self { spec, shared: snapshot.shared, phase: snapshot.phase, log, end: None };
+        let outstanding = machine.shared.pending.clone();
+        let cx = Cx { now: Time(0), sh: &mut machine.shared, log: &mut machine.log, fx };
+        let ops: Vec<_> = outstanding
+            .into_iter()
+            .filter_map(|(id, pending)| Some((id, machine.phase.reissue(&machine.spec, &cx, pending)?)))
+            .collect();
+        fx.list.extend(ops.into_iter().map(|(id, op)| Effect::Perform(id, op)));
+        Ok(machine)
+    }
+}

@@ -1,0 +1,25 @@
+//! The one message model: messages of typed blocks, lossless for every source.
+//!
+//! A message is the unit that is stored and shared (`Arc<Message>`): one assistant message holds the
+//! whole response of a model (text, thinking, calls, usage, stop reason), one tool result message
+//! answers one call. Unknown keys and unknown block types survive a round trip; numbers are exact.
+//! Field tables: source 004's message model, widened for the other four.
+
+mod block;
+mod output;
+mod role;
+pub(crate) mod stored;
+mod usage;
+
+pub use block::{
+    ApprovalBlock, ApprovalState, AudioBlock, Block, ErrorBlock, ExtensionBlock, FileBlock, ImageBlock,
+    RefusalBlock, TextBlock, ThinkingBlock, ToolCall,
+};
+pub use output::{ApprovalRequest, Invalid, ModelOutput};
+pub use role::{
+    AssistantMessage, CustomMessage, FinishReason, Message, SystemMessage, ToolResultMessage, UserMessage,
+};
+pub use usage::{Cost, CostError, CostParts, Usage};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! The one macro behind every stored struct: wire names, unknown keys, exact JSON.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize};
+
+use super::Block;
+use crate::json::Json;
+
+/// Reads and writes one field of a stored struct.
+pub(crate) trait Slot: Sized {
+    /// The value of a field that is not there; `None` when the field is required.
+    fn absent() -> Option<Self>;
+
+    /// Whether the field is left out when written.
+    fn skip(&self) -> bool {
+        false
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
+}
+
+impl<T: for<'de> Deserialize<'de>> Slot for Option<T> {
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
+
+    fn skip(&self) -> bool {
+        self.is_none()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+}
+
+/// Required fields, and fields with a default that are always written.
+macro_rules! slots {
+    ($($ty:ty => $absent:expr),* $(,)?) => {$(
+        impl Slot for $ty {
+            fn absent() -> Option<Self> {
+                $absent
+            }
+
+            fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::deserialize(deserializer)
+            }
+        }
+    )*};
+}
+
+slots! {
+    String => None,
+    bool => Some(false),
+    crate::ids::CallId => None,
+    crate::ids::ToolName => None,
+    super::FinishReason => Some(super::FinishReason::Stop),
+    super::ApprovalState => None,
+}
+
+impl Slot for Json {
+    fn absent() -> Option<Self> {
+        Some(Self::empty_object())
+    }
+
+    /// A null reads as the empty object, as upstream's arguments do.
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Self::deserialize(deserializer)?;
+        Ok(if value.is_null() { Self::empty_object() } else { value })
+    }
+}
+
+impl Slot for Vec<Block> {
+    fn absent() -> Option<Self> {
+        Some(Self::new())
+    }
+
+    /// A list of blocks; a plain string is read as one text block.
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Content;
+        impl<'de> Visitor<'de> for Content {
+            type Value = Vec<Block>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of blocks or a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Vec<Block>, E> {
+                Ok(vec![Block::text(text)])
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Block>, A::Error> {
+                let mut blocks = Vec::with_capacity(seq.size_hint().unwrap_or(1).min(64));
+                while let Some(block) = seq.next_element()? {
+                    blocks.push(block);
+                }
+                Ok(blocks)
+            }
+        }
+        deserializer.deserialize_any(Content)
+    }
+}
+
+/// Seed that reads a [`Slot`].
+pub(crate) struct SlotSeed<T>(pub(crate) PhantomData<T>);
+
+impl<'de, T: Slot> DeserializeSeed<'de> for SlotSeed<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        T::read(deserializer)
+    }
+}
+
+/// Reads a [`Slot`] from text that was kept while the tag of its struct was looked for.
+pub(crate) fn read_kept<T: Slot>(value: &Json) -> Result<T, serde_json::Error> {
+    T::read(&mut serde_json::Deserializer::from_str(value.text()))
+}
+
+/// A struct that a tagged union can read field by field.
+pub(crate) trait Stored: Sized {
+    /// Reads the fields that were kept before the tag, then the rest of the map.
+    fn read_map<'de, A: MapAccess<'de>>(kept: Vec<(String, Json)>, map: &mut A) -> Result<Self, A::Error>;
+
+    /// Writes the fields, known ones first, into an open map.
+    fn write_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+}
+
+/// Reads the fields of a map up to the tag: the ones kept on the way and the tag's value.
+pub(crate) fn read_tag<'de, A: MapAccess<'de>>(
+    tag: &'static str,
+    map: &mut A,
+) -> Result<(Vec<(String, Json)>, String), A::Error> {
+    let mut kept = Vec::new();
+    while let Some(key) = map.next_key::<String>()? {
+        if key == tag {
+            return Ok((kept, map.next_value()?));
+        }
+        kept.push((key, map.next_value()?));
+    }
+    Err(A::Error::missing_field(tag))
+}
+
+/// Declares a struct that is written with explicit wire names and keeps unknown keys in `extra`.
+macro_rules! stored {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[$field_meta:meta])* $field:ident : $ty:ty = $wire:literal ),* $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $name {
+            $( $(#[$field_meta])* pub $field: $ty, )*
+            /// Keys that this version does not know; written back unchanged.
+            pub extra: $crate::json::Extra,
+        }
+
+        impl $crate::message::stored::Stored for $name {
+            fn read_map<'de, A: serde::de::MapAccess<'de>>(
+                kept: Vec<(String, $crate::json::Json)>,
+                map: &mut A,
+            ) -> Result<Self, A::Error> {
+                use serde::de::Error as _;
+                use $crate::message::stored::{Slot, SlotSeed, read_kept};
+                $( let mut $field: Option<$ty> = None; )*
+                let mut extra = $crate::json::Extra::default();
+                for (key, value) in kept {
+                    match key.as_str() {
+                        $( $wire => $field = Some(read_kept(&value)
+                            .map_err(|e| A::Error::custom(format_args!("`{key}`: {e}")))?), )*
+                        _ => extra.push(key, value),
+                    }
+                }
+                while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+                    match &*key {
+                        $( $wire => $field = Some(map.next_value_seed(SlotSeed(std::marker::PhantomData))?), )*
+                        _ => extra.push(key.into_owned(), map.next_value()?),
+                    }
+                }
+                Ok(Self {
+                    $( $field: match $field.or_else(<$ty as Slot>::absent) {
+                        Some(value) => value,
+                        None => return Err(A::Error::missing_field($wire)),
+                    }, )*
+                    extra,
+                })
+            }
+
+            fn write_map<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                use $crate::message::stored::Slot;
+                $( if !self.$field.skip() { map.serialize_entry($wire, &self.$field)?; } )*
+                for (key, value) in self.extra.iter() {
+                    map.serialize_entry(key, value)?;
+                }
+                Ok(())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap as _;
+                let mut map = serializer.serialize_map(None)?;
+                $crate::message::stored::Stored::write_map(self, &mut map)?;
+                map.end()
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Fields;
+                impl<'de> serde::de::Visitor<'de> for Fields {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str(concat!("an object with the fields of ", stringify!($name)))
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                        $crate::message::stored::Stored::read_map(Vec::new(), &mut map)
+                    }
+                }
+                deserializer.deserialize_map(Fields)
+            }
+        }
+    };
+}
+pub(crate) use stored;
+
+/// Writes a tagged variant: the tag first, then the fields of `body`.
+pub(crate) fn write_tagged<S: serde::Serializer, B: Stored>(
+    serializer: S,
+    tag: &'static str,
+    value: &str,
+    body: &B,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry(tag, value)?;
+    body.write_map(&mut map)?;
+    map.end()
+}
+
+/// Reads the rest of a map that nothing knows and rebuilds it as one object, in its order.
+pub(crate) fn rebuild<'de, A: MapAccess<'de>>(
+    kept: Vec<(String, Json)>,
+    tag: &'static str,
+    value: &str,
+    map: &mut A,
+) -> Result<Json, A::Error> {
+    let mut out = String::from("{");
+    let mut field = |key: &str, value: &Json| {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(Json::string(key).text());
+        out.push(':');
+        out.push_str(value.text());
+    };
+    for (key, value) in &kept {
+        field(key, value);
+    }
+    field(tag, &Json::string(value));
+    while let Some((key, value)) = map.next_entry::<String, Json>()? {
+        field(&key, &value);
+    }
+    out.push('}');
+    Json::parse(&out).map_err(A::Error::custom)
+}
+
+/// Serializes anything as the exact JSON value it holds.
+pub(crate) fn write_raw<S: serde::Serializer>(serializer: S, value: &Json) -> Result<S::Ok, S::Error> {
+    value.serialize(serializer)
+}

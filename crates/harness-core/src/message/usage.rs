@@ -1,0 +1,206 @@
+//! What a model call used: tokens, money, time.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::stored::stored;
+use crate::json::Json;
+
+/// An amount of money in billionths of a currency unit (one US dollar for OpenRouter's credits).
+///
+/// Never a float: sums are exact. Written as a decimal number (`0.001`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cost(pub u64);
+
+impl Cost {
+    const UNIT: u64 = 1_000_000_000;
+
+    /// The sum, at most the largest amount.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / Self::UNIT, self.0 % Self::UNIT);
+        if rest == 0 {
+            return write!(f, "{whole}");
+        }
+        let digits = format!("{rest:09}");
+        write!(f, "{whole}.{}", digits.trim_end_matches('0'))
+    }
+}
+
+/// Why a text is no [`Cost`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an amount: a decimal number from 0 to 18446744073 was expected")]
+pub struct CostError(String);
+
+impl FromStr for Cost {
+    type Err = CostError;
+
+    /// Reads a decimal number, with or without exponent; digits past the ninth decimal are rounded up,
+    /// so that a cost is never understated.
+    fn from_str(text: &str) -> Result<Self, CostError> {
+        parse_nano(text).map(Self).ok_or_else(|| CostError(text.to_owned()))
+    }
+}
+
+/// `text` times 10^9, rounded up; `None` when it is negative, too large or no number.
+fn parse_nano(text: &str) -> Option<u64> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((m, e)) => (m, e.parse::<i64>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let whole = whole.strip_prefix('+').unwrap_or(whole);
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return (digits.strip_prefix(b"-").is_some_and(|d| d.iter().all(|b| *b == b'0'))).then_some(0);
+    }
+    let keep = i64::try_from(whole.len()).ok()?.checked_add(exponent)?.checked_add(9)?;
+    let mut value: u64 = 0;
+    let mut round_up = false;
+    for (i, digit) in digits.iter().enumerate() {
+        if i64::try_from(i).ok()? < keep {
+            value = value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+        } else {
+            round_up |= *digit != b'0';
+        }
+    }
+    let missing = keep.saturating_sub(i64::try_from(digits.len()).ok()?);
+    if value != 0 {
+        for _ in 0..missing.max(0) {
+            value = value.checked_mul(10)?;
+        }
+    }
+    value.checked_add(u64::from(round_up))
+}
+
+impl Serialize for Cost {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Json::parse(&self.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Json::deserialize(deserializer)?.text().parse().map_err(D::Error::custom)
+    }
+}
+
+stored! {
+    /// What a model call cost, part by part.
+    #[derive(Default)]
+    pub struct CostParts {
+        /// For input tokens that were not cached.
+        input: Option<Cost> = "input",
+        /// For output tokens.
+        output: Option<Cost> = "output",
+        /// For input tokens read from a cache.
+        cache_read: Option<Cost> = "cacheRead",
+        /// For input tokens written to a cache.
+        cache_write: Option<Cost> = "cacheWrite",
+        /// The whole.
+        total: Option<Cost> = "total",
+    }
+}
+
+stored! {
+    /// What one model call used. A number that the provider did not report is absent, not zero.
+    #[derive(Default)]
+    pub struct Usage {
+        /// Input tokens that were not read from a cache.
+        input: Option<u64> = "input",
+        /// Output tokens, reasoning included.
+        output: Option<u64> = "output",
+        /// Input tokens read from a cache.
+        cache_read: Option<u64> = "cacheRead",
+        /// Input tokens written to a cache.
+        cache_write: Option<u64> = "cacheWrite",
+        /// Output tokens spent on reasoning; part of `output`.
+        reasoning: Option<u64> = "reasoning",
+        /// All tokens as the provider counts them.
+        total_tokens: Option<u64> = "totalTokens",
+        /// Money.
+        cost: Option<CostParts> = "cost",
+        /// Requests made, when more than one stands behind the message.
+        requests: Option<u64> = "requests",
+        /// How long the call took, in milliseconds.
+        latency_ms: Option<u64> = "latencyMs",
+    }
+}
+
+impl Usage {
+    /// Usage of `input` and `output` tokens.
+    pub fn tokens(input: u64, output: u64) -> Self {
+        Self {
+            input: Some(input),
+            output: Some(output),
+            total_tokens: Some(input.saturating_add(output)),
+            ..Self::default()
+        }
+    }
+
+    /// The whole cost, when it is known.
+    pub fn total_cost(&self) -> Option<Cost> {
+        self.cost.as_ref().and_then(|cost| cost.total)
+    }
+
+    /// The same usage with a whole cost.
+    #[must_use]
+    pub fn with_cost(mut self, total: Cost) -> Self {
+        self.cost.get_or_insert_default().total = Some(total);
+        self
+    }
+
+    /// All tokens: the provider's own sum, else the sum of the parts.
+    pub fn all_tokens(&self) -> u64 {
+        self.total_tokens.unwrap_or_else(|| {
+            [self.input, self.output, self.cache_read, self.cache_write]
+                .into_iter()
+                .flatten()
+                .fold(0, u64::saturating_add)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, nano: Option<u64>) {
+        assert_eq!(text.parse::<Cost>().ok().map(|c| c.0), nano, "{text}");
+    }
+
+    #[test]
+    fn costs_are_read_exactly() {
+        check("0.001", Some(1_000_000));
+        check("1e-9", Some(1));
+        check("1.5e-10", Some(1));
+        check("4.25", Some(4_250_000_000));
+        check("2E3", Some(2_000_000_000_000));
+        check("0", Some(0));
+        check("-0.0", Some(0));
+        check("-1", None);
+        check("1e400", None);
+        check("0e400", Some(0));
+        check("NaN", None);
+    }
+
+    #[test]
+    fn costs_print_as_decimal_numbers() {
+        assert_eq!(Cost(4_250_000_000).to_string(), "4.25");
+        assert_eq!(Cost(1).to_string(), "0.000000001");
+        assert_eq!(Cost(0).to_string(), "0");
+    }
+}

@@ -1,0 +1,416 @@
+//! How a turn or a run ended, exactly why, and the evidence for it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::continuation::Continuation;
+use crate::ids::{AgentId, GateName};
+use crate::json::Json;
+use crate::limits::Reached;
+use crate::message::{ApprovalRequest, Cost, Invalid, Usage};
+use crate::time::Millis;
+
+/// How a turn or a run ended. The words are source 001's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// An answer was finalized, and every stop gate accepted it.
+    Completed,
+    /// The user has to answer a question first.
+    NeedsClarification,
+    /// Somebody has to approve something first.
+    AwaitingApproval,
+    /// Something ran out; the work can be taken up again.
+    Deferred,
+    /// It did not work; see the stop reason.
+    Failed,
+}
+
+impl Outcome {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::NeedsClarification => "needs_clarification",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::Deferred => "deferred",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+macro_rules! stop_reasons {
+    ($( $(#[$doc:meta])* $name:ident = $wire:literal => $outcome:ident ),* $(,)?) => {
+        /// Exactly why a turn or a run ended. The outcome follows from it, so the two cannot disagree.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum StopReason {
+            $( $(#[$doc])* #[serde(rename = $wire)] $name, )*
+        }
+
+        impl StopReason {
+            /// Every reason, in the order of the reference.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The wire name.
+            pub fn as_str(self) -> &'static str {
+                match self { $( Self::$name => $wire, )* }
+            }
+
+            /// The outcome that belongs to it.
+            pub fn outcome(self) -> Outcome {
+                match self { $( Self::$name => Outcome::$outcome, )* }
+            }
+        }
+    };
+}
+
+stop_reasons! {
+    /// The model gave its answer.
+    AnswerFinalized = "answer_finalized" => Completed,
+    /// The answer was accepted although a completion signal was missing (interactive mode only).
+    CompletionWaived = "completion_waived" => Completed,
+    /// The model, or a hook, asked the user something.
+    ClarificationRequired = "clarification_required" => NeedsClarification,
+    /// Something waits for approval.
+    ApprovalRequired = "approval_required" => AwaitingApproval,
+    /// The permitted model calls are used up.
+    MaxIterationsReached = "max_iterations_reached" => Deferred,
+    /// The permitted tool calls are used up.
+    MaxToolCallsReached = "max_tool_calls_reached" => Deferred,
+    /// The permitted time is over.
+    TimeoutReached = "timeout_reached" => Deferred,
+    /// The permitted money or tokens are used up.
+    BudgetReached = "budget_reached" => Deferred,
+    /// The transcript no longer fits the model's context window.
+    ContextOverflow = "context_overflow" => Deferred,
+    /// The permitted turns of a run are used up.
+    MaxTurnsReached = "max_turns_reached" => Deferred,
+    /// The run made no progress any more; new guidance can take it up again.
+    Stalled = "stalled" => Deferred,
+    /// One tool gave the same result again and again.
+    RedundantToolLoop = "redundant_tool_loop" => Failed,
+    /// The model asked for a tool that it was not offered.
+    ToolUnavailable = "tool_unavailable" => Failed,
+    /// A tool failed, and the turn was told not to go on then.
+    ToolErrorUnrecoverable = "tool_error_unrecoverable" => Failed,
+    /// The model declined.
+    ModelRefused = "model_refused" => Failed,
+    /// The model gave nothing usable too often.
+    ModelInvalidResponse = "model_invalid_response" => Failed,
+    /// A part of the system failed; the evidence says which.
+    RuntimeError = "runtime_error" => Failed,
+    /// The answer claims more than its evidence holds.
+    EvidenceDensityViolation = "evidence_density_violation" => Failed,
+    /// It was cancelled.
+    Cancelled = "cancelled" => Failed,
+    /// The machine contradicted itself; the evidence holds what it knows. Please report it.
+    InternalInvariant = "internal_invariant" => Failed,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A part of the system that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+#[error("{source_part}: {message}")]
+#[non_exhaustive]
+pub struct Fault {
+    /// Which part.
+    #[serde(rename = "source")]
+    pub source_part: FaultSource,
+    /// A stable code.
+    pub code: Arc<str>,
+    /// What happened and what to do, for people. Never holds a secret.
+    pub message: String,
+}
+
+impl Fault {
+    /// A fault of a part, with a stable code and a message for people.
+    pub fn new(part: FaultSource, code: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
+        Self { source_part: part, code: code.into(), message: message.into() }
+    }
+}
+
+/// The parts that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FaultSource {
+    /// The model port.
+    Model,
+    /// A tool, or the registry that lists tools.
+    Tool,
+    /// The source of agents: instructions, handoffs.
+    Agent,
+    /// A gate.
+    Gate,
+    /// The approver.
+    Approver,
+    /// A memory layer.
+    Layer,
+    /// The compactor.
+    Compactor,
+    /// The session.
+    Session,
+    /// The source of steering messages.
+    Steering,
+    /// The machine itself.
+    Machine,
+}
+
+impl fmt::Display for FaultSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Model => "model",
+            Self::Tool => "tool",
+            Self::Agent => "agent",
+            Self::Gate => "gate",
+            Self::Approver => "approver",
+            Self::Layer => "memory layer",
+            Self::Compactor => "compactor",
+            Self::Session => "session",
+            Self::Steering => "steering",
+            Self::Machine => "machine",
+        })
+    }
+}
+
+/// What a stop reason rests on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Evidence {
+    /// The transcript alone.
+    #[default]
+    None,
+    /// A limit: which, at which value, its ceiling.
+    Limit(Reached),
+    /// The model's invalid output.
+    Invalid(Invalid),
+    /// A tool, and the code of its error where it gave one.
+    Tool {
+        /// The tool.
+        name: Arc<str>,
+        /// The code of its error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<Arc<str>>,
+    },
+    /// A part that failed.
+    Fault(Fault),
+    /// What waits for approval.
+    Approval(ApprovalRequest),
+    /// Calls that wait for approval, by id.
+    Held(Vec<ApprovalRequest>),
+    /// Who cancelled.
+    Cancelled {
+        /// The canceller's word.
+        by: Arc<str>,
+    },
+}
+
+/// A stop reason with its evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Stop {
+    /// Exactly why.
+    pub reason: StopReason,
+    /// What that rests on.
+    #[serde(default)]
+    pub evidence: Evidence,
+}
+
+impl Stop {
+    /// A stop with its evidence.
+    pub fn new(reason: StopReason, evidence: Evidence) -> Self {
+        Self { reason, evidence }
+    }
+
+    /// The outcome that belongs to the reason.
+    pub fn outcome(&self) -> Outcome {
+        self.reason.outcome()
+    }
+}
+
+impl From<StopReason> for Stop {
+    fn from(reason: StopReason) -> Self {
+        Self { reason, evidence: Evidence::None }
+    }
+}
+
+/// What a turn or run used. A total is absent until something was reported for it (zero counts).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct TotalUsage {
+    /// Model calls that answered.
+    pub model_calls: u32,
+    /// Tool calls that were started; retried attempts are not counted.
+    pub tool_calls: u32,
+    /// Input tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Output tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// Time that models and tools reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<u64>,
+}
+
+impl TotalUsage {
+    /// Adds what one call reported.
+    pub fn add(&mut self, usage: &Usage) {
+        fn sum(total: &mut Option<u64>, part: Option<u64>) {
+            if let Some(part) = part {
+                *total = Some(total.unwrap_or(0).saturating_add(part));
+            }
+        }
+        sum(&mut self.input_tokens, usage.input);
+        sum(&mut self.output_tokens, usage.output);
+        sum(&mut self.latency_ms, usage.latency_ms);
+        if let Some(cost) = usage.total_cost() {
+            self.cost = Some(self.cost.unwrap_or_default().plus(cost));
+        }
+    }
+
+    /// Adds what another turn or run used.
+    pub fn merge(&mut self, other: &Self) {
+        self.model_calls = self.model_calls.saturating_add(other.model_calls);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
+        for (total, part) in [
+            (&mut self.input_tokens, other.input_tokens),
+            (&mut self.output_tokens, other.output_tokens),
+            (&mut self.latency_ms, other.latency_ms),
+        ] {
+            if let Some(part) = part {
+                *total = Some(total.unwrap_or(0).saturating_add(part));
+            }
+        }
+        if let Some(cost) = other.cost {
+            self.cost = Some(self.cost.unwrap_or_default().plus(cost));
+        }
+    }
+}
+
+/// A stop gate that let an end pass although its condition was not met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Waiver {
+    /// The gate.
+    pub gate: GateName,
+    /// Why it waived.
+    pub why: String,
+}
+
+impl Waiver {
+    /// A waiver of a gate and its reason.
+    pub fn new(gate: GateName, why: impl Into<String>) -> Self {
+        Self { gate, why: why.into() }
+    }
+}
+
+/// The end of a turn or a run: one legal (outcome, stop reason) pair, its evidence, and what was used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct End {
+    /// Why, with evidence.
+    pub stop: Stop,
+    /// The text for the user: the answer, the question, the refusal, or what there was of an answer when
+    /// the end came early. Absent when nothing was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// The agent that was active at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// The iteration in which it ended; one more than were made when the iteration limit was reached.
+    pub iterations: u32,
+    /// Turns, for a run; 1 for a turn.
+    pub turns: u32,
+    /// What was used.
+    pub usage: TotalUsage,
+    /// From start to end.
+    pub elapsed: Millis,
+    /// What resumes it, when it can be resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Box<Continuation>>,
+    /// Stop gates that waived. Empty in strict mode.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waived: Vec<Waiver>,
+    /// The last failure to store something, when the session does not hold all that happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persist_failed: Option<String>,
+    /// Whether it continued an earlier turn.
+    #[serde(default)]
+    pub resumed: bool,
+}
+
+impl End {
+    /// The outcome.
+    pub fn outcome(&self) -> Outcome {
+        self.stop.outcome()
+    }
+
+    /// The stop reason.
+    pub fn reason(&self) -> StopReason {
+        self.stop.reason
+    }
+
+    /// The end as the JSON object that `--json` prints last: the fields, plus `outcome` and `stopReason`.
+    ///
+    /// # Errors
+    /// None in practice; the signature is that of serialization.
+    pub fn to_json(&self) -> Result<Json, serde_json::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Flat<'a> {
+            outcome: Outcome,
+            stop_reason: StopReason,
+            evidence: &'a Evidence,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            answer: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            agent: Option<&'a AgentId>,
+            iterations: u32,
+            turns: u32,
+            usage: &'a TotalUsage,
+            elapsed: Millis,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            continuation: Option<&'a Continuation>,
+            #[serde(skip_serializing_if = "<[Waiver]>::is_empty")]
+            waived: &'a [Waiver],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            persist_failed: Option<&'a str>,
+        }
+        Json::of(&Flat {
+            outcome: self.outcome(),
+            stop_reason: self.reason(),
+            evidence: &self.stop.evidence,
+            answer: self.answer.as_deref(),
+            agent: self.agent.as_ref(),
+            iterations: self.iterations,
+            turns: self.turns,
+            usage: &self.usage,
+            elapsed: self.elapsed,
+            continuation: self.continuation.as_deref(),
+            waived: &self.waived,
+            persist_failed: self.persist_failed.as_deref(),
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! Where agents come from: instructions, tools, handoffs.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BoxFuture, ToolDef};
+use crate::ids::{AgentId, ModelName, ToolName};
+use crate::json::Json;
+use crate::machine::Origin;
+use crate::outcome::Fault;
+
+/// What is asked of an [`AgentSource`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PrepareAsk {
+    /// The agent; `None` asks for the entry agent.
+    pub agent: Option<AgentId>,
+    /// Whose turn it is.
+    pub origin: Arc<Origin>,
+    /// The iteration that it is for, from 1.
+    pub iteration: u32,
+}
+
+impl PrepareAsk {
+    /// Asks for an agent (`None`: the entry agent), in an iteration of a turn.
+    pub fn new(agent: Option<AgentId>, origin: Arc<Origin>, iteration: u32) -> Self {
+        Self { agent, origin, iteration }
+    }
+}
+
+/// What an agent is in one turn: its resolved instructions, and which tools and handoffs it has.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AgentBrief {
+    /// The agent.
+    pub agent: AgentId,
+    /// The instructions, resolved for this turn; empty when it has none.
+    pub instructions: Arc<str>,
+    /// The names of its tools in order; `None` offers all that the registry has.
+    pub tools: Option<Arc<[ToolName]>>,
+    /// Handoffs that are open now; each becomes a tool after the agent's own.
+    pub handoffs: Vec<ToolDef>,
+    /// The model it wants.
+    pub model: Option<ModelName>,
+    /// Settings for the model (temperature and the like), passed to the adapter whole.
+    pub settings: Option<Json>,
+}
+
+impl AgentBrief {
+    /// An agent with instructions, all tools and no handoffs.
+    pub fn new(agent: impl Into<AgentId>, instructions: impl Into<Arc<str>>) -> Self {
+        Self {
+            agent: agent.into(),
+            instructions: instructions.into(),
+            tools: None,
+            handoffs: Vec::new(),
+            model: None,
+            settings: None,
+        }
+    }
+}
+
+/// An agent as it is offered to a model: the brief with its tools looked up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Offer {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its instructions.
+    pub instructions: Arc<str>,
+    /// Its tools, then its open handoffs.
+    pub tools: Arc<[ToolDef]>,
+    /// The model it wants.
+    pub model: Option<ModelName>,
+    /// Settings for the model.
+    pub settings: Option<Json>,
+}
+
+impl Offer {
+    /// An agent with instructions and tools.
+    pub fn new(
+        agent: impl Into<AgentId>,
+        instructions: impl Into<Arc<str>>,
+        tools: impl Into<Arc<[ToolDef]>>,
+    ) -> Self {
+        Self {
+            agent: agent.into(),
+            instructions: instructions.into(),
+            tools: tools.into(),
+            model: None,
+            settings: None,
+        }
+    }
+
+    /// The same offer with a model and settings.
+    #[must_use]
+    pub fn with_model(mut self, model: Option<ModelName>, settings: Option<Json>) -> Self {
+        self.model = model;
+        self.settings = settings;
+        self
+    }
+
+    /// The tool of that name.
+    pub fn tool(&self, name: &ToolName) -> Option<&ToolDef> {
+        self.tools.iter().find(|def| def.name == *name)
+    }
+}
+
+/// Gives the agents of a graph. Asked at the start of a turn and after each handoff; also before each
+/// iteration when [`crate::turn::TurnSpec::prepare_each_iteration`] is set.
+pub trait AgentSource: Send + Sync {
+    /// The agent as it is now.
+    ///
+    /// # Errors
+    /// A fault (an unknown agent, a context value that is missing) ends the turn with `runtime_error`.
+    fn prepare(&self, ask: &PrepareAsk) -> impl Future<Output = Result<AgentBrief, Fault>> + Send;
+}
+
+/// The object-safe twin of [`AgentSource`].
+pub trait DynAgentSource: Send + Sync {
+    /// [`AgentSource::prepare`], boxed.
+    fn prepare_boxed<'a>(&'a self, ask: &'a PrepareAsk) -> BoxFuture<'a, Result<AgentBrief, Fault>>;
+}
+
+impl<A: AgentSource> DynAgentSource for A {
+    fn prepare_boxed<'a>(&'a self, ask: &'a PrepareAsk) -> BoxFuture<'a, Result<AgentBrief, Fault>> {
+        Box::pin(self.prepare(ask))
+    }
+}
+
+/// One agent whose instructions never change and who has every tool.
+#[derive(Clone, Debug)]
+pub struct SingleAgent(AgentBrief);
+
+impl SingleAgent {
+    /// An agent named `main`.
+    pub fn new(instructions: impl Into<Arc<str>>) -> Self {
+        Self(AgentBrief::new("main", instructions))
+    }
+
+    /// The agent of a brief.
+    pub fn of(brief: AgentBrief) -> Self {
+        Self(brief)
+    }
+}
+
+impl AgentSource for SingleAgent {
+    async fn prepare(&self, _: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        Ok(self.0.clone())
+    }
+}

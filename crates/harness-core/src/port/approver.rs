@@ -1,0 +1,99 @@
+//! People, or whoever decides in their place.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::BoxFuture;
+use crate::cancel::Cancel;
+use crate::json::Json;
+use crate::machine::Origin;
+use crate::message::{ApprovalRequest, ToolCall};
+use crate::outcome::Fault;
+
+/// A held call that somebody must decide about.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ApprovalAsk {
+    /// The call, with the arguments that would be executed.
+    pub call: Arc<ToolCall>,
+    /// Why it is held.
+    pub reason: String,
+    /// Whose turn it is.
+    pub origin: Arc<Origin>,
+    /// Fires when the decision is not wanted any more.
+    pub cancel: Cancel,
+}
+
+impl ApprovalAsk {
+    pub(crate) fn new(call: Arc<ToolCall>, reason: String, origin: Arc<Origin>, cancel: Cancel) -> Self {
+        Self { call, reason, origin, cancel }
+    }
+}
+
+/// What was decided about a held call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Decision {
+    /// Run it as it is.
+    Granted,
+    /// Run it with these arguments; they are checked again, and a second hold denies.
+    Edited(Json),
+    /// Do not run it; the model is told why.
+    Denied {
+        /// Why.
+        reason: String,
+    },
+    /// Not now: the turn ends `awaiting_approval` with the call parked.
+    Later,
+}
+
+/// A model's own wish for approval, as the approver wants it kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Prepared {
+    /// The request, possibly changed.
+    pub request: ApprovalRequest,
+    /// A continuation of the host's own, in place of ours.
+    pub continuation: Option<Json>,
+}
+
+impl Prepared {
+    /// A request, and perhaps a continuation of the host's own.
+    pub fn new(request: ApprovalRequest, continuation: Option<Json>) -> Self {
+        Self { request, continuation }
+    }
+}
+
+/// Decides about held calls, and takes note of what a model itself wants approved.
+pub trait Approver: Send + Sync {
+    /// Decides about a held call. A panic, or no answer in time, denies.
+    fn decide(&self, ask: ApprovalAsk) -> impl Future<Output = Decision> + Send;
+
+    /// Takes note of a model's own request before the turn ends with it. The default keeps it as it is.
+    ///
+    /// # Errors
+    /// A fault ends the turn with `runtime_error`.
+    fn prepare(&self, request: ApprovalRequest) -> impl Future<Output = Result<Prepared, Fault>> + Send {
+        async move { Ok(Prepared::new(request, None)) }
+    }
+}
+
+/// The object-safe twin of [`Approver`].
+pub trait DynApprover: Send + Sync {
+    /// [`Approver::decide`], boxed.
+    fn decide_boxed(&self, ask: ApprovalAsk) -> BoxFuture<'_, Decision>;
+
+    /// [`Approver::prepare`], boxed.
+    fn prepare_boxed(&self, request: ApprovalRequest) -> BoxFuture<'_, Result<Prepared, Fault>>;
+}
+
+impl<A: Approver> DynApprover for A {
+    fn decide_boxed(&self, ask: ApprovalAsk) -> BoxFuture<'_, Decision> {
+        Box::pin(self.decide(ask))
+    }
+
+    fn prepare_boxed(&self, request: ApprovalRequest) -> BoxFuture<'_, Result<Prepared, Fault>> {
+        Box::pin(self.prepare(request))
+    }
+}

@@ -1,0 +1,193 @@
+//! Gates: code that may allow, change, hold or refuse something before it happens.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::BoxFuture;
+use crate::cancel::Cancel;
+use crate::ids::{AgentId, GateName};
+use crate::json::Json;
+use crate::machine::Origin;
+use crate::message::ToolCall;
+use crate::outcome::End;
+use crate::port::ToolDef;
+use crate::transcript::Prefix;
+
+/// A call that a tool gate is asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct GateAsk {
+    /// The call, with the arguments as rewritten by earlier gates.
+    pub call: Arc<ToolCall>,
+    /// The tool's definition; its kind tells a handoff from a function.
+    pub def: ToolDef,
+    /// The agent that asks.
+    pub agent: AgentId,
+    /// The iteration.
+    pub iteration: u32,
+}
+
+impl GateAsk {
+    pub(crate) fn new(call: Arc<ToolCall>, def: ToolDef, agent: AgentId, iteration: u32) -> Self {
+        Self { call, def, agent, iteration }
+    }
+}
+
+/// What a gate may look at.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GateCx {
+    /// The transcript so far: the evidence.
+    pub log: Prefix,
+    /// Whose turn it is.
+    pub origin: Arc<Origin>,
+    /// Fires when the answer is not wanted any more.
+    pub cancel: Cancel,
+}
+
+impl GateCx {
+    pub(crate) fn new(log: Prefix, origin: Arc<Origin>, cancel: Cancel) -> Self {
+        Self { log, origin, cancel }
+    }
+}
+
+/// What a tool gate says. The strictest of all gates wins: deny, hold, rewrite, allow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    /// Go on.
+    Allow,
+    /// Go on with these arguments.
+    Rewrite(Json),
+    /// Ask the approver; the remaining gates are still asked first.
+    Hold {
+        /// Why.
+        reason: String,
+    },
+    /// Do not run it; the model reads the message.
+    Deny {
+        /// What the model reads.
+        message: String,
+    },
+}
+
+impl Verdict {
+    /// The wire name.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Rewrite(_) => "rewrite",
+            Self::Hold { .. } => "hold",
+            Self::Deny { .. } => "deny",
+        }
+    }
+}
+
+/// What a stop gate says about an end that claims to be complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Judgement {
+    /// Believe it.
+    Accept,
+    /// Believe it although the condition is not met; the result says so. Refused in strict mode.
+    Waive {
+        /// Why.
+        why: String,
+    },
+    /// Go on: another turn, with this guidance.
+    Continue {
+        /// What the model is told.
+        guidance: String,
+    },
+}
+
+impl Judgement {
+    /// The wire name.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Waive { .. } => "waive",
+            Self::Continue { .. } => "continue",
+        }
+    }
+}
+
+/// Decides about tool calls and handoffs before they run.
+///
+/// ```
+/// use harness_core::port::{GateAsk, GateCx, ToolGate, Verdict};
+/// use harness_core::GateName;
+///
+/// struct NoShell;
+///
+/// impl ToolGate for NoShell {
+///     fn name(&self) -> GateName {
+///         "no-shell".into()
+///     }
+///
+///     async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+///         if ask.call.name == "shell" {
+///             return Verdict::Deny { message: "the shell is not available here".into() };
+///         }
+///         Verdict::Allow
+///     }
+/// }
+/// ```
+///
+/// A gate that panics, or gives no answer before the turn gives up, denies.
+pub trait ToolGate: Send + Sync {
+    /// The gate's name in events and results.
+    fn name(&self) -> GateName;
+
+    /// Decides about one call.
+    fn check(&self, ask: &GateAsk, cx: &GateCx) -> impl Future<Output = Verdict> + Send;
+}
+
+/// The object-safe twin of [`ToolGate`].
+pub trait DynToolGate: Send + Sync {
+    /// [`ToolGate::name`].
+    fn gate_name(&self) -> GateName;
+
+    /// [`ToolGate::check`], boxed.
+    fn check_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Verdict>;
+}
+
+impl<G: ToolGate> DynToolGate for G {
+    fn gate_name(&self) -> GateName {
+        self.name()
+    }
+
+    fn check_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Verdict> {
+        Box::pin(self.check(ask, cx))
+    }
+}
+
+/// Decides whether an end that claims to be complete is believed.
+pub trait StopGate: Send + Sync {
+    /// The gate's name in events and results.
+    fn name(&self) -> GateName;
+
+    /// Judges an end with reason `answer_finalized`. The evidence is `cx.log`.
+    fn judge(&self, end: &End, cx: &GateCx) -> impl Future<Output = Judgement> + Send;
+}
+
+/// The object-safe twin of [`StopGate`].
+pub trait DynStopGate: Send + Sync {
+    /// [`StopGate::name`].
+    fn gate_name(&self) -> GateName;
+
+    /// [`StopGate::judge`], boxed.
+    fn judge_boxed<'a>(&'a self, end: &'a End, cx: &'a GateCx) -> BoxFuture<'a, Judgement>;
+}
+
+impl<G: StopGate> DynStopGate for G {
+    fn gate_name(&self) -> GateName {
+        self.name()
+    }
+
+    fn judge_boxed<'a>(&'a self, end: &'a End, cx: &'a GateCx) -> BoxFuture<'a, Judgement> {
+        Box::pin(self.judge(end, cx))
+    }
+}

@@ -1,0 +1,34 @@
+//! The ports: small traits through which the outside is reached.
+//!
+//! Each asynchronous port is a native trait that implementors write with plain `async fn`, and an
+//! object-safe twin (`Dyn…`, with a method of its own name) that every implementor gets for free. The
+//! driver knows only the twin, so no type parameter leaks into user code; the price is one boxed future
+//! per operation.
+
+mod agent;
+mod approver;
+mod clock;
+mod context;
+mod gate;
+mod model;
+mod session;
+mod steering;
+mod tool;
+
+pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, SingleAgent};
+pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
+pub use clock::{Clock, Ids};
+pub use context::{Compactor, ContextPipeline, DynCompactor, DynContextPipeline};
+pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, StopGate, ToolGate, Verdict};
+pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
+pub use session::{
+    Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
+};
+pub use steering::{NoSteering, Steering};
+pub use tool::{
+    ArgumentFault, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RetryClass, Tool, ToolCx, ToolDef,
+    ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus, Toolbox, tool_fn,
+};
+
+/// A boxed future that may cross threads.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

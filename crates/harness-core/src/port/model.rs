@@ -1,0 +1,288 @@
+//! The model: one step, streaming into a sink.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BoxFuture, Offer};
+use crate::cancel::Cancel;
+use crate::ids::ToolName;
+use crate::limits::Amount;
+use crate::message::AssistantMessage;
+use crate::port::ToolDef;
+use crate::time::{Millis, Time};
+use crate::transcript::View;
+
+/// Where a turn stands when it asks a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Progress {
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// Tool calls so far.
+    pub tool_calls: u32,
+    /// Time since the turn began.
+    pub elapsed: Millis,
+    /// What is left of the budgets.
+    pub left: Amount,
+}
+
+impl Progress {
+    /// The first iteration of a turn with nothing used.
+    pub fn start() -> Self {
+        Self { iteration: 1, tool_calls: 0, elapsed: Millis(0), left: Amount::UNLIMITED }
+    }
+
+    pub(crate) fn new(iteration: u32, tool_calls: u32, elapsed: Millis, left: Amount) -> Self {
+        Self { iteration, tool_calls, elapsed, left }
+    }
+}
+
+/// Everything that one model step is made from. Cheap to clone: everything in it is shared.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ModelRequest {
+    /// The messages, without the instructions.
+    pub view: View,
+    /// The agent: instructions, tools, model name and settings.
+    pub offer: Arc<Offer>,
+    /// Whether tools may be called. When not (the closing step), none is sent.
+    pub with_tools: bool,
+    /// Where the turn stands.
+    pub progress: Progress,
+    /// When an answer is of no use any more.
+    pub deadline: Option<Time>,
+    /// Fires when the answer is not wanted any more: drop the connection then.
+    pub cancel: Cancel,
+}
+
+impl ModelRequest {
+    /// A request for tests and for direct use of a model, without limits.
+    pub fn new(view: View, offer: Arc<Offer>) -> Self {
+        Self {
+            view,
+            offer,
+            with_tools: true,
+            progress: Progress::start(),
+            deadline: None,
+            cancel: Cancel::never(),
+        }
+    }
+
+    /// The tools that the model may call in this step.
+    pub fn tools(&self) -> &[ToolDef] {
+        if self.with_tools { &self.offer.tools } else { &[] }
+    }
+}
+
+/// A piece of an answer that is still coming.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum DeltaPart {
+    /// More text.
+    Text(String),
+    /// More of what the model thinks.
+    Thinking(String),
+    /// A call begins. `index` numbers the calls of the answer from 0.
+    CallStarted {
+        /// The call's number.
+        index: u32,
+        /// The tool.
+        name: ToolName,
+    },
+    /// More of a call's arguments, as text.
+    CallArguments {
+        /// The call's number.
+        index: u32,
+        /// The text.
+        text: String,
+    },
+}
+
+/// Takes the pieces of an answer as they come. Never blocks; pieces may be lost by slow readers, the
+/// final message never is.
+pub trait Deltas: Send + Sync {
+    /// One piece.
+    fn part(&self, part: DeltaPart);
+}
+
+/// Why a model gave no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ModelFaultCode {
+    /// The key is missing, wrong or not allowed.
+    AuthFailed,
+    /// The account has no money left.
+    CreditsExhausted,
+    /// Too many requests; see `retry_after`.
+    RateLimited,
+    /// The model does not exist, or not for this key.
+    ModelNotFound,
+    /// The provider does not accept the request.
+    InvalidRequest,
+    /// The messages do not fit the model's context window.
+    ContextLengthExceeded,
+    /// No answer in time.
+    Timeout,
+    /// The provider could not be reached, or the connection broke.
+    Network,
+    /// The provider failed (5xx, or an error in the stream).
+    Provider,
+    /// What came is not what the protocol promises.
+    Protocol,
+    /// A recording does not fit the request.
+    Recording,
+    /// The adapter is not set up rightly.
+    Configuration,
+    /// Anything else, a panic included.
+    Unknown,
+}
+
+impl ModelFaultCode {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AuthFailed => "auth_failed",
+            Self::CreditsExhausted => "credits_exhausted",
+            Self::RateLimited => "rate_limited",
+            Self::ModelNotFound => "model_not_found",
+            Self::InvalidRequest => "invalid_request",
+            Self::ContextLengthExceeded => "context_length_exceeded",
+            Self::Timeout => "timeout",
+            Self::Network => "network",
+            Self::Provider => "provider",
+            Self::Protocol => "protocol",
+            Self::Recording => "recording",
+            Self::Configuration => "configuration",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A model step that gave no usable answer for reasons outside the model: the turn ends with
+/// `runtime_error` (or `context_overflow`), its evidence is this fault.
+///
+/// An answer that came but is of no use is not a fault: mark it with
+/// [`AssistantMessage::marked_invalid`], so that it counts against the limit of invalid outputs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct ModelFault {
+    /// What sort of failure.
+    pub code: ModelFaultCode,
+    /// What happened and what to do, for people. Never holds a secret.
+    pub message: String,
+    /// Whether the same request may well work a little later.
+    pub transient: bool,
+    /// The HTTP status, when there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    /// How long the provider asks to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Millis>,
+    /// What had arrived before the failure; kept in the transcript, marked. Its calls never run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Box<AssistantMessage>>,
+}
+
+impl ModelFault {
+    /// A lasting fault; see the fields to make it more precise.
+    pub fn new(code: ModelFaultCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            transient: false,
+            http_status: None,
+            retry_after: None,
+            partial: None,
+        }
+    }
+
+    /// The same fault, worth another try.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.transient = true;
+        self
+    }
+
+    /// The same fault with its HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.http_status = Some(status);
+        self
+    }
+
+    /// The same fault with the wait that the provider asks for.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Option<Millis>) -> Self {
+        self.retry_after = wait;
+        self
+    }
+
+    /// The same fault with what had arrived before it.
+    #[must_use]
+    pub fn with_partial(mut self, partial: AssistantMessage) -> Self {
+        self.partial = Some(Box::new(partial));
+        self
+    }
+}
+
+/// A language model: one step.
+///
+/// ```
+/// use harness_core::message::AssistantMessage;
+/// use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
+///
+/// struct Echo;
+///
+/// impl Model for Echo {
+///     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+///         let said = request.view.last().map(|message| message.joined_text()).unwrap_or_default();
+///         Ok(AssistantMessage::text(said))
+///     }
+/// }
+/// ```
+///
+/// The future is dropped when the turn gives up on it; until then `request.cancel` tells it to stop.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a model",
+    note = "implement `Model` with an `async fn step`, or wrap one of the adapters of `harness-adapters`"
+)]
+pub trait Model: Send + Sync {
+    /// Asks for the next step, passing pieces to `deltas` as they come.
+    fn step(
+        &self,
+        request: ModelRequest,
+        deltas: &dyn Deltas,
+    ) -> impl Future<Output = Result<AssistantMessage, ModelFault>> + Send;
+}
+
+/// The object-safe twin of [`Model`]; every model has it.
+pub trait DynModel: Send + Sync {
+    /// [`Model::step`], boxed.
+    fn step_boxed<'a>(
+        &'a self,
+        request: ModelRequest,
+        deltas: &'a dyn Deltas,
+    ) -> BoxFuture<'a, Result<AssistantMessage, ModelFault>>;
+}
+
+impl<M: Model> DynModel for M {
+    fn step_boxed<'a>(
+        &'a self,
+        request: ModelRequest,
+        deltas: &'a dyn Deltas,
+    ) -> BoxFuture<'a, Result<AssistantMessage, ModelFault>> {
+        Box::pin(self.step(request, deltas))
+    }
+}
+
+impl Model for Arc<dyn DynModel> {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        (**self).step_boxed(request, deltas).await
+    }
+}

@@ -1,0 +1,252 @@
+//! Where a thread's transcript is kept.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BoxFuture, RetryClass};
+use crate::ids::{CallId, RunId, SessionId, TurnId};
+use crate::json::Json;
+use crate::message::Message;
+use crate::outcome::{Stop, TotalUsage};
+use crate::time::Time;
+
+/// When something happened, and in which run and turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntryHead {
+    /// When.
+    pub at: Time,
+    /// The run.
+    pub run: Option<RunId>,
+    /// The turn of the run, from 1.
+    pub turn: u32,
+    /// The turn's id.
+    pub turn_id: Option<TurnId>,
+}
+
+impl EntryHead {
+    /// The head of entries of a turn.
+    pub fn new(at: Time, run: Option<RunId>, turn: u32, turn_id: Option<TurnId>) -> Self {
+        Self { at, run, turn, turn_id }
+    }
+}
+
+/// One thing to store. Entries are written in the order in which they are given.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Entry<'a> {
+    /// A message of the transcript.
+    Message(&'a Arc<Message>),
+    /// A call is about to run: from here on it may have had effects.
+    CallStarted {
+        /// The call.
+        call: &'a CallId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// What a restart may do with it.
+        class: &'a RetryClass,
+    },
+    /// A call has finished before an earlier one of its batch; its message follows later, in call order.
+    CallFinished {
+        /// The call.
+        call: &'a CallId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// What a restart may do with it.
+        class: &'a RetryClass,
+        /// The message that will follow.
+        result: &'a Arc<Message>,
+    },
+    /// The run's state at a boundary; bounded, never holds the transcript.
+    RunState {
+        /// The version of `state`.
+        schema_version: u32,
+        /// The state.
+        state: &'a Json,
+    },
+    /// A run ended.
+    RunEnd {
+        /// Why.
+        stop: &'a Stop,
+        /// What it used.
+        usage: &'a TotalUsage,
+    },
+}
+
+/// How safe an append must be when it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Durability {
+    /// Handed to the operating system: survives the end of the process.
+    #[default]
+    Flush,
+    /// On stable storage: survives the end of the machine. Asked for before an `unsafe` call and at the
+    /// end of a turn.
+    Sync,
+}
+
+/// A call that a session shows as started, without a result among its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenCall {
+    /// The call.
+    pub call: CallId,
+    /// The last attempt that started.
+    pub attempt: u32,
+    /// What a restart may do with it.
+    pub class: RetryClass,
+    /// Its result, when it had finished before the session ended.
+    pub result: Option<Arc<Message>>,
+}
+
+impl OpenCall {
+    /// A started call, and its result when it had finished.
+    pub fn new(call: CallId, attempt: u32, class: RetryClass, result: Option<Arc<Message>>) -> Self {
+        Self { call, attempt, class, result }
+    }
+}
+
+/// A last line that was not written to its end. It was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TornTail {
+    /// The line, from 1.
+    pub line: u64,
+    /// Bytes that were left out.
+    pub bytes: u64,
+}
+
+impl TornTail {
+    /// The line and the bytes that were left out.
+    pub fn new(line: u64, bytes: u64) -> Self {
+        Self { line, bytes }
+    }
+}
+
+/// What a session holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// The transcript.
+    pub messages: Vec<Arc<Message>>,
+    /// Calls of the last batch that had started, in the order of their start; those with a result among
+    /// the messages are left out.
+    pub open_calls: Vec<OpenCall>,
+    /// The last run state.
+    pub run_state: Option<Json>,
+    /// Whether the last run that was begun has ended.
+    pub ended: bool,
+    /// A tail that was left out.
+    pub torn_tail: Option<TornTail>,
+}
+
+/// Why a session could not be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct SessionError {
+    /// A stable code, for example `session.locked`.
+    pub kind: Arc<str>,
+    /// What happened, where, and what to do.
+    pub message: String,
+}
+
+impl SessionError {
+    /// A session error.
+    pub fn new(kind: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
+        Self { kind: kind.into(), message: message.into() }
+    }
+}
+
+/// Keeps one thread's transcript. One writer at a time.
+///
+/// An entry that was appended is there when the session is loaded again, whatever happens in between
+/// (law 4).
+pub trait Session: Send + Sync {
+    /// The session's name, when it has one.
+    fn id(&self) -> Option<SessionId> {
+        None
+    }
+
+    /// Appends without waiting, when the store can: an in-memory store always can.
+    fn try_append(
+        &self,
+        _head: &EntryHead,
+        _entries: &[Entry<'_>],
+        _durability: Durability,
+    ) -> Option<Result<(), SessionError>> {
+        None
+    }
+
+    /// Appends entries in order, as safely as asked.
+    ///
+    /// # Errors
+    /// Nothing of the entries counts as stored then; they are given again with the next append.
+    fn append(
+        &self,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+        durability: Durability,
+    ) -> impl Future<Output = Result<(), SessionError>> + Send;
+
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// When the store cannot be read, is damaged anywhere but in its last line, or is of a newer version.
+    fn load(&self) -> impl Future<Output = Result<Loaded, SessionError>> + Send;
+}
+
+/// The object-safe twin of [`Session`].
+pub trait DynSession: Send + Sync {
+    /// [`Session::id`].
+    fn session_id(&self) -> Option<SessionId>;
+
+    /// [`Session::try_append`].
+    fn try_append_dyn(
+        &self,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+        durability: Durability,
+    ) -> Option<Result<(), SessionError>>;
+
+    /// [`Session::append`], boxed.
+    fn append_boxed<'a>(
+        &'a self,
+        head: &'a EntryHead,
+        entries: &'a [Entry<'a>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), SessionError>>;
+
+    /// [`Session::load`], boxed.
+    fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>>;
+}
+
+impl<S: Session> DynSession for S {
+    fn session_id(&self) -> Option<SessionId> {
+        self.id()
+    }
+
+    fn try_append_dyn(
+        &self,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+        durability: Durability,
+    ) -> Option<Result<(), SessionError>> {
+        self.try_append(head, entries, durability)
+    }
+
+    fn append_boxed<'a>(
+        &'a self,
+        head: &'a EntryHead,
+        entries: &'a [Entry<'a>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), SessionError>> {
+        Box::pin(self.append(head, entries, durability))
+    }
+
+    fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>> {
+        Box::pin(self.load())
+    }
+}

@@ -1,0 +1,152 @@
+//! Registries: what tools there are, and calling one by name.
+
+use std::sync::Arc;
+
+use super::{ArgumentFault, DynTool, ToolCx, ToolDef, ToolOutcome};
+use crate::ids::ToolName;
+use crate::machine::Origin;
+use crate::message::ToolCall;
+use crate::outcome::{Fault, FaultSource};
+use crate::port::BoxFuture;
+
+/// For whom tools are listed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ToolScope {
+    /// Whose turn it is.
+    pub origin: Arc<Origin>,
+    /// The names that the agent may use; `None` is all. The turn enforces it, too.
+    pub allowed: Option<Arc<[ToolName]>>,
+}
+
+impl ToolScope {
+    /// The tools of `allowed` (`None`: all) for a turn.
+    pub fn new(origin: Arc<Origin>, allowed: Option<Arc<[ToolName]>>) -> Self {
+        Self { origin, allowed }
+    }
+}
+
+/// A source of tools whose list may change between turns (a remote server, for example).
+///
+/// For a fixed set of tools use [`Toolbox`].
+pub trait ToolRegistry: Send + Sync {
+    /// The tools, in the order in which a model is told of them. Asked once per turn and agent.
+    ///
+    /// # Errors
+    /// A fault ends the turn with `runtime_error`.
+    fn list(&self, scope: &ToolScope) -> impl Future<Output = Result<Arc<[ToolDef]>, Fault>> + Send;
+
+    /// Checks the arguments of a call before any gate sees it. The default accepts all.
+    ///
+    /// # Errors
+    /// The wrong field and what was expected.
+    fn check(&self, _call: &ToolCall) -> Result<(), ArgumentFault> {
+        Ok(())
+    }
+
+    /// Runs one attempt.
+    ///
+    /// # Errors
+    /// A fault of the registry itself: the call gets an error result, and a bare turn ends.
+    fn call(&self, cx: ToolCx) -> impl Future<Output = Result<ToolOutcome, Fault>> + Send;
+}
+
+/// The object-safe twin of [`ToolRegistry`].
+pub trait DynToolRegistry: Send + Sync {
+    /// [`ToolRegistry::list`], boxed.
+    fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>>;
+
+    /// [`ToolRegistry::check`].
+    fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault>;
+
+    /// [`ToolRegistry::call`], boxed.
+    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>>;
+
+    /// The same, for registries whose tools cannot fault: one box less. `None` means: use `call_boxed`.
+    fn call_plain(&self, cx: ToolCx) -> Result<BoxFuture<'_, ToolOutcome>, ToolCx> {
+        Err(cx)
+    }
+}
+
+impl<R: ToolRegistry> DynToolRegistry for R {
+    fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>> {
+        Box::pin(self.list(scope))
+    }
+
+    fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
+        self.check(call)
+    }
+
+    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>> {
+        Box::pin(self.call(cx))
+    }
+}
+
+/// A fixed set of tools, in order. Two tools of one name are both listed; the first one is called.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: Vec<Arc<dyn DynTool>>,
+    defs: Arc<[ToolDef]>,
+}
+
+impl std::fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.defs.iter().map(|def| &def.name)).finish()
+    }
+}
+
+impl Toolbox {
+    /// A set of tools.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
+        let tools: Vec<_> = tools.into_iter().collect();
+        let defs = tools.iter().map(|tool| tool.tool_def().clone()).collect();
+        Self { tools, defs }
+    }
+
+    /// The definitions, in order.
+    pub fn defs(&self) -> &Arc<[ToolDef]> {
+        &self.defs
+    }
+
+    /// The first tool of that name.
+    pub fn get(&self, name: &ToolName) -> Option<&Arc<dyn DynTool>> {
+        self.tools.iter().find(|tool| tool.tool_def().name == *name)
+    }
+
+    fn missing(name: &ToolName) -> Fault {
+        Fault::new(FaultSource::Tool, "tool_missing", format!("no tool is named `{name}`"))
+    }
+}
+
+impl DynToolRegistry for Toolbox {
+    fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>> {
+        let listed = match &scope.allowed {
+            None => Ok(Arc::clone(&self.defs)),
+            Some(names) => names
+                .iter()
+                .map(|name| {
+                    self.get(name).map(|tool| tool.tool_def().clone()).ok_or_else(|| Self::missing(name))
+                })
+                .collect(),
+        };
+        Box::pin(std::future::ready(listed))
+    }
+
+    fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
+        self.get(&call.name).map_or(Ok(()), |tool| tool.check_dyn(&call.arguments))
+    }
+
+    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>> {
+        match self.call_plain(cx) {
+            Ok(call) => Box::pin(async move { Ok(call.await) }),
+            Err(cx) => Box::pin(std::future::ready(Err(Self::missing(&cx.call.name)))),
+        }
+    }
+
+    fn call_plain(&self, cx: ToolCx) -> Result<BoxFuture<'_, ToolOutcome>, ToolCx> {
+        match self.get(&cx.call.name) {
+            Some(tool) => Ok(tool.call_boxed(cx)),
+            None => Err(cx),
+        }
+    }
+}

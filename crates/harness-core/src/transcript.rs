@@ -1,0 +1,338 @@
+//! The append-only transcript, and the views of it that models are sent.
+//!
+//! A machine owns its transcript and only ever appends. A request shares a *prefix* of it (one `Arc`
+//! and a length), so that a call in flight, a slow reader and the growing log never copy a message.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::Message;
+
+/// Slots of the first bucket; each further bucket is twice as large.
+const FIRST: usize = 16;
+/// Enough buckets for more messages than memory can hold.
+const BUCKETS: usize = 40;
+
+type Bucket = OnceLock<Box<[OnceLock<Arc<Message>>]>>;
+
+#[derive(Debug)]
+struct Log {
+    buckets: [Bucket; BUCKETS],
+}
+
+impl Log {
+    fn get(&self, at: usize) -> Option<&Arc<Message>> {
+        let (bucket, slot) = place(at);
+        self.buckets.get(bucket)?.get()?.get(slot)?.get()
+    }
+
+    fn set(&self, at: usize, message: Arc<Message>) -> bool {
+        let (bucket, slot) = place(at);
+        let Some(bucket_cell) = self.buckets.get(bucket) else { return false };
+        let slots = bucket_cell.get_or_init(|| (0..FIRST << bucket).map(|_| OnceLock::new()).collect());
+        slots.get(slot).is_some_and(|cell| cell.set(message).is_ok())
+    }
+}
+
+/// The bucket and the slot in it of position `at`: bucket `b` holds `FIRST << b` slots.
+fn place(at: usize) -> (usize, usize) {
+    let n = at / FIRST + 1;
+    let bucket = (usize::BITS - 1 - n.leading_zeros()) as usize;
+    (bucket, at - FIRST * ((1 << bucket) - 1))
+}
+
+/// The messages of a thread, in order. One owner appends; prefixes of it are shared.
+///
+/// Messages that are there never change and never move.
+#[derive(Debug)]
+pub struct Transcript {
+    log: Arc<Log>,
+    len: usize,
+}
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self { log: Arc::new(Log { buckets: [const { OnceLock::new() }; BUCKETS] }), len: 0 }
+    }
+}
+
+impl Transcript {
+    /// Appends a message. Beyond the address space (never in practice) it is left out.
+    pub fn push(&mut self, message: Arc<Message>) {
+        if self.log.set(self.len, message) {
+            self.len += 1;
+        }
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no message.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The message at a position.
+    pub fn get(&self, at: usize) -> Option<&Arc<Message>> {
+        if at < self.len { self.log.get(at) } else { None }
+    }
+
+    /// The messages of a range, cut to what there is.
+    pub fn range(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+        (range.start..range.end.min(self.len)).filter_map(|at| self.log.get(at))
+    }
+
+    /// All messages in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+        self.range(0..self.len)
+    }
+
+    /// A shared prefix: everything that is there now. Costs one reference count.
+    pub fn prefix(&self) -> Prefix {
+        Prefix { log: Arc::clone(&self.log), len: self.len }
+    }
+}
+
+impl FromIterator<Arc<Message>> for Transcript {
+    fn from_iter<I: IntoIterator<Item = Arc<Message>>>(messages: I) -> Self {
+        let mut transcript = Self::default();
+        for message in messages {
+            transcript.push(message);
+        }
+        transcript
+    }
+}
+
+/// The first messages of a transcript, shared with it. Later appends do not show.
+#[derive(Clone, Debug)]
+pub struct Prefix {
+    log: Arc<Log>,
+    len: usize,
+}
+
+impl Prefix {
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no message.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The message at a position.
+    pub fn get(&self, at: usize) -> Option<&Arc<Message>> {
+        if at < self.len { self.log.get(at) } else { None }
+    }
+
+    /// All messages in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+        (0..self.len).filter_map(|at| self.log.get(at))
+    }
+}
+
+/// A part of a [`Plan`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Span {
+    /// Messages of the transcript, unchanged. An end past the transcript is open: it grows with it.
+    Kept(Range<usize>),
+    /// Messages that are not in the transcript (recalled, summarized).
+    Made(Arc<[Arc<Message>]>),
+}
+
+/// The only form of projection: which messages a model is sent, as spans over the transcript.
+///
+/// It costs its number of spans, not of messages, and cannot change a message of the transcript.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The spans in order.
+    pub spans: Arc<[Span]>,
+}
+
+/// Why a plan is refused: it would show a call without its result, or a result without its call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the plan splits a tool call from its result at message {at}")]
+pub struct PlanFault {
+    /// The position of the message at the border.
+    pub at: usize,
+}
+
+impl Plan {
+    /// Checks that no border of a kept span stands between a call and its result (law 6).
+    ///
+    /// # Errors
+    /// The first border that does. Costs the length of the batches at the borders, not of the log.
+    pub fn check(&self, log: &Prefix) -> Result<(), PlanFault> {
+        let mut next_kept_from = None;
+        for span in self.spans.iter() {
+            match span {
+                Span::Kept(range) => {
+                    let end = range.end.min(log.len());
+                    if next_kept_from != Some(range.start) && in_batch(log, range.start) {
+                        return Err(PlanFault { at: range.start });
+                    }
+                    next_kept_from = Some(end);
+                    if end < log.len() && in_batch(log, end) && !self.continues_at(end) {
+                        return Err(PlanFault { at: end });
+                    }
+                }
+                Span::Made(_) => next_kept_from = None,
+            }
+        }
+        Ok(())
+    }
+
+    fn continues_at(&self, end: usize) -> bool {
+        self.spans
+            .windows(2)
+            .any(|pair| matches!(pair, [Span::Kept(a), Span::Kept(b)] if a.end == end && b.start == end))
+    }
+}
+
+/// Whether the message at `at` is a tool result, which belongs to the calls before it.
+fn in_batch(log: &Prefix, at: usize) -> bool {
+    log.get(at).is_some_and(|message| matches!(**message, Message::ToolResult(_)))
+}
+
+/// The exact messages that a model is sent in one iteration.
+#[derive(Clone, Debug)]
+pub struct View {
+    prefix: Prefix,
+    plan: Option<Plan>,
+}
+
+impl View {
+    /// Everything in `prefix`.
+    pub fn whole(prefix: Prefix) -> Self {
+        Self { prefix, plan: None }
+    }
+
+    /// What `plan` shows of `prefix`.
+    pub fn planned(prefix: Prefix, plan: Plan) -> Self {
+        Self { prefix, plan: Some(plan) }
+    }
+
+    /// Calls `f` with each message in order.
+    pub fn for_each<'a>(&'a self, mut f: impl FnMut(&'a Arc<Message>)) {
+        let Some(plan) = &self.plan else {
+            self.prefix.iter().for_each(f);
+            return;
+        };
+        for span in plan.spans.iter() {
+            match span {
+                Span::Kept(range) => {
+                    (range.start..range.end.min(self.prefix.len))
+                        .filter_map(|at| self.prefix.get(at))
+                        .for_each(&mut f);
+                }
+                Span::Made(messages) => messages.iter().for_each(&mut f),
+            }
+        }
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        let Some(plan) = &self.plan else { return self.prefix.len };
+        plan.spans
+            .iter()
+            .map(|span| match span {
+                Span::Kept(range) => range.end.min(self.prefix.len).saturating_sub(range.start),
+                Span::Made(messages) => messages.len(),
+            })
+            .sum()
+    }
+
+    /// Whether there is no message.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The last message.
+    pub fn last(&self) -> Option<&Arc<Message>> {
+        let Some(plan) = &self.plan else {
+            return self.prefix.len.checked_sub(1).and_then(|at| self.prefix.get(at));
+        };
+        plan.spans.iter().rev().find_map(|span| match span {
+            Span::Kept(range) => {
+                let end = range.end.min(self.prefix.len);
+                if end > range.start { self.prefix.get(end - 1) } else { None }
+            }
+            Span::Made(messages) => messages.last(),
+        })
+    }
+
+    /// The transcript behind the view.
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Json;
+    use crate::message::{AssistantMessage, ToolCall, ToolResultMessage};
+
+    fn log(n: usize) -> Transcript {
+        (0..n).map(|i| Arc::new(Message::user(i.to_string()))).collect()
+    }
+
+    #[test]
+    fn positions_fall_into_buckets_without_gaps() {
+        let mut expected = (0, 0);
+        for at in 0..10_000 {
+            assert_eq!(place(at), expected);
+            expected.1 += 1;
+            if expected.1 == FIRST << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_prefix_does_not_see_later_appends() {
+        let mut log = log(3);
+        let prefix = log.prefix();
+        log.push(Arc::new(Message::user("later")));
+        assert_eq!((prefix.len(), prefix.get(3), log.len()), (3, None, 4));
+    }
+
+    #[test]
+    fn a_view_shows_what_its_plan_says() {
+        let kept = |range| Span::Kept(range);
+        let made = Span::Made(Arc::from([Arc::new(Message::user("sum"))]));
+        let plan = Plan { spans: Arc::from([kept(0..1), made, kept(3..usize::MAX)]) };
+        let view = View::planned(log(5).prefix(), plan);
+        let mut texts = Vec::new();
+        view.for_each(|m| texts.push(m.joined_text()));
+        assert_eq!(texts, ["0", "sum", "3", "4"]);
+        assert_eq!(view.len(), 4);
+        assert_eq!(view.last().map(|m| m.joined_text()), Some("4".into()));
+    }
+
+    #[test]
+    fn law_6_a_plan_that_splits_a_call_from_its_result_is_refused() {
+        let call = ToolCall::new("c", "t", Json::empty_object());
+        let log: Transcript = [
+            Message::user("go"),
+            AssistantMessage::calls([call.clone()]).into(),
+            ToolResultMessage::new(&call, Vec::new(), false).into(),
+            Message::user("more"),
+        ]
+        .into_iter()
+        .map(Arc::new)
+        .collect();
+        let check = |spans: &[Span]| Plan { spans: spans.into() }.check(&log.prefix());
+        assert_eq!(check(&[Span::Kept(1..usize::MAX)]), Ok(()));
+        assert_eq!(check(&[Span::Kept(0..2), Span::Kept(2..4)]), Ok(()));
+        assert_eq!(check(&[Span::Kept(0..2)]), Err(PlanFault { at: 2 }));
+        assert_eq!(check(&[Span::Kept(2..4)]), Err(PlanFault { at: 2 }));
+        assert_eq!(check(&[Span::Kept(0..1), Span::Kept(2..4)]), Err(PlanFault { at: 2 }));
+    }
+}
