@@ -5,7 +5,60 @@
 //! machines on tokio. It knows no files, sockets, YAML, environment, wall clock or randomness.
 //!
 //! Most programs use it through the `harness` facade. With this crate alone, a turn is a machine, ports
-//! and [`driver::drive`].
+//! and [`driver::drive`]:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness_core::driver::{Ports, drive};
+//! use harness_core::machine::{Origin, Start};
+//! use harness_core::message::{AssistantMessage, Message, ToolCall};
+//! use harness_core::port::{BoxFuture, Clock, Deltas, Model, ModelFault, ModelRequest, Toolbox, tool_fn};
+//! use harness_core::transcript::Transcript;
+//! use harness_core::turn::{Turn, TurnSpec};
+//! use harness_core::{Cancel, Json, Time};
+//!
+//! # struct StoppedClock;
+//! # impl Clock for StoppedClock {
+//! #     fn now(&self) -> Time { Time(0) }
+//! #     fn sleep_until(&self, _: Time) -> BoxFuture<'static, ()> { Box::pin(std::future::pending()) }
+//! # }
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Weather {
+//!     city: String,
+//! }
+//!
+//! struct Parrot;
+//!
+//! impl Model for Parrot {
+//!     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+//!         Ok(match request.view.last().map(|message| &**message) {
+//!             Some(result @ Message::ToolResult(_)) => AssistantMessage::text(result.joined_text()),
+//!             _ => {
+//!                 let city = Json::parse(r#"{"city":"Oslo"}"#).unwrap_or_default();
+//!                 AssistantMessage::calls([ToolCall::new("call-1", "weather", city)])
+//!             }
+//!         })
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let weather = tool_fn("weather", "The weather of a city", |args: Weather, _| async move {
+//!     format!("4 °C in {}", args.city)
+//! });
+//! let mut ports = Ports::new(Arc::new(Parrot), Arc::new(StoppedClock));
+//! ports.tools = Arc::new(Toolbox::new([Arc::new(weather.pure()) as _]));
+//!
+//! let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+//! let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
+//! let start = Start::prompt(Message::user("How cold is it?"));
+//! let end = drive(&mut turn, &ports, &Cancel::never(), start).await;
+//!
+//! assert_eq!(end.answer.as_deref(), Some("4 °C in Oslo"));
+//! assert_eq!(end.reason().as_str(), "answer_finalized");
+//! # }
+//! ```
 
 pub mod cancel;
 pub mod continuation;

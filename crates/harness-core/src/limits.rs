@@ -178,7 +178,7 @@ impl Budgets {
     /// # Errors
     /// The first ceiling that would be passed, innermost level first.
     pub fn reserve(&mut self, want: Amount) -> Result<Grant, Reached> {
-        if let Some(reached) = self.0.iter().rev().find_map(|level| level.reached(want)) {
+        if let Some(reached) = self.would_reach(want) {
             return Err(reached);
         }
         for level in &mut self.0 {
@@ -193,6 +193,11 @@ impl Budgets {
             level.reserved = level.reserved.minus(grant.0);
             level.used = level.used.plus(used);
         }
+    }
+
+    /// The ceiling that a reservation of `want` would pass, innermost level first.
+    pub fn would_reach(&self, want: Amount) -> Option<Reached> {
+        self.0.iter().rev().find_map(|level| level.reached(want))
     }
 
     /// A ceiling on money or tokens that is used up on any level.

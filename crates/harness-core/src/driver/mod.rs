@@ -1,1 +1,281 @@
-//! driver
+//! The driver that runs machines on tokio: performs their effects through [`Ports`] and feeds back what
+//! came of them.
+//!
+//! Everything runs in the caller's task: ports are polled in place, several at once. A port that panics
+//! becomes a fault, not a panic of the host. Dropping the driver's future is like a crash: what was
+//! journaled is durable, and the next run repairs the rest.
+
+mod op;
+mod persist;
+mod ports;
+mod sink;
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+pub use ports::{Command, Inbox, NotTaken, Ports, Steer};
+
+use op::{Running, start};
+use persist::Journal;
+use sink::Sink;
+
+use crate::cancel::Cancel;
+use crate::event::Event;
+use crate::ids::{EntryId, OpId};
+use crate::machine::{Effect, Effects, Input, Machine, Phase, Reply, Start};
+use crate::outcome::End;
+use crate::port::BoxFuture;
+use crate::time::Time;
+
+/// Runs a machine to its end.
+///
+/// Ordinary stops (limits, refusals, faults of parts) are in the [`End`], never errors.
+///
+/// `cancel` aborts: outstanding work is told, given [`Ports::grace`] to answer, and then dropped; every
+/// call still gets its result and the transcript stays legal (law 8).
+pub async fn drive<P: Phase>(
+    machine: &mut Machine<P>,
+    ports: &Ports,
+    cancel: &Cancel,
+    begin: Start,
+) -> Arc<End> {
+    drive_with(machine, ports, cancel, begin, &mut Inbox::closed()).await
+}
+
+/// Like [`drive`], taking messages out of `inbox` while the machine runs: steering and interruptions.
+pub async fn drive_with<P: Phase>(
+    machine: &mut Machine<P>,
+    ports: &Ports,
+    cancel: &Cancel,
+    begin: Start,
+    inbox: &mut Inbox,
+) -> Arc<End> {
+    let sink = Sink::new(&ports.hub);
+    let mut driver = Driver::new(machine, ports, &sink, cancel);
+    driver.advance(Input::Start(Box::new(begin)));
+    loop {
+        if let Some(end) = driver.perform().await {
+            return end;
+        }
+        tokio::task::coop::consume_budget().await;
+        let input = driver.next(inbox).await;
+        driver.advance(input);
+    }
+}
+
+struct Driver<'p, P: Phase> {
+    machine: &'p mut Machine<P>,
+    ports: &'p Ports,
+    sink: &'p Sink<'p>,
+    cancel: &'p Cancel,
+    cancel_sent: bool,
+    /// Given to what is being performed; a new one after each abort.
+    token: Cancel,
+    grace_until: Option<Time>,
+    fx: Effects,
+    /// Effects being performed; kept for its memory.
+    work: Vec<Effect>,
+    events: Vec<Event>,
+    running: Vec<(OpId, Running<'p>)>,
+    ready: VecDeque<(OpId, Reply)>,
+    journal: Journal<'p>,
+    /// Steering entries that are let go of once they are stored.
+    drained: Vec<EntryId>,
+    now: Time,
+}
+
+/// What woke the driver.
+enum Woken {
+    Reply(OpId, Reply),
+    Command(Command),
+    Cancelled,
+    Timer,
+}
+
+impl<'p, P: Phase> Driver<'p, P> {
+    fn new(machine: &'p mut Machine<P>, ports: &'p Ports, sink: &'p Sink<'p>, cancel: &'p Cancel) -> Self {
+        let mut fx = Effects::new();
+        if ports.hub.is_silent() {
+            fx = fx.without_events();
+        }
+        if ports.session.is_none() {
+            fx = fx.without_journal();
+        }
+        Self {
+            machine,
+            ports,
+            sink,
+            cancel,
+            cancel_sent: false,
+            token: cancel.child(),
+            grace_until: None,
+            fx,
+            work: Vec::new(),
+            events: Vec::new(),
+            running: Vec::new(),
+            ready: VecDeque::new(),
+            journal: Journal::new(ports.session.as_deref()),
+            drained: Vec::new(),
+            now: Time(0),
+        }
+    }
+
+    fn advance(&mut self, input: Input) {
+        self.now = self.ports.clock.now();
+        self.machine.advance(input, self.now, &mut self.fx);
+    }
+
+    /// Performs the effects in order. After a failed barrier nothing more is started; what failed is told
+    /// to the machine.
+    async fn perform(&mut self) -> Option<Arc<End>> {
+        loop {
+            let mut work = std::mem::take(&mut self.work);
+            self.fx.swap(&mut work);
+            let mut done = None;
+            let mut failed: Option<String> = None;
+            let mut unperformed = Vec::new();
+            for effect in work.drain(..) {
+                match effect {
+                    Effect::Persist(record) => {
+                        if let Err(message) = self.journal.write(self.machine, self.now, &record).await {
+                            failed.get_or_insert(message);
+                        }
+                    }
+                    Effect::Event(event) => self.events.push(event),
+                    Effect::Perform(id, _) if failed.is_some() => unperformed.push(id),
+                    Effect::Perform(id, op) => {
+                        match start(self.ports, self.machine, self.sink, &self.token, id, op) {
+                            Running::Ready(reply) => self.ready.push_back((id, reply)),
+                            running => self.running.push((id, running)),
+                        }
+                    }
+                    Effect::AbortAll => self.abort(),
+                    Effect::Done(end) => done = Some(end),
+                }
+            }
+            self.work = work;
+            self.publish();
+            if failed.is_none() {
+                self.let_go_of_drained();
+            }
+            if let Some(end) = done {
+                return Some(self.journal.finish(self.machine, self.now, end).await);
+            }
+            let Some(message) = failed else { return None };
+            let messages_from = self.journal.unsaved_from();
+            self.advance(Input::PersistFailed { message, messages_from, unperformed });
+        }
+    }
+
+    fn publish(&mut self) {
+        if let Some(last) = self.events.last() {
+            self.sink.saw(last.seq);
+            self.ports.hub.publish(&self.events);
+            self.events.clear();
+        }
+    }
+
+    fn let_go_of_drained(&mut self) {
+        if self.drained.is_empty() {
+            return;
+        }
+        if let Some(steering) = &self.ports.steering {
+            steering.injected(&self.drained);
+        }
+        self.drained.clear();
+    }
+
+    fn abort(&mut self) {
+        self.token.cancel();
+        self.token = self.cancel.child();
+        self.grace_until = Some(self.now.after(self.ports.grace));
+    }
+
+    /// The next input: a reply, a command, the cancellation, or a time that has come.
+    async fn next(&mut self, inbox: &mut Inbox) -> Input {
+        loop {
+            if self.running.is_empty() {
+                self.grace_until = None;
+            }
+            match self.woken(inbox).await {
+                Woken::Reply(id, reply) => {
+                    if let Reply::Drained(entries) = &reply {
+                        self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
+                    }
+                    return Input::Reply(id, reply);
+                }
+                Woken::Command(Command::Steer(messages)) => return Input::Steer(messages),
+                Woken::Command(Command::Interrupt(messages)) => return Input::Interrupt { messages },
+                Woken::Cancelled => {
+                    self.cancel_sent = true;
+                    return Input::Cancel { by: Arc::from("caller") };
+                }
+                Woken::Timer if self.grace_until.is_some() => self.give_up(),
+                Woken::Timer => return Input::Wake,
+            }
+        }
+    }
+
+    /// The grace period is over: what has not answered is dropped and answered for.
+    fn give_up(&mut self) {
+        self.grace_until = None;
+        for (id, running) in self.running.drain(..) {
+            let partial = if running.is_model() { self.sink.partial(id) } else { None };
+            self.ready.push_back((id, Reply::Interrupted { partial }));
+        }
+    }
+
+    async fn woken(&mut self, inbox: &mut Inbox) -> Woken {
+        if let Some((id, reply)) = self.ready.pop_front() {
+            return Woken::Reply(id, reply);
+        }
+        if !self.cancel_sent && self.cancel.is_cancelled() {
+            return Woken::Cancelled;
+        }
+        // What is ready at once needs no timer.
+        if let Some((id, reply)) = poll_fn(|cx| Poll::Ready(self.poll_running(cx))).await {
+            return Woken::Reply(id, reply);
+        }
+        let wake_at = self.grace_until.or_else(|| self.machine.wake_at());
+        let mut timer = wake_at.map(|at| self.ports.clock.sleep_until(at));
+        let cancel = self.cancel;
+        let mut cancelled = std::pin::pin!(cancel.cancelled());
+        let watch_cancel = !self.cancel_sent;
+        poll_fn(|cx| {
+            if let Some((id, reply)) = self.poll_running(cx) {
+                return Poll::Ready(Woken::Reply(id, reply));
+            }
+            if watch_cancel && cancelled.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Woken::Cancelled);
+            }
+            if let Poll::Ready(Some(command)) = inbox.poll(cx) {
+                return Poll::Ready(Woken::Command(command));
+            }
+            poll_timer(timer.as_mut(), cx)
+        })
+        .await
+    }
+
+    /// Polls everything that runs; gives the first that is done.
+    fn poll_running(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
+        for at in 0..self.running.len() {
+            let (id, running) = self.running.get_mut(at)?;
+            if let Poll::Ready(reply) = running.poll(cx) {
+                let id = *id;
+                self.running.remove(at);
+                return Some((id, reply));
+            }
+        }
+        None
+    }
+}
+
+fn poll_timer(timer: Option<&mut BoxFuture<'static, ()>>, cx: &mut Context<'_>) -> Poll<Woken> {
+    match timer.map(|timer| Pin::new(timer).poll(cx)) {
+        Some(Poll::Ready(())) => Poll::Ready(Woken::Timer),
+        Some(Poll::Pending) | None => Poll::Pending,
+    }
+}

@@ -79,6 +79,20 @@ impl Effects {
     }
 }
 
+/// The phases that a boundary can end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Boundary {
+    /// Calls left open by an earlier process are settled.
+    Repair,
+    /// The transcript is as short as it has to be.
+    Compact,
+    /// A turn is over.
+    Turn,
+    /// It is decided how the run goes on.
+    Decide,
+}
+
 /// What is durable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,8 +119,10 @@ pub enum Record {
         /// The message that will follow in call order.
         result: Arc<Message>,
     },
-    /// A boundary: the turn of this number is over. The place for a checkpoint.
+    /// A boundary between phases. The place for a checkpoint.
     Boundary {
+        /// The phase that is over.
+        phase: Boundary,
         /// The turn, from 1.
         turn: u32,
         /// Its last iteration.
@@ -120,10 +136,15 @@ impl Record {
     /// How safe it must be before the next effect: synced before an `unsafe` call runs and at boundaries.
     pub fn durability(&self) -> Durability {
         match self {
-            Self::CallStarted { class: RetryClass::Unsafe, .. } | Self::Boundary { .. } | Self::RunEnd(_) => {
-                Durability::Sync
+            Self::CallStarted { class: RetryClass::Unsafe, .. }
+            | Self::Boundary { phase: Boundary::Turn, .. }
+            | Self::RunEnd(_) => Durability::Sync,
+            Self::Messages(_)
+            | Self::CallStarted { .. }
+            | Self::CallFinished { .. }
+            | Self::Boundary { phase: Boundary::Repair | Boundary::Compact | Boundary::Decide, .. } => {
+                Durability::Flush
             }
-            Self::Messages(_) | Self::CallStarted { .. } | Self::CallFinished { .. } => Durability::Flush,
         }
     }
 }

@@ -109,6 +109,8 @@ pub enum Input {
     PersistFailed {
         /// Why.
         message: String,
+        /// The first message of the transcript that is not stored, when messages were to be stored.
+        messages_from: Option<usize>,
         /// The operations that were not started because of it.
         unperformed: Vec<OpId>,
     },

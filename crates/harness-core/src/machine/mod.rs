@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub use effect::{Effect, Effects, Op, Record};
+pub use effect::{Boundary, Effect, Effects, Op, Record};
 pub use input::{Input, InterruptedCall, Reply, Start};
 
 use crate::event::{Event, EventKind};
@@ -30,7 +30,7 @@ use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::Budgets;
 use crate::message::Message;
-use crate::outcome::End;
+use crate::outcome::{End, Fault};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
 
@@ -183,13 +183,20 @@ impl Cx<'_> {
         }
     }
 
+    /// The result of a part that the work can do without; its fault is told.
+    pub(crate) fn tolerate<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
+        result.map_err(|fault| self.event(|| EventKind::PartFailed { fault })).ok()
+    }
+
     /// Whether anything is outstanding.
     pub(crate) fn idle(&self) -> bool {
         self.sh.pending.is_empty()
     }
 }
 
-mod sealed {
+pub(crate) mod sealed {
+    /// Closes [`super::Phase`].
+    #[expect(unnameable_types, reason = "a seal is meant to be unnameable")]
     pub trait Sealed {}
     impl Sealed for crate::turn::TurnState {}
     impl Sealed for crate::run::RunState {}
@@ -216,9 +223,9 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
     #[doc(hidden)]
     fn wake_at(&self, shared: &Shared) -> Option<Time>;
 
-    /// The plan of the next request.
+    /// When outstanding work is cut off; `None` when nothing cuts it off.
     #[doc(hidden)]
-    fn plan(&self) -> Option<&Plan>;
+    fn cut_off(&self, shared: &Shared) -> Option<Time>;
 }
 
 /// A turn or a run, as a machine.
@@ -342,9 +349,9 @@ impl<P: Phase> Machine<P> {
         self.shared.turn
     }
 
-    /// The earliest deadline of all budgets.
-    pub fn deadline(&self) -> Option<Time> {
-        self.shared.budgets.deadline()
+    /// When outstanding work is cut off; `None` when nothing cuts it off.
+    pub fn cut_off(&self) -> Option<Time> {
+        self.phase.cut_off(&self.shared)
     }
 
     /// The end, once there is one.

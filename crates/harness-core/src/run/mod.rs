@@ -1,29 +1,269 @@
-//! turn
-use crate::machine::*;
-use crate::outcome::End;
+//! The run: from accepting a prompt to the stop decision; one or more turns.
+//!
+//! Phases: repair → compact → turn → decide → (another turn | stopped). Each passes through unless
+//! something is configured for it; at each boundary there is a checkpoint record. Everything that is not
+//! the run's own goes to the turn inside it: there is one numbering, one journal, one set of budgets.
+
+mod spec;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use spec::{RunLimits, RunSpec, StopMode};
+
+use crate::event::EventKind;
+use crate::ids::TurnId;
+use crate::limits::{Budget, Limit, Reached};
+use crate::machine::{Boundary, Cx, Input, Op, Origin, Pending, Phase, Record, Reply, Shared, Start};
+use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage, Waiver};
+use crate::port::Judgement;
 use crate::time::Time;
-use crate::transcript::Plan;
-/// x
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct RunState;
-/// x
-#[derive(Debug, Default)]
-pub struct RunSpec {
-    /// x
-    pub prepare_each_iteration: bool,
+use crate::turn::{TurnState, guidance_message};
+
+/// A run as a machine.
+pub type Run = crate::machine::Machine<RunState>;
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunPhase {
+    /// Not started.
+    #[default]
+    Idle,
+    /// Calls left open by an earlier process are settled. (Inside the turn: they may run.)
+    Repair,
+    /// The transcript is made shorter for good, when that is wanted.
+    Compact,
+    /// A turn.
+    Turn,
+    /// The stop gates judge.
+    Decide,
+    /// Over.
+    Stopped,
 }
+
+/// The state of a run. Drive it as a [`Run`].
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunState {
+    phase: RunPhase,
+    turn: TurnState,
+    started_at: Time,
+    /// What the turns before this one used.
+    usage: TotalUsage,
+    /// Iterations of the turns before this one.
+    iterations: u32,
+    /// Continuations that stop gates asked for, in a row.
+    nudges: u32,
+    /// The end that is being judged.
+    judging: Option<Arc<End>>,
+    waived: Vec<Waiver>,
+}
+
 impl Phase for RunState {
     type Spec = RunSpec;
-    fn step(&mut self, _: &RunSpec, _: &mut Cx<'_>, _: Option<Pending>, _: Input) -> Option<End> {
-        None
+
+    fn step(
+        &mut self,
+        spec: &RunSpec,
+        cx: &mut Cx<'_>,
+        pending: Option<Pending>,
+        input: Input,
+    ) -> Option<End> {
+        let input = match (pending, input) {
+            (None, Input::Start(start)) => return self.start(spec, cx, *start),
+            (Some(Pending::StopGate(gate)), Input::Reply(_, reply)) => {
+                return self.on_judged(spec, cx, gate, reply);
+            }
+            (None, Input::Cancel { by }) if self.phase == RunPhase::Decide => {
+                let stop = Stop::new(StopReason::Cancelled, Evidence::Cancelled { by });
+                return self.cancel_judging(cx, stop);
+            }
+            (_, input) => input,
+        };
+        let end = self.turn.step(&spec.turn, cx, pending, input)?;
+        self.decide(spec, cx, end)
     }
-    fn reissue(&self, _: &RunSpec, _: &Cx<'_>, _: Pending) -> Option<Op> {
-        None
+
+    fn reissue(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
+        match pending {
+            Pending::StopGate(gate) => Some(Op::StopGate { gate, end: self.judging.clone()? }),
+            pending => self.turn.reissue(&spec.turn, cx, pending),
+        }
     }
-    fn wake_at(&self, _: &Shared) -> Option<Time> {
-        None
+
+    fn wake_at(&self, shared: &Shared) -> Option<Time> {
+        if self.phase == RunPhase::Turn { self.turn.wake_at(shared) } else { None }
     }
-    fn plan(&self) -> Option<&Plan> {
-        None
+
+    fn cut_off(&self, shared: &Shared) -> Option<Time> {
+        self.turn.cut_off(shared)
     }
+}
+
+impl RunState {
+    fn start(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
+        self.started_at = cx.now;
+        let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
+        cx.sh.budgets.push(Budget::new(spec.limits.amount, deadline));
+        let descriptor_hash = cx.sh.origin.descriptor_hash.clone();
+        cx.event(|| EventKind::RunStarted { descriptor_hash });
+        self.boundary(cx, RunPhase::Repair, Boundary::Repair);
+        self.boundary(cx, RunPhase::Compact, Boundary::Compact);
+        self.phase = RunPhase::Turn;
+        name_turn(cx);
+        let end = self.turn.step(&spec.turn, cx, None, Input::Start(Box::new(start)))?;
+        self.decide(spec, cx, end)
+    }
+
+    fn boundary(&mut self, cx: &mut Cx<'_>, phase: RunPhase, boundary: Boundary) {
+        self.phase = phase;
+        let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);
+        cx.persist(Record::Boundary { phase: boundary, turn, iteration });
+    }
+
+    /// A turn is over: every stop gate must believe an end that claims to be complete.
+    fn decide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
+        self.phase = RunPhase::Decide;
+        let end = Arc::new(end);
+        self.judging = Some(Arc::clone(&end));
+        if end.reason() != StopReason::AnswerFinalized {
+            return Some(self.stop(cx, None));
+        }
+        self.ask_gate(spec, cx, 0)
+    }
+
+    fn ask_gate(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32) -> Option<End> {
+        if (gate as usize) < spec.stop_gates.len() {
+            if let Some(op) = self.reissue(spec, cx, Pending::StopGate(gate)) {
+                cx.perform(Pending::StopGate(gate), op);
+            }
+            return None;
+        }
+        let waived = self.waived.is_empty();
+        Some(self.stop(cx, (!waived).then(|| StopReason::CompletionWaived.into())))
+    }
+
+    fn on_judged(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32, reply: Reply) -> Option<End> {
+        let judgement = match reply {
+            Reply::Judged(judgement) => judgement,
+            // A gate without an answer is not a yes.
+            _ => Judgement::Continue {
+                guidance: "Check that the work is really complete, then answer again.".into(),
+            },
+        };
+        let name = spec.stop_gates.get(gate as usize).cloned().unwrap_or_else(|| "stop-gate".into());
+        let reason = match &judgement {
+            Judgement::Accept => None,
+            Judgement::Waive { why: text } | Judgement::Continue { guidance: text } => Some(text.clone()),
+        };
+        let (gate_name, told) = (name.clone(), judgement.kind().to_owned());
+        cx.event(|| EventKind::StopJudged { gate: gate_name, judgement: told, reason });
+        match (judgement, spec.mode) {
+            (Judgement::Accept, _) => self.ask_gate(spec, cx, gate + 1),
+            (Judgement::Waive { why }, StopMode::Interactive) => {
+                self.waived.push(Waiver::new(name, why));
+                self.ask_gate(spec, cx, gate + 1)
+            }
+            (Judgement::Continue { guidance }, StopMode::Interactive) if self.nudges >= spec.nudges => {
+                self.waived.push(Waiver::new(name, guidance));
+                self.ask_gate(spec, cx, gate + 1)
+            }
+            (Judgement::Waive { why: guidance } | Judgement::Continue { guidance }, _) => {
+                self.another_turn(spec, cx, guidance)
+            }
+        }
+    }
+
+    fn another_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, guidance: String) -> Option<End> {
+        let judged = self.judging.take()?;
+        let turns = cx.sh.turn;
+        if turns >= spec.limits.turns {
+            self.judging = Some(judged);
+            let reached = Reached {
+                limit: Limit::Turns,
+                value: u64::from(turns),
+                ceiling: u64::from(spec.limits.turns),
+            };
+            let reason = StopReason::MaxTurnsReached;
+            cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+            return Some(self.stop(cx, Some(Stop::new(reason, Evidence::Limit(reached)))));
+        }
+        self.nudges += 1;
+        self.waived.clear();
+        self.usage.merge(&judged.usage);
+        self.iterations = self.iterations.saturating_add(judged.iterations);
+        self.boundary(cx, RunPhase::Decide, Boundary::Decide);
+        self.phase = RunPhase::Turn;
+        self.turn = TurnState::default();
+        cx.sh.turn += 1;
+        cx.sh.iteration = 0;
+        name_turn(cx);
+        let start = Start {
+            prompt: vec![guidance_message(guidance)],
+            agent: judged.agent.clone(),
+            ..Start::default()
+        };
+        let end = self.turn.step(&spec.turn, cx, None, Input::Start(Box::new(start)))?;
+        self.decide(spec, cx, end)
+    }
+
+    fn cancel_judging(&mut self, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
+        cx.sh.pending.clear();
+        cx.fx.list.push(crate::machine::Effect::AbortAll);
+        Some(self.stop(cx, Some(stop)))
+    }
+
+    /// The end of the run: that of its last turn, with the run's totals, unless the run itself stops it.
+    fn stop(&mut self, cx: &mut Cx<'_>, stop: Option<Stop>) -> End {
+        self.phase = RunPhase::Stopped;
+        let judged = self.judging.take();
+        let mut end = match judged {
+            Some(end) => Arc::unwrap_or_clone(end),
+            None => return unreachable_end(cx),
+        };
+        self.usage.merge(&end.usage);
+        end.usage = std::mem::take(&mut self.usage);
+        end.iterations = end.iterations.saturating_add(self.iterations);
+        end.turns = cx.sh.turn;
+        end.elapsed = cx.now.since(self.started_at);
+        end.waived = std::mem::take(&mut self.waived);
+        if let Some(stop) = stop {
+            end.stop = stop;
+        }
+        let told = Arc::new(end.clone());
+        cx.persist(Record::RunEnd(Arc::clone(&told)));
+        cx.event(|| EventKind::RunFinished { end: told });
+        end
+    }
+}
+
+/// What a run ends with when it stops without a turn; only a broken snapshot leads here.
+fn unreachable_end(cx: &Cx<'_>) -> End {
+    End {
+        stop: StopReason::InternalInvariant.into(),
+        answer: None,
+        agent: None,
+        iterations: cx.sh.iteration,
+        turns: cx.sh.turn,
+        usage: TotalUsage::default(),
+        elapsed: crate::time::Millis(0),
+        continuation: None,
+        waived: Vec::new(),
+        persist_failed: None,
+        resumed: false,
+    }
+}
+
+/// Each turn of a run has an id of its own: `RUN.N`, unless the caller named the first one.
+fn name_turn(cx: &mut Cx<'_>) {
+    let origin = &cx.sh.origin;
+    if cx.sh.turn == 1 && origin.turn.is_some() {
+        return;
+    }
+    let run = origin.run.as_ref().map_or("run", |id| id.as_str());
+    let turn = TurnId::from(format!("{run}.{}", cx.sh.turn));
+    cx.sh.origin = Arc::new(Origin { turn: Some(turn), ..Origin::clone(origin) });
 }

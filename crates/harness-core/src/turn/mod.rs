@@ -1,29 +1,104 @@
-//! turn
-use crate::machine::*;
+//! The turn: one bounded assistant turn as a state machine.
+//!
+//! One iteration is limits → agent → view → model → output → (tools → results) → steering. The stages
+//! and the rules of each are in the files of this folder: `flow` (prompt, agent, view, model), `batch`
+//! (calls through their gates to their results), `judge` (what a result means for the turn), `finish`
+//! (stops and the end), `repair` (calls left open by an earlier process).
+//!
+//! Behaviour follows source 001 (`reference/turn-runtime`); where the product's rule is a better one,
+//! both are options of [`TurnSpec`], and [`TurnSpec::source_001`] assembles the source's.
+
+mod batch;
+mod finish;
+mod flow;
+mod judge;
+mod redundancy;
+mod repair;
+mod spec;
+mod state;
+
+pub(crate) use flow::guidance_message;
+pub use spec::{
+    CallLimit, DeadlineRule, Execution, OnTrouble, Redundancy, RetryPolicy, Seams, SpecFault, TurnSpec,
+};
+pub use state::TurnState;
+
+use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};
 use crate::outcome::End;
 use crate::time::Time;
-use crate::transcript::Plan;
-/// x
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct TurnState;
-/// x
-#[derive(Debug, Default)]
-pub struct TurnSpec {
-    /// x
-    pub prepare_each_iteration: bool,
-}
+
+/// A turn as a machine.
+pub type Turn = crate::machine::Machine<TurnState>;
+
 impl Phase for TurnState {
     type Spec = TurnSpec;
-    fn step(&mut self, _: &TurnSpec, _: &mut Cx<'_>, _: Option<Pending>, _: Input) -> Option<End> {
-        None
+
+    fn step(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        pending: Option<Pending>,
+        input: Input,
+    ) -> Option<End> {
+        match input {
+            Input::Start(start) => self.start(spec, cx, *start),
+            Input::Reply(_, reply) => match pending {
+                Some(pending) => self.reply(spec, cx, pending, reply),
+                None => None,
+            },
+            Input::Wake => self.wake(spec, cx),
+            Input::Cancel { by } => self.cancel(spec, cx, by),
+            Input::Steer(messages) => {
+                self.steering.extend(messages);
+                None
+            }
+            Input::Interrupt { messages } => self.interrupt(spec, cx, messages),
+            Input::PersistFailed { message, messages_from, unperformed } => {
+                self.persist_failed(spec, cx, message, messages_from, &unperformed)
+            }
+        }
     }
-    fn reissue(&self, _: &TurnSpec, _: &Cx<'_>, _: Pending) -> Option<Op> {
-        None
+
+    fn reissue(&self, spec: &TurnSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
+        self.op_for(spec, cx, pending)
     }
-    fn wake_at(&self, _: &Shared) -> Option<Time> {
-        None
+
+    fn wake_at(&self, shared: &Shared) -> Option<Time> {
+        if self.is_stopping() {
+            return None;
+        }
+        let retry = self.batch.as_ref().and_then(batch::Batch::wake_at);
+        [retry, self.cut_off(shared)].into_iter().flatten().min()
     }
-    fn plan(&self) -> Option<&Plan> {
-        None
+
+    fn cut_off(&self, shared: &Shared) -> Option<Time> {
+        if self.deadline_enforced { shared.budgets.deadline() } else { None }
+    }
+}
+
+impl TurnState {
+    /// Hands a reply to the stage that asked for it. A reply of the wrong kind ends the turn with
+    /// `internal_invariant`: the driver broke its contract.
+    fn reply(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending, reply: Reply) -> Option<End> {
+        match (pending, reply) {
+            (Pending::AppendPrompt, Reply::Appended(result)) => self.on_appended(spec, cx, result),
+            (Pending::Prepare, Reply::Prepared(result)) => self.on_prepared(spec, cx, result),
+            (Pending::Recall, Reply::Recalled(result)) => self.on_recalled(spec, cx, result),
+            (Pending::Compact, Reply::Compacted(result)) => self.on_compacted(spec, cx, result),
+            (Pending::Model, Reply::Model(result)) => self.on_model(spec, cx, result),
+            (Pending::Model, Reply::Interrupted { partial }) => self.on_model_cut(spec, cx, partial),
+            (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(spec, cx, result),
+            (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),
+            (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
+            (Pending::Arguments(at), Reply::Arguments(result)) => self.on_arguments(spec, cx, at, result),
+            (Pending::Gate(at, gate), Reply::Gate(verdict)) => self.on_verdict(spec, cx, at, gate, verdict),
+            (Pending::Approve(at), Reply::Approval(decision)) => self.on_decision(spec, cx, at, decision),
+            (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
+            (Pending::Tool(at), Reply::Interrupted { .. }) => self.on_tool_cut(spec, cx, at),
+            (pending, Reply::Interrupted { .. }) => self.on_cut(spec, cx, pending),
+            (pending, _) => {
+                self.invariant(spec, cx, format!("a reply of the wrong kind answered {pending:?}"))
+            }
+        }
     }
 }

@@ -1,0 +1,354 @@
+//! Performs operations through ports.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tracing::Instrument as _;
+
+use super::ports::Ports;
+use super::sink::Sink;
+use crate::cancel::Cancel;
+use crate::ids::{AgentId, OpId, ToolName};
+use crate::machine::{Machine, Op, Phase, Reply};
+use crate::message::{AssistantMessage, Message};
+use crate::outcome::{Fault, FaultSource};
+use crate::port::{
+    AgentBrief, ApprovalAsk, ArgumentFault, BoxFuture, Decision, GateCx, Judgement, ModelFault,
+    ModelFaultCode, ModelRequest, Offer, PrepareAsk, ToolCx, ToolDef, ToolOutcome, ToolScope, Verdict,
+};
+
+/// An operation that is being performed.
+pub(super) enum Running<'p> {
+    /// It needed no waiting.
+    Ready(Reply),
+    /// A model; the agent is written into its answer.
+    Model(BoxFuture<'p, Result<AssistantMessage, ModelFault>>, AgentId),
+    /// A tool that cannot fault.
+    Tool(BoxFuture<'p, ToolOutcome>),
+    /// Anything else, and what a panic of it means.
+    Other(BoxFuture<'p, Reply>, fn(String) -> Reply),
+}
+
+impl Running<'_> {
+    pub(super) fn is_model(&self) -> bool {
+        matches!(self, Self::Model(..))
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
+        match catch_unwind(AssertUnwindSafe(|| self.poll_inner(cx))) {
+            Ok(polled) => polled,
+            Err(panic) => Poll::Ready(self.panicked(text_of(&*panic))),
+        }
+    }
+
+    fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
+        match self {
+            Self::Ready(reply) => Poll::Ready(std::mem::replace(reply, Reply::Interrupted { partial: None })),
+            Self::Model(model, agent) => model.as_mut().poll(cx).map(|result| answered(result, agent)),
+            Self::Tool(tool) => tool.as_mut().poll(cx).map(|outcome| Reply::Tool(Ok(Box::new(outcome)))),
+            Self::Other(other, _) => Pin::new(other).poll(cx),
+        }
+    }
+
+    fn panicked(&self, text: String) -> Reply {
+        match self {
+            Self::Ready(_) => Reply::Interrupted { partial: None },
+            Self::Model(..) => model_panicked(text),
+            Self::Tool(_) => tool_panicked(text),
+            Self::Other(_, panicked) => panicked(text),
+        }
+    }
+}
+
+fn answered(result: Result<AssistantMessage, ModelFault>, agent: &AgentId) -> Reply {
+    Reply::Model(match result {
+        Ok(mut message) => {
+            message.agent.get_or_insert_with(|| agent.clone());
+            Ok(Arc::new(Message::Assistant(message)))
+        }
+        Err(mut fault) => {
+            if let Some(partial) = &mut fault.partial {
+                partial.agent.get_or_insert_with(|| agent.clone());
+            }
+            Err(Box::new(fault))
+        }
+    })
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+fn fault(part: FaultSource, text: &str) -> Fault {
+    Fault::new(part, "panicked", format!("panicked: {text}"))
+}
+
+fn model_panicked(text: String) -> Reply {
+    Reply::Model(Err(Box::new(ModelFault::new(
+        ModelFaultCode::Unknown,
+        format!("the model panicked: {text}"),
+    ))))
+}
+
+fn tool_panicked(text: String) -> Reply {
+    Reply::Tool(Err(Fault::new(FaultSource::Tool, "tool_panicked", format!("the tool panicked: {text}"))))
+}
+
+fn prepare_panicked(text: String) -> Reply {
+    Reply::Prepared(Err(fault(FaultSource::Agent, &text)))
+}
+
+fn append_panicked(text: String) -> Reply {
+    Reply::Appended(Err(fault(FaultSource::Layer, &text)))
+}
+
+fn recall_panicked(text: String) -> Reply {
+    Reply::Recalled(Err(fault(FaultSource::Layer, &text)))
+}
+
+fn compact_panicked(text: String) -> Reply {
+    Reply::Compacted(Err(fault(FaultSource::Compactor, &text)))
+}
+
+fn after_model_panicked(text: String) -> Reply {
+    Reply::AfterModel(Err(fault(FaultSource::Layer, &text)))
+}
+
+fn gate_panicked(text: String) -> Reply {
+    Reply::Gate(Verdict::Deny { message: format!("Denied: the gate failed ({text}).") })
+}
+
+fn approver_panicked(text: String) -> Reply {
+    Reply::Approval(Decision::Denied { reason: format!("the approver failed ({text})") })
+}
+
+fn note_panicked(text: String) -> Reply {
+    Reply::ApprovalNoted(Err(fault(FaultSource::Approver, &text)))
+}
+
+fn stop_gate_panicked(text: String) -> Reply {
+    Reply::Judged(Judgement::Continue {
+        guidance: format!("A check of the work failed ({text}). Check it again."),
+    })
+}
+
+/// Starts an operation. A panic while it is started counts like one while it runs.
+pub(super) fn start<'p, P: Phase>(
+    ports: &'p Ports,
+    machine: &Machine<P>,
+    sink: &'p Sink<'p>,
+    token: &Cancel,
+    id: OpId,
+    op: Op,
+) -> Running<'p> {
+    let panicked = panicked_by(&op);
+    catch_unwind(AssertUnwindSafe(|| start_inner(ports, machine, sink, token, id, op)))
+        .unwrap_or_else(|panic| Running::Ready(panicked(text_of(&*panic))))
+}
+
+fn panicked_by(op: &Op) -> fn(String) -> Reply {
+    match op {
+        Op::Prepare { .. } => prepare_panicked,
+        Op::Append { .. } => append_panicked,
+        Op::Recall { .. } => recall_panicked,
+        Op::Compact { .. } => compact_panicked,
+        Op::Model { .. } => model_panicked,
+        Op::AfterModel { .. } => after_model_panicked,
+        Op::Arguments { .. } => |text| {
+            Reply::Arguments(Err(ArgumentFault::new("", format!("they could not be checked ({text})"))))
+        },
+        Op::Gate { .. } => gate_panicked,
+        Op::Approve { .. } => approver_panicked,
+        Op::NoteApproval { .. } => note_panicked,
+        Op::Tool { .. } => tool_panicked,
+        Op::Drain => |_| Reply::Drained(Vec::new()),
+        Op::StopGate { .. } => stop_gate_panicked,
+    }
+}
+
+fn start_inner<'p, P: Phase>(
+    ports: &'p Ports,
+    machine: &Machine<P>,
+    sink: &'p Sink<'p>,
+    token: &Cancel,
+    id: OpId,
+    op: Op,
+) -> Running<'p> {
+    let origin = machine.origin();
+    let gate_cx = || GateCx::new(machine.log().prefix(), Arc::clone(origin), token.clone());
+    match op {
+        Op::Prepare { agent, iteration } => {
+            let ask = PrepareAsk::new(agent, Arc::clone(origin), iteration);
+            Running::Other(
+                Box::pin(async move { Reply::Prepared(prepare(ports, ask).await) }),
+                prepare_panicked,
+            )
+        }
+        Op::Append { messages } => match &ports.layers {
+            Some(layers) => {
+                let log = machine.log().prefix();
+                let hook = async move { Reply::Appended(layers.append_boxed(messages, &log).await) };
+                Running::Other(Box::pin(hook), append_panicked)
+            }
+            None => Running::Ready(Reply::Appended(Ok(messages))),
+        },
+        Op::Recall { iteration } => match &ports.layers {
+            Some(layers) => {
+                let log = machine.log().prefix();
+                let hook = async move { Reply::Recalled(layers.recall_boxed(iteration, &log).await) };
+                Running::Other(Box::pin(hook), recall_panicked)
+            }
+            None => Running::Ready(Reply::Recalled(Ok(None))),
+        },
+        Op::Compact { plan, .. } => match &ports.compactor {
+            Some(compactor) => {
+                let view = machine.view(plan);
+                let hook = async move { Reply::Compacted(compactor.plan_boxed(&view).await) };
+                Running::Other(Box::pin(hook), compact_panicked)
+            }
+            None => Running::Ready(Reply::Compacted(Ok(None))),
+        },
+        Op::Model { progress, plan, offer, with_tools, .. } => {
+            let agent = offer.agent.clone();
+            sink.begin(id, &agent);
+            let span = tracing::info_span!(
+                "chat",
+                gen_ai.operation.name = "chat",
+                gen_ai.request.model = offer.model.as_ref().map(|model| model.as_str()),
+                gen_ai.agent.id = agent.as_str(),
+                iteration = progress.iteration,
+            );
+            let mut request = ModelRequest::new(machine.view(plan), offer);
+            request.with_tools = with_tools;
+            request.progress = progress;
+            request.deadline = machine.cut_off();
+            request.cancel = token.clone();
+            let step = ports.model.step_boxed(request, sink);
+            if span.is_disabled() {
+                return Running::Model(step, agent);
+            }
+            Running::Model(Box::pin(step.instrument(span)), agent)
+        }
+        Op::AfterModel { answer } => match &ports.layers {
+            Some(layers) => {
+                let log = machine.log().prefix();
+                let hook = async move { Reply::AfterModel(layers.after_model_boxed(&answer, &log).await) };
+                Running::Other(Box::pin(hook), after_model_panicked)
+            }
+            None => Running::Ready(Reply::AfterModel(Ok(Judgement::Accept))),
+        },
+        Op::Arguments { call } => Running::Ready(Reply::Arguments(ports.tools.check_dyn(&call))),
+        Op::Gate { gate, ask } => match ports.gates.get(gate as usize) {
+            Some(gate) => {
+                let cx = gate_cx();
+                let asked = async move { Reply::Gate(gate.check_boxed(&ask, &cx).await) };
+                Running::Other(Box::pin(asked), gate_panicked)
+            }
+            None => Running::Ready(gate_panicked("it is not there".into())),
+        },
+        Op::Approve { call, reason } => match &ports.approver {
+            Some(approver) => {
+                let ask = ApprovalAsk::new(call, reason, Arc::clone(origin), token.clone());
+                let asked = async move { Reply::Approval(approver.decide_boxed(ask).await) };
+                Running::Other(Box::pin(asked), approver_panicked)
+            }
+            None => Running::Ready(Reply::Approval(Decision::Later)),
+        },
+        Op::NoteApproval { request } => match &ports.approver {
+            Some(approver) => {
+                let asked =
+                    async move { Reply::ApprovalNoted(approver.prepare_boxed(request).await.map(Box::new)) };
+                Running::Other(Box::pin(asked), note_panicked)
+            }
+            None => {
+                let prepared = crate::port::Prepared::new(request, None);
+                Running::Ready(Reply::ApprovalNoted(Ok(Box::new(prepared))))
+            }
+        },
+        Op::Tool { call, agent, iteration, index, attempt, grant } => {
+            let span = tracing::info_span!(
+                "execute_tool",
+                gen_ai.operation.name = "execute_tool",
+                gen_ai.tool.name = call.name.as_str(),
+                gen_ai.tool.call.id = call.id.as_str(),
+                attempt,
+            );
+            let cx = ToolCx {
+                call,
+                origin: Arc::clone(origin),
+                agent,
+                iteration,
+                index,
+                attempt,
+                deadline: machine.cut_off(),
+                grant,
+                cancel: token.clone(),
+            };
+            match ports.tools.call_plain(cx) {
+                Ok(tool) if span.is_disabled() => Running::Tool(tool),
+                Ok(tool) => Running::Tool(Box::pin(tool.instrument(span))),
+                Err(cx) => {
+                    let tool = ports.tools.call_boxed(cx).instrument(span);
+                    let called = async move { Reply::Tool(tool.await.map(Box::new)) };
+                    Running::Other(Box::pin(called), tool_panicked)
+                }
+            }
+        }
+        Op::Drain => Running::Ready(Reply::Drained(
+            ports.steering.as_ref().map(|steering| steering.waiting()).unwrap_or_default(),
+        )),
+        Op::StopGate { gate, end } => match ports.stop_gates.get(gate as usize) {
+            Some(gate) => {
+                let cx = gate_cx();
+                let asked = async move { Reply::Judged(gate.judge_boxed(&end, &cx).await) };
+                Running::Other(Box::pin(asked), stop_gate_panicked)
+            }
+            None => Running::Ready(stop_gate_panicked("it is not there".into())),
+        },
+    }
+}
+
+/// Asks for an agent and looks its tools up.
+async fn prepare(ports: &Ports, ask: PrepareAsk) -> Result<Arc<Offer>, Fault> {
+    let brief = ports.agents.prepare_boxed(&ask).await?;
+    let allowed = match (&brief.tools, &ask.origin.allowed_tools) {
+        (Some(own), Some(most)) => Some(own.iter().filter(|name| most.contains(name)).cloned().collect()),
+        (Some(names), None) | (None, Some(names)) => Some(Arc::clone(names)),
+        (None, None) => None,
+    };
+    let scope = ToolScope::new(Arc::clone(&ask.origin), allowed.clone());
+    let listed = ports.tools.list_boxed(&scope).await?;
+    let own = match (&brief.tools, &allowed) {
+        (Some(_), Some(names)) => pick(&listed, names, &brief.agent)?,
+        (None, Some(names)) => listed.iter().filter(|def| names.contains(&def.name)).cloned().collect(),
+        (_, None) if brief.handoffs.is_empty() => return Ok(Arc::new(offer(brief, listed))),
+        (_, None) => listed.to_vec(),
+    };
+    let tools: Arc<[ToolDef]> = own.into_iter().chain(brief.handoffs.iter().cloned()).collect();
+    Ok(Arc::new(offer(brief, tools)))
+}
+
+fn offer(brief: AgentBrief, tools: Arc<[ToolDef]>) -> Offer {
+    Offer::new(brief.agent, brief.instructions, tools).with_model(brief.model, brief.settings)
+}
+
+/// The definitions of an agent's tools, in the agent's order.
+fn pick(listed: &[ToolDef], names: &[ToolName], agent: &AgentId) -> Result<Vec<ToolDef>, Fault> {
+    let find = |name: &ToolName| listed.iter().find(|def| def.name == *name).cloned();
+    names
+        .iter()
+        .map(|name| {
+            find(name).ok_or_else(|| {
+                let text = format!(
+                    "the agent `{agent}` has the tool `{name}`, which the registry does not list; \
+                     bind it, or take it out of the agent's tools"
+                );
+                Fault::new(FaultSource::Tool, "tool_missing", text)
+            })
+        })
+        .collect()
+}

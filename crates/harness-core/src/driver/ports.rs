@@ -1,0 +1,159 @@
+//! Everything that a driver reaches the outside through.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+
+use crate::event::Hub;
+use crate::message::Message;
+use crate::port::{
+    Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynModel, DynSession, DynStopGate,
+    DynToolGate, DynToolRegistry, SingleAgent, Steering, Toolbox,
+};
+use crate::run::RunSpec;
+use crate::time::Millis;
+use crate::turn::{Seams, TurnSpec};
+
+/// The ports of one machine. Whatever is optional costs nothing when it is absent.
+#[non_exhaustive]
+pub struct Ports {
+    /// The model.
+    pub model: Arc<dyn DynModel>,
+    /// The agents.
+    pub agents: Arc<dyn DynAgentSource>,
+    /// The tools.
+    pub tools: Arc<dyn DynToolRegistry>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The tool gates, in the order in which they are asked.
+    pub gates: Vec<Arc<dyn DynToolGate>>,
+    /// The stop gates, in the order in which they judge.
+    pub stop_gates: Vec<Arc<dyn DynStopGate>>,
+    /// Who decides about held calls.
+    pub approver: Option<Arc<dyn DynApprover>>,
+    /// Where the transcript is kept.
+    pub session: Option<Arc<dyn DynSession>>,
+    /// Memory layers.
+    pub layers: Option<Arc<dyn DynContextPipeline>>,
+    /// The compactor.
+    pub compactor: Option<Arc<dyn DynCompactor>>,
+    /// The steering queue.
+    pub steering: Option<Arc<dyn Steering>>,
+    /// Who listens.
+    pub hub: Hub,
+    /// How long aborted work may still answer. Default 2 s.
+    pub grace: Millis,
+}
+
+impl fmt::Debug for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ports").field("seams", &self.seams()).field("hub", &self.hub).finish_non_exhaustive()
+    }
+}
+
+impl Ports {
+    /// A model and a clock; one agent without instructions and tools.
+    pub fn new(model: Arc<dyn DynModel>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            model,
+            agents: Arc::new(SingleAgent::new("")),
+            tools: Arc::new(Toolbox::default()),
+            clock,
+            gates: Vec::new(),
+            stop_gates: Vec::new(),
+            approver: None,
+            session: None,
+            layers: None,
+            compactor: None,
+            steering: None,
+            hub: Hub::default(),
+            grace: Millis(2_000),
+        }
+    }
+
+    /// Which optional ports there are, for [`TurnSpec::seams`].
+    pub fn seams(&self) -> Seams {
+        Seams {
+            gates: self.gates.iter().map(|gate| gate.gate_name()).collect(),
+            approver: self.approver.is_some(),
+            layers: self.layers.is_some(),
+            compactor: self.compactor.is_some(),
+            steering: self.steering.is_some(),
+        }
+    }
+
+    /// `spec` with the seams of these ports.
+    #[must_use]
+    pub fn fit_turn(&self, mut spec: TurnSpec) -> TurnSpec {
+        spec.seams = self.seams();
+        spec
+    }
+
+    /// `spec` with the seams and stop gates of these ports.
+    #[must_use]
+    pub fn fit_run(&self, mut spec: RunSpec) -> RunSpec {
+        spec.turn.seams = self.seams();
+        spec.stop_gates = self.stop_gates.iter().map(|gate| gate.gate_name()).collect();
+        spec
+    }
+}
+
+/// Something said to a machine while it runs.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Inject these between iterations.
+    Steer(Vec<Arc<Message>>),
+    /// Stop what is being done and go on with these.
+    Interrupt(Vec<Arc<Message>>),
+}
+
+/// The receiving end of commands.
+#[derive(Debug)]
+pub struct Inbox(Option<mpsc::Receiver<Command>>);
+
+/// The sending end of commands; clones send to the same machine.
+#[derive(Clone, Debug)]
+pub struct Steer(mpsc::Sender<Command>);
+
+impl Inbox {
+    /// An inbox of at most `capacity` waiting commands (at least 1), and its sending end.
+    pub fn new(capacity: usize) -> (Steer, Self) {
+        let (sender, receiver) = mpsc::channel(capacity.max(1));
+        (Steer(sender), Self(Some(receiver)))
+    }
+
+    /// An inbox that nothing arrives in.
+    pub fn closed() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Command>> {
+        match &mut self.0 {
+            Some(receiver) => match receiver.poll_recv(cx) {
+                Poll::Ready(None) => {
+                    self.0 = None;
+                    Poll::Pending
+                }
+                other => other,
+            },
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// The command could not be delivered: the machine is over, or its inbox is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the command was not taken: the run is over or its inbox is full")]
+pub struct NotTaken;
+
+impl Steer {
+    /// Sends a command, without waiting.
+    ///
+    /// # Errors
+    /// When the machine is over or the inbox is full; the command was not taken.
+    pub fn send(&self, command: Command) -> Result<(), NotTaken> {
+        self.0.try_send(command).map_err(|_| NotTaken)
+    }
+}

@@ -1,0 +1,98 @@
+//! What configures a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::GateName;
+use crate::limits::Amount;
+use crate::message::Cost;
+use crate::time::Millis;
+use crate::turn::{SpecFault, TurnSpec};
+
+/// How a run treats a stop gate that is not satisfied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopMode {
+    /// Liveness first: after the permitted nudges the end is accepted, and the result says so.
+    #[default]
+    Interactive,
+    /// Never accepted; the run goes on until the gate is satisfied or a limit is reached.
+    StrictAutomation,
+}
+
+/// The limits of a run, over all its turns. Finite by default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct RunLimits {
+    /// Turns. Default 50.
+    pub turns: u32,
+    /// Iterations, tool calls, tokens and cost of all turns together. Default 1,000 iterations, 4,000
+    /// calls, 20 million tokens, 100 units of cost.
+    pub amount: Amount,
+    /// Time of all turns together. Default 4 hours; `None` is unlimited.
+    pub elapsed: Option<Millis>,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self {
+            turns: 50,
+            amount: Amount {
+                iterations: 1_000,
+                tool_calls: 4_000,
+                tokens: 20_000_000,
+                cost: Cost(100_000_000_000),
+            },
+            elapsed: Some(Millis(4 * 3_600_000)),
+        }
+    }
+}
+
+/// What configures a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct RunSpec {
+    /// Each turn. Default [`TurnSpec::thread`].
+    pub turn: TurnSpec,
+    /// All turns together.
+    pub limits: RunLimits,
+    /// The stop gates in the order in which they judge.
+    pub stop_gates: Vec<GateName>,
+    /// How an unsatisfied stop gate is treated. Default interactive.
+    pub mode: StopMode,
+    /// Turns in a row that stop gates may ask for before an interactive run accepts. Default 3.
+    pub nudges: u32,
+}
+
+impl Default for RunSpec {
+    fn default() -> Self {
+        Self {
+            turn: TurnSpec::thread(),
+            limits: RunLimits::default(),
+            stop_gates: Vec::new(),
+            mode: StopMode::default(),
+            nudges: 3,
+        }
+    }
+}
+
+impl RunSpec {
+    /// Runs of turns like `turn`, with everything else by default.
+    pub fn of(turn: TurnSpec) -> Self {
+        Self { turn, ..Self::default() }
+    }
+
+    /// Checks the settings; gives every problem.
+    pub fn check(&self) -> Vec<SpecFault> {
+        let mut faults = self.turn.check();
+        if self.limits.turns == 0 {
+            faults.push(SpecFault {
+                field: "limits.turns",
+                value: "0".into(),
+                expected: "it must be at least 1",
+            });
+        }
+        faults
+    }
+}

@@ -1,0 +1,662 @@
+//! A batch: the calls of one answer, each through its gates to its result.
+//!
+//! For each call: offered → arguments → gates → approval → budget → execution (with retries). A
+//! sequential batch prepares a call only when the one before it is answered; a parallel one prepares
+//! one call at a time while others run. Results enter the transcript in call order.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::{CallLimit, Execution, OnTrouble, TurnSpec};
+use super::state::TurnState;
+use crate::event::EventKind;
+use crate::ids::AgentId;
+use crate::json::Json;
+use crate::limits::{Amount, Grant, Reached};
+use crate::machine::{Cx, Pending, Record};
+use crate::message::{ApprovalRequest, AssistantMessage, Message, ToolCall};
+use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
+use crate::port::{ArgumentFault, Decision, RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus, Verdict};
+use crate::time::{Millis, Time};
+
+/// How far a call has come.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Progress {
+    /// Nothing was asked about it yet.
+    New,
+    /// Its arguments, a gate or the approver is being asked.
+    Asking,
+    /// It may run.
+    Ready,
+    /// An attempt runs.
+    Running,
+    /// The next attempt begins then.
+    Waiting(Time),
+    /// Its result is there.
+    Finished(Finished),
+    /// It waits for a decision that comes after this turn.
+    Parked,
+}
+
+/// A call's result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Finished {
+    pub(super) outcome: Arc<ToolOutcome>,
+    pub(super) message: Arc<Message>,
+    /// The fault of its tool or registry.
+    pub(super) fault: Option<Fault>,
+    pub(super) ran: bool,
+}
+
+/// One call of a batch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Slot {
+    pub(super) call: Arc<ToolCall>,
+    /// What it calls; `None` when that is not offered.
+    pub(super) def: Option<ToolDef>,
+    pub(super) progress: Progress,
+    pub(super) attempt: u32,
+    pub(super) grant: Grant,
+    pub(super) started: Option<Time>,
+    /// Why it is held.
+    pub(super) held: Option<String>,
+    /// Whether the approver changed its arguments.
+    edited: bool,
+    /// Whether its start was counted.
+    counted: bool,
+    /// What the last failed attempt gave, while the next one is waited for.
+    last: Option<Box<ToolOutcome>>,
+}
+
+impl Slot {
+    pub(super) fn new(call: Arc<ToolCall>, def: Option<ToolDef>) -> Self {
+        Self {
+            call,
+            def,
+            progress: Progress::New,
+            attempt: 1,
+            grant: Grant::default(),
+            started: None,
+            held: None,
+            edited: false,
+            counted: false,
+            last: None,
+        }
+    }
+
+    fn class(&self) -> RetryClass {
+        self.def.as_ref().map_or(RetryClass::Unsafe, |def| def.class)
+    }
+
+    pub(super) fn hold_reason(&self, _: &TurnSpec) -> String {
+        self.held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
+    }
+
+    fn is_answered(&self) -> bool {
+        matches!(self.progress, Progress::Finished(_))
+    }
+}
+
+/// The calls of one answer, in call order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Batch {
+    pub(super) slots: Vec<Slot>,
+    /// How many results are in the transcript.
+    pub(super) flushed: usize,
+    /// The position of the answer in the transcript.
+    pub(super) answer_at: u64,
+    sequential: bool,
+    /// The limit that a call of the batch was refused for.
+    refused: Option<Reached>,
+    /// Whether the prompt still has to be appended after it: the batch is a repair.
+    pub(super) repairs: bool,
+}
+
+impl Batch {
+    pub(super) fn new(slots: Vec<Slot>, answer_at: usize, spec: &TurnSpec) -> Self {
+        let demanded = slots.iter().any(|slot| slot.def.as_ref().is_some_and(|def| def.sequential));
+        Self {
+            slots,
+            flushed: 0,
+            answer_at: answer_at as u64,
+            sequential: demanded || spec.execution == Execution::Sequential,
+            refused: None,
+            repairs: false,
+        }
+    }
+
+    pub(super) fn slot(&self, at: u32) -> Option<&Slot> {
+        self.slots.get(at as usize)
+    }
+
+    fn slot_mut(&mut self, at: u32) -> Option<&mut Slot> {
+        self.slots.get_mut(at as usize)
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Time> {
+        self.slots
+            .iter()
+            .filter_map(|slot| if let Progress::Waiting(until) = slot.progress { Some(until) } else { None })
+            .min()
+    }
+
+    /// The next call to prepare or to start.
+    fn next(&self, spec: &TurnSpec) -> Option<(u32, bool)> {
+        let count = |is: fn(&Progress) -> bool| self.slots.iter().filter(|slot| is(&slot.progress)).count();
+        let running = count(|p| matches!(p, Progress::Running | Progress::Waiting(_)));
+        let asking = count(|p| matches!(p, Progress::Asking)) > 0;
+        let room = match spec.execution {
+            Execution::Parallel { max } if !self.sequential => running < max.max(1) as usize,
+            Execution::Parallel { .. } | Execution::Sequential => running == 0 && !asking,
+        };
+        for (at, slot) in self.slots.iter().enumerate() {
+            let at = u32::try_from(at).ok()?;
+            match slot.progress {
+                Progress::Ready if room => return Some((at, true)),
+                Progress::New if !asking && (!self.sequential || room) => return Some((at, false)),
+                Progress::New
+                | Progress::Ready
+                | Progress::Asking
+                | Progress::Running
+                | Progress::Waiting(_)
+                    if self.sequential =>
+                {
+                    return None;
+                }
+                Progress::New
+                | Progress::Ready
+                | Progress::Asking
+                | Progress::Running
+                | Progress::Waiting(_)
+                | Progress::Finished(_)
+                | Progress::Parked => {}
+            }
+        }
+        None
+    }
+
+    fn is_done(&self) -> bool {
+        self.slots.iter().all(|slot| matches!(slot.progress, Progress::Finished(_) | Progress::Parked))
+    }
+}
+
+/// The result of a handoff (source 000's envelope data).
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Moved<'a> {
+    handoff_to: &'a AgentId,
+    accepted: bool,
+    payload: &'a Json,
+}
+
+/// The outcome of a call that did not run.
+pub(super) fn not_run_outcome(why: &str) -> ToolOutcome {
+    ToolOutcome::with_error(ToolStatus::Cancelled, "not_run", format!("This call did not run: {why}."))
+}
+
+impl TurnState {
+    pub(super) fn open_batch(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        answer: &AssistantMessage,
+    ) -> Option<End> {
+        let offer = Arc::clone(self.offer.as_ref()?);
+        let slots: Vec<_> = answer
+            .tool_calls()
+            .map(|call| Slot::new(Arc::clone(call), offer.tool(&call.name).cloned()))
+            .collect();
+        let calls = u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        let unknown = slots.iter().find(|slot| slot.def.is_none()).map(|slot| slot.call.name.clone());
+        self.batch = Some(Batch::new(slots, cx.log.len().saturating_sub(1), spec));
+        if let Some(stop) = self.closing.clone() {
+            return self.stop_now(spec, cx, stop);
+        }
+        if let (Some(name), OnTrouble::EndTurn) = (unknown, spec.on_unknown_tool) {
+            let evidence = Evidence::Tool { name: Arc::from(name.as_str()), code: None };
+            return self.stop_now(spec, cx, Stop::new(StopReason::ToolUnavailable, evidence));
+        }
+        if spec.call_limit == CallLimit::StopWhenReached {
+            let want = Amount { tool_calls: calls, ..Amount::NONE };
+            if let Some(reached) = cx.sh.budgets.would_reach(want) {
+                return self.stop_at_limit(spec, cx, StopReason::MaxToolCallsReached, reached);
+            }
+        }
+        let requested = || self.batch.iter().flat_map(|b| &b.slots).map(|slot| Arc::clone(&slot.call));
+        cx.event(|| EventKind::ToolRequested { calls: requested().collect() });
+        self.run_batch(spec, cx)
+    }
+
+    /// Starts whatever can be started, until something has to be waited for or the batch is over.
+    pub(super) fn run_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        while !self.is_stopping() {
+            match self.batch.as_ref()?.next(spec) {
+                Some((at, true)) => self.start_call(spec, cx, at),
+                Some((at, false)) => self.prepare_call(spec, cx, at),
+                None => break,
+            }
+        }
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        if self.batch.as_ref()?.is_done() { self.close_batch(spec, cx) } else { None }
+    }
+
+    fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let names = || {
+            let tools = self.offer.iter().flat_map(|offer| offer.tools.iter());
+            tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ")
+        };
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let Some(def) = &slot.def else {
+            let text = match names() {
+                none if none.is_empty() => {
+                    format!("There is no tool named `{}`; no tool is available.", slot.call.name)
+                }
+                names => format!("There is no tool named `{}`. Available: {names}.", slot.call.name),
+            };
+            return self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
+        };
+        if spec.seams.gates.is_empty() && !def.requires_approval {
+            return self.set(at, Progress::Ready);
+        }
+        self.set(at, Progress::Asking);
+        self.issue(spec, cx, Pending::Arguments(at));
+    }
+
+    pub(super) fn on_arguments(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        at: u32,
+        result: Result<(), ArgumentFault>,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        match result {
+            Ok(()) => self.ask_gate(spec, cx, at, 0),
+            Err(fault) => {
+                self.answer_call(spec, cx, at, ToolOutcome::error("invalid_arguments", fault.to_string()));
+            }
+        }
+        self.run_batch(spec, cx)
+    }
+
+    /// Asks the n-th gate; after the last one the approver, if the call is held.
+    fn ask_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
+        if (gate as usize) < spec.seams.gates.len() {
+            return self.issue(spec, cx, Pending::Gate(at, gate));
+        }
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let demanded = slot.def.as_ref().is_some_and(|def| def.requires_approval);
+        match (slot.held.is_some(), slot.edited, demanded) {
+            (true, true, _) => {
+                let text = "Denied: the changed arguments would need another approval.";
+                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", text));
+            }
+            (false, true, _) | (false, false, false) => self.set(at, Progress::Ready),
+            (true, false, _) | (false, false, true) => self.ask_approver(spec, cx, at),
+        }
+    }
+
+    fn ask_approver(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let request = held_request(slot, spec);
+        cx.event(|| EventKind::ApprovalRequested { request });
+        if spec.seams.approver {
+            self.issue(spec, cx, Pending::Approve(at));
+        } else {
+            self.set(at, Progress::Parked);
+        }
+    }
+
+    pub(super) fn on_verdict(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        at: u32,
+        gate: u32,
+        verdict: Verdict,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
+        if verdict != Verdict::Allow {
+            let call = slot.call.id.clone();
+            let name = spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into());
+            let reason = match &verdict {
+                Verdict::Hold { reason: text } | Verdict::Deny { message: text } => Some(text.clone()),
+                Verdict::Allow | Verdict::Rewrite(_) => None,
+            };
+            let verdict = verdict.kind().to_owned();
+            cx.event(|| EventKind::GateDecided { call, gate: name, verdict, reason });
+        }
+        match verdict {
+            Verdict::Allow => self.ask_gate(spec, cx, at, gate + 1),
+            Verdict::Rewrite(arguments) => {
+                rewrite(slot, arguments);
+                self.ask_gate(spec, cx, at, gate + 1);
+            }
+            Verdict::Hold { reason } => {
+                slot.held.get_or_insert(reason);
+                self.ask_gate(spec, cx, at, gate + 1);
+            }
+            Verdict::Deny { message } => {
+                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
+            }
+        }
+        self.run_batch(spec, cx)
+    }
+
+    pub(super) fn on_decision(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        at: u32,
+        decision: Decision,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
+        let call = slot.call.id.clone();
+        let (told, reason) = match &decision {
+            Decision::Granted => ("granted", None),
+            Decision::Edited(_) => ("edited", None),
+            Decision::Denied { reason } => ("denied", Some(reason.clone())),
+            Decision::Later => ("later", None),
+        };
+        cx.event(|| EventKind::ApprovalDecided { call, decision: told.to_owned(), reason });
+        match decision {
+            Decision::Granted => self.set(at, Progress::Ready),
+            Decision::Later => self.set(at, Progress::Parked),
+            Decision::Denied { reason } => {
+                let text = format!("Denied: {reason}");
+                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", text));
+            }
+            Decision::Edited(arguments) => {
+                rewrite(slot, arguments);
+                slot.edited = true;
+                slot.held = None;
+                self.issue(spec, cx, Pending::Arguments(at));
+            }
+        }
+        self.run_batch(spec, cx)
+    }
+
+    /// Sets the budget aside, journals the start, and runs an attempt.
+    fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let Some(batch) = &mut self.batch else { return };
+        let Some(slot) = batch.slots.get_mut(at as usize) else { return };
+        let share = slot.def.as_ref().map_or(Amount::NONE, |def| def.share);
+        // A repeated attempt is not another call, but may spend again.
+        let want = Amount { tool_calls: u32::from(!slot.counted), ..share };
+        match cx.sh.budgets.reserve(want) {
+            Ok(grant) => slot.grant = grant,
+            Err(reached) => {
+                batch.refused.get_or_insert(reached);
+                let why = format!("the permitted {} are used up ({})", reached.limit, reached.ceiling);
+                return self.answer_call(spec, cx, at, not_run_outcome(&why));
+            }
+        }
+        slot.started.get_or_insert(cx.now);
+        let (call, class, attempt) = (Arc::clone(&slot.call), slot.class(), slot.attempt);
+        let first = !std::mem::replace(&mut slot.counted, true);
+        if class != RetryClass::Pure {
+            cx.persist(Record::CallStarted { call: Arc::clone(&call), attempt, class });
+        }
+        if first {
+            self.usage.tool_calls += 1;
+            cx.event(|| EventKind::ToolStarted { call });
+        }
+        match self
+            .batch
+            .as_ref()
+            .and_then(|b| b.slot(at))
+            .and_then(|s| s.def.as_ref())
+            .map(|d| d.kind.clone())
+        {
+            Some(ToolKind::Handoff(agent)) => self.hand_off(spec, cx, at, agent),
+            Some(ToolKind::Function) | None => {
+                self.set(at, Progress::Running);
+                self.issue(spec, cx, Pending::Tool(at));
+            }
+        }
+    }
+
+    /// Moves to another agent from the next iteration on. Of several in one batch the last one wins.
+    fn hand_off(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, to: AgentId) {
+        let from = self.agent_id();
+        let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return };
+        let grant = std::mem::take(&mut slot.grant);
+        cx.sh.budgets.settle(grant, grant.0);
+        let call = slot.call.id.clone();
+        let moved = Moved { handoff_to: &to, accepted: true, payload: &slot.call.arguments };
+        let outcome = ToolOutcome::structured(Json::of(&moved).unwrap_or_default());
+        self.agent = Some(to.clone());
+        self.stale_offer = true;
+        cx.event(|| EventKind::HandedOff { call, from, to });
+        self.finish_call(spec, cx, at, outcome, None, true);
+    }
+
+    pub(super) fn on_tool(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        at: u32,
+        result: Result<Box<ToolOutcome>, Fault>,
+    ) -> Option<End> {
+        let stopping = self.is_stopping();
+        let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
+        let grant = std::mem::take(&mut slot.grant);
+        let (outcome, fault) = match result {
+            Ok(outcome) => (*outcome, None),
+            Err(fault) => (ToolOutcome::error(&*fault.code, fault.message.clone()), Some(fault)),
+        };
+        let mut used = Amount { tool_calls: grant.0.tool_calls, ..outcome.spent };
+        if let Some(usage) = &outcome.usage {
+            self.usage.add(usage);
+            used.tokens = used.tokens.saturating_add(usage.all_tokens());
+            used.cost = used.cost.plus(usage.total_cost().unwrap_or_default());
+        }
+        cx.sh.budgets.settle(grant, used);
+        let retries_left = slot.attempt <= spec.retry.max_retries;
+        if outcome.is_retryable() && retries_left && !stopping {
+            self.wait_to_retry(spec, cx, at, outcome);
+        } else {
+            self.finish_call(spec, cx, at, outcome, fault, true);
+        }
+        self.run_batch(spec, cx)
+    }
+
+    fn wait_to_retry(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: ToolOutcome) {
+        let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return };
+        let backoff = spec.retry.wait(slot.attempt);
+        slot.attempt += 1;
+        let (call, attempt) = (Arc::clone(&slot.call), slot.attempt);
+        let max_attempts = spec.retry.max_retries.saturating_add(1);
+        let previous_error = outcome.error.clone();
+        slot.progress =
+            if backoff.0 == 0 { Progress::Ready } else { Progress::Waiting(cx.now.after(backoff)) };
+        slot.last = Some(Box::new(outcome));
+        cx.event(|| EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error });
+    }
+
+    /// Starts the retries whose time has come.
+    pub(super) fn wake_retries(&mut self, now: Time) {
+        for slot in self.batch.iter_mut().flat_map(|batch| &mut batch.slots) {
+            if matches!(slot.progress, Progress::Waiting(until) if until <= now) {
+                slot.progress = Progress::Ready;
+            }
+        }
+    }
+
+    /// The driver gave up on a call that had started.
+    pub(super) fn on_tool_cut(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> Option<End> {
+        if let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) {
+            let grant = std::mem::take(&mut slot.grant);
+            // What it spent is not known: the whole grant counts.
+            cx.sh.budgets.settle(grant, grant.0);
+        }
+        let text = "This call was cut off before it answered. It may have taken effect: check before it is repeated.";
+        let outcome = ToolOutcome::with_error(ToolStatus::Timeout, "interrupted", text);
+        self.finish_call(spec, cx, at, outcome, None, true);
+        self.run_batch(spec, cx)
+    }
+
+    /// Answers a call that did not run.
+    pub(super) fn answer_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: ToolOutcome) {
+        self.finish_call(spec, cx, at, outcome, None, false);
+    }
+
+    /// Takes a call's result: into the transcript when it is its turn, else into a side record.
+    fn finish_call(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        at: u32,
+        outcome: ToolOutcome,
+        fault: Option<Fault>,
+        ran: bool,
+    ) {
+        let Some(batch) = &mut self.batch else { return };
+        let in_turn = batch.flushed == at as usize;
+        let Some(slot) = batch.slots.get_mut(at as usize) else { return };
+        let message = Arc::new(Message::ToolResult(outcome.to_message(&slot.call, slot.started, cx.now)));
+        let (call, class, attempt) = (Arc::clone(&slot.call), slot.class(), slot.attempt);
+        let duration = slot.started.map_or(Millis(0), |from| cx.now.since(from));
+        let outcome = Arc::new(outcome);
+        slot.last = None;
+        slot.progress = Progress::Finished(Finished {
+            outcome: Arc::clone(&outcome),
+            message: Arc::clone(&message),
+            fault,
+            ran,
+        });
+        if in_turn {
+            cx.append([message]);
+        } else if ran {
+            cx.persist(Record::CallFinished { call: Arc::clone(&call), attempt, class, result: message });
+        }
+        cx.event(|| {
+            if outcome.is_error() {
+                EventKind::ToolFailed { call, outcome, duration, ran }
+            } else {
+                EventKind::ToolFinished { call, outcome, duration }
+            }
+        });
+        if in_turn {
+            self.flush(spec, cx, true);
+        }
+    }
+
+    /// Brings the results that are next in call order into the transcript and judges each.
+    pub(super) fn flush(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut appended: bool) {
+        while let Some(batch) = &mut self.batch {
+            let Some(slot) = batch.slots.get(batch.flushed).filter(|slot| slot.is_answered()) else { return };
+            let Progress::Finished(finished) = &slot.progress else { return };
+            let (finished, call) = (finished.clone(), Arc::clone(&slot.call));
+            batch.flushed += 1;
+            if !std::mem::take(&mut appended) {
+                cx.append([Arc::clone(&finished.message)]);
+            }
+            if !self.is_stopping() {
+                self.judge_result(spec, cx, &call, &finished);
+            }
+        }
+    }
+
+    fn close_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let batch = self.batch.as_ref()?;
+        let held: Vec<_> = batch
+            .slots
+            .iter()
+            .filter(|slot| matches!(slot.progress, Progress::Parked))
+            .map(|slot| held_request(slot, spec))
+            .collect();
+        if !held.is_empty() {
+            let stop = Stop::new(StopReason::ApprovalRequired, Evidence::Held(held));
+            return self.stop_now(spec, cx, stop);
+        }
+        if let Some(reached) = batch.refused {
+            return self.close_or_stop(spec, cx, reached);
+        }
+        if let Some(text) = terminating_text(&batch.slots) {
+            self.batch = None;
+            self.answer = Some(text);
+            return self.complete(spec, cx);
+        }
+        let repairs = batch.repairs;
+        self.batch = None;
+        self.invalid = 0;
+        if repairs {
+            return self.append_prompt(spec, cx);
+        }
+        self.drain(spec, cx, super::state::AfterDrain::Iterate)
+    }
+
+    /// A call was refused for a limit: one more step without tools, if that is wanted and possible.
+    fn close_or_stop(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, reached: Reached) -> Option<End> {
+        let reason = super::finish::reason_of(reached.limit);
+        if !spec.closing_step {
+            return self.stop_at_limit(spec, cx, reason, reached);
+        }
+        self.batch = None;
+        self.close_with(cx, reason, reached);
+        self.drain(spec, cx, super::state::AfterDrain::Iterate)
+    }
+
+    pub(super) fn set(&mut self, at: u32, progress: Progress) {
+        if let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) {
+            slot.progress = progress;
+        }
+    }
+
+    /// Ends the waits of retries: the last failure is the result.
+    pub(super) fn give_up_retries(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) {
+        let waiting: Vec<_> = self
+            .batch
+            .iter_mut()
+            .flat_map(|batch| batch.slots.iter_mut().enumerate())
+            .filter(|(_, slot)| matches!(slot.progress, Progress::Waiting(_) | Progress::Ready))
+            .filter_map(|(at, slot)| Some((u32::try_from(at).ok()?, slot.last.take()?)))
+            .collect();
+        for (at, outcome) in waiting {
+            self.finish_call(spec, cx, at, *outcome, None, true);
+        }
+    }
+}
+
+/// The texts of a batch in which every call succeeded and asked to end the turn.
+fn terminating_text(slots: &[Slot]) -> Option<String> {
+    let mut text = String::new();
+    for slot in slots {
+        let Progress::Finished(finished) = &slot.progress else { return None };
+        if finished.outcome.is_error() || !finished.outcome.terminate {
+            return None;
+        }
+        text.push_str(&finished.message.joined_text());
+    }
+    (!slots.is_empty()).then_some(text)
+}
+
+fn rewrite(slot: &mut Slot, arguments: Json) {
+    let mut call = ToolCall::clone(&slot.call);
+    call.arguments = arguments;
+    call.raw_arguments = None;
+    slot.call = Arc::new(call);
+}
+
+pub(super) fn held_request(slot: &Slot, spec: &TurnSpec) -> ApprovalRequest {
+    let mut request =
+        ApprovalRequest::new(slot.call.id.as_str(), slot.call.name.as_str(), slot.hold_reason(spec));
+    request.details = Some(slot.call.arguments.text().to_owned());
+    request.call_id = Some(slot.call.id.clone());
+    request
+}

@@ -1,0 +1,303 @@
+//! Stops, and the end.
+
+use std::sync::Arc;
+
+use super::batch::{Progress, not_run_outcome};
+use super::flow::answer_unrun;
+use super::spec::{DeadlineRule, TurnSpec};
+use super::state::TurnState;
+use crate::continuation::{CONTINUATION_VERSION, Continuation, ContinuationKind, PendingCall};
+use crate::event::EventKind;
+use crate::ids::{OpId, TurnId};
+use crate::limits::{Limit, Reached};
+use crate::machine::{Boundary, Cx, Pending, Record};
+use crate::message::Message;
+use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
+use crate::port::RetryClass;
+
+/// The stop reason of a limit.
+pub(crate) fn reason_of(limit: Limit) -> StopReason {
+    match limit {
+        Limit::Iterations => StopReason::MaxIterationsReached,
+        Limit::ToolCalls => StopReason::MaxToolCallsReached,
+        Limit::Elapsed => StopReason::TimeoutReached,
+        Limit::Tokens | Limit::Cost => StopReason::BudgetReached,
+        Limit::Turns => StopReason::MaxTurnsReached,
+    }
+}
+
+impl TurnState {
+    /// Ends the turn as soon as nothing is outstanding. The first stop stays.
+    pub(super) fn stop_now(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
+        self.stop.get_or_insert(stop);
+        self.settle(spec, cx)
+    }
+
+    pub(super) fn stop_at_limit(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        reason: StopReason,
+        reached: Reached,
+    ) -> Option<End> {
+        cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+        self.stop_now(spec, cx, Stop::new(reason, Evidence::Limit(reached)))
+    }
+
+    /// Makes the next step the last one: asked without tools, and the turn is deferred after it.
+    pub(super) fn close_with(&mut self, cx: &mut Cx<'_>, reason: StopReason, reached: Reached) {
+        cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+        self.closing = Some(Stop::new(reason, Evidence::Limit(reached)));
+    }
+
+    /// Ends the turn with the model's answer.
+    pub(super) fn complete(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let stop = self.closing.take().unwrap_or_else(|| StopReason::AnswerFinalized.into());
+        self.stop_now(spec, cx, stop)
+    }
+
+    pub(super) fn cancel(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, by: Arc<str>) -> Option<End> {
+        if self.stop.is_none() {
+            self.stop = Some(Stop::new(StopReason::Cancelled, Evidence::Cancelled { by }));
+            self.abort(cx);
+        }
+        self.settle(spec, cx)
+    }
+
+    pub(super) fn interrupt(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        messages: Vec<Arc<Message>>,
+    ) -> Option<End> {
+        if self.stop.is_some() {
+            self.steering.extend(messages);
+            return None;
+        }
+        let count = messages.len() as u64;
+        cx.event(|| EventKind::Interrupted { messages: count });
+        self.interrupting.get_or_insert_default().extend(messages);
+        self.abort(cx);
+        self.settle(spec, cx)
+    }
+
+    fn abort(&self, cx: &mut Cx<'_>) {
+        if !cx.idle() {
+            cx.fx.list.push(crate::machine::Effect::AbortAll);
+        }
+    }
+
+    /// The time that was asked for has come: the deadline, or a retry.
+    pub(super) fn wake(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if self.is_stopping() {
+            return None;
+        }
+        if spec.deadline == DeadlineRule::Enforced {
+            if let Some(reached) = self.overdue(spec, cx) {
+                let reason = StopReason::TimeoutReached;
+                cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+                self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
+                self.abort(cx);
+                return self.settle(spec, cx);
+            }
+        }
+        // A driver whose clock stands still says with the wake-up itself that the time has come.
+        let asked = self.batch.as_ref().and_then(super::batch::Batch::wake_at).unwrap_or(cx.now);
+        self.wake_retries(asked.max(cx.now));
+        if self.batch.is_some() { self.run_batch(spec, cx) } else { None }
+    }
+
+    /// Something was cut off that has no result of its own.
+    pub(super) fn on_cut(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let fault = Fault::new(
+            FaultSource::Machine,
+            "interrupted",
+            format!("the driver gave up on {pending:?} although nothing asked for it"),
+        );
+        self.stop_now(spec, cx, Stop::new(StopReason::RuntimeError, Evidence::Fault(fault)))
+    }
+
+    pub(super) fn invariant(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, message: String) -> Option<End> {
+        let fault = Fault::new(FaultSource::Machine, "internal_invariant", message);
+        self.stop_now(spec, cx, Stop::new(StopReason::InternalInvariant, Evidence::Fault(fault)))
+    }
+
+    /// A record could not be stored: the transcript goes on in memory, and what needs no journal, too.
+    pub(super) fn persist_failed(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        message: String,
+        messages_from: Option<usize>,
+        unperformed: &[OpId],
+    ) -> Option<End> {
+        if let Some(from) = messages_from {
+            cx.sh.persisted = cx.sh.persisted.min(from);
+        }
+        cx.event(|| EventKind::PersistFailed { message: message.clone() });
+        cx.sh.persist_failed = Some(message);
+        let (failed, kept) = std::mem::take(&mut cx.sh.pending)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(id, _)| unperformed.contains(id));
+        cx.sh.pending = kept;
+        for (_, pending) in failed {
+            match pending {
+                Pending::Tool(at) if !self.may_run_unjournaled(at) => {
+                    self.release(cx, at);
+                    let why = "its start could not be stored, and it must not run twice";
+                    self.answer_call(spec, cx, at, not_run_outcome(why));
+                }
+                pending => self.issue(spec, cx, pending),
+            }
+        }
+        if self.batch.is_some() && cx.idle() { self.run_batch(spec, cx) } else { None }
+    }
+
+    fn may_run_unjournaled(&self, at: u32) -> bool {
+        let slot = self.batch.as_ref().and_then(|batch| batch.slot(at));
+        slot.and_then(|slot| slot.def.as_ref()).is_some_and(|def| def.class == RetryClass::Pure)
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>, at: u32) {
+        if let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slots.get_mut(at as usize)) {
+            cx.sh.budgets.settle(std::mem::take(&mut slot.grant), crate::limits::Amount::NONE);
+        }
+    }
+
+    /// Goes on stopping: when nothing is outstanding, every call gets its result and the turn ends, or,
+    /// after an interruption, goes on with the new messages.
+    pub(super) fn settle(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        self.give_up_retries(spec, cx);
+        if !cx.idle() {
+            return None;
+        }
+        if let Some(answer) = self.judged.take() {
+            cx.append([Arc::clone(&answer)]);
+            answer_unrun(cx, &answer, "the turn had ended");
+        }
+        self.abandon_open_calls(spec, cx);
+        self.answer_rest(spec, cx);
+        match (self.stop.take(), self.interrupting.take()) {
+            (None, Some(messages)) => {
+                self.batch = None;
+                cx.append(messages);
+                if self.offer.is_none() {
+                    return self.append_prompt(spec, cx);
+                }
+                self.iterate(spec, cx)
+            }
+            (Some(stop), waiting) => {
+                self.steering.extend(waiting.into_iter().flatten());
+                Some(self.end(spec, cx, stop))
+            }
+            (None, None) => self.invariant(spec, cx, "the turn was settled without a stop".into()),
+        }
+    }
+
+    /// Gives every call of the batch that has no result one that says why. Parked calls keep waiting.
+    fn answer_rest(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) {
+        let parking = self.stop.as_ref().is_some_and(|stop| stop.reason == StopReason::ApprovalRequired);
+        let why = match (&self.stop, &self.interrupting) {
+            (Some(stop), _) => format!("the turn ended first ({})", stop.reason),
+            (None, _) => "a newer message came first".to_owned(),
+        };
+        let open: Vec<u32> = self
+            .batch
+            .iter()
+            .flat_map(|batch| batch.slots.iter().enumerate())
+            .filter(|(_, slot)| match slot.progress {
+                Progress::Finished(_) => false,
+                Progress::Parked => !parking,
+                Progress::New
+                | Progress::Asking
+                | Progress::Ready
+                | Progress::Running
+                | Progress::Waiting(_) => true,
+            })
+            .filter_map(|(at, _)| u32::try_from(at).ok())
+            .collect();
+        for at in open {
+            self.answer_call(spec, cx, at, not_run_outcome(&why));
+        }
+        self.flush(spec, cx, false);
+    }
+
+    fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {
+        cx.append(std::mem::take(&mut self.prompt));
+        cx.append(std::mem::take(&mut self.steering));
+        cx.sh.budgets.pop();
+        let answer = self.answer.take();
+        let continuation = self.continuation(spec, cx, &stop, answer.as_deref());
+        let end = End {
+            answer,
+            agent: self.agent.clone(),
+            iterations: cx.sh.iteration,
+            turns: cx.sh.turn,
+            usage: self.usage.clone(),
+            elapsed: cx.now.since(self.started_at),
+            continuation,
+            waived: Vec::new(),
+            persist_failed: cx.sh.persist_failed.clone(),
+            resumed: self.resumed,
+            stop,
+        };
+        let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);
+        cx.persist(Record::Boundary { phase: Boundary::Turn, turn, iteration });
+        let told = Arc::new(end.clone());
+        cx.event(|| EventKind::TurnFinished { end: told });
+        end
+    }
+
+    fn continuation(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &Cx<'_>,
+        stop: &Stop,
+        question: Option<&str>,
+    ) -> Option<Box<Continuation>> {
+        let kind = match stop.outcome() {
+            Outcome::NeedsClarification => ContinuationKind::Clarification,
+            Outcome::AwaitingApproval => ContinuationKind::Approval,
+            Outcome::Deferred => ContinuationKind::Deferred,
+            Outcome::Completed | Outcome::Failed => return None,
+        };
+        let origin = &cx.sh.origin;
+        let turn_id = origin.turn.clone().unwrap_or_else(|| TurnId::from("turn"));
+        let request = match &stop.evidence {
+            Evidence::Approval(request) => Some(request.clone()),
+            _ => None,
+        };
+        Some(Box::new(Continuation {
+            version: CONTINUATION_VERSION,
+            id: format!("{turn_id}:{}", kind.as_str()),
+            kind,
+            created_at: cx.now,
+            turn_id,
+            session_id: origin.session.clone(),
+            thread_id: origin.thread.clone(),
+            assistant_id: origin.assistant.as_deref().map(str::to_owned),
+            descriptor_hash: origin.descriptor_hash.as_deref().map(str::to_owned),
+            stop_reason: stop.reason,
+            agent: self.agent.clone(),
+            transcript_len: cx.log.len() as u64,
+            question: question.filter(|_| kind == ContinuationKind::Clarification).map(str::to_owned),
+            request,
+            pending: self.pending_calls(spec),
+            iteration: cx.sh.iteration,
+            tool_call_count: self.usage.tool_calls,
+            usage: self.usage.clone(),
+            replaced_by: self.replaced.take(),
+        }))
+    }
+
+    fn pending_calls(&self, spec: &TurnSpec) -> Vec<PendingCall> {
+        let Some(batch) = &self.batch else { return Vec::new() };
+        let parked = batch.slots.iter().filter(|slot| matches!(slot.progress, Progress::Parked));
+        parked
+            .map(|slot| PendingCall::new(slot.call.id.clone(), batch.answer_at, slot.hold_reason(spec)))
+            .collect()
+    }
+}

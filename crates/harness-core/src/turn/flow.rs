@@ -1,0 +1,443 @@
+//! From the prompt to the model's answer.
+
+use std::sync::Arc;
+
+use super::spec::{DeadlineRule, TurnSpec};
+use super::state::{AfterDrain, TurnState};
+use crate::event::EventKind;
+use crate::ids::EntryId;
+use crate::limits::{Amount, Budget, Reached};
+use crate::machine::{Cx, Pending, Start};
+use crate::message::{AssistantMessage, Invalid, Message, ModelOutput, ToolCall, UserMessage};
+use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
+use crate::port::{Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
+use crate::transcript::Plan;
+
+impl TurnState {
+    pub(super) fn start(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
+        self.started_at = cx.now;
+        self.deadline_enforced = spec.deadline == DeadlineRule::Enforced;
+        self.resumed = start.continuation.is_some();
+        self.agent.clone_from(&start.agent);
+        let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
+        cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
+        self.prompt.clone_from(&start.prompt);
+        if self.leaves_open_calls(cx.log) {
+            return self.repair(spec, cx, start);
+        }
+        self.append_prompt(spec, cx)
+    }
+
+    /// Brings the prompt into the transcript, through the layers when there are any.
+    pub(super) fn append_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if spec.seams.layers && !self.prompt.is_empty() {
+            self.issue(spec, cx, Pending::AppendPrompt);
+            return None;
+        }
+        let prompt = std::mem::take(&mut self.prompt);
+        cx.append(prompt);
+        self.after_prompt(spec, cx)
+    }
+
+    pub(super) fn on_appended(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Vec<Arc<Message>>, Fault>,
+    ) -> Option<End> {
+        let prompt = std::mem::take(&mut self.prompt);
+        let prompt = cx.tolerate(result).unwrap_or(prompt);
+        cx.append(prompt);
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        self.after_prompt(spec, cx)
+    }
+
+    fn after_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if self.offer.is_some() && !self.stale_offer {
+            return self.begin(spec, cx);
+        }
+        self.issue(spec, cx, Pending::Prepare);
+        None
+    }
+
+    pub(super) fn on_prepared(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Arc<Offer>, Fault>,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        match result {
+            Ok(offer) => {
+                self.agent = Some(offer.agent.clone());
+                self.offer = Some(offer);
+                self.stale_offer = false;
+            }
+            Err(fault) => {
+                let stop = Stop::new(StopReason::RuntimeError, Evidence::Fault(fault));
+                return self.stop_now(spec, cx, stop);
+            }
+        }
+        if let Some(start) = self.start.take() {
+            return self.reopen_batch(spec, cx, *start);
+        }
+        if self.announced {
+            return self.recall(spec, cx);
+        }
+        self.begin(spec, cx)
+    }
+
+    fn begin(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        self.announced = true;
+        let (agent, resumed) = (self.agent_id(), self.resumed);
+        cx.event(|| EventKind::TurnStarted { agent, resumed });
+        self.drain(spec, cx, AfterDrain::Iterate)
+    }
+
+    /// Injects what waits, then goes on.
+    pub(super) fn drain(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, then: AfterDrain) -> Option<End> {
+        self.after_drain = then;
+        if spec.seams.steering {
+            self.issue(spec, cx, Pending::Drain);
+            return None;
+        }
+        self.on_drained(spec, cx, Vec::new())
+    }
+
+    pub(super) fn on_drained(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        entries: Vec<(EntryId, Arc<Message>)>,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let injected = !entries.is_empty() || !self.steering.is_empty();
+        let (ids, mut messages): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+        messages.append(&mut self.steering);
+        if injected {
+            cx.append(messages);
+            cx.event(|| EventKind::SteeringInjected { entries: ids });
+        }
+        match self.after_drain {
+            AfterDrain::Complete if !injected => self.complete(spec, cx),
+            AfterDrain::Complete | AfterDrain::Iterate => {
+                self.answer = None;
+                self.iterate(spec, cx)
+            }
+        }
+    }
+
+    /// Begins the next iteration, unless a limit is reached.
+    pub(super) fn iterate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        cx.sh.iteration += 1;
+        self.plan = None;
+        let one = Amount { iterations: 1, ..Amount::NONE };
+        if let Some(reached) = cx.sh.budgets.would_reach(one) {
+            return self.stop_at_limit(spec, cx, StopReason::MaxIterationsReached, reached);
+        }
+        if let Some((reason, reached)) = self.reached_limit(spec, cx) {
+            return self.stop_at_limit(spec, cx, reason, reached);
+        }
+        let has_tools = self.offer.as_ref().is_some_and(|offer| !offer.tools.is_empty());
+        let last = Amount { iterations: 2, ..Amount::NONE };
+        if spec.closing_step && cx.sh.iteration > 1 && has_tools && self.closing.is_none() {
+            if let Some(reached) = cx.sh.budgets.would_reach(last) {
+                let reached = Reached { value: reached.value + 1, ..reached };
+                self.close_with(cx, StopReason::MaxIterationsReached, reached);
+            }
+        }
+        if self.stale_offer || (spec.prepare_each_iteration && cx.sh.iteration > 1) {
+            self.issue(spec, cx, Pending::Prepare);
+            return None;
+        }
+        self.recall(spec, cx)
+    }
+
+    fn recall(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if spec.seams.layers {
+            self.issue(spec, cx, Pending::Recall);
+            return None;
+        }
+        self.compact(spec, cx)
+    }
+
+    pub(super) fn on_recalled(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Option<Plan>, Fault>,
+    ) -> Option<End> {
+        self.take_plan(cx, result, "layers", FaultSource::Layer);
+        if self.is_stopping() { self.settle(spec, cx) } else { self.compact(spec, cx) }
+    }
+
+    fn compact(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if spec.seams.compactor {
+            self.issue(spec, cx, Pending::Compact);
+            return None;
+        }
+        self.ask(spec, cx)
+    }
+
+    pub(super) fn on_compacted(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Option<Plan>, Fault>,
+    ) -> Option<End> {
+        self.take_plan(cx, result, "compactor", FaultSource::Compactor);
+        if self.is_stopping() { self.settle(spec, cx) } else { self.ask(spec, cx) }
+    }
+
+    /// Takes a plan that keeps calls and results together; any other leaves the view as it was.
+    fn take_plan(
+        &mut self,
+        cx: &mut Cx<'_>,
+        result: Result<Option<Plan>, Fault>,
+        by: &str,
+        part: FaultSource,
+    ) {
+        let checked = result.and_then(|plan| match plan {
+            Some(plan) => plan
+                .check(&cx.log.prefix())
+                .map(|()| Some(plan))
+                .map_err(|fault| Fault::new(part, "plan_refused", fault.to_string())),
+            None => Ok(None),
+        });
+        match checked {
+            Ok(None) => {}
+            Ok(Some(plan)) => {
+                let (messages, spans) = (cx.log.len() as u64, plan.spans.len() as u64);
+                cx.event(|| EventKind::ViewPlanned { by: by.to_owned(), messages, spans });
+                self.plan = Some(plan);
+            }
+            Err(fault) => cx.event(|| EventKind::PartFailed { fault }),
+        }
+    }
+
+    fn ask(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let want = Amount { iterations: 1, ..Amount::NONE };
+        match cx.sh.budgets.reserve(want) {
+            Ok(grant) => self.grant = grant,
+            Err(reached) => return self.stop_at_limit(spec, cx, StopReason::MaxIterationsReached, reached),
+        }
+        self.asked_at = cx.now;
+        let agent = self.agent_id();
+        let model = self.offer.as_ref().and_then(|offer| offer.model.clone());
+        cx.event(|| EventKind::ModelStepStarted { agent, model });
+        self.issue(spec, cx, Pending::Model);
+        None
+    }
+
+    pub(super) fn on_model(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Arc<Message>, Box<ModelFault>>,
+    ) -> Option<End> {
+        match result {
+            Ok(answer) => match answer.as_assistant() {
+                Some(message) => {
+                    self.book(cx, message);
+                    self.usage.model_calls += 1;
+                    if spec.seams.layers && !self.is_stopping() {
+                        self.judged = Some(answer);
+                        self.issue(spec, cx, Pending::AfterModel);
+                        return None;
+                    }
+                    self.take_answer(spec, cx, answer)
+                }
+                None => self.invariant(spec, cx, "a model answered with another role than assistant".into()),
+            },
+            Err(fault) => self.on_model_fault(spec, cx, *fault),
+        }
+    }
+
+    /// Books what an answer used; rounds that failed or were cut count, too.
+    fn book(&mut self, cx: &mut Cx<'_>, message: &AssistantMessage) {
+        let mut used = Amount { iterations: 1, ..Amount::NONE };
+        if let Some(usage) = &message.usage {
+            self.usage.add(usage);
+            used.tokens = usage.all_tokens();
+            used.cost = usage.total_cost().unwrap_or_default();
+        }
+        cx.sh.budgets.settle(std::mem::take(&mut self.grant), used);
+    }
+
+    pub(super) fn on_after_model(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Judgement, Fault>,
+    ) -> Option<End> {
+        let answer = self.judged.take()?;
+        match cx.tolerate(result) {
+            Some(Judgement::Continue { guidance }) if !self.is_stopping() => {
+                self.append_answer(cx, &answer);
+                answer_unrun(cx, &answer, "the answer was not accepted");
+                cx.append([guidance_message(guidance)]);
+                self.iterate(spec, cx)
+            }
+            Some(Judgement::Accept | Judgement::Waive { .. } | Judgement::Continue { .. }) | None => {
+                self.take_answer(spec, cx, answer)
+            }
+        }
+    }
+
+    fn append_answer(&self, cx: &mut Cx<'_>, answer: &Arc<Message>) {
+        cx.append([Arc::clone(answer)]);
+        if let Some(message) = answer.as_assistant() {
+            let duration = cx.now.since(self.asked_at);
+            cx.event(|| EventKind::ModelStepFinished {
+                output_type: message.output().kind().to_owned(),
+                usage: message.usage.clone(),
+                duration,
+            });
+        }
+    }
+
+    fn take_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
+        self.append_answer(cx, &answer);
+        let Some(message) = answer.as_assistant() else { return None };
+        if self.is_stopping() {
+            answer_unrun(cx, &answer, "the turn had ended");
+            return self.settle(spec, cx);
+        }
+        match message.output() {
+            ModelOutput::ToolRequest => self.open_batch(spec, cx, message),
+            ModelOutput::FinalAnswer => {
+                self.answer = Some(message.joined_text());
+                self.drain(spec, cx, AfterDrain::Complete)
+            }
+            ModelOutput::Clarification { question } => {
+                cx.event(|| EventKind::ClarificationRequested { question: question.clone() });
+                self.answer = Some(question);
+                self.stop_now(spec, cx, StopReason::ClarificationRequired.into())
+            }
+            ModelOutput::ApprovalRequest(request) => {
+                self.noted = Some(request.clone());
+                if spec.seams.approver {
+                    self.issue(spec, cx, Pending::NoteApproval);
+                    return None;
+                }
+                self.on_approval_noted(spec, cx, Ok(Box::new(Prepared::new(request, None))))
+            }
+            ModelOutput::Refusal { reason } => {
+                self.answer = Some(reason.to_owned());
+                self.stop_now(spec, cx, StopReason::ModelRefused.into())
+            }
+            ModelOutput::Invalid(invalid) => {
+                answer_unrun(cx, &answer, "the answer that asked for it was not usable");
+                self.on_invalid(spec, cx, invalid)
+            }
+        }
+    }
+
+    fn on_invalid(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, invalid: Invalid) -> Option<End> {
+        self.invalid += 1;
+        if self.invalid >= spec.limits.invalid_outputs {
+            let stop = Stop::new(StopReason::ModelInvalidResponse, Evidence::Invalid(invalid));
+            return self.stop_now(spec, cx, stop);
+        }
+        if let Some((reason, reached)) = self.reached_limit(spec, cx) {
+            return self.stop_at_limit(spec, cx, reason, reached);
+        }
+        if spec.invalid_feedback {
+            cx.append([guidance_message(format!(
+                "Your last answer could not be used: {}. Answer again, in full.",
+                invalid.reason
+            ))]);
+        }
+        self.iterate(spec, cx)
+    }
+
+    pub(super) fn on_approval_noted(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Box<Prepared>, Fault>,
+    ) -> Option<End> {
+        self.noted = None;
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        match result {
+            Ok(prepared) => {
+                let Prepared { request, continuation } = *prepared;
+                cx.event(|| EventKind::ApprovalRequested { request: request.clone() });
+                self.replaced = continuation;
+                let stop = Stop::new(StopReason::ApprovalRequired, Evidence::Approval(request));
+                self.stop_now(spec, cx, stop)
+            }
+            Err(fault) => {
+                let stop = Stop::new(StopReason::RuntimeError, Evidence::Fault(fault));
+                self.stop_now(spec, cx, stop)
+            }
+        }
+    }
+
+    fn on_model_fault(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut fault: ModelFault) -> Option<End> {
+        match fault.partial.take() {
+            Some(partial) => {
+                self.book(cx, &partial);
+                let partial = Arc::new(Message::Assistant(*partial));
+                cx.append([Arc::clone(&partial)]);
+                answer_unrun(cx, &partial, "the answer that asked for it broke off");
+            }
+            None => self.book(cx, &AssistantMessage::default()),
+        }
+        let told = Fault::new(FaultSource::Model, fault.code.as_str(), fault.message);
+        cx.event(|| EventKind::ModelStepFailed { fault: told.clone() });
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let reason = match fault.code {
+            ModelFaultCode::ContextLengthExceeded => StopReason::ContextOverflow,
+            _ => StopReason::RuntimeError,
+        };
+        self.stop_now(spec, cx, Stop::new(reason, Evidence::Fault(told)))
+    }
+
+    /// The driver gave up on the model; what had arrived stays, marked.
+    pub(super) fn on_model_cut(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        partial: Option<Arc<Message>>,
+    ) -> Option<End> {
+        match partial.as_ref().and_then(|message| message.as_assistant()) {
+            Some(message) => self.book(cx, message),
+            None => self.book(cx, &AssistantMessage::default()),
+        }
+        if let Some(partial) = partial {
+            cx.append([Arc::clone(&partial)]);
+            answer_unrun(cx, &partial, "the answer that asked for it was cut off");
+        }
+        self.on_cut(spec, cx, Pending::Model)
+    }
+}
+
+/// Answers every call of `message` with a result that says why it did not run (law 1).
+pub(super) fn answer_unrun(cx: &mut Cx<'_>, message: &Message, why: &str) {
+    let Some(message) = message.as_assistant() else { return };
+    let at = cx.now;
+    let results: Vec<_> = message.tool_calls().map(|call| not_run(call, why, at)).collect();
+    cx.append(results);
+}
+
+/// The result of a call that did not run.
+pub(super) fn not_run(call: &ToolCall, why: &str, at: crate::time::Time) -> Arc<Message> {
+    let outcome = super::batch::not_run_outcome(why);
+    Arc::new(Message::ToolResult(outcome.to_message(call, None, at)))
+}
+
+/// A message by which the machine itself guides the model.
+pub(crate) fn guidance_message(text: String) -> Arc<Message> {
+    Arc::new(Message::User(UserMessage::text(text).from_origin("hook")))
+}

@@ -1,0 +1,149 @@
+//! Calls that an earlier process left open.
+//!
+//! A transcript may end with an answer whose calls are not all answered: the process died, or the turn
+//! was parked. Before anything else each of them gets its one result (law 1): a result that had been
+//! stored is used; a call that had started runs again only if its tool declares that safe; a call that
+//! never started runs now when the turn merely goes on, and is answered as not run when a new prompt
+//! follows.
+
+use std::sync::Arc;
+
+use super::batch::{Batch, Finished, Progress, Slot, not_run_outcome};
+use super::spec::TurnSpec;
+use super::state::TurnState;
+use crate::event::{EventKind, RepairHow};
+use crate::machine::{Cx, InterruptedCall, Pending, Start};
+use crate::message::{Message, ToolCall};
+use crate::outcome::End;
+use crate::port::{RetryClass, ToolOutcome, ToolStatus};
+use crate::transcript::Transcript;
+
+/// The last answer with calls, and how many of its calls are answered.
+struct Open {
+    answer_at: usize,
+    calls: Vec<Arc<ToolCall>>,
+    answered: usize,
+}
+
+fn find_open(log: &Transcript) -> Option<Open> {
+    let mut answered = 0;
+    for at in (0..log.len()).rev() {
+        match &**log.get(at)? {
+            Message::ToolResult(_) => answered += 1,
+            Message::Assistant(answer) => {
+                let calls: Vec<_> = answer.tool_calls().cloned().collect();
+                return (answered < calls.len()).then_some(Open { answer_at: at, calls, answered });
+            }
+            Message::System(_) | Message::User(_) | Message::Custom(_) => return None,
+        }
+    }
+    None
+}
+
+impl TurnState {
+    pub(super) fn leaves_open_calls(&self, log: &Transcript) -> bool {
+        find_open(log).is_some()
+    }
+
+    /// Asks for the agent first: which calls may run is told by its tools.
+    pub(super) fn repair(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
+        self.start = Some(Box::new(start));
+        if self.agent.is_none() {
+            self.agent = last_agent(cx.log);
+        }
+        self.issue(spec, cx, Pending::Prepare);
+        None
+    }
+
+    /// Takes up the open batch where it was left.
+    pub(super) fn reopen_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
+        let goes_on = start.prompt.is_empty();
+        if !self.settle_open_calls(spec, cx, &start, goes_on) {
+            return self.append_prompt(spec, cx);
+        }
+        self.run_batch(spec, cx)
+    }
+
+    /// The turn ends before the agent is known: nothing of what is open can run.
+    pub(super) fn abandon_open_calls(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) {
+        if let Some(start) = self.start.take() {
+            self.settle_open_calls(spec, cx, &start, false);
+        }
+    }
+
+    /// Builds the open batch, with what is known about each call. Whether there is one.
+    fn settle_open_calls(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: &Start, goes_on: bool) -> bool {
+        let Some(open) = find_open(cx.log) else { return false };
+        let mut slots = Vec::with_capacity(open.calls.len());
+        for (at, call) in open.calls.iter().enumerate() {
+            let def = self.offer.as_ref().and_then(|offer| offer.tool(&call.name)).cloned();
+            let mut slot = Slot::new(Arc::clone(call), def);
+            if at < open.answered {
+                if let Some(message) = cx.log.get(open.answer_at + 1 + at) {
+                    slot.progress = finished(Arc::clone(message), false);
+                }
+            } else {
+                let before = start.open_calls.iter().find(|open| open.call == call.id);
+                let how = settle_open(cx, &mut slot, before, goes_on);
+                let call = Arc::clone(call);
+                cx.event(|| EventKind::CallRepaired { call, how });
+            }
+            slots.push(slot);
+        }
+        let mut batch = Batch::new(slots, open.answer_at, spec);
+        batch.flushed = open.answered;
+        batch.repairs = true;
+        self.batch = Some(batch);
+        self.flush(spec, cx, false);
+        true
+    }
+}
+
+/// The agent that spoke last.
+fn last_agent(log: &Transcript) -> Option<crate::ids::AgentId> {
+    log.iter().rev().find_map(|message| message.as_assistant()?.agent.clone())
+}
+
+fn finished(message: Arc<Message>, ran: bool) -> Progress {
+    let is_error = message.as_tool_result().is_some_and(|result| result.is_error);
+    let outcome = ToolOutcome {
+        status: if is_error { ToolStatus::Failed } else { ToolStatus::Success },
+        content: message.content().to_vec(),
+        ..ToolOutcome::default()
+    };
+    Progress::Finished(Finished { outcome: Arc::new(outcome), message, fault: None, ran })
+}
+
+/// Decides about one open call.
+fn settle_open(cx: &Cx<'_>, slot: &mut Slot, before: Option<&InterruptedCall>, goes_on: bool) -> RepairHow {
+    let answer = |slot: &Slot, outcome: ToolOutcome| {
+        finished(Arc::new(Message::ToolResult(outcome.to_message(&slot.call, None, cx.now))), false)
+    };
+    match before {
+        Some(InterruptedCall { result: Some(result), .. }) => {
+            slot.progress = finished(Arc::clone(result), true);
+            RepairHow::Recovered
+        }
+        Some(before) if may_repeat(slot, before.class) => {
+            slot.attempt = before.attempt.saturating_add(1);
+            slot.progress = Progress::Ready;
+            RepairHow::Rerun
+        }
+        Some(_) => {
+            let text = "The process ended while this call was running. It may have taken effect: check before it is repeated.";
+            slot.progress = answer(slot, ToolOutcome::with_error(ToolStatus::Cancelled, "interrupted", text));
+            RepairHow::Interrupted
+        }
+        None if goes_on => RepairHow::Run,
+        None => {
+            slot.progress = answer(slot, not_run_outcome("the process ended before it began"));
+            RepairHow::NotRun
+        }
+    }
+}
+
+/// Both the class at the time and the class now must allow it.
+fn may_repeat(slot: &Slot, class: RetryClass) -> bool {
+    let now = slot.def.as_ref().map_or(RetryClass::Unsafe, |def| def.class);
+    class != RetryClass::Unsafe && now != RetryClass::Unsafe
+}

@@ -1,0 +1,239 @@
+//! What configures a turn.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::GateName;
+use crate::limits::Limits;
+use crate::message::Cost;
+use crate::time::Millis;
+
+/// What happens when the permitted tool calls are used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallLimit {
+    /// Exactly n calls run and the model sees the last result; calls beyond n are answered `not_run`,
+    /// and then the turn stops.
+    #[default]
+    RefuseBeyond,
+    /// The turn stops as soon as the n-th result is there, and a batch that would pass n does not run at
+    /// all (source 001).
+    StopWhenReached,
+}
+
+/// When the deadline of a turn is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadlineRule {
+    /// At any time: a model or tool that has not answered is cut off.
+    #[default]
+    Enforced,
+    /// Only between steps (source 001): a hung model hangs the turn.
+    BetweenSteps,
+}
+
+/// How the calls of one batch are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Execution {
+    /// One after another, in call order.
+    #[default]
+    Sequential,
+    /// At once, at most this many at a time; results stay in call order. A tool that demands
+    /// `sequential` makes its whole batch sequential.
+    Parallel {
+        /// How many at a time; at least 1.
+        max: u32,
+    },
+}
+
+/// What trouble with a call means for the turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTrouble {
+    /// The model reads an error result and the turn goes on.
+    #[default]
+    AnswerModel,
+    /// The turn ends.
+    EndTurn,
+}
+
+/// Which repeated results count as a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Redundancy {
+    /// None.
+    Off,
+    /// Three results in a row of one tool with equal payload and equal arguments.
+    #[default]
+    SameCalls,
+    /// Three results in a row of one tool with equal payload, whatever the arguments (source 001).
+    SameResults,
+}
+
+/// How often a failed call is tried again when its tool says that this may help.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RetryPolicy {
+    /// Attempts after the first. Default 2.
+    pub max_retries: u32,
+    /// The wait before each; the last one is used again. Default 200 ms, 500 ms.
+    pub backoff: Vec<Millis>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { max_retries: 2, backoff: vec![Millis(200), Millis(500)] }
+    }
+}
+
+impl RetryPolicy {
+    /// This many retries with these waits.
+    pub fn new(max_retries: u32, backoff: Vec<Millis>) -> Self {
+        Self { max_retries, backoff }
+    }
+
+    /// The wait before the n-th retry, counted from 1.
+    pub(super) fn wait(&self, retry: u32) -> Millis {
+        let at = usize::try_from(retry.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.backoff.get(at).or_else(|| self.backoff.last()).copied().unwrap_or_default()
+    }
+}
+
+/// Which ports are there, so that a turn asks only those. The driver's ports must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Seams {
+    /// The tool gates in the order in which they are asked.
+    pub gates: Vec<GateName>,
+    /// Whether somebody approves held calls. Without, a held call parks the turn.
+    pub approver: bool,
+    /// Whether there are memory layers.
+    pub layers: bool,
+    /// Whether there is a compactor.
+    pub compactor: bool,
+    /// Whether there is a steering queue.
+    pub steering: bool,
+}
+
+/// What configures a turn. The default is the bare turn: source 001's limits, hard limits, nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct TurnSpec {
+    /// The limits. Default 6 iterations, 8 calls, 30 s, 2 invalid outputs.
+    pub limits: Limits,
+    /// What happens when the permitted calls are used up.
+    pub call_limit: CallLimit,
+    /// When the deadline is looked at.
+    pub deadline: DeadlineRule,
+    /// How the calls of one batch are executed. Default sequential.
+    pub execution: Execution,
+    /// A call of a tool that is not offered. Default: the turn ends `tool_unavailable`.
+    pub on_unknown_tool: OnTrouble,
+    /// A tool or registry that panics or faults. Default: the turn ends `runtime_error`.
+    pub on_tool_fault: OnTrouble,
+    /// An error result that is not retryable. Default: the model reads it.
+    pub on_tool_error: OnTrouble,
+    /// Retries of retryable error results.
+    pub retry: RetryPolicy,
+    /// Which repeated results end the turn `redundant_tool_loop`.
+    pub redundancy: Redundancy,
+    /// Whether the last permitted step is asked without tools, so that the work is summed up before the
+    /// turn is deferred. Default off.
+    pub closing_step: bool,
+    /// Whether the model is told what was wrong with an invalid output. Default on.
+    pub invalid_feedback: bool,
+    /// Whether the agent (instructions, open handoffs) is asked for before every iteration instead of at
+    /// the start and after handoffs. Default off.
+    pub prepare_each_iteration: bool,
+    /// Which ports are there.
+    pub seams: Seams,
+}
+
+/// What is wrong with a [`TurnSpec`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` is {value}: {expected}")]
+#[non_exhaustive]
+pub struct SpecFault {
+    /// The field.
+    pub field: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What was expected.
+    pub expected: &'static str,
+}
+
+impl Default for TurnSpec {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            call_limit: CallLimit::default(),
+            deadline: DeadlineRule::default(),
+            execution: Execution::default(),
+            on_unknown_tool: OnTrouble::EndTurn,
+            on_tool_fault: OnTrouble::EndTurn,
+            on_tool_error: OnTrouble::AnswerModel,
+            retry: RetryPolicy::default(),
+            redundancy: Redundancy::default(),
+            closing_step: false,
+            invalid_feedback: true,
+            prepare_each_iteration: false,
+            seams: Seams::default(),
+        }
+    }
+}
+
+impl TurnSpec {
+    /// The turn of a thread: 32 iterations, 128 calls, 30 minutes; parallel tools (8 at a time); trouble
+    /// with calls is answered to the model; a closing step.
+    pub fn thread() -> Self {
+        Self {
+            limits: Limits::thread(),
+            execution: Execution::Parallel { max: 8 },
+            on_unknown_tool: OnTrouble::AnswerModel,
+            on_tool_fault: OnTrouble::AnswerModel,
+            closing_step: true,
+            ..Self::default()
+        }
+    }
+
+    /// The behaviour of source 001 (`@agent-assistant/harness` 0.10): limits looked at between steps, the
+    /// turn ends on unknown tools, faults and errors that are not retryable, no closing step, no feedback,
+    /// no token limit and no budget.
+    pub fn source_001() -> Self {
+        Self {
+            limits: Limits { tokens: u64::MAX, cost: Cost(u64::MAX), ..Limits::default() },
+            call_limit: CallLimit::StopWhenReached,
+            deadline: DeadlineRule::BetweenSteps,
+            on_tool_error: OnTrouble::EndTurn,
+            redundancy: Redundancy::SameResults,
+            invalid_feedback: false,
+            ..Self::default()
+        }
+    }
+
+    /// Checks the settings; gives every problem.
+    pub fn check(&self) -> Vec<SpecFault> {
+        let mut faults = Vec::new();
+        let mut require = |field, value: u64, expected| {
+            if value == 0 {
+                faults.push(SpecFault { field, value: value.to_string(), expected });
+            }
+        };
+        require("limits.iterations", u64::from(self.limits.iterations), "it must be at least 1");
+        require("limits.invalidOutputs", u64::from(self.limits.invalid_outputs), "it must be at least 1");
+        if let Some(elapsed) = self.limits.elapsed {
+            require("limits.elapsed", elapsed.0, "it must be at least 1 ms, or none for no limit");
+        }
+        if let Execution::Parallel { max } = self.execution {
+            require("execution.parallel.max", u64::from(max), "it must be at least 1");
+        }
+        if self.retry.max_retries > 0 {
+            let waits = self.retry.backoff.len() as u64;
+            require("retry.backoff", waits, "it must hold at least one wait when there are retries");
+        }
+        faults
+    }
+}

@@ -1,0 +1,142 @@
+//! The state of a turn: plain data, without messages that the transcript holds.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::Batch;
+use super::redundancy::History;
+use crate::ids::AgentId;
+use crate::limits::Grant;
+use crate::machine::{Cx, Op, Pending, Start};
+use crate::message::{ApprovalRequest, Message};
+use crate::outcome::{Stop, TotalUsage};
+use crate::port::{GateAsk, Offer, Progress};
+use crate::time::Time;
+use crate::transcript::Plan;
+use crate::turn::TurnSpec;
+
+/// What a drained steering queue is followed by when it was empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum AfterDrain {
+    /// The next iteration.
+    #[default]
+    Iterate,
+    /// The end that the model's answer asks for.
+    Complete,
+}
+
+/// The state of a turn. Drive it as a [`crate::turn::Turn`].
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TurnState {
+    pub(super) started_at: Time,
+    pub(super) deadline_enforced: bool,
+    pub(super) resumed: bool,
+    /// Whether `turn_started` was told.
+    pub(super) announced: bool,
+    /// What is to be appended before the first iteration.
+    pub(super) prompt: Vec<Arc<Message>>,
+    /// What an earlier process left open; settled once the agent is known.
+    pub(super) start: Option<Box<Start>>,
+    /// The agent of the next step; `None` until the entry agent is known.
+    pub(super) agent: Option<AgentId>,
+    pub(super) offer: Option<Arc<Offer>>,
+    /// Whether the agent changed since `offer`.
+    pub(super) stale_offer: bool,
+    pub(super) plan: Option<Plan>,
+    pub(super) grant: Grant,
+    pub(super) asked_at: Time,
+    /// The answer that the layers look at.
+    pub(super) judged: Option<Arc<Message>>,
+    pub(super) noted: Option<ApprovalRequest>,
+    pub(super) batch: Option<Batch>,
+    pub(super) history: History,
+    pub(super) usage: TotalUsage,
+    pub(super) invalid: u32,
+    /// Set when the next step is the last one, asked without tools; the stop that follows it.
+    pub(super) closing: Option<Stop>,
+    pub(super) after_drain: AfterDrain,
+    /// Messages pushed in while the turn ran.
+    pub(super) steering: Vec<Arc<Message>>,
+    /// Messages for which the work at hand is being stopped.
+    pub(super) interrupting: Option<Vec<Arc<Message>>>,
+    /// Set once; nothing new is started from then on.
+    pub(super) stop: Option<Stop>,
+    pub(super) answer: Option<String>,
+    /// A continuation of the approver's own.
+    pub(super) replaced: Option<crate::json::Json>,
+}
+
+impl TurnState {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.is_some() || self.interrupting.is_some()
+    }
+
+    pub(super) fn agent_id(&self) -> AgentId {
+        self.offer.as_ref().map(|offer| offer.agent.clone()).or_else(|| self.agent.clone()).unwrap_or_else(
+            || {
+                // Before the first agent is known nothing is asked in its name.
+                AgentId::from("main")
+            },
+        )
+    }
+
+    /// Asks for what `pending` stands for.
+    pub(super) fn issue(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending) {
+        if let Some(op) = self.op_for(spec, cx, pending) {
+            cx.perform(pending, op);
+        }
+    }
+
+    /// The operation that `pending` stands for, built from the state: the same at first, after a failed
+    /// append, and after a restore.
+    pub(super) fn op_for(&self, spec: &TurnSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
+        let iteration = cx.sh.iteration;
+        let call = |at: u32| self.batch.as_ref().and_then(|batch| batch.slot(at));
+        Some(match pending {
+            Pending::Prepare => Op::Prepare { agent: self.agent.clone(), iteration },
+            Pending::AppendPrompt => Op::Append { messages: self.prompt.clone() },
+            Pending::Recall => Op::Recall { iteration },
+            Pending::Compact => Op::Compact { iteration, plan: self.plan.clone() },
+            Pending::Model => Op::Model {
+                progress: Progress::new(
+                    iteration,
+                    self.usage.tool_calls,
+                    self.asked_at.since(self.started_at),
+                    cx.sh.budgets.left(),
+                ),
+                plan: self.plan.clone(),
+                offer: Arc::clone(self.offer.as_ref()?),
+                with_tools: self.closing.is_none(),
+                grant: self.grant,
+            },
+            Pending::AfterModel => Op::AfterModel { answer: self.judged.clone()? },
+            Pending::NoteApproval => Op::NoteApproval { request: self.noted.clone()? },
+            Pending::Drain => Op::Drain,
+            Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
+            Pending::Gate(at, gate) => Op::Gate {
+                gate,
+                ask: Box::new(GateAsk::new(
+                    Arc::clone(&call(at)?.call),
+                    call(at)?.def.clone()?,
+                    self.agent_id(),
+                    iteration,
+                )),
+            },
+            Pending::Approve(at) => {
+                Op::Approve { call: Arc::clone(&call(at)?.call), reason: call(at)?.hold_reason(spec) }
+            }
+            Pending::Tool(at) => Op::Tool {
+                call: Arc::clone(&call(at)?.call),
+                agent: self.agent_id(),
+                iteration,
+                index: at,
+                attempt: call(at)?.attempt,
+                grant: call(at)?.grant,
+            },
+            Pending::StopGate(_) => return None,
+        })
+    }
+}
