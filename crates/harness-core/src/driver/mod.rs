@@ -147,9 +147,11 @@ impl<'p, P: Phase> Driver<'p, P> {
                     Effect::Event(event) => self.events.push(event),
                     Effect::Perform(id, _) if failed.is_some() => unperformed.push(id),
                     Effect::Perform(id, op) => {
-                        match start(self.ports, self.machine, self.sink, &self.token, id, op) {
-                            Running::Ready(reply) => self.ready.push_back((id, reply)),
-                            running => self.running.push((id, running)),
+                        let running = start(self.ports, self.machine, self.sink, &self.token, id, op);
+                        if let Running::Ready(reply) = running {
+                            self.ready.push_back((id, reply));
+                        } else {
+                            self.running.push((id, running));
                         }
                     }
                     Effect::AbortAll => self.abort(),
@@ -164,7 +166,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             if let Some(end) = done {
                 return Some(self.journal.finish(self.machine, self.now, end).await);
             }
-            let Some(message) = failed else { return None };
+            let message = failed?;
             let messages_from = self.journal.unsaved_from();
             self.advance(Input::PersistFailed { message, messages_from, unperformed });
         }

@@ -218,7 +218,7 @@ fn start_inner<'p, P: Phase>(
             let span = tracing::info_span!(
                 "chat",
                 gen_ai.operation.name = "chat",
-                gen_ai.request.model = offer.model.as_ref().map(|model| model.as_str()),
+                gen_ai.request.model = offer.model.as_ref().map(crate::ModelName::as_str),
                 gen_ai.agent.id = agent.as_str(),
                 iteration = progress.iteration,
             );
@@ -258,17 +258,15 @@ fn start_inner<'p, P: Phase>(
             }
             None => Running::Ready(Reply::Approval(Decision::Later)),
         },
-        Op::NoteApproval { request } => match &ports.approver {
-            Some(approver) => {
-                let asked =
-                    async move { Reply::ApprovalNoted(approver.prepare_boxed(request).await.map(Box::new)) };
-                Running::Other(Box::pin(asked), note_panicked)
-            }
-            None => {
+        Op::NoteApproval { request } => {
+            let Some(approver) = &ports.approver else {
                 let prepared = crate::port::Prepared::new(request, None);
-                Running::Ready(Reply::ApprovalNoted(Ok(Box::new(prepared))))
-            }
-        },
+                return Running::Ready(Reply::ApprovalNoted(Ok(Box::new(prepared))));
+            };
+            let asked =
+                async move { Reply::ApprovalNoted(approver.prepare_boxed(request).await.map(Box::new)) };
+            Running::Other(Box::pin(asked), note_panicked)
+        }
         Op::Tool { call, agent, iteration, index, attempt, grant } => {
             let span = tracing::info_span!(
                 "execute_tool",

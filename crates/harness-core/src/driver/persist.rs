@@ -55,10 +55,10 @@ impl<'p> Journal<'p> {
         };
         match written {
             Ok(()) => {
-                if let Record::Messages(range) = record {
-                    if self.unsaved_from.is_some_and(|from| from >= range.start) {
-                        self.unsaved_from = None;
-                    }
+                if let Record::Messages(range) = record
+                    && self.unsaved_from.is_some_and(|from| from >= range.start)
+                {
+                    self.unsaved_from = None;
                 }
                 self.failure = None;
                 Ok(())

@@ -131,13 +131,14 @@ impl Inbox {
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Command>> {
         match &mut self.0 {
-            Some(receiver) => match receiver.poll_recv(cx) {
-                Poll::Ready(None) => {
+            Some(receiver) => {
+                let polled = receiver.poll_recv(cx);
+                if matches!(polled, Poll::Ready(None)) {
                     self.0 = None;
-                    Poll::Pending
+                    return Poll::Pending;
                 }
-                other => other,
-            },
+                polled
+            }
             None => Poll::Pending,
         }
     }

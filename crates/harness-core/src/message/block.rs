@@ -341,10 +341,8 @@ impl Block {
 
     /// The data of an extension block of this crate's vocabulary with that name.
     pub(crate) fn as_own(&self, word: &str) -> Option<&Json> {
-        match self {
-            Self::Extension(block) if block.namespace == "harness" && block.name == word => Some(&block.data),
-            _ => None,
-        }
+        let Self::Extension(block) = self else { return None };
+        (block.namespace == "harness" && block.name == word).then_some(&block.data)
     }
 }
 

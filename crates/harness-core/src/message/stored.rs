@@ -123,17 +123,20 @@ pub(crate) fn read_kept<T: Slot>(value: &Json) -> Result<T, serde_json::Error> {
 /// A struct that a tagged union can read field by field.
 pub(crate) trait Stored: Sized {
     /// Reads the fields that were kept before the tag, then the rest of the map.
-    fn read_map<'de, A: MapAccess<'de>>(kept: Vec<(String, Json)>, map: &mut A) -> Result<Self, A::Error>;
+    fn read_map<'de, A: MapAccess<'de>>(kept: Kept, map: &mut A) -> Result<Self, A::Error>;
 
     /// Writes the fields, known ones first, into an open map.
     fn write_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 }
 
+/// Fields that were kept while the tag of their struct was looked for.
+pub(crate) type Kept = Vec<(String, Json)>;
+
 /// Reads the fields of a map up to the tag: the ones kept on the way and the tag's value.
 pub(crate) fn read_tag<'de, A: MapAccess<'de>>(
     tag: &'static str,
     map: &mut A,
-) -> Result<(Vec<(String, Json)>, String), A::Error> {
+) -> Result<(Kept, String), A::Error> {
     let mut kept = Vec::new();
     while let Some(key) = map.next_key::<String>()? {
         if key == tag {
@@ -247,7 +250,7 @@ pub(crate) fn write_tagged<S: serde::Serializer, B: Stored>(
 
 /// Reads the rest of a map that nothing knows and rebuilds it as one object, in its order.
 pub(crate) fn rebuild<'de, A: MapAccess<'de>>(
-    kept: Vec<(String, Json)>,
+    kept: Kept,
     tag: &'static str,
     value: &str,
     map: &mut A,

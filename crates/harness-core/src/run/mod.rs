@@ -79,7 +79,7 @@ impl Phase for RunState {
             }
             (None, Input::Cancel { by }) if self.phase == RunPhase::Decide => {
                 let stop = Stop::new(StopReason::Cancelled, Evidence::Cancelled { by });
-                return self.cancel_judging(cx, stop);
+                return Some(self.cancel_judging(cx, stop));
             }
             (_, input) => input,
         };
@@ -88,10 +88,10 @@ impl Phase for RunState {
     }
 
     fn reissue(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
-        match pending {
-            Pending::StopGate(gate) => Some(Op::StopGate { gate, end: self.judging.clone()? }),
-            pending => self.turn.reissue(&spec.turn, cx, pending),
+        if let Pending::StopGate(gate) = pending {
+            return Some(Op::StopGate { gate, end: self.judging.clone()? });
         }
+        self.turn.reissue(&spec.turn, cx, pending)
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
@@ -147,12 +147,12 @@ impl RunState {
     }
 
     fn on_judged(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32, reply: Reply) -> Option<End> {
-        let judgement = match reply {
-            Reply::Judged(judgement) => judgement,
-            // A gate without an answer is not a yes.
-            _ => Judgement::Continue {
-                guidance: "Check that the work is really complete, then answer again.".into(),
-            },
+        // A gate without an answer is not a yes.
+        let unanswered = "Check that the work is really complete, then answer again.";
+        let judgement = if let Reply::Judged(judgement) = reply {
+            judgement
+        } else {
+            Judgement::Continue { guidance: unanswered.to_owned() }
         };
         let name = spec.stop_gates.get(gate as usize).cloned().unwrap_or_else(|| "stop-gate".into());
         let reason = match &judgement {
@@ -210,10 +210,10 @@ impl RunState {
         self.decide(spec, cx, end)
     }
 
-    fn cancel_judging(&mut self, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
+    fn cancel_judging(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
         cx.sh.pending.clear();
         cx.fx.list.push(crate::machine::Effect::AbortAll);
-        Some(self.stop(cx, Some(stop)))
+        self.stop(cx, Some(stop))
     }
 
     /// The end of the run: that of its last turn, with the run's totals, unless the run itself stops it.

@@ -10,7 +10,7 @@ use crate::continuation::{CONTINUATION_VERSION, Continuation, ContinuationKind, 
 use crate::event::EventKind;
 use crate::ids::{OpId, TurnId};
 use crate::limits::{Limit, Reached};
-use crate::machine::{Boundary, Cx, Pending, Record};
+use crate::machine::{Boundary, Cx, Effect, Pending, Record};
 use crate::message::Message;
 use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
 use crate::port::RetryClass;
@@ -23,6 +23,13 @@ pub(crate) fn reason_of(limit: Limit) -> StopReason {
         Limit::Elapsed => StopReason::TimeoutReached,
         Limit::Tokens | Limit::Cost => StopReason::BudgetReached,
         Limit::Turns => StopReason::MaxTurnsReached,
+    }
+}
+
+/// Tells everything outstanding that it is not wanted any more.
+fn abort(cx: &mut Cx<'_>) {
+    if !cx.idle() {
+        cx.fx.list.push(Effect::AbortAll);
     }
 }
 
@@ -59,7 +66,7 @@ impl TurnState {
     pub(super) fn cancel(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, by: Arc<str>) -> Option<End> {
         if self.stop.is_none() {
             self.stop = Some(Stop::new(StopReason::Cancelled, Evidence::Cancelled { by }));
-            self.abort(cx);
+            abort(cx);
         }
         self.settle(spec, cx)
     }
@@ -77,14 +84,8 @@ impl TurnState {
         let count = messages.len() as u64;
         cx.event(|| EventKind::Interrupted { messages: count });
         self.interrupting.get_or_insert_default().extend(messages);
-        self.abort(cx);
+        abort(cx);
         self.settle(spec, cx)
-    }
-
-    fn abort(&self, cx: &mut Cx<'_>) {
-        if !cx.idle() {
-            cx.fx.list.push(crate::machine::Effect::AbortAll);
-        }
     }
 
     /// The time that was asked for has come: the deadline, or a retry.
@@ -92,14 +93,14 @@ impl TurnState {
         if self.is_stopping() {
             return None;
         }
-        if spec.deadline == DeadlineRule::Enforced {
-            if let Some(reached) = self.overdue(spec, cx) {
-                let reason = StopReason::TimeoutReached;
-                cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-                self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
-                self.abort(cx);
-                return self.settle(spec, cx);
-            }
+        if spec.deadline == DeadlineRule::Enforced
+            && let Some(reached) = self.overdue(spec, cx)
+        {
+            let reason = StopReason::TimeoutReached;
+            cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+            self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
+            abort(cx);
+            return self.settle(spec, cx);
         }
         // A driver whose clock stands still says with the wake-up itself that the time has come.
         let asked = self.batch.as_ref().and_then(super::batch::Batch::wake_at).unwrap_or(cx.now);
@@ -144,13 +145,14 @@ impl TurnState {
             .partition::<Vec<_>, _>(|(id, _)| unperformed.contains(id));
         cx.sh.pending = kept;
         for (_, pending) in failed {
-            match pending {
-                Pending::Tool(at) if !self.may_run_unjournaled(at) => {
-                    self.release(cx, at);
-                    let why = "its start could not be stored, and it must not run twice";
-                    self.answer_call(spec, cx, at, not_run_outcome(why));
-                }
-                pending => self.issue(spec, cx, pending),
+            if let Pending::Tool(at) = pending
+                && !self.may_run_unjournaled(at)
+            {
+                self.release(cx, at);
+                let why = "its start could not be stored, and it must not run twice";
+                self.answer_call(spec, cx, at, not_run_outcome(why));
+            } else {
+                self.issue(spec, cx, pending);
             }
         }
         if self.batch.is_some() && cx.idle() { self.run_batch(spec, cx) } else { None }
@@ -266,10 +268,8 @@ impl TurnState {
         };
         let origin = &cx.sh.origin;
         let turn_id = origin.turn.clone().unwrap_or_else(|| TurnId::from("turn"));
-        let request = match &stop.evidence {
-            Evidence::Approval(request) => Some(request.clone()),
-            _ => None,
-        };
+        let request =
+            if let Evidence::Approval(request) = &stop.evidence { Some(request.clone()) } else { None };
         Some(Box::new(Continuation {
             version: CONTINUATION_VERSION,
             id: format!("{turn_id}:{}", kind.as_str()),

@@ -22,7 +22,7 @@ impl TurnState {
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
         self.prompt.clone_from(&start.prompt);
-        if self.leaves_open_calls(cx.log) {
+        if super::repair::has_open_calls(cx.log) {
             return self.repair(spec, cx, start);
         }
         self.append_prompt(spec, cx)
@@ -146,11 +146,14 @@ impl TurnState {
         }
         let has_tools = self.offer.as_ref().is_some_and(|offer| !offer.tools.is_empty());
         let last = Amount { iterations: 2, ..Amount::NONE };
-        if spec.closing_step && cx.sh.iteration > 1 && has_tools && self.closing.is_none() {
-            if let Some(reached) = cx.sh.budgets.would_reach(last) {
-                let reached = Reached { value: reached.value + 1, ..reached };
-                self.close_with(cx, StopReason::MaxIterationsReached, reached);
-            }
+        if spec.closing_step
+            && cx.sh.iteration > 1
+            && has_tools
+            && self.closing.is_none()
+            && let Some(reached) = cx.sh.budgets.would_reach(last)
+        {
+            let reached = Reached { value: reached.value + 1, ..reached };
+            self.close_with(cx, StopReason::MaxIterationsReached, reached);
         }
         if self.stale_offer || (spec.prepare_each_iteration && cx.sh.iteration > 1) {
             self.issue(spec, cx, Pending::Prepare);
@@ -304,7 +307,7 @@ impl TurnState {
 
     fn take_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
         self.append_answer(cx, &answer);
-        let Some(message) = answer.as_assistant() else { return None };
+        let message = answer.as_assistant()?;
         if self.is_stopping() {
             answer_unrun(cx, &answer, "the turn had ended");
             return self.settle(spec, cx);
@@ -397,10 +400,8 @@ impl TurnState {
         if self.is_stopping() {
             return self.settle(spec, cx);
         }
-        let reason = match fault.code {
-            ModelFaultCode::ContextLengthExceeded => StopReason::ContextOverflow,
-            _ => StopReason::RuntimeError,
-        };
+        let overflow = fault.code == ModelFaultCode::ContextLengthExceeded;
+        let reason = if overflow { StopReason::ContextOverflow } else { StopReason::RuntimeError };
         self.stop_now(spec, cx, Stop::new(reason, Evidence::Fault(told)))
     }
 

@@ -40,11 +40,12 @@ fn find_open(log: &Transcript) -> Option<Open> {
     None
 }
 
-impl TurnState {
-    pub(super) fn leaves_open_calls(&self, log: &Transcript) -> bool {
-        find_open(log).is_some()
-    }
+/// Whether the last answer has calls without results.
+pub(super) fn has_open_calls(log: &Transcript) -> bool {
+    find_open(log).is_some()
+}
 
+impl TurnState {
     /// Asks for the agent first: which calls may run is told by its tools.
     pub(super) fn repair(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
         self.start = Some(Box::new(start));

@@ -252,6 +252,6 @@ mod tests {
 
     #[test]
     fn the_schema_is_inlined_and_bare() {
-        insta::assert_snapshot!(schema_of::<Order>(), @r#"{"properties":{"items":{"default":[],"items":{"properties":{"price":{"minimum":0,"type":"integer"}},"required":["price"],"type":"object"},"type":"array"},"number":{"description":"The order's number.","minimum":0,"type":"integer"}},"required":["number"],"type":"object"}"#);
+        insta::assert_snapshot!(schema_of::<Order>(), @r#"{"properties":{"items":{"items":{"properties":{"price":{"minimum":0,"type":"integer"}},"required":["price"],"type":"object"},"type":"array"},"number":{"description":"The order's number.","minimum":0,"type":"integer"}},"required":["number"],"type":"object"}"#);
     }
 }
