@@ -16,8 +16,13 @@ struct Inherited {
     workspace: bool,
 }
 
-/// Crates that could be published, and crates that do not take the workspace's lints.
+/// Where each dependency is justified.
+const JUSTIFIED: &str = "docs/design/dependencies.md";
+
+/// Crates that could be published, that do not take the workspace's lints, or that use a
+/// dependency for which no reason is written.
 pub(super) fn problems(packages: &[Package], tree: &Tree) -> Vec<String> {
+    let justified = tree.text(JUSTIFIED).unwrap_or_default();
     let mut problems = Vec::new();
     for package in packages {
         let path = shown(&package.manifest_path);
@@ -26,6 +31,12 @@ pub(super) fn problems(packages: &[Package], tree: &Tree) -> Vec<String> {
         }
         if !inherits_lints(tree.text(&path).unwrap_or_default()) {
             problems.push(format!("{path}: needs `[lints] workspace = true`"));
+        }
+        for name in package.dependencies.iter().map(|dependency| &dependency.name) {
+            let own = packages.iter().any(|p| p.name == *name);
+            if !own && !justified.contains(&format!("`{name}`")) {
+                problems.push(format!("{path}: `{name}` has no line in {JUSTIFIED}"));
+            }
         }
     }
     problems
@@ -42,11 +53,17 @@ mod tests {
 
     #[track_caller]
     fn check(publish: &str, manifest: &str, expected: &[&str]) {
+        check_with("[]", publish, manifest, expected);
+    }
+
+    #[track_caller]
+    fn check_with(dependencies: &str, publish: &str, manifest: &str, expected: &[&str]) {
         let text = format!(
-            r#"{{"name":"a","features":{{}},"dependencies":[],"publish":{publish},"manifest_path":"a/Cargo.toml"}}"#
+            r#"{{"name":"a","features":{{}},"dependencies":{dependencies},"publish":{publish},"manifest_path":"a/Cargo.toml"}}"#
         );
         let package = serde_json::from_str(&text).unwrap();
-        assert_eq!(problems(&[package], &Tree::of(&[("a/Cargo.toml", manifest)])), expected);
+        let tree = Tree::of(&[("a/Cargo.toml", manifest), (JUSTIFIED, "| `serde` | all |")]);
+        assert_eq!(problems(&[package], &tree), expected);
     }
 
     const LINTS: &str = "[package]\nname = 'a'\n[lints]\nworkspace = true\n";
@@ -62,5 +79,16 @@ mod tests {
     fn lints_have_to_be_inherited() {
         check("[]", "[package]\nname = 'a'\n", &["a/Cargo.toml: needs `[lints] workspace = true`"]);
         check("[]", "[lints.rust]\nunused = 'warn'\n", &["a/Cargo.toml: needs `[lints] workspace = true`"]);
+    }
+
+    #[test]
+    fn dependencies_have_to_be_justified() {
+        check_with(r#"[{"name":"serde","kind":null},{"name":"a","kind":"dev"}]"#, "[]", LINTS, &[]);
+        check_with(
+            r#"[{"name":"left-pad","kind":"dev"}]"#,
+            "[]",
+            LINTS,
+            &["a/Cargo.toml: `left-pad` has no line in docs/design/dependencies.md"],
+        );
     }
 }
