@@ -22,13 +22,14 @@ pub(super) struct Found {
     pub(super) ids: Vec<String>,
 }
 
-/// All vectors below `folder`, sorted by path; none at all is a fault.
+/// All vectors below `folder`, sorted by path, which is absolute; none at all is a fault.
 pub(super) fn below(folder: &Path) -> Result<Vec<Found>> {
     if !folder.is_dir() {
         return Err(Fault::new(format!("no such folder: {}", shown(folder))));
     }
+    let absolute = folder.canonicalize().map_err(|e| Fault::because(shown(folder), e))?;
     let mut found = Vec::new();
-    walk(folder, &mut found)?;
+    walk(&absolute, &mut found)?;
     if found.is_empty() {
         return Err(Fault::new(format!("no vectors below {}", shown(folder))));
     }
@@ -100,9 +101,10 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let lines = match below(folder.path()) {
-            Ok(found) => found.iter().map(|f| line(f, folder.path())).collect(),
-            Err(fault) => vec![fault.to_string().replace(&folder.path().display().to_string(), "DIR")],
+        let folder = folder.path().canonicalize().unwrap();
+        let lines = match below(&folder) {
+            Ok(found) => found.iter().map(|f| line(f, &folder)).collect(),
+            Err(fault) => vec![fault.to_string().replace(&folder.display().to_string(), "DIR")],
         };
         assert_eq!(lines, expected);
     }
