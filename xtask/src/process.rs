@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::fault::{Fault, Result};
 use crate::repo;
@@ -23,6 +23,11 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     let mut command = command("cargo");
     command.args(arguments);
     command
+}
+
+/// Starts a program and leaves it running; its output is dropped.
+pub(crate) fn start(command: &mut Command) -> Result<Child> {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|e| not_started(command, &e))
 }
 
 /// Runs to the end, output going to the terminal; a non-zero exit is a fault.

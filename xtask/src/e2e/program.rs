@@ -21,10 +21,11 @@ impl Program {
         Ok(Self { path: Workspace::load()?.target_directory.join("release").join(file) })
     }
 
-    /// A start of the program, in the workspace's folder and without a key.
+    /// A start of the program, in the workspace's folder, without a key, and with loopback
+    /// addresses never sent through a proxy.
     pub(super) fn command<const N: usize>(&self, arguments: [&str; N]) -> Command {
         let mut command = process::command(&self.path);
-        command.args(arguments).env_remove("OPENROUTER_API_KEY");
+        command.args(arguments).env_remove("OPENROUTER_API_KEY").env("NO_PROXY", "127.0.0.1");
         command
     }
 }
