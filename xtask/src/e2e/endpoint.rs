@@ -110,3 +110,32 @@ impl Answer {
         Some(format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn ask(endpoint: &Endpoint) -> String {
+        let address = endpoint.url.trim_start_matches("http://").trim_end_matches("/v1");
+        let mut stream = TcpStream::connect(address).unwrap();
+        let body = r#"{"model":"m"}"#;
+        let request =
+            format!("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).unwrap();
+        endpoint.wait_for_request().unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn requests_are_answered_in_the_order_of_the_script() {
+        let endpoint =
+            Endpoint::start(&[Answer::Call { id: "c1", name: "note" }, Answer::Text("done")]).unwrap();
+        let call = ask(&endpoint);
+        assert!(call.contains(r#""id":"c1""#) && call.contains(r#""finish_reason":"tool_calls""#), "{call}");
+        let text = ask(&endpoint);
+        assert!(text.contains(r#""content":"done""#) && text.ends_with("data: [DONE]\n\n"), "{text}");
+    }
+}
