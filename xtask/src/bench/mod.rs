@@ -1,0 +1,12 @@
+//! `cargo xtask bench`: measuring this project beside others.
+//!
+//! [`ours`] runs our benchmark, [`peers`] installs and runs those of other projects, [`table`]
+//! makes one table of both. Figures mean something only against each other, so everything is
+//! measured in one go.
+
+mod ours;
+mod peers;
+mod runner;
+mod table;
+
+pub(crate) use runner::{Chore, run};

@@ -1,0 +1,62 @@
+//! Summing what test programs say about themselves.
+
+use std::fmt;
+
+/// Tests that passed and failed, over all test programs seen so far.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TestCounts {
+    passed: u64,
+    failed: u64,
+}
+
+impl TestCounts {
+    /// Looks at one line of output; only the last line of a test program changes anything.
+    pub(crate) fn see(&mut self, line: &str) {
+        if let Some((_, result)) = line.split_once("test result: ") {
+            self.passed += number_before("passed", result);
+            self.failed += number_before("failed", result);
+        }
+    }
+}
+
+fn number_before(word: &str, text: &str) -> u64 {
+    let words: Vec<_> = text.split([' ', ';']).filter(|w| !w.is_empty()).collect();
+    let found = words.iter().zip(words.iter().skip(1)).find(|(_, next)| **next == word);
+    found.and_then(|(number, _)| number.parse().ok()).unwrap_or(0)
+}
+
+impl fmt::Display for TestCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(lines: &[&str], expected: &str) {
+        let mut counts = TestCounts::default();
+        for line in lines {
+            counts.see(line);
+        }
+        assert_eq!(counts.to_string(), expected);
+    }
+
+    #[test]
+    fn only_result_lines_count() {
+        check(&["running 3 tests", "test 7 passed ... ok"], "0 passed, 0 failed");
+    }
+
+    #[test]
+    fn programs_add_up_with_and_without_colour() {
+        check(
+            &[
+                "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.02s",
+                "test result: \u{1b}[31mFAILED\u{1b}[m. 3 passed; 2 failed; 1 ignored; 0 measured; 5 filtered out",
+            ],
+            "15 passed, 2 failed",
+        );
+    }
+}

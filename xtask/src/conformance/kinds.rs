@@ -1,0 +1,16 @@
+//! Which code judges which kind of vector.
+
+use std::path::Path;
+
+use super::Verdict;
+
+/// Judges all vectors of one file or case folder.
+pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
+
+/// One line per supported kind. Vectors of any other kind count as skipped under its name.
+const RUNNERS: &[(&str, Runner)] = &[];
+
+/// The runner of a kind, if there is one.
+pub(super) fn runner_of(kind: &str) -> Option<Runner> {
+    RUNNERS.iter().find(|(name, _)| *name == kind).map(|(_, run)| *run)
+}

@@ -1,0 +1,17 @@
+//! `cargo xtask conformance [DIR…]`: every vector below each folder, whatever its kind.
+//!
+//! A vector is found by [`discover`], dispatched by [`kinds`], excused only by a written reason of
+//! `fixtures/conformance/skips.toml` ([`skips`]) and counted by [`report`]. To add a kind: write
+//! `<kind>.rs` with `pub(crate) fn run(path: &Path) -> Vec<(String, Verdict)>` (the path is the
+//! vector's file, or its folder when it has a `case.json`) and add its line to the table in
+//! [`kinds`].
+
+mod discover;
+mod kinds;
+mod report;
+mod runner;
+mod skips;
+mod verdict;
+
+pub(crate) use runner::{Options, run, run_folders};
+pub(crate) use verdict::Verdict;

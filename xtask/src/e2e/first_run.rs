@@ -1,0 +1,22 @@
+//! The README's example, through the release program: prints an answer and ends well, and with
+//! `--json` every line is an object.
+
+use super::program::Program;
+use crate::fault::{Fault, Result};
+use crate::process;
+
+const EXAMPLE: &str = "fixtures/examples/customer-support/harness.yaml";
+const QUESTION: &str = "Where is my order 1042?";
+
+pub(super) fn run(program: &Program) -> Result<String> {
+    let text = process::capture(&mut program.command(["run", EXAMPLE, QUESTION]))?;
+    if text.trim().is_empty() {
+        return Err(Fault::new("`harness run` printed no answer"));
+    }
+    let lines = process::capture(&mut program.command(["run", EXAMPLE, QUESTION, "--json"]))?;
+    for line in lines.lines() {
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line)
+            .map_err(|e| Fault::because(format!("line of --json: {line}"), e))?;
+    }
+    Ok(format!("{} characters of text, {} lines of JSON", text.trim().len(), lines.lines().count()))
+}

@@ -1,0 +1,13 @@
+//! `cargo xtask e2e`: what only the finished program can show.
+//!
+//! [`checks`] lists the checks, each a module of its own; [`program`] builds the program once, and
+//! [`endpoint`] is a scripted model on the loopback interface.
+
+mod checks;
+mod crash;
+mod endpoint;
+mod first_run;
+mod program;
+mod start_up;
+
+pub(crate) use checks::{Options, run};

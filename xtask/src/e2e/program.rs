@@ -1,0 +1,31 @@
+//! The release program.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::fault::Result;
+use crate::process;
+use crate::repo::Workspace;
+
+/// The program as users get it.
+#[derive(Debug)]
+pub(super) struct Program {
+    path: PathBuf,
+}
+
+impl Program {
+    /// Builds it in release mode.
+    pub(super) fn build() -> Result<Self> {
+        process::run(&mut process::cargo(["build", "--release", "--package", "harness-cli"]))?;
+        let file = format!("harness{}", std::env::consts::EXE_SUFFIX);
+        Ok(Self { path: Workspace::load()?.target_directory.join("release").join(file) })
+    }
+
+    /// A start of the program, in the workspace's folder, without a key, and with loopback
+    /// addresses never sent through a proxy.
+    pub(super) fn command<const N: usize>(&self, arguments: [&str; N]) -> Command {
+        let mut command = process::command(&self.path);
+        command.args(arguments).env_remove("OPENROUTER_API_KEY").env("NO_PROXY", "127.0.0.1");
+        command
+    }
+}

@@ -1,0 +1,103 @@
+//! Which crate may depend on which: the house of `ARCHITECTURE.md`.
+//!
+//! Core depends on no crate of the workspace, a sibling on core alone, the facade on core and its
+//! siblings, the program on the facade alone; nothing depends on the chores. Dev dependencies obey
+//! the same arrows.
+
+use crate::repo::Package;
+
+const CORE: &str = "harness-core";
+const FACADE: &str = "harness";
+const PROGRAM: &str = "harness-cli";
+const CHORES: &str = "xtask";
+
+/// The storeys, lowest first; an arrow may only point to a lower one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Storey {
+    Core,
+    Sibling,
+    Facade,
+    Program,
+    Chores,
+}
+
+fn storey(name: &str) -> Storey {
+    match name {
+        CORE => Storey::Core,
+        FACADE => Storey::Facade,
+        PROGRAM => Storey::Program,
+        CHORES => Storey::Chores,
+        _ => Storey::Sibling,
+    }
+}
+
+fn allowed(from: Storey, to: Storey) -> bool {
+    match from {
+        Storey::Core => false,
+        Storey::Sibling => to == Storey::Core,
+        Storey::Facade => matches!(to, Storey::Core | Storey::Sibling),
+        Storey::Program | Storey::Chores => to == Storey::Facade,
+    }
+}
+
+/// Every arrow between crates of the workspace that the house does not have.
+pub(super) fn problems(packages: &[Package]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for from in packages {
+        let own = |name: &str| packages.iter().any(|p| p.name == name);
+        for to in from.dependencies.iter().filter(|d| own(&d.name) && d.name != from.name) {
+            if !allowed(storey(&from.name), storey(&to.name)) {
+                let kind = to.kind.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+                problems.push(format!("{} must not depend on {}{kind}", from.name, to.name));
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workspace of core, two siblings, facade, program and chores, plus one arrow.
+    #[track_caller]
+    fn check(from: &str, to: &str, expected: &[&str]) {
+        let names = [CORE, "harness-tools", "harness-session", FACADE, PROGRAM, CHORES];
+        let package = |name: &str| {
+            let arrow =
+                if name == from { format!(r#"[{{"name":"{to}","kind":null}}]"#) } else { "[]".into() };
+            let text = format!(
+                r#"{{"name":"{name}","features":{{}},"dependencies":{arrow},"publish":[],"manifest_path":""}}"#
+            );
+            serde_json::from_str::<Package>(&text).unwrap()
+        };
+        assert_eq!(problems(&names.map(package)), expected);
+    }
+
+    #[test]
+    fn arrows_of_the_house_are_fine() {
+        check("harness-tools", CORE, &[]);
+        check(FACADE, "harness-tools", &[]);
+        check(FACADE, CORE, &[]);
+        check(PROGRAM, FACADE, &[]);
+        check(CHORES, FACADE, &[]);
+        check(CORE, "serde", &[]);
+        check(CORE, CORE, &[]);
+    }
+
+    #[test]
+    fn no_arrow_points_up_or_sideways() {
+        check(CORE, "harness-tools", &["harness-core must not depend on harness-tools"]);
+        check("harness-tools", "harness-session", &["harness-tools must not depend on harness-session"]);
+        check("harness-tools", FACADE, &["harness-tools must not depend on harness"]);
+        check(FACADE, PROGRAM, &["harness must not depend on harness-cli"]);
+    }
+
+    #[test]
+    fn nobody_reaches_through_the_facade() {
+        check(PROGRAM, CORE, &["harness-cli must not depend on harness-core"]);
+        check(PROGRAM, "harness-session", &["harness-cli must not depend on harness-session"]);
+        check(CHORES, "harness-tools", &["xtask must not depend on harness-tools"]);
+        check(PROGRAM, CHORES, &["harness-cli must not depend on xtask"]);
+    }
+}
