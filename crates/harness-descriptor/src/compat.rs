@@ -9,9 +9,13 @@ use crate::field::{Expected, Field, Form, PathUse, Target};
 /// The text of `fault` in the source system, where it has one.
 pub(crate) fn message(fault: &Fault) -> Option<String> {
     Some(match fault {
-        Fault::Io { .. } | Fault::TooLarge { .. } | Fault::Yaml(_) | Fault::UnknownAgent { .. } => return None,
+        Fault::Io { .. } | Fault::TooLarge { .. } | Fault::Yaml(_) | Fault::UnknownAgent { .. } => {
+            return None;
+        }
         Fault::NotADescriptor { label, .. } => format!("Invalid harness descriptor YAML: {label}"),
-        Fault::WrongType { field, expected } => format!("{} must be {}.", field_text(field), expected_text(*expected)?),
+        Fault::WrongType { field, expected } => {
+            format!("{} must be {}.", field_text(field), expected_text(*expected)?)
+        }
         Fault::NoAgents => "Harness descriptor agents must not be empty.".to_owned(),
         Fault::Exclusive { target, first, second } => exclusive(&target_text(target), *first, *second),
         Fault::InlineBesideFiles { target } => {
@@ -117,7 +121,9 @@ fn field_text(field: &Field) -> String {
         Field::Item { target, key, index, below } => {
             dotted(format!("{}.{key}[{index}]", target_text(target)), below)
         }
-        Field::Part { agent, index, below } => dotted(format!("Agent \"{agent}\" instructions[{index}]"), below),
+        Field::Part { agent, index, below } => {
+            dotted(format!("Agent \"{agent}\" instructions[{index}]"), below)
+        }
         Field::CatalogPart(name) => format!("descriptor.instruction_parts.{name}"),
         Field::Tool(id) => format!("Harness descriptor tool \"{id}\""),
         Field::ToolTarget(id) => format!("Harness descriptor tool \"{id}\".target"),
@@ -158,7 +164,9 @@ fn path_text(used_by: &PathUse) -> String {
         PathUse::Field => "Context field path".to_owned(),
         PathUse::Placeholder { text, .. } => format!("Context prompt placeholder \"{text}\""),
         PathUse::PartGate { .. } => "Instruction where.context path".to_owned(),
-        PathUse::HandoffGate { agent, to } => format!("Agent \"{agent}\" handoff \"{to}\" where.context path"),
+        PathUse::HandoffGate { agent, to } => {
+            format!("Agent \"{agent}\" handoff \"{to}\" where.context path")
+        }
     }
 }
 
@@ -177,6 +185,8 @@ fn run_text(used_by: &PathUse) -> String {
     match used_by {
         PathUse::Reference | PathUse::Field | PathUse::Placeholder { .. } => path_text(used_by),
         PathUse::PartGate { .. } => "Harness descriptor instruction where".to_owned(),
-        PathUse::HandoffGate { agent, to } => format!("Harness descriptor handoff \"{agent}\" to \"{to}\" where"),
+        PathUse::HandoffGate { agent, to } => {
+            format!("Harness descriptor handoff \"{agent}\" to \"{to}\" where")
+        }
     }
 }

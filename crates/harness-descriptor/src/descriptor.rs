@@ -113,10 +113,13 @@ impl Descriptor {
     pub fn warnings(&self) -> Vec<Warning> {
         let mut lossy = self.0.document.lossy().to_vec();
         lossy.sort_by_key(|lossy| lossy.bytes.start);
-        lossy.into_iter().map(|lossy| Warning {
-            kind: WarningKind::HashLossy(lossy.reason),
-            place: self.0.document.place_of(lossy.bytes),
-        }).collect()
+        lossy
+            .into_iter()
+            .map(|lossy| Warning {
+                kind: WarningKind::HashLossy(lossy.reason),
+                place: self.0.document.place_of(lossy.bytes),
+            })
+            .collect()
     }
 }
 
@@ -127,7 +130,9 @@ impl Document {
             Kind::Number(number) if !number.is_finite() => Value::Null,
             Kind::List(items) => Value::List(items.iter().map(|item| self.json_value(*item)).collect()),
             Kind::Map(entries) => {
-                let entries = entries.iter().map(|entry| (self.resolve(&entry.key).into(), self.json_value(entry.value)));
+                let entries = entries
+                    .iter()
+                    .map(|entry| (self.resolve(&entry.key).into(), self.json_value(entry.value)));
                 Value::Map(Map::from_unique(entries.collect()))
             }
             Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::Text(_) => self.value(id),
@@ -144,7 +149,8 @@ impl Document {
             Kind::Text(text) => Value::String(self.resolve(text).into()),
             Kind::List(items) => Value::List(items.iter().map(|item| self.value(*item)).collect()),
             Kind::Map(entries) => {
-                let entries = entries.iter().map(|entry| (self.resolve(&entry.key).into(), self.value(entry.value)));
+                let entries =
+                    entries.iter().map(|entry| (self.resolve(&entry.key).into(), self.value(entry.value)));
                 Value::Map(Map::from_unique(entries.collect()))
             }
         }

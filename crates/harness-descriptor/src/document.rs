@@ -159,14 +159,24 @@ impl Document {
     pub(crate) fn string(&self, id: NodeId) -> Option<&str> {
         match self.kind(id) {
             Kind::Text(text) => Some(self.resolve(text)),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::List(_) | Kind::Map(_) => None,
+            Kind::Null
+            | Kind::Bool(_)
+            | Kind::Number(_)
+            | Kind::Instant(_)
+            | Kind::List(_)
+            | Kind::Map(_) => None,
         }
     }
 
     pub(crate) fn list(&self, id: NodeId) -> Option<&[NodeId]> {
         match self.kind(id) {
             Kind::List(items) => Some(items),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::Text(_) | Kind::Map(_) => None,
+            Kind::Null
+            | Kind::Bool(_)
+            | Kind::Number(_)
+            | Kind::Instant(_)
+            | Kind::Text(_)
+            | Kind::Map(_) => None,
         }
     }
 
@@ -195,9 +205,9 @@ impl Document {
 
     /// Sets a key of a mapping in place: a new key goes last, as no caller adds index keys.
     pub(crate) fn set(&mut self, map: NodeId, key: &'static str, value: NodeId) {
-        let known = self.object(map).and_then(|entries| {
-            entries.iter().position(|entry| self.resolve(&entry.key) == key)
-        });
+        let known = self
+            .object(map)
+            .and_then(|entries| entries.iter().position(|entry| self.resolve(&entry.key) == key));
         let key_bytes = self.bytes(value);
         let Some(Slot { kind: Kind::Map(entries), .. }) = self.slots.get_mut(map.index()) else { return };
         match known.and_then(|at| entries.get_mut(at)) {
@@ -208,10 +218,12 @@ impl Document {
 
     /// Removes a key of a mapping in place.
     pub(crate) fn remove(&mut self, map: NodeId, key: &str) {
-        let known = self.object(map).and_then(|entries| {
-            entries.iter().position(|entry| self.resolve(&entry.key) == key)
-        });
-        if let (Some(at), Some(Slot { kind: Kind::Map(entries), .. })) = (known, self.slots.get_mut(map.index())) {
+        let known = self
+            .object(map)
+            .and_then(|entries| entries.iter().position(|entry| self.resolve(&entry.key) == key));
+        if let (Some(at), Some(Slot { kind: Kind::Map(entries), .. })) =
+            (known, self.slots.get_mut(map.index()))
+        {
             entries.remove(at);
         }
     }
@@ -269,9 +281,7 @@ impl NodeId {
 /// Brings entries in order of insertion into ECMAScript property order.
 pub(crate) fn sort_properties(entries: &mut [Entry], text: &str) {
     let key = |entry: &Entry| match &entry.key {
-        Text::Source(Bytes { start, end }) => {
-            text.get(*start as usize..*end as usize).and_then(array_index)
-        }
+        Text::Source(Bytes { start, end }) => text.get(*start as usize..*end as usize).and_then(array_index),
         Text::Shared(key) => array_index(key),
     };
     if entries.iter().any(|entry| key(entry).is_some()) {

@@ -83,7 +83,9 @@ pub enum Fault {
         target: Target,
     },
     /// A sequence item has not exactly one of `file`, `ref` and `text`.
-    #[error("{target}.instructions_sequence[{index}] must have exactly one of `file`, `ref` and `text`, not {found}")]
+    #[error(
+        "{target}.instructions_sequence[{index}] must have exactly one of `file`, `ref` and `text`, not {found}"
+    )]
     ItemKinds {
         /// Whose sequence.
         target: Target,
@@ -133,7 +135,9 @@ pub enum Fault {
         part: String,
     },
     /// A sequence refers to a part that the catalog does not have.
-    #[error("{target}.instructions_sequence[{index}] uses part `{part}`, which instruction_parts does not have")]
+    #[error(
+        "{target}.instructions_sequence[{index}] uses part `{part}`, which instruction_parts does not have"
+    )]
     UnknownPart {
         /// Whose sequence.
         target: Target,
@@ -379,7 +383,7 @@ impl fmt::Display for DescriptorError {
 
 impl std::error::Error for DescriptorError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.fault.source()
+        std::error::Error::source(&self.0.fault)
     }
 }
 
@@ -388,8 +392,6 @@ impl From<Fault> for DescriptorError {
         Self::new(fault, None)
     }
 }
-
-use std::error::Error as _;
 
 impl Fault {
     /// The stable code.
@@ -428,10 +430,14 @@ impl Fault {
     /// What to do about it, where that can be said in general.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::PromptMapRequired => "give the prompt texts with `Source::prompts`, or load the file with `load_file`",
+            Self::PromptMapRequired => {
+                "give the prompt texts with `Source::prompts`, or load the file with `load_file`"
+            }
             Self::NotMaterialized { .. } => "load the descriptor through this crate before building it",
             Self::Undeclared { .. } => "add the path under `context.references`",
-            Self::NotDeclaredBoolean { .. } => "declare the path as `{ type: boolean }` under `context.references`",
+            Self::NotDeclaredBoolean { .. } => {
+                "declare the path as `{ type: boolean }` under `context.references`"
+            }
             Self::UnknownTool { .. } => "declare the tool under `tools` with a `target`",
             Self::UnboundTarget { .. } => "bind the target in the registry",
             Self::NoModel { .. } => "set `model` on the agent or in `agent_defaults`",

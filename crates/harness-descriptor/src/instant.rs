@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// It hashes and prints as `YYYY-MM-DDTHH:MM:SS.mmmZ`; years above 9999 as `+010000-…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Instant {
+pub(crate) struct Instant {
     millis: i64,
 }
 
@@ -24,11 +24,6 @@ pub(crate) struct Fields {
 }
 
 impl Instant {
-    /// Milliseconds since the epoch; negative before 1970.
-    pub fn millis(self) -> i64 {
-        self.millis
-    }
-
     /// The instant of calendar `fields`, or `None` when a field lies outside its calendar range.
     ///
     /// The source system rolls such fields over and reads the years 0-99 as 1900-1999. We refuse

@@ -110,7 +110,10 @@ impl TextSource {
     }
 
     /// The texts of prompt files by path.
-    pub fn prompts<K: Into<String>, V: Into<Arc<str>>>(self, prompts: impl IntoIterator<Item = (K, V)>) -> Self {
+    pub fn prompts<K: Into<String>, V: Into<Arc<str>>>(
+        self,
+        prompts: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
         self.prompt_map(prompts.into_iter().collect())
     }
 
@@ -200,9 +203,7 @@ impl FileSource {
         let plan = Plan::collect(&document, root, &folders)?;
         let mut disk = Disk { real_root, limits: limits.clone(), known: HashMap::new() };
         plan.apply(&mut document, &limits, |document, prompt| {
-            disk.fetch(prompt).map_err(|error| {
-                error.or_at(|| document.place(prompt.node))
-            })
+            disk.fetch(prompt).map_err(|error| error.or_at(|| document.place(prompt.node)))
         })?;
         Ok(Descriptor::new(document, root))
     }
@@ -276,7 +277,12 @@ fn real_path(path: &Path, wanted_by: &Field) -> Result<PathBuf, DescriptorError>
 /// Reads a whole file of at most `limit` bytes.
 ///
 /// Folders, pipes and devices are refused before they are opened, so that none can block.
-fn read_bounded(path: &Path, wanted_by: &Field, what: &'static str, limit: u64) -> Result<Vec<u8>, DescriptorError> {
+fn read_bounded(
+    path: &Path,
+    wanted_by: &Field,
+    what: &'static str,
+    limit: u64,
+) -> Result<Vec<u8>, DescriptorError> {
     let fail = |source| io_fault(path.to_owned(), wanted_by.clone(), source);
     let metadata = fs::metadata(path).map_err(fail)?;
     if metadata.is_dir() {

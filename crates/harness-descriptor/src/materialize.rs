@@ -63,7 +63,11 @@ enum Content {
 
 impl Plan {
     /// Collects and checks all file forms, then all sequences.
-    pub(crate) fn collect(document: &Document, root: NodeId, folders: &Folders) -> Result<Self, DescriptorError> {
+    pub(crate) fn collect(
+        document: &Document,
+        root: NodeId,
+        folders: &Folders,
+    ) -> Result<Self, DescriptorError> {
         let collector = Collector { document, root, folders, catalog: None };
         collector.collect()
     }
@@ -97,7 +101,11 @@ impl Plan {
 }
 
 impl FileForm {
-    fn apply<F: Fetch>(self, document: &mut Document, prompts: &mut Prompts<F>) -> Result<(), DescriptorError> {
+    fn apply<F: Fetch>(
+        self,
+        document: &mut Document,
+        prompts: &mut Prompts<F>,
+    ) -> Result<(), DescriptorError> {
         let mut texts = Vec::with_capacity(self.prompts.len() + 1);
         for prompt in &self.prompts {
             texts.push(prompts.fetch(document, prompt)?);
@@ -125,7 +133,11 @@ impl FileForm {
 }
 
 impl Sequence {
-    fn apply<F: Fetch>(self, document: &mut Document, prompts: &mut Prompts<F>) -> Result<(), DescriptorError> {
+    fn apply<F: Fetch>(
+        self,
+        document: &mut Document,
+        prompts: &mut Prompts<F>,
+    ) -> Result<(), DescriptorError> {
         let mut parts = Vec::with_capacity(self.items.len());
         for Item { node, content, gate } in self.items {
             let text = match content {
@@ -186,9 +198,10 @@ impl<'a> Collector<'a> {
         let document = self.document;
         let defaults = document.get(self.root, "agent_defaults").map(|id| (Target::Defaults, id));
         let agents = document.get(self.root, "agents").and_then(|agents| document.object(agents));
-        let agents = agents.unwrap_or_default().iter().map(|entry| {
-            (Target::Agent(document.resolve(&entry.key).to_owned()), entry.value)
-        });
+        let agents = agents
+            .unwrap_or_default()
+            .iter()
+            .map(|entry| (Target::Agent(document.resolve(&entry.key).to_owned()), entry.value));
         defaults.into_iter().chain(agents).filter(|(_, id)| document.object(*id).is_some()).collect()
     }
 
@@ -234,7 +247,8 @@ impl<'a> Collector<'a> {
         let key = Form::Files.key();
         let whole = Field::Key { target: target.clone(), key };
         let Some(items) = self.document.list(value).filter(|items| !items.is_empty()) else {
-            return self.fail(Fault::WrongType { field: whole, expected: Expected::NonEmptyStringList }, value);
+            return self
+                .fail(Fault::WrongType { field: whole, expected: Expected::NonEmptyStringList }, value);
         };
         let item = |index| Field::Item { target: target.clone(), key, index, below: "" };
         for (index, id) in items.iter().enumerate() {
@@ -245,7 +259,8 @@ impl<'a> Collector<'a> {
     }
 
     fn check_path(&self, field: &Field, node: NodeId) -> Result<(), DescriptorError> {
-        check_form(field, self.document.string(node), Absolute::Refused).or_else(|fault| self.fail(fault, node))
+        check_form(field, self.document.string(node), Absolute::Refused)
+            .or_else(|fault| self.fail(fault, node))
     }
 
     /// A prompt path that passed [`Self::check_path`], checked against the root.
@@ -264,7 +279,8 @@ impl<'a> Collector<'a> {
         let Some(value) = document.get(owner, Form::Sequence.key()) else { return Ok(None) };
         for second in [Form::Inline, Form::File, Form::Files] {
             if document.get(owner, second.key()).is_some() {
-                return self.fail(Fault::Exclusive { target: target.clone(), first: Form::Sequence, second }, value);
+                return self
+                    .fail(Fault::Exclusive { target: target.clone(), first: Form::Sequence, second }, value);
             }
         }
         let Some(nodes) = document.list(value).filter(|nodes| !nodes.is_empty()) else {
@@ -298,7 +314,9 @@ impl<'a> Collector<'a> {
             Some(gate) => {
                 let context = document.get(gate, "context");
                 match context.and_then(|id| Some((id, document.string(id)?))) {
-                    None => return self.fail(wrong("where.context", Expected::String), context.unwrap_or(gate)),
+                    None => {
+                        return self.fail(wrong("where.context", Expected::String), context.unwrap_or(gate));
+                    }
                     Some((id, path)) if is_blank(path) => {
                         return self.fail(wrong("where.context", Expected::NonEmptyString), id);
                     }
@@ -318,7 +336,12 @@ impl<'a> Collector<'a> {
         Ok(Item { node, content, gate })
     }
 
-    fn catalog_part(&mut self, target: &Target, index: usize, node: NodeId) -> Result<NodeId, DescriptorError> {
+    fn catalog_part(
+        &mut self,
+        target: &Target,
+        index: usize,
+        node: NodeId,
+    ) -> Result<NodeId, DescriptorError> {
         let document = self.document;
         let field = Field::Item { target: target.clone(), key: Form::Sequence.key(), index, below: "ref" };
         let Some(name) = document.string(node) else {
@@ -373,7 +396,11 @@ impl TextBudget {
     fn take(&mut self, text: &str) -> Result<(), Fault> {
         self.used = self.used.saturating_add(text.len() as u64);
         if self.used > self.limit {
-            return Err(Fault::TooLarge { what: "text of all instructions in bytes", limit: self.limit, actual: self.used });
+            return Err(Fault::TooLarge {
+                what: "text of all instructions in bytes",
+                limit: self.limit,
+                actual: self.used,
+            });
         }
         Ok(())
     }

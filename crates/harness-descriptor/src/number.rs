@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn utf16_order_agrees_with_code_units() {
-        let samples = ["", "a", "é", "\u{d7ff}", "\u{e000}", "\u{ff5e}", "\u{10000}", "\u{1f600}", "a\u{10000}"];
+        let samples =
+            ["", "a", "é", "\u{d7ff}", "\u{e000}", "\u{ff5e}", "\u{10000}", "\u{1f600}", "a\u{10000}"];
         for left in samples {
             for right in samples {
                 let expected = left.encode_utf16().cmp(right.encode_utf16());

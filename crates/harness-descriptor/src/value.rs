@@ -89,6 +89,11 @@ impl Value {
         }
     }
 
+    /// The value of a key, if it is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_map()?.get(key)
+    }
+
     /// What kind of value it is, for messages.
     pub(crate) fn kind_name(&self) -> &'static str {
         match self {

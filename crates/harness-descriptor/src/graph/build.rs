@@ -61,7 +61,8 @@ impl Graph {
             agent.handoffs = builder.handoffs(agent, &known)?;
         }
         let agents: Vec<Arc<Agent>> = agents.into_iter().map(Arc::new).collect();
-        let by_id: HashMap<_, _> = agents.iter().map(|agent| (Arc::clone(&agent.id), Arc::clone(agent))).collect();
+        let by_id: HashMap<_, _> =
+            agents.iter().map(|agent| (Arc::clone(&agent.id), Arc::clone(agent))).collect();
         let entry = document.string(shape.entry_agent).unwrap_or_default();
         let Some(entry) = by_id.get(entry).map(Arc::clone) else {
             let fault = Fault::UnknownEntryAgent { agent: entry.to_owned() };
@@ -240,7 +241,11 @@ impl Builder<'_> {
         Ok(BoundTool { id: id.into(), target: target.into(), name, description })
     }
 
-    fn handoffs(&self, agent: &Agent, known: &HashMap<&str, Arc<str>>) -> Result<Vec<Handoff>, DescriptorError> {
+    fn handoffs(
+        &self,
+        agent: &Agent,
+        known: &HashMap<&str, Arc<str>>,
+    ) -> Result<Vec<Handoff>, DescriptorError> {
         let document = self.document;
         let list = document.get(agent.node, "handoffs").and_then(|id| document.list(id)).unwrap_or_default();
         let mut handoffs = Vec::with_capacity(list.len());

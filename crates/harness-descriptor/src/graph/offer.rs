@@ -78,7 +78,8 @@ impl Graph {
     /// The rendered instructions of the agent `id`; `None` when it has none.
     pub fn instructions(&self, id: &str, context: &Value) -> Result<Option<Arc<str>>, DescriptorError> {
         let agent = self.known_agent(id)?;
-        let rendered = agent.instructions.as_ref().map(|instructions| instructions.render(&agent.id, context));
+        let rendered =
+            agent.instructions.as_ref().map(|instructions| instructions.render(&agent.id, context));
         rendered.transpose().map_err(|fault| {
             let document = self.descriptor.document();
             DescriptorError::new(fault, agent.instructions_node.map(|node| document.place(node)))
@@ -187,7 +188,10 @@ fn free_name(name: &str, taken: &mut HashSet<Arc<str>>) -> Arc<str> {
 }
 
 /// Names by agent id for the handoffs of one agent, one for each target.
-pub(super) fn stable_tool_names<'a>(targets: impl Iterator<Item = &'a str>, tools: &[BoundTool]) -> Vec<Arc<str>> {
+pub(super) fn stable_tool_names<'a>(
+    targets: impl Iterator<Item = &'a str>,
+    tools: &[BoundTool],
+) -> Vec<Arc<str>> {
     let mut taken: HashSet<Arc<str>> = tools.iter().map(|tool| Arc::clone(&tool.name)).collect();
     let mut known: HashMap<&str, Arc<str>> = HashMap::new();
     targets
@@ -210,7 +214,8 @@ fn plain_name(id: &str) -> Option<String> {
 /// The prefix, what is left of the id, and a mark made from the whole id.
 fn marked_name(id: &str) -> String {
     let room = MAX_NAME - PREFIX.len() - 1 - MARK;
-    let kept: String = id.chars().map(|c| if c.is_ascii() && is_name_byte(c as u8) { c } else { '_' }).take(room).collect();
+    let kept: String =
+        id.chars().map(|c| if c.is_ascii() && is_name_byte(c as u8) { c } else { '_' }).take(room).collect();
     let digest = Sha256::digest(id.as_bytes());
     let mark: String = digest.iter().take(MARK / 2).map(|byte| format!("{byte:02x}")).collect();
     let kept = kept.trim_matches('_');
@@ -242,7 +247,12 @@ mod tests {
     fn check_stable(targets: &[&str], tools: &[&str], expected: &[&str]) {
         let tools: Vec<BoundTool> = tools
             .iter()
-            .map(|name| BoundTool { id: (*name).into(), target: "".into(), name: (*name).into(), description: "".into() })
+            .map(|name| BoundTool {
+                id: (*name).into(),
+                target: "".into(),
+                name: (*name).into(),
+                description: "".into(),
+            })
             .collect();
         let names = stable_tool_names(targets.iter().copied(), &tools);
         assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), expected);
@@ -250,7 +260,11 @@ mod tests {
 
     #[test]
     fn names_from_ids_are_safe_and_unique() {
-        check_stable(&["billing", "desk-2", "billing"], &[], &["handoff_to_billing", "handoff_to_desk-2", "handoff_to_billing"]);
+        check_stable(
+            &["billing", "desk-2", "billing"],
+            &[],
+            &["handoff_to_billing", "handoff_to_desk-2", "handoff_to_billing"],
+        );
         check_stable(&["a b", "a.b"], &[], &["handoff_to_a_b_c8687a08", "handoff_to_a_b_2e22b9c6"]);
         check_stable(&["日本"], &[], &["handoff_to_3bd4a5f5"]);
         check_stable(&["x"], &["handoff_to_x"], &["handoff_to_x_2d711642"]);

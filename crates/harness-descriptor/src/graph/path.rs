@@ -28,7 +28,11 @@ impl ContextPath {
             }
             text.push_str(segment);
         }
-        if text.is_empty() { Err(Fault::EmptyPath { used_by: used_by() }) } else { Ok(Self { text: text.into() }) }
+        if text.is_empty() {
+            Err(Fault::EmptyPath { used_by: used_by() })
+        } else {
+            Ok(Self { text: text.into() })
+        }
     }
 
     /// The normal form.
@@ -79,7 +83,9 @@ pub(crate) fn gate_is_open(
         Some(Found::Value(other)) => {
             Err(Fault::GateNotBoolean { used_by: used_by(), path: text(), found: other.kind_name() })
         }
-        Some(Found::Length(_)) => Err(Fault::GateNotBoolean { used_by: used_by(), path: text(), found: "a number" }),
+        Some(Found::Length(_)) => {
+            Err(Fault::GateNotBoolean { used_by: used_by(), path: text(), found: "a number" })
+        }
         None => Err(Fault::GateMissing { used_by: used_by(), path: text() }),
     }
 }

@@ -60,7 +60,11 @@ impl References {
     }
 
     /// Checks that a gate's path is declared with type boolean.
-    pub(super) fn declared_boolean(&self, path: &ContextPath, used_by: impl Fn() -> PathUse) -> Result<(), Fault> {
+    pub(super) fn declared_boolean(
+        &self,
+        path: &ContextPath,
+        used_by: impl Fn() -> PathUse,
+    ) -> Result<(), Fault> {
         if self.declared(path, &used_by)?.boolean {
             return Ok(());
         }

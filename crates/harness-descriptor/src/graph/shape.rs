@@ -28,7 +28,6 @@ const SECTION_NAMES: [&str; 7] = [
 
 /// The parts of a descriptor whose shape was checked.
 pub(super) struct Shape<'a> {
-    pub(super) document: &'a Document,
     pub(super) root: NodeId,
     pub(super) entry_agent: NodeId,
     /// Agent ids with their nodes, in order.
@@ -46,10 +45,11 @@ impl<'a> Shape<'a> {
         for (id, agent) in &agents {
             checker.agent(id, *agent)?;
         }
-        for entry in document.get(root, "tools").and_then(|tools| document.object(tools)).unwrap_or_default() {
+        for entry in document.get(root, "tools").and_then(|tools| document.object(tools)).unwrap_or_default()
+        {
             checker.tool(document.resolve(&entry.key), entry.value)?;
         }
-        Ok(Self { document, root, entry_agent, agents })
+        Ok(Self { root, entry_agent, agents })
     }
 }
 
@@ -63,7 +63,12 @@ impl<'a> Checker<'a> {
         Err(DescriptorError::new(fault, Some(self.document.place(node))))
     }
 
-    fn expect(&self, field: Field, expected: Expected, node: Option<NodeId>) -> Result<NodeId, DescriptorError> {
+    fn expect(
+        &self,
+        field: Field,
+        expected: Expected,
+        node: Option<NodeId>,
+    ) -> Result<NodeId, DescriptorError> {
         let fits = node.filter(|id| match expected {
             Expected::Object => self.document.object(*id).is_some(),
             Expected::NonEmptyString => self.non_empty_string(*id),
@@ -87,7 +92,8 @@ impl<'a> Checker<'a> {
 
     fn required(&self) -> Result<(NodeId, Vec<(&'a str, NodeId)>), DescriptorError> {
         let document = self.document;
-        let section = |name| self.expect(Field::Section(name), Expected::Object, document.get(self.root, name));
+        let section =
+            |name| self.expect(Field::Section(name), Expected::Object, document.get(self.root, name));
         self.expect(Field::Root, Expected::Object, Some(self.root))?;
         let runtime = section("runtime")?;
         let entry = document.get(runtime, "entry_agent");
@@ -157,7 +163,8 @@ impl<'a> Checker<'a> {
     fn tool(&self, id: &str, tool: NodeId) -> Result<(), DescriptorError> {
         self.expect(Field::Tool(id.to_owned()), Expected::Object, Some(tool))?;
         let target = self.document.get(tool, "target");
-        let fault = Fault::WrongType { field: Field::ToolTarget(id.to_owned()), expected: Expected::NonEmptyString };
+        let fault =
+            Fault::WrongType { field: Field::ToolTarget(id.to_owned()), expected: Expected::NonEmptyString };
         match target {
             Some(target) if self.non_empty_string(target) => Ok(()),
             other => self.fail(fault, other.unwrap_or(tool)),

@@ -62,7 +62,10 @@ impl Scanned {
 }
 
 fn placeholder_use(agent: &str, text: &str, at: &Range<usize>) -> PathUse {
-    PathUse::Placeholder { agent: agent.to_owned(), text: text.get(at.clone()).unwrap_or_default().to_owned() }
+    PathUse::Placeholder {
+        agent: agent.to_owned(),
+        text: text.get(at.clone()).unwrap_or_default().to_owned(),
+    }
 }
 
 impl Template {
@@ -170,7 +173,10 @@ mod tests {
 
     #[test]
     fn placeholders() {
-        check("a {{context.x}} b {{ context.y.z\n}}", &[("{{context.x}}", "x"), ("{{ context.y.z\n}}", "y.z")]);
+        check(
+            "a {{context.x}} b {{ context.y.z\n}}",
+            &[("{{context.x}}", "x"), ("{{ context.y.z\n}}", "y.z")],
+        );
         check("{{{context.x}}}", &[("{{context.x}}", "x")]);
         check("{{context.  }}", &[("{{context.  }}", " ")]);
         check("{{\u{feff}\u{a0}context.x\u{3000}}}", &[("{{\u{feff}\u{a0}context.x\u{3000}}}", "x")]);
@@ -179,7 +185,9 @@ mod tests {
 
     #[test]
     fn texts_without_placeholders() {
-        for text in ["{{context}}", "{{context.}}", "{{ctx.x}}", "{{context .x}}", "{{CONTEXT.x}}", "{context.x}"] {
+        for text in
+            ["{{context}}", "{{context.}}", "{{ctx.x}}", "{{context .x}}", "{{CONTEXT.x}}", "{context.x}"]
+        {
             check(text, &[]);
         }
         check("{{context.x} }", &[]);

@@ -33,8 +33,11 @@ pub(crate) fn read(text: Arc<str>, label: Arc<str>, limits: &Limits) -> Result<D
         let fault = Fault::TooLarge { what: "YAML text in bytes", limit: limits.yaml_bytes(), actual: size };
         return Err(DescriptorError::new(fault, None));
     }
-    let mut builder = Builder::new(&text, Document::new(Arc::clone(&text), label), limits);
-    let mut parser = Parser::new_from_str_with_options(&text, options(limits));
+    let mask = Mask::of(&text);
+    let source = mask.as_ref().map_or(&*text, |mask| &mask.text);
+    let mut builder = Builder::new(source, Document::new(Arc::clone(&text), label), limits);
+    builder.mask = mask.as_ref().map(|mask| mask.stand_in);
+    let mut parser = Parser::new_from_str_with_options(source, options(limits));
     let outcome = builder.run(&mut parser);
     let document = builder.document;
     match outcome {
@@ -55,6 +58,27 @@ fn options(limits: &Limits) -> granit_parser::Options {
     };
     options.set_emit_comments(false);
     options
+}
+
+/// A text whose byte order marks are replaced, because the parser refuses them where upstream
+/// takes them as content. The stand-in is as long in bytes, so all offsets stay right.
+struct Mask {
+    text: String,
+    stand_in: char,
+}
+
+impl Mask {
+    fn of(text: &str) -> Option<Self> {
+        if !text.contains('\u{feff}') {
+            return None;
+        }
+        // Escapes must not make the stand-in either. With every private-use character taken, the
+        // parser gets the text as it is.
+        let lower = text.to_ascii_lowercase();
+        let is_free = |c: &char| !text.contains(*c) && !lower.contains(&format!("{:x}", u32::from(*c)));
+        let stand_in = ('\u{e000}'..='\u{f8ff}').find(is_free)?;
+        Some(Self { text: text.replace('\u{feff}', stand_in.encode_utf8(&mut [0; 4])), stand_in })
+    }
 }
 
 struct Stop {
@@ -78,6 +102,8 @@ struct Builder<'src> {
     entries: Vec<Entry>,
     anchors: HashMap<usize, Anchor>,
     documents: u32,
+    /// Stands for a byte order mark.
+    mask: Option<char>,
     /// The text holds characters that plain and block scalars must not have.
     suspicious: bool,
     max_values: u64,
@@ -126,6 +152,7 @@ impl<'src> Builder<'src> {
             entries: Vec::new(),
             anchors: HashMap::new(),
             documents: 0,
+            mask: None,
             suspicious: source.bytes().fold(false, |seen, byte| seen | is_suspicious(byte)),
             max_values: limits.values,
             max_depth: limits.depth() as usize,
@@ -165,7 +192,9 @@ impl<'src> Builder<'src> {
                 Some(Anchor::Closed(id)) => self.node(*id, bytes),
                 Some(Anchor::Open) | None => Err(Stop::yaml(YamlFault::Cycle, bytes)),
             },
-            Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, anchor, tag.as_deref(), bytes),
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(self.unmask(text), style, anchor, tag.as_deref(), bytes)
+            }
             Event::SequenceStart(_, anchor, tag) => self.open(Shape::List, anchor, tag.as_deref(), bytes),
             Event::MappingStart(_, anchor, tag) => {
                 let shape = Shape::Map { key: None, index: HashMap::new() };
@@ -176,6 +205,13 @@ impl<'src> Builder<'src> {
                 Err(Stop::yaml(YamlFault::Syntax(format!("unknown alias `*{name}`")), bytes))
             }
             _ => Ok(()),
+        }
+    }
+
+    fn unmask(&self, text: Cow<'src, str>) -> Cow<'src, str> {
+        match self.mask {
+            Some(stand_in) if text.contains(stand_in) => text.replace(stand_in, "\u{feff}").into(),
+            _ => text,
         }
     }
 
@@ -233,7 +269,8 @@ impl<'src> Builder<'src> {
             Scalar::Bool(value) => Kind::Bool(value),
             Scalar::Number { value, lossy } => {
                 if lossy {
-                    let reason = if value.is_finite() { LossyReason::Rounded } else { LossyReason::NotFinite };
+                    let reason =
+                        if value.is_finite() { LossyReason::Rounded } else { LossyReason::NotFinite };
                     self.document.push_lossy(bytes, reason);
                 }
                 Kind::Number(value)
@@ -294,7 +331,13 @@ impl<'src> Builder<'src> {
         }
     }
 
-    fn open(&mut self, shape: Shape<'src>, anchor: usize, tag: Option<&Tag>, bytes: Bytes) -> Result<(), Stop> {
+    fn open(
+        &mut self,
+        shape: Shape<'src>,
+        anchor: usize,
+        tag: Option<&Tag>,
+        bytes: Bytes,
+    ) -> Result<(), Stop> {
         let is_list = matches!(shape, Shape::List);
         if self.wants_key() {
             let what = if is_list { "a list" } else { "a mapping" };
@@ -343,9 +386,9 @@ impl<'src> Builder<'src> {
             }
         };
         if let Some((known, written)) = tag {
-            kind = self.tagged_collection(known, kind).ok_or_else(|| {
-                Stop::yaml(YamlFault::TagMismatch(written), bytes)
-            })?;
+            kind = self
+                .tagged_collection(known, kind)
+                .ok_or_else(|| Stop::yaml(YamlFault::TagMismatch(written), bytes))?;
         }
         let id = self.push(kind, bytes)?;
         if anchor != 0 {
@@ -390,14 +433,20 @@ impl<'src> Builder<'src> {
                 [entry] => Some(entry),
                 _ => None,
             },
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::Text(_) | Kind::List(_) => None,
+            Kind::Null
+            | Kind::Bool(_)
+            | Kind::Number(_)
+            | Kind::Instant(_)
+            | Kind::Text(_)
+            | Kind::List(_) => None,
         }
     }
 
     fn push(&mut self, kind: Kind, bytes: Bytes) -> Result<NodeId, Stop> {
         let count = self.document.len() as u64 + self.merged;
         if count >= self.max_values {
-            let fault = Fault::TooLarge { what: "count of values", limit: self.max_values, actual: count + 1 };
+            let fault =
+                Fault::TooLarge { what: "count of values", limit: self.max_values, actual: count + 1 };
             return Err(Stop { fault, bytes });
         }
         Ok(self.document.push(kind, bytes))
@@ -444,7 +493,13 @@ impl<'src> Builder<'src> {
         self.add(name, key_bytes, value, false)
     }
 
-    fn add(&mut self, name: Cow<'src, str>, key_bytes: Bytes, value: NodeId, merged: bool) -> Result<(), Stop> {
+    fn add(
+        &mut self,
+        name: Cow<'src, str>,
+        key_bytes: Bytes,
+        value: NodeId,
+        merged: bool,
+    ) -> Result<(), Stop> {
         if name == "__proto__" {
             self.document.push_lossy(key_bytes, LossyReason::Proto);
         }
@@ -466,7 +521,9 @@ impl<'src> Builder<'src> {
 
     /// The position of a key of the innermost mapping in the shared stack of entries.
     fn find(&self, name: &str) -> Option<usize> {
-        let Some(Frame { shape: Shape::Map { index, .. }, base, .. }) = self.frames.last() else { return None };
+        let Some(Frame { shape: Shape::Map { index, .. }, base, .. }) = self.frames.last() else {
+            return None;
+        };
         if !index.is_empty() {
             return index.get(name).copied();
         }
@@ -493,7 +550,11 @@ impl<'src> Builder<'src> {
             };
             self.merged += entries.len() as u64;
             if self.merged > self.max_values {
-                let fault = Fault::TooLarge { what: "count of merged keys", limit: self.max_values, actual: self.merged };
+                let fault = Fault::TooLarge {
+                    what: "count of merged keys",
+                    limit: self.max_values,
+                    actual: self.merged,
+                };
                 return Err(Stop { fault, bytes });
             }
             for (name, value) in entries {
@@ -592,7 +653,10 @@ fn check_expansion(document: &Document, limits: &Limits) -> Result<(), Descripto
             ("nesting in levels, aliases followed,", size.depth.into(), limits.depth().into()),
         ];
         if let Some((what, actual, limit)) = over.into_iter().find(|(_, actual, limit)| actual > limit) {
-            return Err(DescriptorError::new(Fault::TooLarge { what, limit, actual }, Some(document.place(id))));
+            return Err(DescriptorError::new(
+                Fault::TooLarge { what, limit, actual },
+                Some(document.place(id)),
+            ));
         }
         sizes.push(size);
     }

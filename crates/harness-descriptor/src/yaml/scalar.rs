@@ -169,10 +169,13 @@ mod tests {
 
     #[test]
     fn integers() {
-        for (text, value) in [("0", 0.0), ("-0", 0.0), ("+5", 5.0), ("007", 7.0), ("0123", 123.0), ("1__0", 10.0)] {
+        for (text, value) in
+            [("0", 0.0), ("-0", 0.0), ("+5", 5.0), ("007", 7.0), ("0123", 123.0), ("1__0", 10.0)]
+        {
             check(text, value);
         }
-        for (text, value) in [("0o17", 15.0), ("0x1F", 31.0), ("-0x10", -16.0), ("0b_1", 1.0), ("0b101", 5.0)] {
+        for (text, value) in [("0o17", 15.0), ("0x1F", 31.0), ("-0x10", -16.0), ("0b_1", 1.0), ("0b101", 5.0)]
+        {
             check(text, value);
         }
         check("0xFFFFFFFFFFFFFFFFF", 295_147_905_179_352_830_000.0);
@@ -193,7 +196,9 @@ mod tests {
 
     #[test]
     fn near_misses_stay_text() {
-        for text in ["+.5", "-.5", "0o8", "0b2", "0x", "1_", "_1", "1e", "0xG", "1.2.3", "12e03x", ".", "-", "+.nan"] {
+        for text in
+            ["+.5", "-.5", "0o8", "0b2", "0x", "1_", "_1", "1e", "0xG", "1.2.3", "12e03x", ".", "-", "+.nan"]
+        {
             assert_eq!(resolve_plain(text), Scalar::Text, "{text}");
         }
         for text in ["yes", "no", "on", "off", "y", "nULL", "tRUE", ".Nan", "1:30", "1e1_0"] {
