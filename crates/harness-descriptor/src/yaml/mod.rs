@@ -4,6 +4,8 @@
 //! outside this folder.
 
 mod instant_form;
+mod layout;
+mod quoted;
 pub(crate) mod reader;
 mod scalar;
 mod tags;

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle, Tag};
 
 use super::scalar::{Scalar, resolve_plain};
 use super::tags::{self, Known, Tagged};
+use super::{layout, quoted};
 use crate::document::{Bytes, Document, Entry, Kind, LossyReason, NodeId, Text, sort_properties};
 use crate::error::{DescriptorError, Fault, YamlFault};
 use crate::limits::Limits;
@@ -123,6 +124,7 @@ struct Frame<'src> {
     anchor: usize,
     tag: Option<(Known, String)>,
     bytes: Bytes,
+    flow: bool,
 }
 
 enum Shape<'src> {
@@ -195,10 +197,14 @@ impl<'src> Builder<'src> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.scalar(self.unmask(text), style, anchor, tag.as_deref(), bytes)
             }
-            Event::SequenceStart(_, anchor, tag) => self.open(Shape::List, anchor, tag.as_deref(), bytes),
-            Event::MappingStart(_, anchor, tag) => {
+            Event::SequenceStart(style, anchor, tag) => {
+                let (base, flow) = (self.items.len(), style == StructureStyle::Flow);
+                self.open(Frame { shape: Shape::List, base, anchor, tag: None, bytes, flow }, tag.as_deref())
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                let (base, flow) = (self.entries.len(), style == StructureStyle::Flow);
                 let shape = Shape::Map { key: None, index: HashMap::new() };
-                self.open(shape, anchor, tag.as_deref(), bytes)
+                self.open(Frame { shape, base, anchor, tag: None, bytes, flow }, tag.as_deref())
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(bytes),
             Event::UnresolvedAlias(name) => {
@@ -206,6 +212,28 @@ impl<'src> Builder<'src> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Reads a scalar of several lines where upstream and the parser differ.
+    fn lines(&self, text: Cow<'src, str>, style: ScalarStyle, bytes: Bytes) -> Result<Cow<'src, str>, Stop> {
+        let written = self.source.get(bytes.start as usize..bytes.end as usize).unwrap_or_default();
+        let quote = match style {
+            ScalarStyle::SingleQuoted => '\'',
+            ScalarStyle::DoubleQuoted => '"',
+            ScalarStyle::Plain if self.in_flow() => {
+                let block = self.frames.iter().rev().find(|frame| !frame.flow).map(|frame| frame.bytes);
+                layout::check_flow_lines(self.source, written, block)
+                    .map_err(|fault| Stop::yaml(fault, bytes))?;
+                return Ok(text);
+            }
+            _ => return Ok(text),
+        };
+        if !written.contains(['\n', '\r']) {
+            return Ok(text);
+        }
+        let inner = written.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        let folded = inner.and_then(|inner| quoted::fold(inner, quote));
+        Ok(folded.map_or(text, |folded| self.unmask(folded.into())))
     }
 
     fn unmask(&self, text: Cow<'src, str>) -> Cow<'src, str> {
@@ -225,18 +253,28 @@ impl<'src> Builder<'src> {
     ) -> Result<(), Stop> {
         let fail = |fault| Stop::yaml(fault, bytes);
         let plain = style == ScalarStyle::Plain;
+        // The parser writes `~` for a value that is not there.
+        let absent = plain && bytes.start == bytes.end;
+        let text = if absent { Cow::Borrowed("") } else { self.lines(text, style, bytes)? };
+        if absent && tag.is_none() && anchor == 0 && self.wants_key() && !self.in_flow() {
+            layout::check_absent_key(self.source, bytes).map_err(fail)?;
+        }
         if self.suspicious
             && let Some(c) = forbidden(&text, style)
         {
             return Err(fail(YamlFault::ControlCharacter(c.into())));
         }
         let tagged = match tag {
-            Some(tag) => tags::scalar(tag, &text, plain && text.is_empty()).map_err(fail)?,
-            None if plain && text == "<<" && self.wants_key() => Tagged::Merge,
+            Some(tag) => tags::scalar(tag, &text, absent).map_err(fail)?,
+            None if plain && text == "<<" => Tagged::Merge,
             None if plain => Tagged::Scalar(resolve_plain(&text)),
             None => Tagged::Scalar(Scalar::Text),
         };
         if self.wants_key() {
+            // In a block mapping, `? <<` announces an ordinary key.
+            let announced =
+                tagged == Tagged::Merge && !self.in_flow() && layout::is_announced(self.source, bytes);
+            let tagged = if announced { Tagged::Scalar(Scalar::Text) } else { tagged };
             if anchor != 0
                 && let Tagged::Scalar(scalar) = tagged
             {
@@ -321,6 +359,10 @@ impl<'src> Builder<'src> {
         Err(Stop::yaml(YamlFault::ComplexKey(complex), bytes))
     }
 
+    fn in_flow(&self) -> bool {
+        self.frames.last().is_some_and(|frame| frame.flow)
+    }
+
     fn wants_key(&self) -> bool {
         matches!(self.frames.last(), Some(Frame { shape: Shape::Map { key: None, .. }, .. }))
     }
@@ -331,14 +373,9 @@ impl<'src> Builder<'src> {
         }
     }
 
-    fn open(
-        &mut self,
-        shape: Shape<'src>,
-        anchor: usize,
-        tag: Option<&Tag>,
-        bytes: Bytes,
-    ) -> Result<(), Stop> {
-        let is_list = matches!(shape, Shape::List);
+    fn open(&mut self, mut frame: Frame<'src>, tag: Option<&Tag>) -> Result<(), Stop> {
+        let bytes = frame.bytes;
+        let is_list = matches!(frame.shape, Shape::List);
         if self.wants_key() {
             let what = if is_list { "a list" } else { "a mapping" };
             return Err(Stop::yaml(YamlFault::ComplexKey(what), bytes));
@@ -348,34 +385,27 @@ impl<'src> Builder<'src> {
             let fault = Fault::TooLarge { what: "nesting in levels", limit, actual: limit + 1 };
             return Err(Stop { fault, bytes });
         }
-        let tag = match tag {
-            None => None,
-            Some(tag) => {
-                let known = tags::known(tag).map_err(|fault| Stop::yaml(fault, bytes))?;
-                let fits = match known {
-                    Known::NonSpecific => true,
-                    Known::Seq | Known::Omap | Known::Pairs => is_list,
-                    Known::Map | Known::Set => !is_list,
-                    Known::Str | Known::Int | Known::Float | Known::Bool | Known::Null => false,
-                    Known::Timestamp | Known::Merge => false,
-                };
-                if !fits {
-                    return Err(Stop::yaml(YamlFault::UnknownTag(tag.original()), bytes));
-                }
-                Some((known, tag.original()))
+        if let Some(tag) = tag {
+            let known = tags::known(tag).map_err(|fault| Stop::yaml(fault, bytes))?;
+            if !known.fits_collection(is_list) {
+                return Err(Stop::yaml(YamlFault::UnknownTag(tag.original()), bytes));
             }
-        };
-        if anchor != 0 {
-            self.anchors.insert(anchor, Anchor::Open);
+            frame.tag = Some((known, tag.original()));
         }
-        let base = if is_list { self.items.len() } else { self.entries.len() };
-        self.frames.push(Frame { shape, base, anchor, tag, bytes });
+        if frame.anchor != 0 {
+            self.anchors.insert(frame.anchor, Anchor::Open);
+        }
+        self.frames.push(frame);
         Ok(())
     }
 
     fn close(&mut self, end: Bytes) -> Result<(), Stop> {
-        let Some(Frame { shape, base, anchor, tag, bytes }) = self.frames.pop() else { return Ok(()) };
+        let Some(Frame { shape, base, anchor, tag, bytes, flow }) = self.frames.pop() else { return Ok(()) };
         let bytes = Bytes { start: bytes.start, end: end.end.max(bytes.end) };
+        if matches!(shape, Shape::List) && !flow {
+            let last = self.items.get(base..).and_then(<[NodeId]>::last).map(|id| self.document.bytes(*id));
+            layout::check_last_entry(self.source, last, end).map_err(|fault| Stop::yaml(fault, end))?;
+        }
         let mut kind = match shape {
             Shape::List => Kind::List(self.items.drain(base.min(self.items.len())..).collect()),
             Shape::Map { .. } => {
@@ -464,7 +494,13 @@ impl<'src> Builder<'src> {
                 Ok(())
             }
             Shape::Map { key, .. } => match key.take() {
-                Some(Key::Named { name, bytes }) => self.entry(name, bytes, id),
+                Some(Key::Named { name, bytes: key }) => {
+                    if frame.flow {
+                        layout::check_key_line(self.source, key, bytes)
+                            .map_err(|fault| Stop::yaml(fault, key))?;
+                    }
+                    self.entry(name, key, id)
+                }
                 Some(Key::Merge { bytes }) => self.merge(id, bytes),
                 None => {
                     let key = self.alias_key(id, bytes)?;

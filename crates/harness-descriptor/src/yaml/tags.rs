@@ -26,6 +26,20 @@ pub(super) enum Known {
     Pairs,
 }
 
+impl Known {
+    /// Whether the tag may stand on a list (or else on a mapping).
+    pub(super) fn fits_collection(self, is_list: bool) -> bool {
+        match self {
+            Self::NonSpecific => true,
+            Self::Seq | Self::Omap | Self::Pairs => is_list,
+            Self::Map | Self::Set => !is_list,
+            Self::Str | Self::Int | Self::Float | Self::Bool | Self::Null | Self::Timestamp | Self::Merge => {
+                false
+            }
+        }
+    }
+}
+
 /// Reads a tag; binary data and everything unknown is refused.
 pub(super) fn known(tag: &Tag) -> Result<Known, YamlFault> {
     let name = tag.suffix_in_namespace(NAMESPACE);
@@ -64,7 +78,7 @@ pub(super) fn scalar(tag: &Tag, text: &str, absent: bool) -> Result<Tagged, Yaml
     match known(tag)? {
         Known::NonSpecific if absent => Ok(Tagged::Scalar(Scalar::Null)),
         Known::NonSpecific | Known::Str => Ok(Tagged::Scalar(Scalar::Text)),
-        Known::Null if scalar::null(text) => Ok(Tagged::Scalar(Scalar::Null)),
+        Known::Null if absent || !text.is_empty() && scalar::null(text) => Ok(Tagged::Scalar(Scalar::Null)),
         Known::Bool => typed(scalar::boolean(text).map(Scalar::Bool)),
         Known::Int => typed(scalar::integer(text)),
         Known::Float => typed(scalar::float(text)),
