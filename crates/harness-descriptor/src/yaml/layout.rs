@@ -65,13 +65,18 @@ pub(super) fn check_last_entry(source: &str, last: Option<Bytes>, end: Bytes) ->
     Ok(())
 }
 
-/// `?` stands before the key, comments between them left aside.
+/// `?` stands before the key, with nothing but comments, a tag and an anchor between.
 pub(super) fn is_announced(source: &str, key: Bytes) -> bool {
     let mut before = source.get(..key.start as usize).unwrap_or_default();
     loop {
         before = before.trim_ascii_end();
         if before.ends_with('?') {
             return true;
+        }
+        let word = before.rfind([' ', '\t', '\n', '\r']).map_or(0, |end| end + 1);
+        if before.get(word..).is_some_and(|word| word.starts_with(['!', '&'])) {
+            before = before.get(..word).unwrap_or_default();
+            continue;
         }
         let line = before.rfind(LINE_ENDS).map_or(0, |end| end + 1);
         let comment = before.get(line..).unwrap_or_default().find('#').map(|at| line + at);
