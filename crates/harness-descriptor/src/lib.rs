@@ -1,1 +1,62 @@
-//! x
+//! Agent graphs as YAML: read, materialize, hash, build, resolve.
+//!
+//! A *descriptor* names agents, their instructions, tools and handoffs. This crate turns its
+//! text into a [`Descriptor`] (prompt files and instruction parts in place), hashes it exactly as
+//! the source system does, checks it, and builds a [`Graph`] that tells for every turn which
+//! instructions, tools, handoffs and model an agent gets.
+//!
+//! It does not call models or run tools, knows no asynchronous runtime, and reads files only in
+//! [`load_file`] and [`FileSource`].
+//!
+//! ```
+//! use harness_descriptor::{ContextInput, Graph, Registry, load_text};
+//!
+//! let descriptor = load_text(
+//!     r#"
+//! runtime: { entry_agent: desk }
+//! context:
+//!   fields: { user.name: { default: Ada } }
+//!   references: { user.name: true }
+//! agents:
+//!   desk:
+//!     model: small
+//!     instructions: "Greet {{context.user.name}}."
+//! "#,
+//! )?;
+//! let graph = Graph::build(&descriptor, &Registry::new())?;
+//! let context = graph.create_context(&ContextInput::new("2026-01-01T00:00:00.000Z"))?;
+//! let offer = graph.offer(graph.entry_agent().id(), &context)?;
+//! assert_eq!(offer.instructions.as_deref(), Some("Greet Ada."));
+//! # Ok::<(), harness_descriptor::DescriptorError>(())
+//! ```
+
+mod canonical;
+mod compat;
+mod descriptor;
+mod document;
+mod error;
+mod field;
+mod graph;
+mod instant;
+mod limits;
+mod load;
+mod materialize;
+mod number;
+mod paths;
+mod place;
+mod value;
+mod yaml;
+
+pub use canonical::DescriptorHash;
+pub use descriptor::{Descriptor, Warning, WarningKind};
+pub use document::LossyReason;
+pub use error::{DescriptorError, Fault, PathRule, YamlFault};
+pub use field::{Expected, Field, Form, PathUse, Target};
+pub use graph::{
+    Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, Instructions,
+    Metadata, Offer, OfferedHandoff, Part, Registry, RegistryTool, Template,
+};
+pub use limits::Limits;
+pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};
+pub use place::Place;
+pub use value::{Map, Value};

@@ -1,0 +1,173 @@
+//! Canonical JSON and the hash over it (reference section 6).
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::document::{Document, Entry, Kind, NodeId};
+use crate::number::{canonical_key_order, push_json_number};
+
+/// The hash of a materialized descriptor: `sha256:` and 64 lower-case hexadecimal digits.
+///
+/// Equal descriptors have equal hashes on every machine and in the source system.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DescriptorHash([u8; 32]);
+
+impl DescriptorHash {
+    /// The 32 bytes of the SHA-256 digest.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for DescriptorHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for DescriptorHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Hashes the canonical text of a value without building it.
+pub(crate) fn hash(document: &Document, root: NodeId) -> DescriptorHash {
+    let mut sink = Hashing { buffer: String::with_capacity(FLUSH_AT), digest: Sha256::new() };
+    write_value(document, root, &mut sink);
+    sink.digest.update(sink.buffer.as_bytes());
+    DescriptorHash(sink.digest.finalize().into())
+}
+
+/// The canonical text of a value.
+pub(crate) fn text(document: &Document, root: NodeId) -> String {
+    let mut text = String::new();
+    write_value(document, root, &mut text);
+    text
+}
+
+const FLUSH_AT: usize = 8 << 10;
+
+/// Where canonical text goes: small pieces are gathered, long ones may pass by.
+trait Sink {
+    fn gather(&mut self) -> &mut String;
+    fn pass(&mut self, text: &str);
+}
+
+impl Sink for String {
+    fn gather(&mut self) -> &mut String {
+        self
+    }
+
+    fn pass(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
+
+struct Hashing {
+    buffer: String,
+    digest: Sha256,
+}
+
+impl Sink for Hashing {
+    fn gather(&mut self) -> &mut String {
+        if self.buffer.len() >= FLUSH_AT - 64 {
+            self.digest.update(self.buffer.as_bytes());
+            self.buffer.clear();
+        }
+        &mut self.buffer
+    }
+
+    fn pass(&mut self, text: &str) {
+        if self.buffer.len() + text.len() <= FLUSH_AT {
+            self.buffer.push_str(text);
+            return;
+        }
+        self.digest.update(self.buffer.as_bytes());
+        self.buffer.clear();
+        if text.len() >= FLUSH_AT / 2 {
+            self.digest.update(text.as_bytes());
+        } else {
+            self.buffer.push_str(text);
+        }
+    }
+}
+
+fn write_value(document: &Document, id: NodeId, sink: &mut impl Sink) {
+    match document.kind(id) {
+        Kind::Null => sink.gather().push_str("null"),
+        Kind::Bool(true) => sink.gather().push_str("true"),
+        Kind::Bool(false) => sink.gather().push_str("false"),
+        Kind::Number(number) => push_json_number(sink.gather(), *number),
+        Kind::Instant(instant) => {
+            let text = format!("\"{instant}\"");
+            sink.gather().push_str(&text);
+        }
+        Kind::Text(text) => write_string(document.resolve(text), sink),
+        Kind::List(items) => {
+            sink.gather().push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    sink.gather().push(',');
+                }
+                write_value(document, *item, sink);
+            }
+            sink.gather().push(']');
+        }
+        Kind::Map(entries) => write_map(document, entries, sink),
+    }
+}
+
+fn write_map(document: &Document, entries: &[Entry], sink: &mut impl Sink) {
+    let mut sorted: Vec<(&str, NodeId)> = entries
+        .iter()
+        .map(|entry| (document.resolve(&entry.key), entry.value))
+        // Upstream sets this key on a fresh object, where it is no property.
+        .filter(|(key, _)| *key != "__proto__")
+        .collect();
+    sorted.sort_unstable_by(|(left, _), (right, _)| canonical_key_order(left, right));
+    sink.gather().push('{');
+    for (at, (key, value)) in sorted.into_iter().enumerate() {
+        if at > 0 {
+            sink.gather().push(',');
+        }
+        write_string(key, sink);
+        sink.gather().push(':');
+        write_value(document, value, sink);
+    }
+    sink.gather().push('}');
+}
+
+fn write_string(text: &str, sink: &mut impl Sink) {
+    sink.gather().push('"');
+    for_each_json_piece(text, |piece| sink.pass(piece));
+    sink.gather().push('"');
+}
+
+/// Calls `emit` with the pieces of `text` as a JSON string has them, without the quotes.
+pub(crate) fn for_each_json_piece(text: &str, mut emit: impl FnMut(&str)) {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        let (raw, tail) = rest.split_at(at);
+        if !raw.is_empty() {
+            emit(raw);
+        }
+        let byte = tail.bytes().next().unwrap_or_default();
+        match byte {
+            b'"' => emit("\\\""),
+            b'\\' => emit("\\\\"),
+            0x08 => emit("\\b"),
+            0x0c => emit("\\f"),
+            b'\n' => emit("\\n"),
+            b'\r' => emit("\\r"),
+            b'\t' => emit("\\t"),
+            control => emit(&format!("\\u{control:04x}")),
+        }
+        rest = tail.get(1..).unwrap_or_default();
+    }
+    if !rest.is_empty() {
+        emit(rest);
+    }
+}

@@ -1,0 +1,158 @@
+//! The materialized descriptor.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::canonical::{self, DescriptorHash};
+use crate::document::{Document, Kind, LossyReason, NodeId};
+use crate::place::Place;
+use crate::value::{Map, Value};
+
+/// A loaded descriptor: plain values, with prompts and parts in place.
+///
+/// It is what gets hashed and what [`Graph::build`](crate::Graph::build) reads. Values that the
+/// builder does not know are kept, and hashed. Cloning shares the data.
+#[derive(Clone, Debug)]
+pub struct Descriptor(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    document: Document,
+    root: NodeId,
+    hash: OnceLock<DescriptorHash>,
+}
+
+/// Something worth telling that does not stop a descriptor from being used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Warning {
+    /// What was noticed.
+    pub kind: WarningKind,
+    /// Where.
+    pub place: Place,
+}
+
+/// What a [`Warning`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// The hash does not tell this value from another one.
+    HashLossy(LossyReason),
+}
+
+impl WarningKind {
+    /// The stable code, such as `hash.lossy`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::HashLossy(_) => "hash.lossy",
+        }
+    }
+}
+
+impl std::fmt::Display for WarningKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self::HashLossy(reason) = self;
+        f.write_str(match reason {
+            LossyReason::NotFinite => "this number is hashed as `null`",
+            LossyReason::Rounded => "this integer is rounded to the nearest double before it is hashed",
+            LossyReason::Instant => "this date is hashed like the same text in quotes",
+            LossyReason::Proto => "the key `__proto__` and its value are left out of the hash",
+        })
+    }
+}
+
+impl Descriptor {
+    pub(crate) fn new(document: Document, root: NodeId) -> Self {
+        Self(Arc::new(Inner { document, root, hash: OnceLock::new() }))
+    }
+
+    pub(crate) fn document(&self) -> &Document {
+        &self.0.document
+    }
+
+    pub(crate) fn root_id(&self) -> NodeId {
+        self.0.root
+    }
+
+    /// The hash over [`Self::canonical_text`]; computed once.
+    pub fn hash(&self) -> DescriptorHash {
+        *self.0.hash.get_or_init(|| canonical::hash(&self.0.document, self.0.root))
+    }
+
+    /// The exact text that is hashed: JSON without white space, keys sorted.
+    pub fn canonical_text(&self) -> String {
+        canonical::text(&self.0.document, self.0.root)
+    }
+
+    /// The whole descriptor as a value; dates become ISO text.
+    pub fn to_value(&self) -> Value {
+        self.0.document.value(self.0.root)
+    }
+
+    /// Where the value at a path of keys and list positions stands, or `None` if there is no such value.
+    ///
+    /// The path has the form of a JSON pointer (`/agents/a/tools/0`); `""` is the root. Values
+    /// made by loading point to what they were made from.
+    pub fn place(&self, pointer: &str) -> Option<Place> {
+        let mut node = self.0.root;
+        let mut steps = pointer.split('/');
+        // A pointer is empty or begins with `/`.
+        if steps.next() != Some("") {
+            return None;
+        }
+        for step in steps {
+            let key = step.replace("~1", "/").replace("~0", "~");
+            node = match self.0.document.list(node) {
+                Some(items) => *items.get(key.parse::<usize>().ok()?)?,
+                None => self.0.document.get(node, &key)?,
+            };
+        }
+        Some(self.0.document.place(node))
+    }
+
+    /// What was noticed while reading, in the order of the text.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut lossy = self.0.document.lossy().to_vec();
+        lossy.sort_by_key(|lossy| lossy.bytes.start);
+        lossy
+            .into_iter()
+            .map(|lossy| Warning {
+                kind: WarningKind::HashLossy(lossy.reason),
+                place: self.0.document.place_of(lossy.bytes),
+            })
+            .collect()
+    }
+}
+
+impl Document {
+    /// A node as JSON would carry it: non-finite numbers become `null`.
+    pub(crate) fn json_value(&self, id: NodeId) -> Value {
+        match self.kind(id) {
+            Kind::Number(number) if !number.is_finite() => Value::Null,
+            Kind::List(items) => Value::List(items.iter().map(|item| self.json_value(*item)).collect()),
+            Kind::Map(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|entry| (self.resolve(&entry.key).into(), self.json_value(entry.value)));
+                Value::Map(Map::from_unique(entries.collect()))
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::Text(_) => self.value(id),
+        }
+    }
+
+    /// A node as a value of its own.
+    pub(crate) fn value(&self, id: NodeId) -> Value {
+        match self.kind(id) {
+            Kind::Null => Value::Null,
+            Kind::Bool(value) => Value::Bool(*value),
+            Kind::Number(number) => Value::Number(*number),
+            Kind::Instant(instant) => Value::String(instant.to_string().into()),
+            Kind::Text(text) => Value::String(self.resolve(text).into()),
+            Kind::List(items) => Value::List(items.iter().map(|item| self.value(*item)).collect()),
+            Kind::Map(entries) => {
+                let entries =
+                    entries.iter().map(|entry| (self.resolve(&entry.key).into(), self.value(entry.value)));
+                Value::Map(Map::from_unique(entries.collect()))
+            }
+        }
+    }
+}

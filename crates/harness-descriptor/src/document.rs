@@ -1,0 +1,291 @@
+//! The tree of values read from a descriptor, with the place of every node.
+//!
+//! Nodes live in one list and name each other by number. An alias repeats the number of its
+//! anchor, so a shared mapping stays one node: changing it shows everywhere it is used, as
+//! materialization requires (reference section 3). Children always have smaller numbers than
+//! their parents, so a document cannot hold a cycle.
+
+use std::sync::Arc;
+
+use crate::instant::Instant;
+use crate::number::{array_index, push_number};
+
+/// The number of a node in its [`Document`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeId(u32);
+
+/// A range of bytes in the text of a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bytes {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// A string: a part of the document's own text, or one of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Text {
+    Source(Bytes),
+    Shared(Arc<str>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Instant(Instant),
+    Text(Text),
+    List(Vec<NodeId>),
+    /// Entries in ECMAScript property order.
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: Text,
+    pub(crate) key_bytes: Bytes,
+    pub(crate) value: NodeId,
+    /// Copied by a merge key; an explicit key of the same mapping may still replace it.
+    pub(crate) merged: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    kind: Kind,
+    bytes: Bytes,
+}
+
+/// A value that is hashed as less than it says, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lossy {
+    pub(crate) bytes: Bytes,
+    pub(crate) reason: LossyReason,
+}
+
+/// Why two different descriptors may share a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LossyReason {
+    /// Not-a-number and infinities are hashed as `null`.
+    NotFinite,
+    /// An integer above 2^53 is rounded to the nearest double.
+    Rounded,
+    /// An unquoted date is hashed like its ISO text.
+    Instant,
+    /// A key `__proto__` is left out of the hash together with its value.
+    Proto,
+}
+
+/// Nodes of one YAML text.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    text: Arc<str>,
+    label: Arc<str>,
+    slots: Vec<Slot>,
+    root: Option<NodeId>,
+    lossy: Vec<Lossy>,
+}
+
+static MISSING: Slot = Slot { kind: Kind::Null, bytes: Bytes { start: 0, end: 0 } };
+
+impl Document {
+    pub(crate) fn new(text: Arc<str>, label: Arc<str>) -> Self {
+        Self { text, label, slots: Vec::new(), root: None, lossy: Vec::new() }
+    }
+
+    /// The name shown in messages: a path, or `<inline descriptor>`.
+    pub(crate) fn label(&self) -> &Arc<str> {
+        &self.label
+    }
+
+    pub(crate) fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The root value; `None` when the text holds no value at all.
+    pub(crate) fn root(&self) -> Option<NodeId> {
+        self.root
+    }
+
+    pub(crate) fn set_root(&mut self, root: NodeId) {
+        self.root = Some(root);
+    }
+
+    pub(crate) fn lossy(&self) -> &[Lossy] {
+        &self.lossy
+    }
+
+    pub(crate) fn push_lossy(&mut self, bytes: Bytes, reason: LossyReason) {
+        self.lossy.push(Lossy { bytes, reason });
+    }
+
+    /// The number of nodes, shared ones counted once.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Adds a node. The caller's limits keep the count far below `u32::MAX`.
+    pub(crate) fn push(&mut self, kind: Kind, bytes: Bytes) -> NodeId {
+        let id = NodeId(u32::try_from(self.slots.len()).unwrap_or(u32::MAX));
+        self.slots.push(Slot { kind, bytes });
+        id
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX)).map(NodeId)
+    }
+
+    fn slot(&self, id: NodeId) -> &Slot {
+        self.slots.get(id.index()).unwrap_or(&MISSING)
+    }
+
+    pub(crate) fn kind(&self, id: NodeId) -> &Kind {
+        &self.slot(id).kind
+    }
+
+    pub(crate) fn bytes(&self, id: NodeId) -> Bytes {
+        self.slot(id).bytes
+    }
+
+    pub(crate) fn resolve<'a>(&'a self, text: &'a Text) -> &'a str {
+        match text {
+            Text::Source(Bytes { start, end }) => {
+                self.text.get(*start as usize..*end as usize).unwrap_or_default()
+            }
+            Text::Shared(text) => text,
+        }
+    }
+
+    pub(crate) fn string(&self, id: NodeId) -> Option<&str> {
+        match self.kind(id) {
+            Kind::Text(text) => Some(self.resolve(text)),
+            Kind::Null
+            | Kind::Bool(_)
+            | Kind::Number(_)
+            | Kind::Instant(_)
+            | Kind::List(_)
+            | Kind::Map(_) => None,
+        }
+    }
+
+    pub(crate) fn list(&self, id: NodeId) -> Option<&[NodeId]> {
+        match self.kind(id) {
+            Kind::List(items) => Some(items),
+            Kind::Null
+            | Kind::Bool(_)
+            | Kind::Number(_)
+            | Kind::Instant(_)
+            | Kind::Text(_)
+            | Kind::Map(_) => None,
+        }
+    }
+
+    /// The entries of what upstream takes for an object: a mapping, or an instant, which has none.
+    pub(crate) fn object(&self, id: NodeId) -> Option<&[Entry]> {
+        match self.kind(id) {
+            Kind::Map(entries) => Some(entries),
+            Kind::Instant(_) => Some(&[]),
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) | Kind::List(_) => None,
+        }
+    }
+
+    pub(crate) fn is_null(&self, id: NodeId) -> bool {
+        matches!(self.kind(id), Kind::Null)
+    }
+
+    /// The value of `key`, if `id` is an object that has it.
+    pub(crate) fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
+        self.object(id)?.iter().find(|entry| self.resolve(&entry.key) == key).map(|entry| entry.value)
+    }
+
+    /// The value at a path of keys.
+    pub(crate) fn get_path(&self, id: NodeId, path: &[&str]) -> Option<NodeId> {
+        path.iter().try_fold(id, |id, key| self.get(id, key))
+    }
+
+    /// Sets a key of a mapping in place: a new key goes last, as no caller adds index keys.
+    pub(crate) fn set(&mut self, map: NodeId, key: &'static str, value: NodeId) {
+        let known = self
+            .object(map)
+            .and_then(|entries| entries.iter().position(|entry| self.resolve(&entry.key) == key));
+        let key_bytes = self.bytes(value);
+        let Some(Slot { kind: Kind::Map(entries), .. }) = self.slots.get_mut(map.index()) else { return };
+        match known.and_then(|at| entries.get_mut(at)) {
+            Some(entry) => entry.value = value,
+            None => entries.push(Entry { key: Text::Shared(key.into()), key_bytes, value, merged: false }),
+        }
+    }
+
+    /// Removes a key of a mapping in place.
+    pub(crate) fn remove(&mut self, map: NodeId, key: &str) {
+        let known = self
+            .object(map)
+            .and_then(|entries| entries.iter().position(|entry| self.resolve(&entry.key) == key));
+        if let (Some(at), Some(Slot { kind: Kind::Map(entries), .. })) =
+            (known, self.slots.get_mut(map.index()))
+        {
+            entries.remove(at);
+        }
+    }
+
+    /// The text `ECMAScript`'s `String(value)` gives, used where upstream looks things up by text.
+    pub(crate) fn display_text(&self, id: NodeId) -> String {
+        let mut out = String::new();
+        self.push_display_text(&mut out, id);
+        out
+    }
+
+    fn push_display_text(&self, out: &mut String, id: NodeId) {
+        match self.kind(id) {
+            Kind::Null => out.push_str("null"),
+            Kind::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Kind::Number(number) => push_number(out, *number),
+            Kind::Instant(instant) => out.push_str(&instant.to_string()),
+            Kind::Text(text) => out.push_str(self.resolve(text)),
+            Kind::List(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    if !self.is_null(*item) {
+                        self.push_display_text(out, *item);
+                    }
+                }
+            }
+            Kind::Map(_) => out.push_str("[object Object]"),
+        }
+    }
+}
+
+impl Kind {
+    /// What kind of value it is, for messages.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::Instant(_) => "a date",
+            Self::Text(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a mapping",
+        }
+    }
+}
+
+impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Brings entries in order of insertion into ECMAScript property order.
+pub(crate) fn sort_properties(entries: &mut [Entry], text: &str) {
+    let key = |entry: &Entry| match &entry.key {
+        Text::Source(Bytes { start, end }) => text.get(*start as usize..*end as usize).and_then(array_index),
+        Text::Shared(key) => array_index(key),
+    };
+    if entries.iter().any(|entry| key(entry).is_some()) {
+        // A stable sort: the other keys keep their order behind the indexes.
+        entries.sort_by_key(|entry| key(entry).map_or(u64::MAX, u64::from));
+    }
+}

@@ -1,0 +1,270 @@
+//! Building a graph: steps 6 to 10 of reference section 7, in their order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
+use super::offer::{HandoffNaming, stable_tool_names};
+use super::path::ContextPath;
+use super::references::References;
+use super::registry::Registry;
+use super::shape::Shape;
+use super::template::Scanned;
+use crate::descriptor::Descriptor;
+use crate::document::{Document, Kind, NodeId, Text};
+use crate::error::{DescriptorError, Fault};
+use crate::field::{Expected, Field, PathUse, Target};
+use crate::number::is_blank;
+
+/// Choices about a graph that the descriptor does not make.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct BuildOptions {
+    /// How handoff tools are named. Default: by agent id.
+    pub handoff_naming: HandoffNaming,
+}
+
+impl BuildOptions {
+    /// Names handoff tools in another way.
+    #[must_use]
+    pub fn handoff_naming(mut self, naming: HandoffNaming) -> Self {
+        self.handoff_naming = naming;
+        self
+    }
+}
+
+impl Graph {
+    /// Checks a descriptor, binds its tools and compiles its instructions.
+    ///
+    /// The first fault ends it, in the order of the source system.
+    pub fn build(descriptor: &Descriptor, registry: &Registry) -> Result<Self, DescriptorError> {
+        Self::build_with(descriptor, registry, &BuildOptions::default())
+    }
+
+    /// [`Self::build`] with options.
+    pub fn build_with(
+        descriptor: &Descriptor,
+        registry: &Registry,
+        options: &BuildOptions,
+    ) -> Result<Self, DescriptorError> {
+        let document = descriptor.document();
+        let shape = Shape::check(document, descriptor.root_id())?;
+        let references = References::read(document, shape.root)?;
+        let builder = Builder { document, root: shape.root, references: &references, registry };
+        let mut agents = Vec::with_capacity(shape.agents.len());
+        for (id, node) in &shape.agents {
+            agents.push(builder.agent(id, *node)?);
+        }
+        let known: HashMap<&str, Arc<str>> =
+            shape.agents.iter().zip(&agents).map(|((id, _), agent)| (*id, Arc::clone(&agent.id))).collect();
+        for agent in &mut agents {
+            agent.handoffs = builder.handoffs(agent, &known)?;
+        }
+        let agents: Vec<Arc<Agent>> = agents.into_iter().map(Arc::new).collect();
+        let by_id: HashMap<_, _> =
+            agents.iter().map(|agent| (Arc::clone(&agent.id), Arc::clone(agent))).collect();
+        let entry = document.string(shape.entry_agent).unwrap_or_default();
+        let Some(entry) = by_id.get(entry).map(Arc::clone) else {
+            let fault = Fault::UnknownEntryAgent { agent: entry.to_owned() };
+            return Err(DescriptorError::new(fault, Some(document.place(shape.entry_agent))));
+        };
+        let value = |path: &[&str]| document.get_path(shape.root, path).map(|id| document.value(id));
+        Ok(Self {
+            metadata: Metadata {
+                name: value(&["metadata", "name"]),
+                version: value(&["metadata", "version"]),
+                descriptor_version: value(&["descriptor_version"]),
+                descriptor_hash: descriptor.hash(),
+                registry_version: registry.version_name().map(ToOwned::to_owned),
+            },
+            max_turns: value(&["runtime", "max_turns"]),
+            naming: options.handoff_naming,
+            descriptor: descriptor.clone(),
+            agents,
+            by_id,
+            entry,
+        })
+    }
+}
+
+struct Builder<'a> {
+    document: &'a Document,
+    root: NodeId,
+    references: &'a References,
+    registry: &'a Registry,
+}
+
+impl Builder<'_> {
+    fn at(&self, node: NodeId) -> impl Fn(Fault) -> DescriptorError {
+        move |fault| DescriptorError::new(fault, Some(self.document.place(node)))
+    }
+
+    /// A value of the agent, or of the defaults when the agent has none or `null`.
+    fn own_or_default(&self, agent: NodeId, key: &str) -> Option<NodeId> {
+        let own = self.document.get(agent, key).filter(|id| !self.document.is_null(*id));
+        own.or_else(|| self.document.get_path(self.root, &["agent_defaults", key]))
+    }
+
+    fn agent(&self, id: &str, node: NodeId) -> Result<Agent, DescriptorError> {
+        let document = self.document;
+        let text = |key| document.get(node, key).filter(|id| !document.is_null(*id));
+        let instructions_node = self.own_or_default(node, "instructions");
+        let instructions = instructions_node.map(|source| self.instructions(id, source)).transpose()?;
+        let tools = self.tools(id, node)?;
+        let value = |key| {
+            let value = self.own_or_default(node, key).filter(|id| !document.is_null(*id));
+            value.map(|id| document.value(id))
+        };
+        Ok(Agent {
+            id: id.into(),
+            name: text("name").map_or_else(|| id.into(), |name| document.display_text(name).into()),
+            handoff_description: text("handoffDescription")
+                .map_or_else(|| "".into(), |text| document.display_text(text).into()),
+            model: value("model"),
+            model_settings: value("modelSettings"),
+            instructions,
+            tools,
+            handoffs: Vec::new(),
+            node,
+            instructions_node,
+        })
+    }
+
+    fn instructions(&self, agent: &str, source: NodeId) -> Result<Instructions, DescriptorError> {
+        match self.document.kind(source) {
+            Kind::Text(text) => {
+                let scanned = Scanned::new(self.shared(text), agent).map_err(self.at(source))?;
+                let template = scanned.declare(self.references, agent).map_err(self.at(source))?;
+                Ok(Instructions::Text(template))
+            }
+            Kind::List(parts) => Ok(Instructions::Parts(self.parts(agent, parts)?)),
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::Map(_) => {
+                let field = Field::Key { target: Target::Agent(agent.to_owned()), key: "instructions" };
+                Err(self.at(source)(Fault::WrongType { field, expected: Expected::StringOrParts }))
+            }
+        }
+    }
+
+    fn shared(&self, text: &Text) -> Arc<str> {
+        match text {
+            Text::Shared(text) => Arc::clone(text),
+            Text::Source(_) => self.document.resolve(text).into(),
+        }
+    }
+
+    /// Compiles parts: first the shape of all, then all placeholders, then all gates.
+    fn parts(&self, agent: &str, parts: &[NodeId]) -> Result<Vec<Part>, DescriptorError> {
+        let mut shaped = Vec::with_capacity(parts.len());
+        for (index, node) in parts.iter().enumerate() {
+            shaped.push(self.part_shape(agent, index, *node)?);
+        }
+        let mut scanned = Vec::with_capacity(parts.len());
+        for (text, _) in &shaped {
+            let (Kind::Text(source), at) = (self.document.kind(*text), self.at(*text)) else { continue };
+            scanned.push((Scanned::new(self.shared(source), agent).map_err(at)?, *text));
+        }
+        let mut templates = Vec::with_capacity(parts.len());
+        for (scanned, text) in scanned {
+            templates.push(scanned.declare(self.references, agent).map_err(self.at(text))?);
+        }
+        let used_by = || PathUse::PartGate { agent: agent.to_owned() };
+        let mut compiled = Vec::with_capacity(parts.len());
+        for (template, (_, gate)) in templates.into_iter().zip(shaped) {
+            let gate = gate.map(|gate| self.gate(gate, used_by)).transpose()?;
+            compiled.push(Part { template, gate });
+        }
+        Ok(compiled)
+    }
+
+    /// The text node and the gate's path node of a part.
+    fn part_shape(
+        &self,
+        agent: &str,
+        index: usize,
+        node: NodeId,
+    ) -> Result<(NodeId, Option<NodeId>), DescriptorError> {
+        let document = self.document;
+        let wrong = |below, expected, node| {
+            let field = Field::Part { agent: agent.to_owned(), index, below };
+            self.at(node)(Fault::WrongType { field, expected })
+        };
+        if document.object(node).is_none() {
+            return Err(wrong("", Expected::Object, node));
+        }
+        let text = document.get(node, "text");
+        let Some(text) = text.filter(|text| document.string(*text).is_some()) else {
+            return Err(wrong("text", Expected::String, text.unwrap_or(node)));
+        };
+        let Some(gate) = document.get(node, "where") else { return Ok((text, None)) };
+        if document.object(gate).is_none() {
+            return Err(wrong("where", Expected::Object, gate));
+        }
+        let context = document.get(gate, "context");
+        match context.filter(|context| document.string(*context).is_some_and(|path| !is_blank(path))) {
+            Some(context) => Ok((text, Some(context))),
+            None => Err(wrong("where.context", Expected::NonEmptyString, context.unwrap_or(gate))),
+        }
+    }
+
+    /// A gate's path: well-formed, declared, boolean.
+    fn gate(&self, node: NodeId, used_by: impl Fn() -> PathUse) -> Result<ContextPath, DescriptorError> {
+        let written = self.document.string(node).unwrap_or_default();
+        let path = ContextPath::parse(written, &used_by).map_err(self.at(node))?;
+        self.references.declared_boolean(&path, used_by).map_err(self.at(node))?;
+        Ok(path)
+    }
+
+    fn tools(&self, agent: &str, node: NodeId) -> Result<Vec<BoundTool>, DescriptorError> {
+        let document = self.document;
+        let listed = document.get(node, "tools").filter(|id| !document.is_null(*id));
+        let Some(list) = listed else { return Ok(Vec::new()) };
+        let Some(items) = document.list(list) else {
+            let field = Field::Key { target: Target::Agent(agent.to_owned()), key: "tools" };
+            return Err(self.at(list)(Fault::WrongType { field, expected: Expected::List }));
+        };
+        items.iter().map(|item| self.tool(agent, *item)).collect()
+    }
+
+    fn tool(&self, agent: &str, item: NodeId) -> Result<BoundTool, DescriptorError> {
+        let document = self.document;
+        // Upstream looks tools up by text, so the number 7 finds the key `"7"`.
+        let id = document.display_text(item);
+        let Some(tool) = document.get_path(self.root, &["tools", &id]) else {
+            return Err(self.at(item)(Fault::UnknownTool { agent: agent.to_owned(), tool: id }));
+        };
+        let target_node = document.get(tool, "target").unwrap_or(tool);
+        let target = document.string(target_node).unwrap_or_default();
+        let Some(bound) = self.registry.get(target) else {
+            return Err(self.at(target_node)(Fault::UnboundTarget { tool: id, target: target.to_owned() }));
+        };
+        let (name, description) = (Arc::clone(&bound.name), Arc::clone(&bound.description));
+        Ok(BoundTool { id: id.into(), target: target.into(), name, description })
+    }
+
+    fn handoffs(
+        &self,
+        agent: &Agent,
+        known: &HashMap<&str, Arc<str>>,
+    ) -> Result<Vec<Handoff>, DescriptorError> {
+        let document = self.document;
+        let list = document.get(agent.node, "handoffs").and_then(|id| document.list(id)).unwrap_or_default();
+        let mut handoffs = Vec::with_capacity(list.len());
+        for node in list {
+            let to_node = document.get(*node, "agent").unwrap_or(*node);
+            let to = document.string(to_node).unwrap_or_default();
+            let from = || agent.id.to_string();
+            let Some(to) = known.get(to) else {
+                return Err(self.at(to_node)(Fault::UnknownHandoff { agent: from(), to: to.to_owned() }));
+            };
+            let gate = document.get_path(*node, &["where", "context"]);
+            let used_by = || PathUse::HandoffGate { agent: from(), to: to.to_string() };
+            let gate = gate.map(|gate| self.gate(gate, used_by)).transpose()?;
+            handoffs.push(Handoff { to: Arc::clone(to), gate, tool_name: "".into(), node: *node });
+        }
+        let names = stable_tool_names(handoffs.iter().map(Handoff::to), &agent.tools);
+        for (handoff, name) in handoffs.iter_mut().zip(names) {
+            handoff.tool_name = name;
+        }
+        Ok(handoffs)
+    }
+}

@@ -1,0 +1,19 @@
+//! The agent graph: built once from a descriptor and a registry, asked on every turn.
+
+mod agents;
+mod build;
+mod context;
+mod offer;
+mod path;
+mod references;
+mod registry;
+mod shape;
+mod template;
+
+pub use agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
+pub use build::BuildOptions;
+pub use context::ContextInput;
+pub use offer::{HandoffNaming, Offer, OfferedHandoff};
+pub use path::ContextPath;
+pub use registry::{Registry, RegistryTool};
+pub use template::Template;

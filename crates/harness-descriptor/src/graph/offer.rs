@@ -1,0 +1,275 @@
+//! What an agent gets in one turn.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::agents::{Agent, BoundTool, Graph, Instructions};
+use super::path::gate_is_open;
+use crate::error::{DescriptorError, Fault};
+use crate::field::{Expected, Field, PathUse, Target};
+use crate::number::trim;
+use crate::value::Value;
+
+/// How the tools are named by which a model hands off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HandoffNaming {
+    /// `handoff_to_` and the agent's id, made safe for providers.
+    ///
+    /// A name is the same in every turn, whichever gates are open, and unique among the agent's
+    /// tools. Of several open handoffs to one agent the first is offered.
+    #[default]
+    ById,
+    /// The names of source 000: from the agent's name, lower-cased, with `_2`, `_3`, … where an
+    /// offered tool already has the name. They depend on which gates are open.
+    ByAgentName,
+}
+
+/// The instructions, tools, handoffs and model of an agent in one turn.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Offer {
+    /// The rendered instructions; `None` when the agent has none.
+    pub instructions: Option<Arc<str>>,
+    /// The agent's own tools in order.
+    pub tools: Vec<BoundTool>,
+    /// The handoffs that are open, in order.
+    pub handoffs: Vec<OfferedHandoff>,
+    /// The model, trimmed and not empty.
+    pub model: Arc<str>,
+    /// The model settings as a whole.
+    pub model_settings: Option<Value>,
+}
+
+/// A handoff that is open in this turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OfferedHandoff {
+    /// The id of the agent that takes over.
+    pub to: Arc<str>,
+    /// The name the model calls.
+    pub tool_name: Arc<str>,
+    /// What the model is told about it.
+    pub description: Arc<str>,
+}
+
+impl Graph {
+    /// What the agent `id` gets in a turn with this context.
+    ///
+    /// Gates of handoffs are evaluated first, then the model is looked at, then the instructions
+    /// are rendered; the first fault ends it.
+    pub fn offer(&self, id: &str, context: &Value) -> Result<Offer, DescriptorError> {
+        let agent = self.known_agent(id)?;
+        let handoffs = self.open_handoffs(agent, context)?;
+        let model = self.model(agent)?;
+        let instructions = self.instructions(id, context)?;
+        Ok(Offer {
+            instructions,
+            tools: agent.tools.clone(),
+            handoffs,
+            model,
+            model_settings: agent.model_settings.clone(),
+        })
+    }
+
+    /// The rendered instructions of the agent `id`; `None` when it has none.
+    pub fn instructions(&self, id: &str, context: &Value) -> Result<Option<Arc<str>>, DescriptorError> {
+        let agent = self.known_agent(id)?;
+        let rendered =
+            agent.instructions.as_ref().map(|instructions| instructions.render(&agent.id, context));
+        rendered.transpose().map_err(|fault| {
+            let document = self.descriptor.document();
+            DescriptorError::new(fault, agent.instructions_node.map(|node| document.place(node)))
+        })
+    }
+
+    fn open_handoffs(&self, agent: &Agent, context: &Value) -> Result<Vec<OfferedHandoff>, DescriptorError> {
+        let mut open = Vec::with_capacity(agent.handoffs.len());
+        for handoff in &agent.handoffs {
+            let used_by = || PathUse::HandoffGate { agent: agent.id.to_string(), to: handoff.to.to_string() };
+            let is_open = handoff.gate.as_ref().map(|gate| gate_is_open(gate, context, used_by));
+            let is_open = is_open.transpose().map_err(|fault| {
+                DescriptorError::new(fault, Some(self.descriptor.document().place(handoff.node)))
+            })?;
+            if is_open.unwrap_or(true) {
+                open.push(handoff);
+            }
+        }
+        let mut taken: HashSet<Arc<str>> = agent.tools.iter().map(|tool| Arc::clone(&tool.name)).collect();
+        let mut targets = HashSet::new();
+        let mut offered = Vec::with_capacity(open.len());
+        for handoff in open {
+            let target = self.known_agent(&handoff.to)?;
+            let tool_name = match self.naming {
+                HandoffNaming::ById if !targets.insert(&*handoff.to) => continue,
+                HandoffNaming::ById => Arc::clone(&handoff.tool_name),
+                HandoffNaming::ByAgentName => free_name(&name_from_agent_name(&target.name), &mut taken),
+            };
+            offered.push(OfferedHandoff {
+                to: Arc::clone(&handoff.to),
+                tool_name,
+                description: handoff_description(target),
+            });
+        }
+        Ok(offered)
+    }
+
+    fn model(&self, agent: &Agent) -> Result<Arc<str>, DescriptorError> {
+        let fault = match &agent.model {
+            Some(Value::String(model)) if !trim(model).is_empty() => return Ok(trim(model).into()),
+            None | Some(Value::Null | Value::String(_)) => Fault::NoModel { agent: agent.name.to_string() },
+            Some(Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_)) => {
+                let field = Field::Key { target: Target::Agent(agent.id.to_string()), key: "model" };
+                Fault::WrongType { field, expected: Expected::NonEmptyString }
+            }
+        };
+        Err(DescriptorError::new(fault, Some(self.descriptor.document().place(agent.node))))
+    }
+}
+
+impl Instructions {
+    fn render(&self, agent: &str, context: &Value) -> Result<Arc<str>, Fault> {
+        let parts = match self {
+            Self::Text(template) => return template.render(context),
+            Self::Parts(parts) => parts,
+        };
+        let mut out = String::new();
+        let mut first = true;
+        for part in parts {
+            let used_by = || PathUse::PartGate { agent: agent.to_owned() };
+            let open = part.gate.as_ref().map(|gate| gate_is_open(gate, context, used_by)).transpose()?;
+            if open == Some(false) {
+                continue;
+            }
+            if !first {
+                out.push_str("\n\n");
+            }
+            first = false;
+            part.template.render_into(&mut out, context)?;
+        }
+        Ok(out.into())
+    }
+}
+
+fn handoff_description(target: &Agent) -> Arc<str> {
+    let name = &target.name;
+    match &*target.handoff_description {
+        "" => format!("Handoff to agent \"{name}\".").into(),
+        description => format!("Handoff to agent \"{name}\". {description}").into(),
+    }
+}
+
+const PREFIX: &str = "handoff_to_";
+/// Providers take tool names of up to 64 letters, digits, `_` and `-`.
+const MAX_NAME: usize = 64;
+const MARK: usize = 8;
+
+/// Source 000's name: runs of other characters become one `_`, none at the ends.
+fn name_from_agent_name(name: &str) -> String {
+    let lower = trim(name).to_lowercase();
+    let words: Vec<&str> =
+        lower.split(|c: char| !matches!(c, 'a'..='z' | '0'..='9')).filter(|word| !word.is_empty()).collect();
+    let words = if words.is_empty() { "agent".to_owned() } else { words.join("_") };
+    format!("{PREFIX}{words}")
+}
+
+fn free_name(name: &str, taken: &mut HashSet<Arc<str>>) -> Arc<str> {
+    let mut free: Arc<str> = name.into();
+    let mut count = 2_u64;
+    while taken.contains(&free) {
+        free = format!("{name}_{count}").into();
+        count += 1;
+    }
+    taken.insert(Arc::clone(&free));
+    free
+}
+
+/// Names by agent id for the handoffs of one agent, one for each target.
+pub(super) fn stable_tool_names<'a>(
+    targets: impl Iterator<Item = &'a str>,
+    tools: &[BoundTool],
+) -> Vec<Arc<str>> {
+    let mut taken: HashSet<Arc<str>> = tools.iter().map(|tool| Arc::clone(&tool.name)).collect();
+    let mut known: HashMap<&str, Arc<str>> = HashMap::new();
+    targets
+        .map(|target| {
+            let name = known.entry(target).or_insert_with(|| {
+                let plain = plain_name(target).filter(|name| !taken.contains(name.as_str()));
+                free_name(&plain.unwrap_or_else(|| marked_name(target)), &mut taken)
+            });
+            Arc::clone(name)
+        })
+        .collect()
+}
+
+/// The prefix and the id itself, if a provider takes it as it is.
+fn plain_name(id: &str) -> Option<String> {
+    let safe = id.bytes().all(is_name_byte) && !id.is_empty() && PREFIX.len() + id.len() <= MAX_NAME;
+    safe.then(|| format!("{PREFIX}{id}"))
+}
+
+/// The prefix, what is left of the id, and a mark made from the whole id.
+fn marked_name(id: &str) -> String {
+    let room = MAX_NAME - PREFIX.len() - 1 - MARK;
+    let kept: String =
+        id.chars().map(|c| if c.is_ascii() && is_name_byte(c as u8) { c } else { '_' }).take(room).collect();
+    let digest = Sha256::digest(id.as_bytes());
+    let mark: String = digest.iter().take(MARK / 2).map(|byte| format!("{byte:02x}")).collect();
+    let kept = kept.trim_matches('_');
+    if kept.is_empty() { format!("{PREFIX}{mark}") } else { format!("{PREFIX}{kept}_{mark}") }
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_from_agent_names() {
+        for (name, expected) in [
+            ("Intake Desk", "handoff_to_intake_desk"),
+            ("  Wést -- 2nd  ", "handoff_to_w_st_2nd"),
+            ("日本", "handoff_to_agent"),
+            ("", "handoff_to_agent"),
+            ("K\u{130}", "handoff_to_ki"),
+        ] {
+            assert_eq!(name_from_agent_name(name), expected);
+        }
+    }
+
+    #[track_caller]
+    fn check_stable(targets: &[&str], tools: &[&str], expected: &[&str]) {
+        let tools: Vec<BoundTool> = tools
+            .iter()
+            .map(|name| BoundTool {
+                id: (*name).into(),
+                target: "".into(),
+                name: (*name).into(),
+                description: "".into(),
+            })
+            .collect();
+        let names = stable_tool_names(targets.iter().copied(), &tools);
+        assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn names_from_ids_are_safe_and_unique() {
+        check_stable(
+            &["billing", "desk-2", "billing"],
+            &[],
+            &["handoff_to_billing", "handoff_to_desk-2", "handoff_to_billing"],
+        );
+        check_stable(&["a b", "a.b"], &[], &["handoff_to_a_b_c8687a08", "handoff_to_a_b_2e22b9c6"]);
+        check_stable(&["日本"], &[], &["handoff_to_3bd4a5f5"]);
+        check_stable(&["x"], &["handoff_to_x"], &["handoff_to_x_2d711642"]);
+        let long = "l".repeat(80);
+        let names = stable_tool_names(std::iter::once(long.as_str()), &[]);
+        assert!(names.iter().all(|name| name.len() == MAX_NAME));
+    }
+}

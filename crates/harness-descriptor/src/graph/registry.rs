@@ -1,0 +1,60 @@
+//! What a descriptor's tool targets are bound to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The tools of a program by target.
+///
+/// A graph needs a binding for each tool that an agent lists; other bindings are ignored.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    version: Option<String>,
+    tools: HashMap<String, RegistryTool>,
+}
+
+/// A tool as the model sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegistryTool {
+    /// The name the model calls.
+    pub name: Arc<str>,
+    /// What the model is told about it.
+    pub description: Arc<str>,
+}
+
+impl Registry {
+    /// A registry without tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the version, which the graph's metadata carries.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
+    /// Binds a target to a tool; a later binding replaces an earlier one.
+    #[must_use]
+    pub fn bind(
+        mut self,
+        target: impl Into<String>,
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+    ) -> Self {
+        let tool = RegistryTool { name: name.into(), description: description.into() };
+        self.tools.insert(target.into(), tool);
+        self
+    }
+
+    /// The tool bound to a target.
+    pub fn get(&self, target: &str) -> Option<&RegistryTool> {
+        self.tools.get(target)
+    }
+
+    /// The version, if one was named.
+    pub fn version_name(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+}

@@ -1,0 +1,302 @@
+//! Loading: from a text with its prompts, or from files.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::descriptor::Descriptor;
+use crate::document::Document;
+use crate::error::{DescriptorError, Fault};
+use crate::field::{Expected, Field};
+use crate::limits::Limits;
+use crate::materialize::{Plan, PromptRef};
+use crate::number::is_blank;
+use crate::paths::{Absolute, Folders, check_form, is_inside};
+use crate::value::Value;
+use crate::yaml::reader;
+
+const INLINE_LABEL: &str = "<inline descriptor>";
+
+/// A descriptor as YAML text, with the texts of its prompt files beside it.
+///
+/// Nothing is read from disk. The default has no path, no root and no prompts; prompt paths are
+/// then relative to the current directory, in name only.
+///
+/// ```
+/// use harness_descriptor::TextSource;
+///
+/// let yaml = "runtime: { entry_agent: a }\nagents: { a: { model: m, instructions_file: a.md } }";
+/// let descriptor = TextSource::new(yaml).prompts([("a.md", "You are brief.")]).load()?;
+/// assert!(descriptor.hash().to_string().starts_with("sha256:"));
+/// # Ok::<(), harness_descriptor::DescriptorError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "call `load`"]
+pub struct TextSource {
+    yaml: String,
+    path: Option<PathBuf>,
+    root: Option<PathBuf>,
+    prompts: Option<PromptMap>,
+    limits: Limits,
+}
+
+/// A descriptor in a file, with its prompt files on disk.
+///
+/// Links are followed; what they lead to must lie inside the root folder.
+#[derive(Clone, Debug)]
+#[must_use = "call `load`"]
+pub struct FileSource {
+    path: PathBuf,
+    root: Option<PathBuf>,
+    limits: Limits,
+}
+
+/// Texts of prompt files by path, in order; the later of two entries for one file wins.
+#[derive(Clone, Debug, Default)]
+pub struct PromptMap {
+    /// `None` stands for an entry that is no string, a fault reported in its turn.
+    entries: Vec<(String, Option<Arc<str>>)>,
+}
+
+impl<K: Into<String>, V: Into<Arc<str>>> FromIterator<(K, V)> for PromptMap {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let entries = entries.into_iter().map(|(key, text)| (key.into(), Some(text.into())));
+        Self { entries: entries.collect() }
+    }
+}
+
+impl PromptMap {
+    /// Takes a map that arrived as data; entries that are no strings fail when it is loaded.
+    ///
+    /// A value that is no map gives an empty prompt map.
+    pub fn from_value(value: &Value) -> Self {
+        let entries = value.as_map().into_iter().flat_map(|map| map.iter());
+        let entries = entries.map(|(key, text)| (key.to_owned(), text.as_str().map(Arc::from)));
+        Self { entries: entries.collect() }
+    }
+
+    fn resolve(self, folders: &Folders) -> Result<HashMap<PathBuf, Arc<str>>, Fault> {
+        let mut texts = HashMap::with_capacity(self.entries.len());
+        for (key, text) in self.entries {
+            let Some(text) = text else {
+                return Err(Fault::WrongType { field: Field::PromptEntry(key), expected: Expected::String });
+            };
+            let field = Field::PromptKey(key.clone());
+            check_form(&field, Some(&key), Absolute::Allowed)?;
+            texts.insert(folders.resolve(field, &key)?, text);
+        }
+        Ok(texts)
+    }
+}
+
+impl TextSource {
+    /// A descriptor from this YAML text (JSON is YAML too).
+    pub fn new(yaml: impl Into<String>) -> Self {
+        Self { yaml: yaml.into(), path: None, root: None, prompts: None, limits: Limits::default() }
+    }
+
+    /// The path the text is known by: prompt paths are relative to its folder, and messages show it.
+    pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// The folder that prompt paths must not leave. Default: the folder of the descriptor's path.
+    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// The texts of prompt files by path.
+    pub fn prompts<K: Into<String>, V: Into<Arc<str>>>(
+        self,
+        prompts: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        self.prompt_map(prompts.into_iter().collect())
+    }
+
+    /// The texts of prompt files as a ready map.
+    pub fn prompt_map(mut self, prompts: PromptMap) -> Self {
+        self.prompts = Some(prompts);
+        self
+    }
+
+    /// Bounds other than the defaults.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Reads and materializes the descriptor.
+    pub fn load(self) -> Result<Descriptor, DescriptorError> {
+        let Self { yaml, path, root, prompts, limits } = self;
+        let path = path.filter(|path| !path.as_os_str().is_empty());
+        let folders = Folders::new(path.as_deref(), root.as_deref())
+            .map_err(|source| io_fault(path.unwrap_or_default(), Field::DescriptorPath, source))?;
+        let prompts = prompts.map(|prompts| prompts.resolve(&folders)).transpose()?;
+        let label = folders.descriptor.as_deref().map_or(INLINE_LABEL.into(), label);
+        let mut document = parse(yaml.as_bytes(), label, &limits)?;
+        let root = root_object(&document)?;
+        let plan = Plan::collect(&document, root, &folders)?;
+        if let (Some(prompt), None) = (plan.first_prompt(), &prompts) {
+            return Err(DescriptorError::new(Fault::PromptMapRequired, Some(document.place(prompt.node))));
+        }
+        let prompts = prompts.unwrap_or_default();
+        plan.apply(&mut document, &limits, |document, prompt| {
+            let known = prompts.get(&prompt.resolved).map(Arc::clone);
+            known.ok_or_else(|| {
+                let PromptRef { target, written: path, .. } = prompt.clone();
+                DescriptorError::new(Fault::PromptMissing { target, path }, Some(document.place(prompt.node)))
+            })
+        })?;
+        Ok(Descriptor::new(document, root))
+    }
+}
+
+impl FileSource {
+    /// A descriptor in the file at `path`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), root: None, limits: Limits::default() }
+    }
+
+    /// The folder that the descriptor and its prompts must not leave. Default: the descriptor's own folder.
+    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// Bounds other than the defaults.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Reads and materializes the descriptor. Blocks while files are read.
+    pub fn load(self) -> Result<Descriptor, DescriptorError> {
+        let Self { path, root, limits } = self;
+        if path.to_str().is_some_and(is_blank) {
+            let field = Field::DescriptorPath;
+            return Err(Fault::WrongType { field, expected: Expected::NonEmptyString }.into());
+        }
+        let folders = Folders::new(Some(&path), root.as_deref())
+            .map_err(|source| io_fault(path.clone(), Field::DescriptorPath, source))?;
+        let absolute = folders.descriptor.clone().unwrap_or_else(|| path.clone());
+        let outside = |root: &Path| Fault::OutsideRoot {
+            field: Field::DescriptorPath,
+            path: path.display().to_string(),
+            root: root.display().to_string(),
+        };
+        if !is_inside(&absolute, &folders.root) {
+            return Err(outside(&folders.root).into());
+        }
+        let real_root = real_path(&folders.root, &Field::DescriptorPath)?;
+        let real = real_path(&absolute, &Field::DescriptorPath)?;
+        if !is_inside(&real, &real_root) {
+            return Err(outside(&real_root).into());
+        }
+        let bytes = read_bounded(&real, &Field::DescriptorPath, "YAML text in bytes", limits.yaml_bytes())?;
+        let mut document = parse(&bytes, label(&real), &limits)?;
+        drop(bytes);
+        let root = root_object(&document)?;
+        let plan = Plan::collect(&document, root, &folders)?;
+        let mut disk = Disk { real_root, limits: limits.clone(), known: HashMap::new() };
+        plan.apply(&mut document, &limits, |document, prompt| {
+            disk.fetch(prompt).map_err(|error| error.or_at(|| document.place(prompt.node)))
+        })?;
+        Ok(Descriptor::new(document, root))
+    }
+}
+
+/// Loads a descriptor and its prompt files from disk, the descriptor's folder as root.
+///
+/// Blocks while files are read. [`FileSource`] has the options.
+pub fn load_file(path: impl Into<PathBuf>) -> Result<Descriptor, DescriptorError> {
+    FileSource::new(path).load()
+}
+
+/// Loads a descriptor that uses no prompt files from YAML text.
+///
+/// [`TextSource`] has the options.
+pub fn load_text(yaml: impl Into<String>) -> Result<Descriptor, DescriptorError> {
+    TextSource::new(yaml).load()
+}
+
+/// Prompt files on disk, each read once.
+struct Disk {
+    real_root: PathBuf,
+    limits: Limits,
+    known: HashMap<PathBuf, Arc<str>>,
+}
+
+impl Disk {
+    fn fetch(&mut self, prompt: &PromptRef) -> Result<Arc<str>, DescriptorError> {
+        if let Some(text) = self.known.get(&prompt.resolved) {
+            return Ok(Arc::clone(text));
+        }
+        let real = real_path(&prompt.resolved, &prompt.field)?;
+        if !is_inside(&real, &self.real_root) {
+            let PromptRef { target, written: path, .. } = prompt.clone();
+            let root = self.real_root.display().to_string();
+            return Err(Fault::LinkOutsideRoot { target, path, root }.into());
+        }
+        let bytes = read_bounded(&real, &prompt.field, "prompt file in bytes", self.limits.prompt_bytes)?;
+        let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
+        self.known.insert(prompt.resolved.clone(), Arc::clone(&text));
+        Ok(text)
+    }
+}
+
+fn parse(bytes: &[u8], label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
+    reader::read(reader::decode(bytes).into(), label, limits)
+}
+
+/// The root, if it is what upstream takes for an object.
+fn root_object(document: &Document) -> Result<crate::document::NodeId, DescriptorError> {
+    let root = document.root();
+    root.filter(|root| document.object(*root).is_some()).ok_or_else(|| {
+        let label = document.label().to_string();
+        let found = root.map_or("nothing", |root| document.kind(root).name());
+        DescriptorError::new(Fault::NotADescriptor { label, found }, root.map(|root| document.place(root)))
+    })
+}
+
+fn label(path: &Path) -> Arc<str> {
+    path.display().to_string().into()
+}
+
+fn io_fault(path: PathBuf, wanted_by: Field, source: io::Error) -> DescriptorError {
+    Fault::Io { path, wanted_by, source }.into()
+}
+
+fn real_path(path: &Path, wanted_by: &Field) -> Result<PathBuf, DescriptorError> {
+    fs::canonicalize(path).map_err(|source| io_fault(path.to_owned(), wanted_by.clone(), source))
+}
+
+/// Reads a whole file of at most `limit` bytes.
+///
+/// Folders, pipes and devices are refused before they are opened, so that none can block.
+fn read_bounded(
+    path: &Path,
+    wanted_by: &Field,
+    what: &'static str,
+    limit: u64,
+) -> Result<Vec<u8>, DescriptorError> {
+    let fail = |source| io_fault(path.to_owned(), wanted_by.clone(), source);
+    let metadata = fs::metadata(path).map_err(fail)?;
+    if metadata.is_dir() {
+        return Err(fail(io::Error::from(io::ErrorKind::IsADirectory)));
+    }
+    if !metadata.is_file() {
+        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or(0) + 1);
+    let mut file = File::open(path).map_err(fail)?.take(limit.saturating_add(1));
+    file.read_to_end(&mut bytes).map_err(fail)?;
+    let actual = bytes.len() as u64;
+    if actual > limit {
+        return Err(Fault::TooLarge { what, limit, actual: actual.max(metadata.len()) }.into());
+    }
+    Ok(bytes)
+}

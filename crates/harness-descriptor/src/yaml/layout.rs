@@ -1,0 +1,98 @@
+//! Rules about lines that upstream has and the parser does not.
+//!
+//! Each refuses a text that upstream refuses; none changes a value.
+
+use crate::document::Bytes;
+use crate::error::YamlFault;
+
+const LINE_ENDS: [char; 2] = ['\n', '\r'];
+
+/// Lines of a plain scalar in a flow collection are indented deeper than the block around it.
+pub(super) fn check_flow_lines(source: &str, written: &str, block: Option<Bytes>) -> Result<(), YamlFault> {
+    if !written.contains(LINE_ENDS) {
+        return Ok(());
+    }
+    let least = block.map_or(0, |block| column(source, block.start) + 1);
+    let is_short = |line: &str| {
+        let indent = line.bytes().take_while(|byte| *byte == b' ').count();
+        indent < least && !line.trim_ascii().is_empty()
+    };
+    if written.split(LINE_ENDS).skip(1).any(is_short) {
+        return syntax("a line of this value is indented too little, or a comma is missing");
+    }
+    Ok(())
+}
+
+/// In a block mapping a key may be left out only after `?`.
+pub(super) fn check_absent_key(source: &str, at: Bytes) -> Result<(), YamlFault> {
+    if is_announced(source, at) { Ok(()) } else { syntax("a key is missing before `:`") }
+}
+
+/// A key of a flow mapping and its `:` stand on one line, unless `?` announces the key.
+pub(super) fn check_key_line(source: &str, key: Bytes, value: Bytes) -> Result<(), YamlFault> {
+    let text = |from: u32, to: u32| source.get(from as usize..to as usize).unwrap_or_default();
+    if !text(key.start, value.start).contains(LINE_ENDS) {
+        return Ok(());
+    }
+    // Without a colon the value is left out, and the key may have any number of lines.
+    let Some(before_colon) = text(key.end, value.start).split_once(':').map(|(before, _)| before) else {
+        return Ok(());
+    };
+    let has_lines = before_colon.contains(LINE_ENDS) || text(key.start, key.end).contains(LINE_ENDS);
+    if has_lines && !is_announced(source, key) {
+        return syntax("a key of several lines needs `?` before it, or a comma is missing");
+    }
+    Ok(())
+}
+
+/// A block list must not end with an empty entry if an entry of an outer list follows: upstream
+/// takes that one into the inner list.
+pub(super) fn check_last_entry(source: &str, last: Option<Bytes>, end: Bytes) -> Result<(), YamlFault> {
+    if last.is_none_or(|last| last.start != last.end) {
+        return Ok(());
+    }
+    let mut after = source.get(end.start as usize..).unwrap_or_default();
+    loop {
+        after = after.trim_ascii_start();
+        if !after.starts_with('#') {
+            break;
+        }
+        after = after.get(after.find(LINE_ENDS).unwrap_or(after.len())..).unwrap_or_default();
+    }
+    if after.strip_prefix('-').is_some_and(|rest| rest.starts_with([' ', '\t', '\n', '\r'])) {
+        return syntax("an empty entry at the end of an inner list is ambiguous here, write `null`");
+    }
+    Ok(())
+}
+
+/// `?` stands before the key, with nothing but comments, a tag and an anchor between.
+pub(super) fn is_announced(source: &str, key: Bytes) -> bool {
+    let mut before = source.get(..key.start as usize).unwrap_or_default();
+    loop {
+        before = before.trim_ascii_end();
+        if before.ends_with('?') {
+            return true;
+        }
+        let word = before.rfind([' ', '\t', '\n', '\r']).map_or(0, |end| end + 1);
+        if before.get(word..).is_some_and(|word| word.starts_with(['!', '&'])) {
+            before = before.get(..word).unwrap_or_default();
+            continue;
+        }
+        let line = before.rfind(LINE_ENDS).map_or(0, |end| end + 1);
+        let comment = before.get(line..).unwrap_or_default().find('#').map(|at| line + at);
+        match comment.and_then(|at| before.get(..at)) {
+            Some(rest) if rest.is_empty() || rest.ends_with([' ', '\t', '\n', '\r']) => before = rest,
+            _ => return false,
+        }
+    }
+}
+
+/// The number of bytes before a place in its line.
+fn column(source: &str, at: u32) -> usize {
+    let before = source.get(..at as usize).unwrap_or_default();
+    before.len() - before.rfind(LINE_ENDS).map_or(0, |end| end + 1)
+}
+
+fn syntax(reason: &str) -> Result<(), YamlFault> {
+    Err(YamlFault::Syntax(reason.to_owned()))
+}

@@ -1,0 +1,11 @@
+//! From YAML text to values, by the rules of reference section 5.
+//!
+//! [`reader`] is the only user of the YAML library; nothing of it appears in a signature
+//! outside this folder.
+
+mod instant_form;
+mod layout;
+mod quoted;
+pub(crate) mod reader;
+mod scalar;
+mod tags;

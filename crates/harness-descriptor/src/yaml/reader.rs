@@ -1,0 +1,700 @@
+//! YAML events to a [`Document`].
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle, Tag};
+
+use super::scalar::{Scalar, resolve_plain};
+use super::tags::{self, Known, Tagged};
+use super::{layout, quoted};
+use crate::document::{Bytes, Document, Entry, Kind, LossyReason, NodeId, Text, sort_properties};
+use crate::error::{DescriptorError, Fault, YamlFault};
+use crate::limits::Limits;
+use crate::number::push_number;
+
+/// Decodes the bytes of a YAML text: invalid UTF-8 becomes U+FFFD, a byte order mark at the
+/// start goes, and a last line without an end gets one.
+pub(crate) fn decode(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let mut decoded = String::with_capacity(text.len() + 1);
+    decoded.push_str(text);
+    if !text.is_empty() && !text.ends_with(['\n', '\r']) {
+        decoded.push('\n');
+    }
+    decoded
+}
+
+/// Reads one YAML document; a text without a value gives a document without a root.
+pub(crate) fn read(text: Arc<str>, label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
+    let size = text.len() as u64;
+    if size > limits.yaml_bytes() {
+        let fault = Fault::TooLarge { what: "YAML text in bytes", limit: limits.yaml_bytes(), actual: size };
+        return Err(DescriptorError::new(fault, None));
+    }
+    let mask = Mask::of(&text);
+    let source = mask.as_ref().map_or(&*text, |mask| &mask.text);
+    let mut builder = Builder::new(source, Document::new(Arc::clone(&text), label), limits);
+    builder.mask = mask.as_ref().map(|mask| mask.stand_in);
+    let mut parser = Parser::new_from_str_with_options(source, options(limits));
+    let outcome = builder.run(&mut parser);
+    let document = builder.document;
+    match outcome {
+        Ok(()) => {
+            check_expansion(&document, limits)?;
+            Ok(document)
+        }
+        Err(Stop { fault, bytes }) => Err(DescriptorError::new(fault, Some(document.place_of(bytes)))),
+    }
+}
+
+fn options(limits: &Limits) -> granit_parser::Options {
+    let depth = limits.depth() as usize;
+    let mut options = granit_parser::options! {
+        flow_nesting_limit: depth,
+        block_nesting_limit: depth,
+        simple_key_max_lookahead: 16 << 10,
+    };
+    options.set_emit_comments(false);
+    options
+}
+
+/// A text whose byte order marks are replaced, because the parser refuses them where upstream
+/// takes them as content. The stand-in is as long in bytes, so all offsets stay right.
+struct Mask {
+    text: String,
+    stand_in: char,
+}
+
+impl Mask {
+    fn of(text: &str) -> Option<Self> {
+        if !text.contains('\u{feff}') {
+            return None;
+        }
+        // Escapes must not make the stand-in either. With every private-use character taken, the
+        // parser gets the text as it is.
+        let lower = text.to_ascii_lowercase();
+        let is_free = |c: &char| !text.contains(*c) && !lower.contains(&format!("{:x}", u32::from(*c)));
+        let stand_in = ('\u{e000}'..='\u{f8ff}').find(is_free)?;
+        Some(Self { text: text.replace('\u{feff}', stand_in.encode_utf8(&mut [0; 4])), stand_in })
+    }
+}
+
+struct Stop {
+    fault: Fault,
+    bytes: Bytes,
+}
+
+impl Stop {
+    fn yaml(fault: YamlFault, bytes: Bytes) -> Self {
+        Self { fault: Fault::Yaml(fault), bytes }
+    }
+}
+
+struct Builder<'src> {
+    source: &'src str,
+    document: Document,
+    frames: Vec<Frame<'src>>,
+    /// Items of all open lists, the innermost last.
+    items: Vec<NodeId>,
+    /// Entries of all open mappings, the innermost last.
+    entries: Vec<Entry>,
+    anchors: HashMap<usize, Anchor>,
+    documents: u32,
+    /// Stands for a byte order mark.
+    mask: Option<char>,
+    /// The text holds characters that plain and block scalars must not have.
+    suspicious: bool,
+    max_values: u64,
+    max_depth: usize,
+    merged: u64,
+}
+
+enum Anchor {
+    Open,
+    Closed(NodeId),
+}
+
+struct Frame<'src> {
+    shape: Shape<'src>,
+    /// Where this frame's items or entries begin in the shared stack.
+    base: usize,
+    anchor: usize,
+    tag: Option<(Known, String)>,
+    bytes: Bytes,
+    flow: bool,
+}
+
+enum Shape<'src> {
+    List,
+    Map {
+        key: Option<Key<'src>>,
+        /// Entries by key, once there are many.
+        index: HashMap<Cow<'src, str>, usize>,
+    },
+}
+
+enum Key<'src> {
+    Named { name: Cow<'src, str>, bytes: Bytes },
+    Merge { bytes: Bytes },
+}
+
+/// Mappings up to this size are searched one by one.
+const SMALL_MAP: usize = 12;
+
+impl<'src> Builder<'src> {
+    fn new(source: &'src str, document: Document, limits: &Limits) -> Self {
+        Self {
+            source,
+            document,
+            frames: Vec::new(),
+            items: Vec::new(),
+            entries: Vec::new(),
+            anchors: HashMap::new(),
+            documents: 0,
+            mask: None,
+            suspicious: source.bytes().fold(false, |seen, byte| seen | is_suspicious(byte)),
+            max_values: limits.values,
+            max_depth: limits.depth() as usize,
+            merged: 0,
+        }
+    }
+
+    fn run(&mut self, parser: &mut Parser<'src, StrInput<'src>>) -> Result<(), Stop> {
+        if let Some(at) = self.source.find('\0') {
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            return Err(Stop::yaml(YamlFault::ControlCharacter(0), Bytes { start: at, end: at + 1 }));
+        }
+        while let Some(next) = parser.next_event() {
+            match next {
+                Ok((event, span)) => self.event(event, &span)?,
+                Err(error) => {
+                    let at = error.marker().byte_offset().and_then(|at| u32::try_from(at).ok()).unwrap_or(0);
+                    let fault = YamlFault::Syntax(error.info());
+                    return Err(Stop::yaml(fault, Bytes { start: at, end: at }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event<'src>, span: &Span) -> Result<(), Stop> {
+        let bytes = bytes_of(span);
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(Stop::yaml(YamlFault::SecondDocument, bytes));
+                }
+                Ok(())
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some(Anchor::Closed(id)) => self.node(*id, bytes),
+                Some(Anchor::Open) | None => Err(Stop::yaml(YamlFault::Cycle, bytes)),
+            },
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(self.unmask(text), style, anchor, tag.as_deref(), bytes)
+            }
+            Event::SequenceStart(style, anchor, tag) => {
+                let (base, flow) = (self.items.len(), style == StructureStyle::Flow);
+                self.open(Frame { shape: Shape::List, base, anchor, tag: None, bytes, flow }, tag.as_deref())
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                let (base, flow) = (self.entries.len(), style == StructureStyle::Flow);
+                let shape = Shape::Map { key: None, index: HashMap::new() };
+                self.open(Frame { shape, base, anchor, tag: None, bytes, flow }, tag.as_deref())
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(bytes),
+            Event::UnresolvedAlias(name) => {
+                Err(Stop::yaml(YamlFault::Syntax(format!("unknown alias `*{name}`")), bytes))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a scalar of several lines where upstream and the parser differ.
+    fn lines(&self, text: Cow<'src, str>, style: ScalarStyle, bytes: Bytes) -> Result<Cow<'src, str>, Stop> {
+        let written = self.source.get(bytes.start as usize..bytes.end as usize).unwrap_or_default();
+        let quote = match style {
+            ScalarStyle::SingleQuoted => '\'',
+            ScalarStyle::DoubleQuoted => '"',
+            ScalarStyle::Plain if self.in_flow() => {
+                let block = self.frames.iter().rev().find(|frame| !frame.flow).map(|frame| frame.bytes);
+                layout::check_flow_lines(self.source, written, block)
+                    .map_err(|fault| Stop::yaml(fault, bytes))?;
+                return Ok(text);
+            }
+            _ => return Ok(text),
+        };
+        if !written.contains(['\n', '\r']) {
+            return Ok(text);
+        }
+        let inner = written.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        let folded = inner.and_then(|inner| quoted::fold(inner, quote));
+        Ok(folded.map_or(text, |folded| self.unmask(folded.into())))
+    }
+
+    fn unmask(&self, text: Cow<'src, str>) -> Cow<'src, str> {
+        match self.mask {
+            Some(stand_in) if text.contains(stand_in) => text.replace(stand_in, "\u{feff}").into(),
+            _ => text,
+        }
+    }
+
+    fn scalar(
+        &mut self,
+        text: Cow<'src, str>,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        bytes: Bytes,
+    ) -> Result<(), Stop> {
+        let fail = |fault| Stop::yaml(fault, bytes);
+        let plain = style == ScalarStyle::Plain;
+        // The parser writes `~` for a value that is not there.
+        let absent = plain && bytes.start == bytes.end;
+        let text = if absent { Cow::Borrowed("") } else { self.lines(text, style, bytes)? };
+        if absent && tag.is_none() && anchor == 0 && self.wants_key() && !self.in_flow() {
+            layout::check_absent_key(self.source, bytes).map_err(fail)?;
+        }
+        if self.suspicious
+            && let Some(c) = forbidden(&text, style)
+        {
+            return Err(fail(YamlFault::ControlCharacter(c.into())));
+        }
+        let tagged = match tag {
+            Some(tag) => tags::scalar(tag, &text, absent).map_err(fail)?,
+            None if plain && text == "<<" => Tagged::Merge,
+            None if plain => Tagged::Scalar(resolve_plain(&text)),
+            None => Tagged::Scalar(Scalar::Text),
+        };
+        if self.wants_key() {
+            // In a block mapping, `? <<` announces an ordinary key.
+            let announced =
+                tagged == Tagged::Merge && !self.in_flow() && layout::is_announced(self.source, bytes);
+            let tagged = if announced { Tagged::Scalar(Scalar::Text) } else { tagged };
+            if anchor != 0
+                && let Tagged::Scalar(scalar) = tagged
+            {
+                // The anchor names the typed value, not the key's text.
+                let kind = self.kind(scalar, text.clone(), bytes)?;
+                let id = self.push(kind, bytes)?;
+                self.anchors.insert(anchor, Anchor::Closed(id));
+            }
+            let key = self.key(tagged, text, bytes)?;
+            self.set_key(key);
+            return Ok(());
+        }
+        let kind = match tagged {
+            Tagged::Scalar(scalar) => self.kind(scalar, text, bytes)?,
+            // Only a key merges; elsewhere `<<` is a string.
+            Tagged::Merge => Kind::Text(self.text(text)),
+            Tagged::EmptyList => Kind::List(Vec::new()),
+            Tagged::EmptyMap => Kind::Map(Vec::new()),
+        };
+        let id = self.push(kind, bytes)?;
+        if anchor != 0 {
+            self.anchors.insert(anchor, Anchor::Closed(id));
+        }
+        self.node(id, bytes)
+    }
+
+    fn kind(&mut self, scalar: Scalar, text: Cow<'src, str>, bytes: Bytes) -> Result<Kind, Stop> {
+        Ok(match scalar {
+            Scalar::Null => Kind::Null,
+            Scalar::Bool(value) => Kind::Bool(value),
+            Scalar::Number { value, lossy } => {
+                if lossy {
+                    let reason =
+                        if value.is_finite() { LossyReason::Rounded } else { LossyReason::NotFinite };
+                    self.document.push_lossy(bytes, reason);
+                }
+                Kind::Number(value)
+            }
+            Scalar::Instant(instant) => {
+                self.document.push_lossy(bytes, LossyReason::Instant);
+                Kind::Instant(instant)
+            }
+            Scalar::InstantOutOfRange => {
+                return Err(Stop::yaml(YamlFault::InstantOutOfRange(text.into_owned()), bytes));
+            }
+            Scalar::Text => Kind::Text(self.text(text)),
+        })
+    }
+
+    /// A mapping key as text: keys are typed first and then turned into strings.
+    fn key(&self, tagged: Tagged, text: Cow<'src, str>, bytes: Bytes) -> Result<Key<'src>, Stop> {
+        let name = match tagged {
+            Tagged::Merge => return Ok(Key::Merge { bytes }),
+            Tagged::Scalar(Scalar::Text) => text,
+            Tagged::Scalar(Scalar::Null) => "null".into(),
+            Tagged::Scalar(Scalar::Bool(value)) => if value { "true" } else { "false" }.into(),
+            Tagged::Scalar(Scalar::Number { value, .. }) => {
+                let mut written = String::new();
+                push_number(&mut written, value);
+                if written == text { text } else { written.into() }
+            }
+            Tagged::Scalar(Scalar::Instant(_) | Scalar::InstantOutOfRange) => {
+                return Err(Stop::yaml(YamlFault::ComplexKey("a date"), bytes));
+            }
+            Tagged::EmptyList => return Err(Stop::yaml(YamlFault::ComplexKey("a list"), bytes)),
+            Tagged::EmptyMap => return Err(Stop::yaml(YamlFault::ComplexKey("a mapping"), bytes)),
+        };
+        Ok(Key::Named { name, bytes })
+    }
+
+    /// A key that is an alias of a value read before.
+    fn alias_key(&self, id: NodeId, bytes: Bytes) -> Result<Key<'src>, Stop> {
+        let complex = match self.document.kind(id) {
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a mapping",
+            Kind::Instant(_) => "a date",
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
+                let name = self.document.display_text(id).into();
+                return Ok(Key::Named { name, bytes });
+            }
+        };
+        Err(Stop::yaml(YamlFault::ComplexKey(complex), bytes))
+    }
+
+    fn in_flow(&self) -> bool {
+        self.frames.last().is_some_and(|frame| frame.flow)
+    }
+
+    fn wants_key(&self) -> bool {
+        matches!(self.frames.last(), Some(Frame { shape: Shape::Map { key: None, .. }, .. }))
+    }
+
+    fn set_key(&mut self, new: Key<'src>) {
+        if let Some(Frame { shape: Shape::Map { key, .. }, .. }) = self.frames.last_mut() {
+            *key = Some(new);
+        }
+    }
+
+    fn open(&mut self, mut frame: Frame<'src>, tag: Option<&Tag>) -> Result<(), Stop> {
+        let bytes = frame.bytes;
+        let is_list = matches!(frame.shape, Shape::List);
+        if self.wants_key() {
+            let what = if is_list { "a list" } else { "a mapping" };
+            return Err(Stop::yaml(YamlFault::ComplexKey(what), bytes));
+        }
+        if self.frames.len() >= self.max_depth {
+            let limit = self.max_depth as u64;
+            let fault = Fault::TooLarge { what: "nesting in levels", limit, actual: limit + 1 };
+            return Err(Stop { fault, bytes });
+        }
+        if let Some(tag) = tag {
+            let known = tags::known(tag).map_err(|fault| Stop::yaml(fault, bytes))?;
+            if !known.fits_collection(is_list) {
+                return Err(Stop::yaml(YamlFault::UnknownTag(tag.original()), bytes));
+            }
+            frame.tag = Some((known, tag.original()));
+        }
+        if frame.anchor != 0 {
+            self.anchors.insert(frame.anchor, Anchor::Open);
+        }
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    fn close(&mut self, end: Bytes) -> Result<(), Stop> {
+        let Some(Frame { shape, base, anchor, tag, bytes, flow }) = self.frames.pop() else { return Ok(()) };
+        let bytes = Bytes { start: bytes.start, end: end.end.max(bytes.end) };
+        if matches!(shape, Shape::List) && !flow {
+            let last = self.items.get(base..).and_then(<[NodeId]>::last).map(|id| self.document.bytes(*id));
+            layout::check_last_entry(self.source, last, end).map_err(|fault| Stop::yaml(fault, end))?;
+        }
+        let mut kind = match shape {
+            Shape::List => Kind::List(self.items.drain(base.min(self.items.len())..).collect()),
+            Shape::Map { .. } => {
+                let base = base.min(self.entries.len());
+                let mut entries: Vec<Entry> = self.entries.drain(base..).collect();
+                sort_properties(&mut entries, self.source);
+                Kind::Map(entries)
+            }
+        };
+        if let Some((known, written)) = tag {
+            kind = self
+                .tagged_collection(known, kind)
+                .ok_or_else(|| Stop::yaml(YamlFault::TagMismatch(written), bytes))?;
+        }
+        let id = self.push(kind, bytes)?;
+        if anchor != 0 {
+            self.anchors.insert(anchor, Anchor::Closed(id));
+        }
+        self.node(id, bytes)
+    }
+
+    /// Checks a collection against its tag; `None` when it does not fit.
+    fn tagged_collection(&mut self, known: Known, kind: Kind) -> Option<Kind> {
+        match (known, kind) {
+            (Known::Set, Kind::Map(entries)) => {
+                let all_null = entries.iter().all(|entry| self.document.is_null(entry.value));
+                all_null.then_some(Kind::Map(entries))
+            }
+            (Known::Omap, Kind::List(items)) => {
+                let mut keys = Vec::with_capacity(items.len());
+                for item in &items {
+                    keys.push(self.document.resolve(&self.only_entry(*item)?.key).to_owned());
+                }
+                keys.sort_unstable();
+                let unique = keys.windows(2).all(|pair| pair.first() != pair.last());
+                unique.then_some(Kind::List(items))
+            }
+            (Known::Pairs, Kind::List(items)) => {
+                let mut pairs = Vec::with_capacity(items.len());
+                for item in items {
+                    let Entry { key, key_bytes, value, .. } = self.only_entry(item)?.clone();
+                    let key = self.document.push(Kind::Text(key), key_bytes);
+                    let bytes = self.document.bytes(item);
+                    pairs.push(self.document.push(Kind::List(vec![key, value]), bytes));
+                }
+                Some(Kind::List(pairs))
+            }
+            (_, kind) => Some(kind),
+        }
+    }
+
+    fn only_entry(&self, id: NodeId) -> Option<&Entry> {
+        match self.document.kind(id) {
+            Kind::Map(entries) => match entries.as_slice() {
+                [entry] => Some(entry),
+                _ => None,
+            },
+            Kind::Null
+            | Kind::Bool(_)
+            | Kind::Number(_)
+            | Kind::Instant(_)
+            | Kind::Text(_)
+            | Kind::List(_) => None,
+        }
+    }
+
+    fn push(&mut self, kind: Kind, bytes: Bytes) -> Result<NodeId, Stop> {
+        let count = self.document.len() as u64 + self.merged;
+        if count >= self.max_values {
+            let fault =
+                Fault::TooLarge { what: "count of values", limit: self.max_values, actual: count + 1 };
+            return Err(Stop { fault, bytes });
+        }
+        Ok(self.document.push(kind, bytes))
+    }
+
+    /// Puts a finished value where it belongs: into the open list, under the open key, or at the root.
+    fn node(&mut self, id: NodeId, bytes: Bytes) -> Result<(), Stop> {
+        let Some(frame) = self.frames.last_mut() else {
+            self.document.set_root(id);
+            return Ok(());
+        };
+        match &mut frame.shape {
+            Shape::List => {
+                self.items.push(id);
+                Ok(())
+            }
+            Shape::Map { key, .. } => match key.take() {
+                Some(Key::Named { name, bytes: key }) => {
+                    if frame.flow {
+                        layout::check_key_line(self.source, key, bytes)
+                            .map_err(|fault| Stop::yaml(fault, key))?;
+                    }
+                    self.entry(name, key, id)
+                }
+                Some(Key::Merge { bytes }) => self.merge(id, bytes),
+                None => {
+                    let key = self.alias_key(id, bytes)?;
+                    self.set_key(key);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn entry(&mut self, name: Cow<'src, str>, key_bytes: Bytes, value: NodeId) -> Result<(), Stop> {
+        if let Some(at) = self.find(&name) {
+            let Some(known) = self.entries.get_mut(at) else { return Ok(()) };
+            if !known.merged {
+                let first = known.key_bytes;
+                let first_line = self.document.place_of(first).line;
+                let fault = YamlFault::DuplicateKey { key: name.into_owned(), first_line };
+                return Err(Stop::yaml(fault, key_bytes));
+            }
+            // The explicit key takes the merged one's position.
+            known.value = value;
+            known.key_bytes = key_bytes;
+            known.merged = false;
+            return Ok(());
+        }
+        self.add(name, key_bytes, value, false)
+    }
+
+    fn add(
+        &mut self,
+        name: Cow<'src, str>,
+        key_bytes: Bytes,
+        value: NodeId,
+        merged: bool,
+    ) -> Result<(), Stop> {
+        if name == "__proto__" {
+            self.document.push_lossy(key_bytes, LossyReason::Proto);
+        }
+        let key = self.text(name.clone());
+        let at = self.entries.len();
+        self.entries.push(Entry { key, key_bytes, value, merged });
+        let Some(Frame { shape: Shape::Map { index, .. }, base, .. }) = self.frames.last_mut() else {
+            return Ok(());
+        };
+        if !index.is_empty() {
+            index.insert(name, at);
+        } else if at - *base >= SMALL_MAP {
+            for (at, entry) in self.entries.iter().enumerate().skip(*base) {
+                index.insert(key_text(self.source, entry), at);
+            }
+        }
+        Ok(())
+    }
+
+    /// The position of a key of the innermost mapping in the shared stack of entries.
+    fn find(&self, name: &str) -> Option<usize> {
+        let Some(Frame { shape: Shape::Map { index, .. }, base, .. }) = self.frames.last() else {
+            return None;
+        };
+        if !index.is_empty() {
+            return index.get(name).copied();
+        }
+        let entries = self.entries.get(*base..)?;
+        entries.iter().position(|entry| self.document.resolve(&entry.key) == name).map(|at| at + base)
+    }
+
+    /// `<<`: copies keys that the mapping does not have yet; earlier sources win.
+    fn merge(&mut self, source: NodeId, bytes: Bytes) -> Result<(), Stop> {
+        let sources = self.document.list(source).map_or_else(|| vec![source], <[NodeId]>::to_vec);
+        for source in sources {
+            let entries: Vec<(Cow<'src, str>, NodeId)> = match self.document.kind(source) {
+                Kind::Map(entries) => {
+                    entries.iter().map(|entry| (key_text(self.source, entry), entry.value)).collect()
+                }
+                // A list within the list of sources is an object with index keys upstream.
+                Kind::List(items) => {
+                    items.iter().enumerate().map(|(at, item)| (at.to_string().into(), *item)).collect()
+                }
+                Kind::Instant(_) => Vec::new(),
+                Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
+                    return Err(Stop::yaml(YamlFault::MergeSource, self.document.bytes(source)));
+                }
+            };
+            self.merged += entries.len() as u64;
+            if self.merged > self.max_values {
+                let fault = Fault::TooLarge {
+                    what: "count of merged keys",
+                    limit: self.max_values,
+                    actual: self.merged,
+                };
+                return Err(Stop { fault, bytes });
+            }
+            for (name, value) in entries {
+                if self.find(&name).is_none() {
+                    self.add(name, bytes, value, true)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A string node: a part of the source where the parser borrowed it from there.
+    fn text(&self, text: Cow<'src, str>) -> Text {
+        match text {
+            Cow::Borrowed(part) => {
+                let offset = (part.as_ptr() as usize).wrapping_sub(self.source.as_ptr() as usize);
+                let end = offset.wrapping_add(part.len());
+                match (u32::try_from(offset), u32::try_from(end)) {
+                    (Ok(start), Ok(end)) if self.source.get(start as usize..end as usize) == Some(part) => {
+                        Text::Source(Bytes { start, end })
+                    }
+                    _ => Text::Shared(part.into()),
+                }
+            }
+            Cow::Owned(text) => Text::Shared(text.into()),
+        }
+    }
+}
+
+fn key_text<'src>(source: &'src str, entry: &Entry) -> Cow<'src, str> {
+    match &entry.key {
+        Text::Source(Bytes { start, end }) => {
+            Cow::Borrowed(source.get(*start as usize..*end as usize).unwrap_or_default())
+        }
+        Text::Shared(key) => Cow::Owned(key.to_string()),
+    }
+}
+
+fn bytes_of(span: &Span) -> Bytes {
+    let offset = |offset: Option<usize>| u32::try_from(offset.unwrap_or(0)).unwrap_or(u32::MAX);
+    Bytes { start: offset(span.start.byte_offset()), end: offset(span.end.byte_offset()) }
+}
+
+/// May begin a character that [`forbidden`] looks for.
+fn is_suspicious(byte: u8) -> bool {
+    matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xef)
+}
+
+/// The first character that a scalar of this style must not hold.
+fn forbidden(text: &str, style: ScalarStyle) -> Option<char> {
+    // In quotes upstream takes every character from U+0020 on, and escapes were already decoded.
+    if matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted) {
+        return None;
+    }
+    text.chars().find(|c| {
+        matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}')
+            || matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
+    })
+}
+
+/// Bounds what the document would be with every alias written out: values, text and depth.
+///
+/// Children have smaller numbers than their parents, so one pass over the nodes is enough.
+fn check_expansion(document: &Document, limits: &Limits) -> Result<(), DescriptorError> {
+    #[derive(Clone, Copy, Default)]
+    struct Size {
+        values: u64,
+        text: u64,
+        depth: u32,
+    }
+    let mut sizes: Vec<Size> = Vec::with_capacity(document.len());
+    for id in document.ids() {
+        let mut size = Size { values: 1, ..Size::default() };
+        let mut add = |child: NodeId| {
+            let child = sizes.get(child.index()).copied().unwrap_or_default();
+            size.values = size.values.saturating_add(child.values);
+            size.text = size.text.saturating_add(child.text);
+            size.depth = size.depth.max(child.depth + 1);
+        };
+        match document.kind(id) {
+            Kind::List(items) => items.iter().copied().for_each(&mut add),
+            Kind::Map(entries) => {
+                let mut keys = 0;
+                for entry in entries {
+                    add(entry.value);
+                    keys += document.resolve(&entry.key).len() as u64;
+                }
+                size.text = size.text.saturating_add(keys);
+            }
+            Kind::Text(text) => size.text = document.resolve(text).len() as u64,
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) => {}
+        }
+        let over = [
+            ("count of values, aliases followed,", size.values, limits.values),
+            ("text in bytes, aliases followed,", size.text, limits.text_bytes),
+            ("nesting in levels, aliases followed,", size.depth.into(), limits.depth().into()),
+        ];
+        if let Some((what, actual, limit)) = over.into_iter().find(|(_, actual, limit)| actual > limit) {
+            return Err(DescriptorError::new(
+                Fault::TooLarge { what, limit, actual },
+                Some(document.place(id)),
+            ));
+        }
+        sizes.push(size);
+    }
+    Ok(())
+}
