@@ -1,1 +1,7 @@
-//! x
+//! Model adapters for harness.
+#[cfg(feature = "openrouter")]
+pub mod chat;
+mod error;
+mod secret;
+pub use error::AdapterError;
+pub use secret::ApiKey;

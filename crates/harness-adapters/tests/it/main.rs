@@ -1,0 +1,8 @@
+//! Integration tests of harness-adapters: loopback only, no sleeping, no ambient environment.
+
+mod chat;
+mod faults;
+mod files;
+mod request;
+mod stream;
+mod support;
