@@ -144,7 +144,7 @@ fn tool_call(
         call.id.clone()
     };
     let differs = call.arguments != arguments.text() && !call.arguments.is_empty();
-    let mut out = ToolCall::new(id, asked.names.from_wire(&call.name), arguments);
+    let mut out = ToolCall::new(id, asked.names.own(&call.name), arguments);
     out.raw_arguments = differs.then(|| call.arguments.clone());
     Some(out)
 }

@@ -33,8 +33,8 @@ impl Default for ChatTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            idle: Duration::from_secs(120),
-            total: Duration::from_secs(600),
+            idle: Duration::from_mins(2),
+            total: Duration::from_mins(10),
         }
     }
 }

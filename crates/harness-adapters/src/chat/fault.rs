@@ -154,7 +154,7 @@ impl Faults {
             Code::Protocol | Code::Configuration => {
                 "check that the base URL is that of an OpenAI-compatible endpoint".to_owned()
             }
-            _ => "see the provider's documentation".to_owned(),
+            Code::Recording | Code::Unknown | _ => "see the provider's documentation".to_owned(),
         }
     }
 

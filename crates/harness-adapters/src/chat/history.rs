@@ -166,7 +166,7 @@ impl<'a> History<'a, '_> {
             Message::Custom(custom) if custom.to_model => {
                 self.plain("user", custom.content.as_deref().unwrap_or_default(), None);
             }
-            _ => {}
+            Message::Custom(_) | _ => {}
         }
     }
 
@@ -201,7 +201,14 @@ impl<'a> History<'a, '_> {
                 let sent = data.zip(format).map(|(data, format)| SentAudio { data, format });
                 sent.map(|input_audio| SentPart::InputAudio { input_audio })
             }
-            _ => None,
+            Block::Thinking(_)
+            | Block::ToolCall(_)
+            | Block::Refusal(_)
+            | Block::Error(_)
+            | Block::Approval(_)
+            | Block::Extension(_)
+            | Block::Unknown(_)
+            | _ => None,
         }
     }
 
@@ -322,7 +329,16 @@ fn assistant_text(message: &AssistantMessage, own: bool) -> Option<Cow<'_, str>>
         {
             Some(Cow::Owned(format!("{}\n\n", thinking.thinking)))
         }
-        _ => None,
+        Block::Thinking(_)
+        | Block::ToolCall(_)
+        | Block::Image(_)
+        | Block::File(_)
+        | Block::Audio(_)
+        | Block::Error(_)
+        | Block::Approval(_)
+        | Block::Extension(_)
+        | Block::Unknown(_)
+        | _ => None,
     });
     let first = pieces.next()?;
     let text = pieces.fold(first, |joined, piece| joined + piece);

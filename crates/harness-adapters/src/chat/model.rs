@@ -82,10 +82,10 @@ impl Model for ChatModel {
         let inner = &*self.0;
         let started = Instant::now();
         let names = ToolNames::of(request.tools().iter().map(|tool| tool.name.as_str()));
-        let named = request.offer.model.as_ref().filter(|_| !inner.only_model);
+        let wish = request.offer.model.as_ref().filter(|_| !inner.only_model);
         let asked = Asked {
             provider: &inner.provider,
-            model: named.unwrap_or(&inner.model).as_str(),
+            model: wish.unwrap_or(&inner.model).as_str(),
             names: &names,
             messages: request.view.len(),
         };
@@ -236,12 +236,10 @@ impl Exchange<'_> {
 
 /// A piece with the tool's own name in place of the one that was sent.
 fn renamed(part: DeltaPart, names: &ToolNames) -> DeltaPart {
-    match part {
-        DeltaPart::CallStarted { index, name } => {
-            DeltaPart::CallStarted { index, name: ToolName::from(names.from_wire(name.as_str())) }
-        }
-        other => other,
+    if let DeltaPart::CallStarted { index, name } = part {
+        return DeltaPart::CallStarted { index, name: ToolName::from(names.own(name.as_str())) };
     }
+    part
 }
 
 /// What a reply that came to its end amounts to.

@@ -43,7 +43,7 @@ impl ToolNames {
     }
 
     /// The tool's own name.
-    pub(crate) fn from_wire<'a>(&'a self, wire: &'a str) -> &'a str {
+    pub(crate) fn own<'a>(&'a self, wire: &'a str) -> &'a str {
         self.0.iter().find(|(_, sent)| sent == wire).map_or(wire, |(own, _)| own)
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         let sent: Vec<Cow<'_, str>> = tools.iter().map(|name| names.to_wire(name)).collect();
         assert_eq!(sent, expected);
         for (tool, wire) in tools.iter().zip(expected) {
-            assert_eq!(names.from_wire(wire), *tool, "the way back");
+            assert_eq!(names.own(wire), *tool, "the way back");
         }
     }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::history::{self, Sent, Target};
 use super::names::ToolNames;
-use super::wire::Object;
 use crate::AdapterError;
+use crate::raw::Object;
 
 /// Keys of the body that the adapter writes itself.
 const RESERVED: [&str; 6] = ["model", "messages", "tools", "stream", "stream_options", "n"];

@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 
 use super::completion::{Completion, CompletionCall};
 use super::sse::{Decoder, Item, Overflow};
-use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart, Object, Raw};
+use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart, Raw};
 use crate::AdapterError;
+use crate::raw::Object;
 
 /// Bounds on what one reply may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,12 +4,9 @@
 //! Fields stay raw JSON until somebody needs them: numbers keep their exact text, and reasoning items
 //! can be sent back as they came.
 
-use std::fmt;
-
 use harness_core::Json;
 use harness_core::message::Cost;
 use serde::Deserialize;
-use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 pub(crate) type Raw<'a> = Option<&'a RawValue>;
@@ -102,12 +99,12 @@ struct UsagePart<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 struct UsageDetails<'a> {
-    #[serde(borrow, default)]
-    cached_tokens: Raw<'a>,
-    #[serde(borrow, default)]
-    cache_write_tokens: Raw<'a>,
-    #[serde(borrow, default)]
-    reasoning_tokens: Raw<'a>,
+    #[serde(borrow, default, rename = "cached_tokens")]
+    cached: Raw<'a>,
+    #[serde(borrow, default, rename = "cache_write_tokens")]
+    cache_write: Raw<'a>,
+    #[serde(borrow, default, rename = "reasoning_tokens")]
+    reasoning: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -219,9 +216,9 @@ pub(crate) fn usage(raw: Raw<'_>) -> Option<ReportedUsage> {
         prompt: number(part.prompt_tokens),
         completion: number(part.completion_tokens),
         total: number(part.total_tokens),
-        cached: number(prompt.cached_tokens),
-        cache_write: number(prompt.cache_write_tokens),
-        reasoning: number(completion.reasoning_tokens),
+        cached: number(prompt.cached),
+        cache_write: number(prompt.cache_write),
+        reasoning: number(completion.reasoning),
         cost: part.cost.and_then(|cost| cost.get().parse().ok()),
     })
 }
@@ -242,28 +239,4 @@ pub(crate) fn error(raw: Raw<'_>) -> Option<ReportedError> {
         limit_source: text(metadata.limit_source),
         provider: text(metadata.provider_name),
     })
-}
-
-/// A JSON object as its keys and raw values, in order.
-#[derive(Debug)]
-pub(crate) struct Object<'a>(pub(crate) Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Object<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Object(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries)
-    }
 }

@@ -3,6 +3,8 @@
 mod chat;
 mod faults;
 mod files;
+mod record;
 mod request;
+mod retry;
 mod stream;
 mod support;

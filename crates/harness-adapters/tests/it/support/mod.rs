@@ -1,5 +1,6 @@
 //! What several topics need.
 
+mod scripted;
 mod server;
 
 use std::sync::{Arc, Mutex};
@@ -9,6 +10,7 @@ use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, Offer, ToolDef};
 use harness_core::transcript::{Transcript, View};
 
+pub(crate) use scripted::{Scripted, Step};
 pub(crate) use server::{Reply, Server};
 
 /// The key of every test; no test may find it anywhere but in the authorization header.
