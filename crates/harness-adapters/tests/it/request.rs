@@ -29,7 +29,8 @@ async fn messages(messages: impl IntoIterator<Item = Message>) -> String {
     let (body, _) = sent_by(|builder| builder, request(messages)).await;
     let sent = body["messages"].as_array().unwrap();
     assert_eq!(sent[0], serde_json::json!({ "role": "system", "content": "Be brief." }));
-    sent[1..].iter().map(|message| format!("{message}\n")).collect()
+    let lines: Vec<String> = sent[1..].iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
 fn call(id: &str) -> ToolCall {

@@ -78,7 +78,7 @@ async fn waits_grow_until_an_attempt_succeeds() {
 #[tokio::test(start_paused = true)]
 async fn the_last_attempt_ends_it() {
     for (attempts, message, waited) in [(1, "busy", 0), (0, "busy", 0), (2, "busy (after 2 attempts)", 500)] {
-        let steps = (0..attempts.max(1) + 1).map(|_| Step::fault(busy())).collect();
+        let steps = (0..=attempts.max(1)).map(|_| Step::fault(busy())).collect();
         check(steps, policy(|policy| policy.attempts = attempts), Err(message), waited, 1).await;
     }
 }

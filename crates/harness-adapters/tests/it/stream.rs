@@ -100,11 +100,8 @@ fn every_vector_holds_at_every_cut() {
 /// Streams the deltas of choice 0 and compares the assembled answer.
 #[track_caller]
 fn check(deltas: &[&str], expected: &Value) {
-    let mut stream = String::new();
-    for delta in deltas {
-        stream.push_str(&format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n"));
-    }
-    stream.push_str("data: [DONE]\n\n");
+    let event = |delta: &&str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
+    let stream = deltas.iter().map(event).collect::<Vec<_>>().concat() + "data: [DONE]\n\n";
     let answer = normalized(&assemble([stream.as_bytes()]).0);
     for (key, value) in expected.as_object().unwrap() {
         assert_eq!(&answer["message"][key], value, "{key}");
