@@ -152,7 +152,7 @@ fn tool_call(
 fn invalid(answer: &Completion, kind: InvalidKind) -> Invalid {
     let bad_call = answer.tool_calls.iter().find(|call| !call.is_usable());
     let mut invalid = Invalid::new(match bad_call {
-        Some(call) if call.name.is_empty() => "a tool call came without the name of a tool".to_owned(),
+        Some(call) if call.name.trim().is_empty() => "a tool call came without the name of a tool".to_owned(),
         Some(call) => format!("the arguments of the call of `{}` are not a JSON object", call.name),
         None => "the answer holds neither text nor tool calls".to_owned(),
     });

@@ -67,7 +67,7 @@ impl CompletionCall {
     }
 
     pub(crate) fn is_usable(&self) -> bool {
-        !self.name.is_empty() && self.input().is_some()
+        !self.name.trim().is_empty() && self.input().is_some()
     }
 }
 
@@ -127,7 +127,8 @@ impl Completion {
         if finish == Some("error") || (finish.is_none() && !self.saw_done) {
             return Verdict::Invalid(InvalidKind::Transient);
         }
-        if self.refusal.is_some() || finish == Some("content_filter") {
+        let refuses = self.refusal.as_ref().is_some_and(|text| !text.trim().is_empty());
+        if refuses || finish == Some("content_filter") {
             return Verdict::Invalid(InvalidKind::ModelRefused);
         }
         if !self.tool_calls.is_empty() {

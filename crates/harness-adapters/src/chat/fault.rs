@@ -41,7 +41,10 @@ impl Faults {
         };
         let said = match (&error, &reply.location) {
             (Some(error), _) if !error.message.is_empty() => format!(": {}", self.shown(&error.message)),
-            (_, Some(location)) => format!(": it redirects to {}", self.shown(location)),
+            (_, Some(location)) => {
+                let location = location.split('?').next().unwrap_or_default();
+                format!(": it redirects to {}", self.shown(location))
+            }
             _ => String::new(),
         };
         let lasting = error.as_ref().is_none_or(|error| !is_temporary_budget(status, error));
@@ -222,7 +225,11 @@ fn classify(status: Option<u16>, error: &ReportedError) -> Code {
     let named = [error.code.as_deref(), error.error_type.as_deref()];
     let by_name = named.into_iter().flatten().find_map(code_of_name);
     let in_flight = status.is_some_and(|status| is_temporary_budget(status, error));
-    let by_name = if in_flight { Some(Code::RateLimited) } else { by_name };
+    let by_name = match (in_flight, error.moderated) {
+        (true, _) => Some(Code::RateLimited),
+        (_, true) => Some(Code::InvalidRequest),
+        _ => by_name,
+    };
     by_name.or_else(|| code_of_words(status, &error.message)).unwrap_or_else(|| code_of_status(status))
 }
 
@@ -385,6 +392,8 @@ mod tests {
         let moderated =
             r#"{"error":{"code":403,"message":"x","metadata":{"error_type":"content_policy_violation"}}}"#;
         check(403, moderated, Code::InvalidRequest, false);
+        let flagged = r#"{"error":{"code":403,"message":"x","metadata":{"reasons":["violence"]}}}"#;
+        check(403, flagged, Code::InvalidRequest, false);
     }
 
     #[test]
@@ -400,11 +409,14 @@ mod tests {
             message.ends_with("check that the base URL is that of an OpenAI-compatible endpoint"),
             "{message}"
         );
-        let reply =
-            ErrorReply { status: 301, location: Some("https://www/".to_owned()), ..ErrorReply::default() };
+        let reply = ErrorReply {
+            status: 301,
+            location: Some("https://www/?key=x".to_owned()),
+            ..ErrorReply::default()
+        };
         let fault = faults().http(&reply);
         assert_eq!(fault.code, Code::Configuration);
-        assert!(fault.message.contains("it redirects to https://www/"), "{}", fault.message);
+        assert!(fault.message.contains("it redirects to https://www/;"), "{}", fault.message);
     }
 
     #[test]

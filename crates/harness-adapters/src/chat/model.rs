@@ -249,7 +249,7 @@ fn judge(answer: &Completion, asked: Asked<'_>, faults: &Faults) -> Result<Assis
         Verdict::Invalid(InvalidKind::Transient | InvalidKind::ProviderError) => match &answer.error {
             Some(error) => faults.reported(error),
             None if answer.finish_reason.is_some() => faults.unexplained(),
-            None if answer.malformed_events > 0 && answer.id.is_none() => {
+            None if answer.malformed_events > 0 && answer::partial(answer, asked).is_none() => {
                 faults.protocol("an event stream that is no chat completion")
             }
             None => faults.cut(),

@@ -127,6 +127,10 @@ struct ErrorMetadata<'a> {
     limit_source: Raw<'a>,
     #[serde(borrow, default)]
     provider_name: Raw<'a>,
+    #[serde(borrow, default)]
+    reasons: Raw<'a>,
+    #[serde(borrow, default)]
+    flagged_input: Raw<'a>,
 }
 
 /// Token counts and cost of one answer, as the endpoint gave them; a number that it left out is `None`.
@@ -163,6 +167,8 @@ pub struct ReportedError {
     pub limit_source: Option<String>,
     /// `error.metadata.provider_name`: the provider behind a router.
     pub provider: Option<String>,
+    /// Whether a moderation refused the input: `error.metadata` gives its reasons.
+    pub moderated: bool,
 }
 
 pub(crate) fn decode<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
@@ -178,6 +184,8 @@ pub(crate) fn text(raw: Raw<'_>) -> Option<String> {
 pub(crate) fn content(raw: Raw<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Part<'a> {
+        #[serde(borrow, default, rename = "type")]
+        kind: Raw<'a>,
         #[serde(borrow, default)]
         text: Raw<'a>,
         #[serde(borrow, default)]
@@ -191,7 +199,9 @@ pub(crate) fn content(raw: Raw<'_>) -> Option<String> {
         .into_iter()
         .filter_map(|part| {
             let Some(fields) = decode::<Part<'_>>(Some(part)) else { return text(Some(part)) };
-            text(fields.text).or_else(|| text(fields.content))
+            let kind = text(fields.kind).unwrap_or_default();
+            let is_text = matches!(kind.as_str(), "" | "text" | "output_text" | "summary_text");
+            text(fields.text).or_else(|| text(fields.content)).filter(|_| is_text)
         })
         .collect();
     (!joined.is_empty()).then_some(joined)
@@ -238,5 +248,6 @@ pub(crate) fn error(raw: Raw<'_>) -> Option<ReportedError> {
         error_type: text(metadata.error_type).or_else(|| text(part.kind)),
         limit_source: text(metadata.limit_source),
         provider: text(metadata.provider_name),
+        moderated: metadata.reasons.or(metadata.flagged_input).is_some(),
     })
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use harness_adapters::AdapterError;
 use harness_adapters::chat::{ChatModel, ChatTimeouts};
-use harness_core::Json;
 use harness_core::message::Message;
 use harness_core::port::{Model as _, ModelFault, ModelFaultCode as Code, Offer};
+use harness_core::{Json, Time};
 
-use crate::support::{KEY, Pieces, Reply, Server, hello, model, request, step, until_text};
+use crate::support::{KEY, Pieces, Reply, Server, Stopped, hello, model, request, step, until_text};
 
 /// The fault of one reply, with the server's address cut out of its message.
 async fn fault_of(reply: Reply) -> ModelFault {
@@ -200,6 +200,17 @@ async fn a_stream_that_falls_silent_is_given_up_and_keeps_its_text() {
 async fn a_whole_answer_has_a_bound_in_time() {
     let server = Server::start([Reply::hang()]).await;
     let fault = step(&hasty(&server, LATE, SOON), hello()).await.unwrap_err();
+    let end = "did not finish the answer within 20 ms; try again, or allow more time";
+    assert!(fault.message.ends_with(end), "{}", fault.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_with_a_clock() {
+    let server = Server::start([Reply::hang()]).await;
+    let builder = ChatModel::compatible(server.url(), "m").clock(Arc::new(Stopped(Time(1_000))));
+    let mut request = hello();
+    request.deadline = Some(Time(1_020));
+    let fault = step(&builder.build().unwrap(), request).await.unwrap_err();
     let end = "did not finish the answer within 20 ms; try again, or allow more time";
     assert!(fault.message.ends_with(end), "{}", fault.message);
 }

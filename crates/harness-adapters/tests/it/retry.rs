@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use harness_adapters::{Retry, RetryPolicy};
 use harness_core::message::AssistantMessage;
-use harness_core::port::{
-    BoxFuture, Clock, DeltaPart, Model as _, ModelFault, ModelFaultCode as Code, ModelRequest,
-};
+use harness_core::port::{DeltaPart, DynModel, Model as _, ModelFault, ModelFaultCode as Code, ModelRequest};
 use harness_core::{Millis, Time};
 use tokio::time::Instant;
 
-use crate::support::{Pieces, Reply, Scripted, Server, Step, hello, model};
+use crate::support::{Pieces, Reply, Scripted, Server, Step, Stopped, hello, model};
 
 fn policy(change: impl FnOnce(&mut RetryPolicy)) -> RetryPolicy {
     let mut policy = RetryPolicy::default();
@@ -54,19 +52,6 @@ async fn check_request(
     let result = result.map(|message| message.joined_text()).map_err(|fault| fault.message);
     assert_eq!(result, expected.map(str::to_owned).map_err(str::to_owned));
     assert_eq!((start.elapsed(), script.left()), (Duration::from_millis(waited), left));
-}
-
-/// A clock that shows one time.
-struct Stopped(Time);
-
-impl Clock for Stopped {
-    fn now(&self) -> Time {
-        self.0
-    }
-
-    fn sleep_until(&self, _: Time) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,4 +138,13 @@ async fn a_rate_limit_over_http_is_waited_out() {
     let bodies: Vec<String> = server.seen().into_iter().map(|seen| seen.body).collect();
     assert_eq!(bodies.len(), 2);
     assert_eq!(bodies[0], bodies[1], "both attempts ask the same");
+}
+
+#[tokio::test]
+async fn wrappers_stack_over_a_model_behind_a_pointer() {
+    let server = Server::start([Reply::events().delta(r#"{"content":"ok"}"#).finish("stop")]).await;
+    let inner: Arc<dyn DynModel> = Arc::new(model(&server));
+    let outer: Arc<dyn DynModel> = Arc::new(Retry::new(inner, policy(|_| ())));
+    let message = tokio::spawn(async move { outer.step(hello(), &Pieces::default()).await }).await.unwrap();
+    assert_eq!(message.unwrap().joined_text(), "ok");
 }

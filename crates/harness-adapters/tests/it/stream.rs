@@ -2,8 +2,9 @@
 //! cut, and the rules that the vectors do not reach.
 
 use harness_adapters::AdapterError;
-use harness_adapters::chat::{Assembler, Completion, ReplyLimits, Verdict};
+use harness_adapters::chat::{Assembler, Completion, InvalidKind, ReplyLimits, Verdict};
 use harness_core::port::DeltaPart;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn assemble<'a>(reads: impl IntoIterator<Item = &'a [u8]>) -> (Completion, String) {
@@ -136,7 +137,10 @@ fn argument_objects_count_as_their_compact_text() {
 #[test]
 fn content_may_be_a_list_of_parts() {
     check(
-        &[r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, r#"{"content":"c"}"#],
+        &[
+            r#"{"content":[{"type":"text","text":"a"},{"type":"reasoning","text":"not content"},"b"]}"#,
+            r#"{"content":"c"}"#,
+        ],
         &json!({ "content": "abc" }),
     );
 }
@@ -202,6 +206,56 @@ fn a_finish_reason_length_marks_the_answer_as_truncated() {
         Verdict::FinalAnswer { truncated: true },
     );
 }
+
+#[test]
+fn a_blank_refusal_is_none() {
+    let body = r#"{"choices":[{"finish_reason":"stop","message":{"content":"fine","refusal":"  "}}]}"#;
+    check_document(body, Verdict::FinalAnswer { truncated: false });
+}
+
+#[test]
+fn an_error_of_a_choice_is_seen() {
+    let body = r#"{"choices":[{"finish_reason":"error","error":{"code":502,"message":"died"},"message":{"content":"half"}}]}"#;
+    let answer = check_document(body, Verdict::Invalid(InvalidKind::Transient));
+    assert_eq!(answer.error.unwrap().message, "died");
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_do_harm_and_no_cut_matters(
+        pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..24),
+        noise in proptest::collection::vec(any::<u8>(), 0..16),
+        at in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = pieces.concat().into_bytes();
+        let at = at.index(bytes.len() + 1);
+        bytes.splice(at..at, noise);
+        let cut = cut.index(bytes.len() + 1);
+        let (whole, shown) = assemble([bytes.as_slice()]);
+        let (parts, shown_again) = assemble([&bytes[..cut], &bytes[cut..]]);
+        prop_assert_eq!(normalized(&whole), normalized(&parts));
+        prop_assert_eq!(shown, shown_again);
+    }
+}
+
+/// What streams are made of, in any order.
+const PIECES: &[&str] = &[
+    "data: ",
+    "\n\n",
+    "\r\n",
+    ": c\n",
+    "data: [DONE]\n\n",
+    r#"{"choices":[{"delta":{"content":"a"}}]}"#,
+    r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"n","arguments":"{"}}]}}]}"#,
+    r#"{"choices":[{"delta":{"tool_calls":[{"index":18446744073709551615,"id":"x"}]}}]}"#,
+    r#"{"choices":[{"delta":{"tool_calls":[{"id":"y","function":{"arguments":{"a":[1e400]}}}]}}]}"#,
+    r#"{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"t"}]}}]}"#,
+    r#"{"choices":[{"index":1,"delta":{"content":"other"}}]}"#,
+    r#"{"choices":{},"usage":{"prompt_tokens":-1,"cost":"free"}}"#,
+    r#"{"error":{"code":"odd","message":null}}"#,
+    r#"{"choices":[{"finish_reason":"stop"}]}"#,
+];
 
 #[track_caller]
 fn check_bound(limits: ReplyLimits, stream: &str, expected: &str) {

@@ -6,8 +6,11 @@ mod server;
 use std::sync::{Arc, Mutex};
 
 use harness_adapters::chat::ChatModel;
+use harness_core::Time;
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, Offer, ToolDef};
+use harness_core::port::{
+    BoxFuture, Clock, DeltaPart, Deltas, Model, ModelFault, ModelRequest, Offer, ToolDef,
+};
 use harness_core::transcript::{Transcript, View};
 
 pub(crate) use scripted::{Scripted, Step};
@@ -71,5 +74,18 @@ pub(crate) async fn until_text<F: Future + Unpin>(answer: &mut F, pieces: &Piece
             _ = &mut *answer => panic!("the answer ended before the server let it"),
             () = tokio::task::yield_now() => {}
         }
+    }
+}
+
+/// A clock that shows one time.
+pub(crate) struct Stopped(pub(crate) Time);
+
+impl Clock for Stopped {
+    fn now(&self) -> Time {
+        self.0
+    }
+
+    fn sleep_until(&self, _: Time) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
     }
 }
