@@ -234,7 +234,7 @@ proptest! {
         let cut = cut.index(bytes.len() + 1);
         let (whole, shown) = assemble([bytes.as_slice()]);
         let (parts, shown_again) = assemble([&bytes[..cut], &bytes[cut..]]);
-        prop_assert_eq!(normalized(&whole), normalized(&parts));
+        prop_assert_eq!(format!("{whole:?}"), format!("{parts:?}"));
         prop_assert_eq!(shown, shown_again);
     }
 }
