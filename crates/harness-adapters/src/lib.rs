@@ -1,1 +1,54 @@
-//! x
+//! Models for *harness* runs, and what can be put around them.
+//!
+//! - [`chat::ChatModel`] speaks chat completions with OpenRouter and every compatible endpoint,
+//!   streaming, with tools (feature `openrouter`, on by default).
+//! - [`Retry`] repeats steps that failed for a passing reason.
+//! - [`Recorder`] writes the traffic of a run to a file, [`Replay`] answers from such a file without a
+//!   model, a key or a network.
+//!
+//! All of them are ordinary implementations of harness-core's `Model` port, so they stack in any order.
+//! What is not here: the loop, tools, sessions, and the reading of environment variables.
+//!
+#![cfg_attr(feature = "openrouter", doc = "```no_run")]
+#![cfg_attr(not(feature = "openrouter"), doc = "```text")]
+//! use std::sync::Arc;
+//!
+//! use harness_adapters::chat::ChatModel;
+//! use harness_adapters::{ApiKey, Recorder, Retry, RetryPolicy};
+//! use harness_core::message::Message;
+//! use harness_core::port::{DeltaPart, Deltas, Model, ModelRequest, Offer};
+//! use harness_core::transcript::{Transcript, View};
+//!
+//! struct Print;
+//!
+//! impl Deltas for Print {
+//!     fn part(&self, part: DeltaPart) {
+//!         if let DeltaPart::Text(text) = part {
+//!             print!("{text}");
+//!         }
+//!     }
+//! }
+//!
+//! async fn ask(key: ApiKey) -> Result<(), Box<dyn std::error::Error>> {
+//!     let model = ChatModel::openrouter("openai/gpt-5-mini", key).build()?;
+//!     let model = Recorder::create(Retry::new(model, RetryPolicy::default()), "run.jsonl")?;
+//!     let log: Transcript = [Arc::new(Message::user("How cold is Oslo?"))].into_iter().collect();
+//!     let offer = Arc::new(Offer::new("main", "Answer briefly.", []));
+//!     let answer = model.step(ModelRequest::new(View::whole(log.prefix()), offer), &Print).await?;
+//!     println!("\n{:?}", answer.usage);
+//!     Ok(())
+//! }
+//! ```
+
+#[cfg(feature = "openrouter")]
+pub mod chat;
+mod error;
+mod raw;
+pub mod record;
+mod retry;
+mod secret;
+
+pub use error::AdapterError;
+pub use record::{Recorder, Replay};
+pub use retry::{Retry, RetryPolicy};
+pub use secret::ApiKey;

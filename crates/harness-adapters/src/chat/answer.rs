@@ -1,0 +1,163 @@
+//! From an assembled answer to an assistant message.
+
+use harness_core::message::{AssistantMessage, Block, CostParts, FinishReason, Invalid, ToolCall, Usage};
+use harness_core::{Json, ModelName};
+use serde::Serialize;
+
+use super::completion::{Completion, CompletionCall, InvalidKind, Verdict};
+use super::names::ToolNames;
+use super::wire::ReportedUsage;
+
+/// What stands in every message of this adapter as `protocol`.
+pub(crate) const PROTOCOL: &str = "openai-completions";
+
+/// What the provider sent that has no field of its own in a message.
+#[derive(Serialize)]
+struct Metadata<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
+    #[serde(rename = "nativeFinishReason", skip_serializing_if = "Option::is_none")]
+    native_finish_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[Json]>::is_empty")]
+    reasoning_details: &'a [Json],
+}
+
+#[derive(Serialize)]
+struct MalformedEvents {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    count: u64,
+}
+
+/// What the answer is read against.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) provider: &'a str,
+    pub(crate) model: &'a str,
+    pub(crate) names: &'a ToolNames,
+    /// Messages of the request; makes a missing call id unique.
+    pub(crate) messages: usize,
+}
+
+/// The message of a whole answer. An answer that is of no use is marked as such, with what came in its
+/// place; `verdict` must be none of the faults.
+pub(crate) fn message(answer: &Completion, verdict: Verdict, asked: Asked<'_>) -> AssistantMessage {
+    let mut message = text_only(answer, asked);
+    match verdict {
+        Verdict::FinalAnswer { truncated: true } => message.stop_reason = FinishReason::Length,
+        Verdict::FinalAnswer { truncated: false } => {
+            message.stop_reason = match answer.finish_reason.as_deref() {
+                None | Some("stop" | "tool_calls" | "function_call") => FinishReason::Stop,
+                Some(other) => FinishReason::Other(other.to_owned()),
+            };
+        }
+        Verdict::ToolRequest => {
+            let calls = answer.tool_calls.iter().enumerate();
+            let calls = calls.filter_map(|(position, call)| tool_call(position, call, answer, asked));
+            message.content.extend(calls.map(Block::from));
+            message.stop_reason = FinishReason::ToolUse;
+        }
+        Verdict::Invalid(InvalidKind::ModelRefused) => {
+            message.stop_reason = match &answer.refusal {
+                Some(refusal) => {
+                    message.content.push(Block::refusal(refusal.clone()));
+                    FinishReason::Refusal
+                }
+                None => FinishReason::ContentFilter,
+            };
+        }
+        Verdict::Invalid(kind) => message = message.marked_invalid(&invalid(answer, kind)),
+    }
+    message
+}
+
+/// What had arrived of an answer that failed: its text, its reasoning and what it used. `None` when
+/// nothing had.
+pub(crate) fn partial(answer: &Completion, asked: Asked<'_>) -> Option<AssistantMessage> {
+    let message = text_only(answer, asked);
+    (!message.content.is_empty() || message.usage.is_some()).then_some(message)
+}
+
+fn text_only(answer: &Completion, asked: Asked<'_>) -> AssistantMessage {
+    let mut message = AssistantMessage::default();
+    if let Some(reasoning) = &answer.reasoning {
+        let mut block = Block::thinking(reasoning.clone());
+        if let Block::Thinking(thinking) = &mut block {
+            thinking.field = answer.reasoning_field.map(str::to_owned);
+        }
+        message.content.push(block);
+    }
+    message.content.extend(answer.content.clone().map(Block::text));
+    message.protocol = Some(PROTOCOL.to_owned());
+    message.provider = Some(asked.provider.to_owned());
+    message.model = Some(ModelName::from(asked.model));
+    message.response_model.clone_from(&answer.model);
+    message.response_id.clone_from(&answer.id);
+    message.usage = answer.usage.as_ref().map(usage);
+    if answer.malformed_events > 0 {
+        let note = MalformedEvents { kind: "malformed_events", count: answer.malformed_events };
+        message.diagnostics = Json::of(&note).ok().map(|note| vec![note]);
+    }
+    message.provider_metadata = metadata(answer);
+    message
+}
+
+fn metadata(answer: &Completion) -> Option<Json> {
+    let metadata = Metadata {
+        provider: answer.provider.as_deref(),
+        native_finish_reason: answer.native_finish_reason.as_deref(),
+        reasoning_details: &answer.reasoning_details,
+    };
+    Json::of(&metadata).ok().filter(|json| json.text() != "{}")
+}
+
+/// Counts are split so that the parts add up: what a cache served or took is not input again.
+fn usage(reported: &ReportedUsage) -> Usage {
+    let cached = reported.cached.unwrap_or(0).saturating_add(reported.cache_write.unwrap_or(0));
+    let mut usage = Usage::default();
+    usage.input = reported.prompt.map(|prompt| prompt.saturating_sub(cached));
+    usage.output = reported.completion;
+    usage.cache_read = reported.cached;
+    usage.cache_write = reported.cache_write;
+    usage.reasoning = reported.reasoning;
+    usage.total_tokens =
+        reported.total.or_else(|| Some(reported.prompt?.saturating_add(reported.completion?)));
+    usage.cost = reported.cost.map(|total| {
+        let mut parts = CostParts::default();
+        parts.total = Some(total);
+        parts
+    });
+    usage
+}
+
+fn tool_call(
+    position: usize,
+    call: &CompletionCall,
+    answer: &Completion,
+    asked: Asked<'_>,
+) -> Option<ToolCall> {
+    let arguments = call.input()?;
+    let id = if call.id.is_empty() {
+        let response = answer.id.as_deref().unwrap_or("call");
+        format!("{response}_{}_{position}", asked.messages)
+    } else {
+        call.id.clone()
+    };
+    let differs = call.arguments != arguments.text() && !call.arguments.is_empty();
+    let mut out = ToolCall::new(id, asked.names.own(&call.name), arguments);
+    out.raw_arguments = differs.then(|| call.arguments.clone());
+    Some(out)
+}
+
+fn invalid(answer: &Completion, kind: InvalidKind) -> Invalid {
+    let bad_call = answer.tool_calls.iter().find(|call| !call.is_usable());
+    let mut invalid = Invalid::new(match bad_call {
+        Some(call) if call.name.trim().is_empty() => "a tool call came without the name of a tool".to_owned(),
+        Some(call) => format!("the arguments of the call of `{}` are not a JSON object", call.name),
+        None => "the answer holds neither text nor tool calls".to_owned(),
+    });
+    invalid.kind = Some(kind.code().to_owned());
+    invalid.code = Some(if bad_call.is_some() { "invalid_request" } else { "unknown" }.to_owned());
+    invalid.raw = bad_call.map(|call| Json::string(&call.arguments));
+    invalid
+}

@@ -1,0 +1,397 @@
+//! From the bytes of a chat-completions stream to one [`Completion`]; no I/O, no clock.
+
+use std::collections::BTreeMap;
+
+use harness_core::port::DeltaPart;
+use harness_core::{Json, ToolName};
+use serde_json::value::RawValue;
+
+use super::completion::{Completion, CompletionCall};
+use super::sse::{Decoder, Item, Overflow};
+use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart, Raw};
+use crate::AdapterError;
+use crate::raw::Object;
+
+/// Bounds on what one reply may hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyLimits {
+    /// Bytes of a whole reply. Default 32 MiB.
+    pub body: usize,
+    /// Bytes of one line of a stream. Default 8 MiB.
+    pub line: usize,
+    /// Bytes of one event of a stream. Default 8 MiB.
+    pub event: usize,
+    /// Bytes of an error page that are read; the rest is cut off. Default 64 KiB.
+    pub error_body: usize,
+    /// Tool calls of one answer. Default 256.
+    pub tool_calls: usize,
+    /// Reasoning items of one answer. Default 1,024.
+    pub reasoning_items: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> Self {
+        Self {
+            body: 32 << 20,
+            line: 8 << 20,
+            event: 8 << 20,
+            error_body: 64 << 10,
+            tool_calls: 256,
+            reasoning_items: 1_024,
+        }
+    }
+}
+
+/// Takes the pieces of an answer while it still arrives.
+pub type Sink<'a> = &'a mut dyn FnMut(DeltaPart);
+
+/// Puts a streamed answer together.
+///
+/// Feed it the bytes as they arrive, cut anywhere; the result does not depend on the cuts.
+///
+/// ```
+/// use harness_adapters::chat::{Assembler, ReplyLimits, Verdict};
+/// use harness_core::port::DeltaPart;
+///
+/// let mut assembler = Assembler::new(ReplyLimits::default());
+/// let mut shown = String::new();
+/// let stream = concat!(
+///     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\n\n",
+///     "data: [DONE]\n\n",
+/// );
+/// for bytes in stream.as_bytes().chunks(7) {
+///     assembler.feed(bytes, &mut |part| {
+///         if let DeltaPart::Text(text) = part {
+///             shown.push_str(&text);
+///         }
+///     })?;
+/// }
+/// assert_eq!(shown, "Hello");
+/// assert_eq!(assembler.finish().verdict(), Verdict::FinalAnswer { truncated: false });
+/// # Ok::<(), harness_adapters::AdapterError>(())
+/// ```
+#[derive(Debug)]
+pub struct Assembler {
+    decoder: Decoder,
+    answer: Gathered,
+    read: usize,
+}
+
+impl Assembler {
+    /// Starts a stream.
+    pub fn new(limits: ReplyLimits) -> Self {
+        let decoder = Decoder::new(limits.line, limits.event);
+        Self { decoder, answer: Gathered::new(limits), read: 0 }
+    }
+
+    /// Reads bytes and passes the pieces that they complete to `parts`. After `[DONE]` all further
+    /// bytes are ignored.
+    ///
+    /// # Errors
+    /// [`AdapterError::TooLarge`] when a bound is passed; what was gathered before stays available
+    /// through [`finish`](Self::finish).
+    pub fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError> {
+        if self.is_done() {
+            return Ok(());
+        }
+        self.read = self.read.saturating_add(bytes.len());
+        bound(self.read, self.answer.limits.body, "reply", "bytes")?;
+        let answer = &mut self.answer;
+        let mut fault = None;
+        let framing = self.decoder.feed(bytes, &mut |item| {
+            if fault.is_none() {
+                fault = answer.item(item, parts).err();
+            }
+        });
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        framing.map_err(|Overflow { what, limit }| {
+            let what = if what == "line" { "line of the reply" } else { "event of the reply" };
+            AdapterError::TooLarge { what, limit, unit: "bytes" }
+        })
+    }
+
+    /// Whether `[DONE]` was seen; nothing of interest follows it.
+    pub fn is_done(&self) -> bool {
+        self.answer.completion.saw_done
+    }
+
+    /// Ends the stream. An unfinished last event is dropped.
+    pub fn finish(self) -> Completion {
+        self.answer.finish()
+    }
+}
+
+impl Completion {
+    /// Reads a reply that is one JSON document instead of a stream.
+    ///
+    /// # Errors
+    /// [`AdapterError::TooLarge`] when a bound is passed.
+    pub fn from_document(body: &str, limits: ReplyLimits, parts: Sink<'_>) -> Result<Self, AdapterError> {
+        bound(body.len(), limits.body, "reply", "bytes")?;
+        let mut answer = Gathered::new(limits);
+        answer.chunk(body, parts)?;
+        answer.completion.saw_done = true;
+        Ok(answer.finish())
+    }
+}
+
+/// What has arrived so far.
+#[derive(Debug)]
+struct Gathered {
+    completion: Completion,
+    calls: BTreeMap<u64, CompletionCall>,
+    details: Vec<Detail>,
+    limits: ReplyLimits,
+}
+
+impl Gathered {
+    fn new(limits: ReplyLimits) -> Self {
+        Self { completion: Completion::default(), calls: BTreeMap::new(), details: Vec::new(), limits }
+    }
+
+    fn item(&mut self, item: Item<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
+        match item {
+            _ if self.completion.saw_done => Ok(()),
+            Item::Comment => {
+                self.completion.comments = self.completion.comments.saturating_add(1);
+                Ok(())
+            }
+            Item::Data(data) if data.trim() == "[DONE]" => {
+                self.completion.saw_done = true;
+                Ok(())
+            }
+            Item::Data(data) => self.chunk(data, parts),
+        }
+    }
+
+    fn chunk(&mut self, data: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
+            self.completion.malformed_events = self.completion.malformed_events.saturating_add(1);
+            return Ok(());
+        };
+        if self.completion.id.is_none() {
+            self.completion.id = wire::text(chunk.id);
+        }
+        replace(&mut self.completion.model, wire::text(chunk.model));
+        replace(&mut self.completion.provider, wire::text(chunk.provider));
+        replace(&mut self.completion.usage, wire::usage(chunk.usage));
+        self.error(chunk.error);
+        let choices: Vec<Choice<'_>> = wire::decode(chunk.choices).unwrap_or_default();
+        for choice in choices {
+            if wire::number(choice.index).unwrap_or(0) == 0 {
+                self.choice(&choice, parts)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn error(&mut self, raw: Raw<'_>) {
+        if self.completion.error.is_none() {
+            self.completion.error = wire::error(raw);
+        }
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
+        self.error(choice.error);
+        replace(&mut self.completion.usage, wire::usage(choice.usage));
+        replace(&mut self.completion.finish_reason, wire::text(choice.finish_reason));
+        replace(&mut self.completion.native_finish_reason, wire::text(choice.native_finish_reason));
+        let shape = if choice.delta.is_some() { Shape::Delta } else { Shape::Whole };
+        let body: Body<'_> = wire::decode(choice.delta.or(choice.message)).unwrap_or_default();
+        self.reasoning(&body, shape, parts)?;
+        for (slot, piece) in [
+            (&mut self.completion.content, wire::content(body.content)),
+            (&mut self.completion.refusal, wire::text(body.refusal)),
+        ] {
+            if let Some(piece) = piece {
+                slot.get_or_insert_default().push_str(&piece);
+                parts(DeltaPart::Text(piece));
+            }
+        }
+        let calls: Vec<&RawValue> = wire::decode(body.tool_calls).unwrap_or_default();
+        for call in calls {
+            self.call(call, shape, parts)?;
+        }
+        Ok(())
+    }
+
+    fn reasoning(&mut self, body: &Body<'_>, shape: Shape, parts: Sink<'_>) -> Result<(), AdapterError> {
+        let named = [("reasoning", body.reasoning), ("reasoning_content", body.reasoning_content)];
+        let found = named.into_iter().find_map(|(field, raw)| Some((field, wire::content(raw)?)));
+        if let Some((field, piece)) = found {
+            self.completion.reasoning.get_or_insert_default().push_str(&piece);
+            parts(DeltaPart::Thinking(piece));
+            self.completion.reasoning_field.get_or_insert(field);
+        }
+        let details: Vec<Object<'_>> = wire::decode(body.reasoning_details).unwrap_or_default();
+        for detail in details {
+            let detail = Detail::new(detail);
+            let known = self.details.iter_mut().rev().find(|known| known.continues_with(&detail));
+            match known.filter(|_| shape == Shape::Delta) {
+                Some(known) => known.merge(detail),
+                None => self.details.push(detail),
+            }
+            bound(self.details.len(), self.limits.reasoning_items, "list of reasoning items", "items")?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, raw: &RawValue, shape: Shape, parts: Sink<'_>) -> Result<(), AdapterError> {
+        let Some(part) = wire::decode::<CallPart<'_>>(Some(raw)) else {
+            self.completion.malformed_events = self.completion.malformed_events.saturating_add(1);
+            return Ok(());
+        };
+        let id = wire::text(part.id);
+        let function: FunctionPart<'_> = wire::decode(part.function).unwrap_or_default();
+        let name = wire::text(function.name);
+        let index = match (shape, wire::number(part.index)) {
+            (Shape::Delta, Some(index)) => index,
+            (Shape::Delta, None) => self.index_of(id.as_deref(), name.is_some()),
+            (Shape::Whole, _) => self.next_index(),
+        };
+        let call = self.calls.entry(index).or_default();
+        let was_named = !call.name.is_empty();
+        replace_text(&mut call.id, id);
+        replace_text(&mut call.name, name);
+        let piece = wire::arguments(function.arguments).unwrap_or_default();
+        call.arguments.push_str(&piece);
+        announce(call, u32::try_from(index).unwrap_or(u32::MAX), was_named, piece, parts);
+        bound(self.calls.len(), self.limits.tool_calls, "list of tool calls", "calls")
+    }
+
+    /// The index of a fragment that came without one: that of the call with its id; a new one when the
+    /// id, or failing that the name, starts a call; else that of the latest call.
+    fn index_of(&self, id: Option<&str>, is_named: bool) -> u64 {
+        let known = match id {
+            Some(id) => self.calls.iter().find(|(_, call)| call.id == id).map(|(index, _)| *index),
+            None if is_named => None,
+            None => self.calls.last_key_value().map(|(index, _)| *index),
+        };
+        known.unwrap_or_else(|| self.next_index())
+    }
+
+    fn next_index(&self) -> u64 {
+        self.calls.last_key_value().map_or(0, |(index, _)| index.saturating_add(1))
+    }
+
+    fn finish(self) -> Completion {
+        Completion {
+            reasoning_details: self.details.iter().filter_map(Detail::to_json).collect(),
+            tool_calls: self.calls.into_values().collect(),
+            ..self.completion
+        }
+    }
+}
+
+/// Whether a choice carries a piece of the message or all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Delta,
+    Whole,
+}
+
+/// One reasoning item under construction: its text fields grow, all else is replaced.
+#[derive(Debug)]
+struct Detail {
+    fields: Vec<(String, Field)>,
+}
+
+#[derive(Debug)]
+enum Field {
+    Growing(String),
+    Fixed(Json),
+}
+
+impl Detail {
+    fn new(object: Object<'_>) -> Self {
+        let fields = object.0.into_iter().filter_map(|(key, raw)| {
+            let field = match wire::decode::<String>(Some(raw)) {
+                Some(text) if matches!(key.as_str(), "text" | "summary" | "data") => Field::Growing(text),
+                _ => Field::Fixed(Json::parse(raw.get()).ok()?),
+            };
+            Some((key, field))
+        });
+        Self { fields: fields.collect() }
+    }
+
+    fn fixed(&self, key: &str) -> Option<&Json> {
+        self.fields.iter().find_map(|(name, field)| match field {
+            Field::Fixed(value) if name == key && !value.is_null() => Some(value),
+            Field::Fixed(_) | Field::Growing(_) => None,
+        })
+    }
+
+    /// Items belong together when index and type agree. An item without an index has no identity,
+    /// except for plain texts, which would otherwise fall into one item per token.
+    fn continues_with(&self, next: &Self) -> bool {
+        let (index, kind) = (next.fixed("index"), next.fixed("type"));
+        let text = |json: &Json| matches!(json.text(), r#""reasoning.text""# | r#""reasoning.summary""#);
+        let has_identity = index.is_some() || (kind.is_some_and(text) && next.fixed("id").is_none());
+        has_identity && self.fixed("index") == index && self.fixed("type") == kind
+    }
+
+    /// Text grows; of all other fields the last value stays, where a null is no value.
+    fn merge(&mut self, next: Self) {
+        for (key, field) in next.fields {
+            match (self.fields.iter_mut().find(|(name, _)| *name == key), field) {
+                (Some((_, Field::Growing(text))), Field::Growing(more)) => text.push_str(&more),
+                (Some((_, Field::Growing(_))), Field::Fixed(_)) => {}
+                (Some((_, known)), field) => {
+                    if !matches!(&field, Field::Fixed(value) if value.is_null()) {
+                        *known = field;
+                    }
+                }
+                (None, field) => self.fields.push((key, field)),
+            }
+        }
+    }
+
+    fn to_json(&self) -> Option<Json> {
+        let fields: Vec<String> = self
+            .fields
+            .iter()
+            .map(|(key, field)| {
+                let value = match field {
+                    Field::Growing(text) => Json::string(text),
+                    Field::Fixed(value) => value.clone(),
+                };
+                format!("{}:{value}", Json::string(key))
+            })
+            .collect();
+        Json::parse(&format!("{{{}}}", fields.join(","))).ok()
+    }
+}
+
+/// Hands on a piece of a call, which begins as soon as its tool is known.
+fn announce(call: &CompletionCall, index: u32, was_named: bool, piece: String, parts: Sink<'_>) {
+    if call.name.is_empty() {
+        return;
+    }
+    let mut text = piece;
+    if !was_named {
+        parts(DeltaPart::CallStarted { index, name: ToolName::from(call.name.as_str()) });
+        text.clone_from(&call.arguments);
+    }
+    if !text.is_empty() {
+        parts(DeltaPart::CallArguments { index, text });
+    }
+}
+
+fn replace<T>(slot: &mut Option<T>, value: Option<T>) {
+    if value.is_some() {
+        *slot = value;
+    }
+}
+
+fn replace_text(slot: &mut String, value: Option<String>) {
+    if let Some(value) = value {
+        *slot = value;
+    }
+}
+
+fn bound(size: usize, limit: usize, what: &'static str, unit: &'static str) -> Result<(), AdapterError> {
+    if size > limit { Err(AdapterError::TooLarge { what, limit, unit }) } else { Ok(()) }
+}

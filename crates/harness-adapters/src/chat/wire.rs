@@ -1,0 +1,253 @@
+//! What an endpoint says, read leniently: a field of an unexpected type is treated as absent, so one
+//! odd field of one provider does not lose an answer.
+//!
+//! Fields stay raw JSON until somebody needs them: numbers keep their exact text, and reasoning items
+//! can be sent back as they came.
+
+use harness_core::Json;
+use harness_core::message::Cost;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+pub(crate) type Raw<'a> = Option<&'a RawValue>;
+
+/// A chunk of a stream, or a whole reply.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Chunk<'a> {
+    #[serde(borrow, default)]
+    pub(crate) id: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) model: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) provider: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) choices: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) usage: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) error: Raw<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Choice<'a> {
+    #[serde(borrow, default)]
+    pub(crate) index: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) delta: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) message: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) finish_reason: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) native_finish_reason: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) usage: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) error: Raw<'a>,
+}
+
+/// The message of a choice, whole or as a delta.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Body<'a> {
+    #[serde(borrow, default)]
+    pub(crate) content: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) reasoning: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) reasoning_content: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) reasoning_details: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) refusal: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) tool_calls: Raw<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct CallPart<'a> {
+    #[serde(borrow, default)]
+    pub(crate) index: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) id: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) function: Raw<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct FunctionPart<'a> {
+    #[serde(borrow, default)]
+    pub(crate) name: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(crate) arguments: Raw<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct UsagePart<'a> {
+    #[serde(borrow, default)]
+    prompt_tokens: Raw<'a>,
+    #[serde(borrow, default)]
+    completion_tokens: Raw<'a>,
+    #[serde(borrow, default)]
+    total_tokens: Raw<'a>,
+    #[serde(borrow, default)]
+    cost: Raw<'a>,
+    #[serde(borrow, default)]
+    prompt_tokens_details: Raw<'a>,
+    #[serde(borrow, default)]
+    completion_tokens_details: Raw<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct UsageDetails<'a> {
+    #[serde(borrow, default, rename = "cached_tokens")]
+    cached: Raw<'a>,
+    #[serde(borrow, default, rename = "cache_write_tokens")]
+    cache_write: Raw<'a>,
+    #[serde(borrow, default, rename = "reasoning_tokens")]
+    reasoning: Raw<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ErrorPart<'a> {
+    #[serde(borrow, default)]
+    code: Raw<'a>,
+    #[serde(borrow, default)]
+    message: Raw<'a>,
+    #[serde(borrow, default, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow, default)]
+    metadata: Raw<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ErrorMetadata<'a> {
+    #[serde(borrow, default)]
+    error_type: Raw<'a>,
+    #[serde(borrow, default)]
+    limit_source: Raw<'a>,
+    #[serde(borrow, default)]
+    provider_name: Raw<'a>,
+    #[serde(borrow, default)]
+    reasons: Raw<'a>,
+    #[serde(borrow, default)]
+    flagged_input: Raw<'a>,
+}
+
+/// Token counts and cost of one answer, as the endpoint gave them; a number that it left out is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReportedUsage {
+    /// All tokens of the request, cached ones included.
+    pub prompt: Option<u64>,
+    /// Tokens of the answer, reasoning included.
+    pub completion: Option<u64>,
+    /// Sum, as the endpoint counts it.
+    pub total: Option<u64>,
+    /// Request tokens that were read from a cache.
+    pub cached: Option<u64>,
+    /// Request tokens that were written to a cache.
+    pub cache_write: Option<u64>,
+    /// Answer tokens spent on reasoning.
+    pub reasoning: Option<u64>,
+    /// The price in the endpoint's currency unit (OpenRouter: US dollar), read digit by digit.
+    pub cost: Option<Cost>,
+}
+
+/// An error that the endpoint reported in its own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReportedError {
+    /// `error.code`: a number as text, or a name.
+    pub code: Option<String>,
+    /// `error.message`; may be empty.
+    pub message: String,
+    /// `error.metadata.error_type` (OpenRouter) or `error.type` (OpenAI).
+    pub error_type: Option<String>,
+    /// `error.metadata.limit_source`, which tells a temporary 402 from an empty account.
+    pub limit_source: Option<String>,
+    /// `error.metadata.provider_name`: the provider behind a router.
+    pub provider: Option<String>,
+    /// Whether a moderation refused the input: `error.metadata` gives its reasons.
+    pub moderated: bool,
+}
+
+pub(crate) fn decode<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+/// A non-empty string.
+pub(crate) fn text(raw: Raw<'_>) -> Option<String> {
+    decode::<String>(raw).filter(|text| !text.is_empty())
+}
+
+/// A string, or the joined texts of a list of parts.
+pub(crate) fn content(raw: Raw<'_>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Part<'a> {
+        #[serde(borrow, default, rename = "type")]
+        kind: Raw<'a>,
+        #[serde(borrow, default)]
+        text: Raw<'a>,
+        #[serde(borrow, default)]
+        content: Raw<'a>,
+    }
+    if let Some(text) = text(raw) {
+        return Some(text);
+    }
+    let parts: Vec<&RawValue> = decode(raw)?;
+    let joined: String = parts
+        .into_iter()
+        .filter_map(|part| {
+            let Some(fields) = decode::<Part<'_>>(Some(part)) else { return text(Some(part)) };
+            let kind = text(fields.kind).unwrap_or_default();
+            let is_text = matches!(kind.as_str(), "" | "text" | "output_text" | "summary_text");
+            text(fields.text).or_else(|| text(fields.content)).filter(|_| is_text)
+        })
+        .collect();
+    (!joined.is_empty()).then_some(joined)
+}
+
+pub(crate) fn number(raw: Raw<'_>) -> Option<u64> {
+    let text = raw?.get();
+    text.strip_suffix(".0").unwrap_or(text).parse().ok()
+}
+
+/// The argument text of a call: the string, or the compact JSON of anything else.
+pub(crate) fn arguments(raw: Raw<'_>) -> Option<String> {
+    let raw = raw?;
+    decode::<String>(Some(raw)).or_else(|| Some(Json::parse(raw.get()).ok()?.text().to_owned()))
+}
+
+pub(crate) fn usage(raw: Raw<'_>) -> Option<ReportedUsage> {
+    let part: UsagePart<'_> = decode(raw)?;
+    let prompt: UsageDetails<'_> = decode(part.prompt_tokens_details).unwrap_or_default();
+    let completion: UsageDetails<'_> = decode(part.completion_tokens_details).unwrap_or_default();
+    Some(ReportedUsage {
+        prompt: number(part.prompt_tokens),
+        completion: number(part.completion_tokens),
+        total: number(part.total_tokens),
+        cached: number(prompt.cached),
+        cache_write: number(prompt.cache_write),
+        reasoning: number(completion.reasoning),
+        cost: part.cost.and_then(|cost| cost.get().parse().ok()),
+    })
+}
+
+/// An `error` value: an object, or a bare text as some servers send it.
+pub(crate) fn error(raw: Raw<'_>) -> Option<ReportedError> {
+    let raw = raw?;
+    let Some(part) = decode::<ErrorPart<'_>>(Some(raw)) else {
+        let message = text(Some(raw))?;
+        return Some(ReportedError { message, ..ReportedError::default() });
+    };
+    let metadata: ErrorMetadata<'_> = decode(part.metadata).unwrap_or_default();
+    let code = text(part.code).or_else(|| number(part.code).map(|code| code.to_string()));
+    Some(ReportedError {
+        code,
+        message: text(part.message).unwrap_or_default(),
+        error_type: text(metadata.error_type).or_else(|| text(part.kind)),
+        limit_source: text(metadata.limit_source),
+        provider: text(metadata.provider_name),
+        moderated: metadata.reasons.or(metadata.flagged_input).is_some(),
+    })
+}

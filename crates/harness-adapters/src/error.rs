@@ -1,0 +1,175 @@
+//! What can go wrong while an adapter is set up or a recording is read.
+
+use std::path::PathBuf;
+
+/// A fault of an adapter's configuration, of a recording file, or a bound that was passed.
+///
+/// What happens during a model call is not here: it is a `ModelFault` of harness-core.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdapterError {
+    /// The base URL cannot be used.
+    #[error("the base URL `{url}` cannot be used: {reason}")]
+    BaseUrl {
+        /// The URL as given, without credentials.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The key cannot be sent.
+    #[error("the API key {reason}")]
+    Key {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A header that was asked for cannot be sent.
+    #[error("the header `{name}` cannot be sent: its name or value is not legal in HTTP")]
+    Header {
+        /// The header's name.
+        name: String,
+    },
+    /// More than one thing is wrong with a configuration.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<AdapterError>),
+    /// The settings are not a JSON object.
+    #[error("the model settings are {found}, expected a JSON object")]
+    Settings {
+        /// The kind of value that was given.
+        found: &'static str,
+    },
+    /// A setting names a part of the request that the adapter itself writes.
+    #[error("the model setting `{key}` is reserved: the adapter writes it from the request")]
+    ReservedSetting {
+        /// The key.
+        key: String,
+    },
+    /// The HTTP client could not be built.
+    #[error("the HTTP client could not be built: {reason}")]
+    Client {
+        /// The client's own words.
+        reason: String,
+    },
+    /// Something that was read grew past its bound.
+    #[error("the {what} is larger than the bound of {limit} {unit}")]
+    TooLarge {
+        /// What grew.
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+        /// What the bound counts.
+        unit: &'static str,
+    },
+    /// A recording could not be read or written.
+    #[error("the recording {} could not be {action}: {source}", path.display())]
+    RecordingIo {
+        /// The file.
+        path: PathBuf,
+        /// `read`, `created` or `written`.
+        action: &'static str,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A file is no recording, or one of its lines is damaged.
+    #[error("{}:{line}: not a valid recording line: {reason}", path.display())]
+    RecordingLine {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A recording was written by a newer version.
+    #[error("the recording {} has version {found}, this program reads up to {known}", path.display())]
+    RecordingVersion {
+        /// The file.
+        path: PathBuf,
+        /// The file's version.
+        found: u64,
+        /// The newest version that is known here.
+        known: u64,
+    },
+    /// A recording, or one of its lines, is larger than its bound.
+    #[error("the recording {} has a {what} larger than {limit} bytes", path.display())]
+    RecordingSize {
+        /// The file.
+        path: PathBuf,
+        /// `file` or `line`.
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// A replay ended before all recorded exchanges were asked for.
+    #[error("the recording {} has {unused} unused of {total} exchanges, first unused: {first}", path.display())]
+    RecordingUnused {
+        /// The file.
+        path: PathBuf,
+        /// Exchanges that nothing asked for.
+        unused: usize,
+        /// All exchanges of the file.
+        total: usize,
+        /// Number of the first unused exchange, counted from 1.
+        first: usize,
+    },
+}
+
+impl AdapterError {
+    /// The one problem, or all of them.
+    #[cfg(feature = "openrouter")]
+    pub(crate) fn of(mut problems: Vec<Self>) -> Self {
+        match (problems.pop(), problems.is_empty()) {
+            (Some(only), true) => only,
+            (Some(last), false) => {
+                problems.push(last);
+                Self::Several(problems)
+            }
+            (None, _) => Self::Several(problems),
+        }
+    }
+
+    /// A stable code of the kind of fault.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::BaseUrl { .. } => "adapter.base_url",
+            Self::Key { .. } => "adapter.key",
+            Self::Header { .. } => "adapter.header",
+            Self::Several(_) => "adapter.several",
+            Self::Settings { .. } => "adapter.settings",
+            Self::ReservedSetting { .. } => "adapter.reserved_setting",
+            Self::Client { .. } => "adapter.client",
+            Self::TooLarge { .. } => "adapter.too_large",
+            Self::RecordingIo { .. } => "recording.io",
+            Self::RecordingLine { .. } => "recording.line",
+            Self::RecordingVersion { .. } => "recording.version",
+            Self::RecordingSize { .. } => "recording.size",
+            Self::RecordingUnused { .. } => "recording.unused",
+        }
+    }
+
+    /// What to do about it, where there is something to do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::BaseUrl { .. } => {
+                Some("give a URL such as https://openrouter.ai/api/v1, without key or password")
+            }
+            Self::Key { .. } => Some("check that the key was copied whole and without line breaks inside"),
+            Self::Header { .. } => Some("use visible ASCII characters only"),
+            Self::Several(problems) => problems.first().and_then(Self::hint),
+            Self::Settings { .. } => {
+                Some("write the settings as an object, for example {\"temperature\": 0}")
+            }
+            Self::ReservedSetting { .. } => {
+                Some("remove it; messages, tools, streaming and limits come from the request")
+            }
+            Self::Client { .. } => Some("check the system's TLS certificates"),
+            Self::TooLarge { .. } => Some("raise the bound if this size is expected"),
+            Self::RecordingIo { .. } => Some("check the path and its permissions"),
+            Self::RecordingLine { .. } => Some("record it again, or take the file from version control"),
+            Self::RecordingVersion { .. } => Some("update the program, or record it again with this one"),
+            Self::RecordingSize { .. } => Some("record a shorter run"),
+            Self::RecordingUnused { .. } => {
+                Some("the run ended earlier than the recorded one; record it again")
+            }
+        }
+    }
+}

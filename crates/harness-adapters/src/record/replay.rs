@@ -1,0 +1,116 @@
+//! Answers from a recording instead of a model.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use harness_core::message::AssistantMessage;
+use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+
+use super::canonical::{canonical, digest};
+use super::difference::first_difference;
+use super::format::{self, Exchange, MAX_FILE};
+use crate::AdapterError;
+
+/// Answers each request with the recorded one's answer, in order, deltas included.
+///
+/// A request that is not the recorded one is a fault (`recording`) that names the step and the first
+/// difference; the recording then stays where it is. Call [`finish`](Self::finish) after the run: a
+/// recording of which something was not asked for is an error, too.
+#[derive(Debug)]
+pub struct Replay {
+    path: PathBuf,
+    exchanges: Vec<Exchange>,
+    used: AtomicUsize,
+}
+
+impl Replay {
+    /// Reads a recording. Blocks on the file system.
+    ///
+    /// # Errors
+    /// The `Recording…` variants of [`AdapterError`]: unreadable, not a recording, damaged, too large,
+    /// or of a newer version.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, AdapterError> {
+        let path = path.into();
+        let fault = |source| AdapterError::RecordingIo { path: path.clone(), action: "read", source };
+        let mut text = String::new();
+        let bound = u64::try_from(MAX_FILE).unwrap_or(u64::MAX);
+        let file = File::open(&path).map_err(fault)?;
+        file.take(bound.saturating_add(1)).read_to_string(&mut text).map_err(fault)?;
+        Self::from_text(&path, &text)
+    }
+
+    /// Takes a recording that is already in memory; `name` stands for it in messages.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_text(name: impl AsRef<Path>, text: &str) -> Result<Self, AdapterError> {
+        let path = name.as_ref().to_owned();
+        if text.len() > MAX_FILE {
+            return Err(AdapterError::RecordingSize { path, what: "file", limit: MAX_FILE });
+        }
+        let exchanges = format::read(&path, text)?;
+        Ok(Self { path, exchanges, used: AtomicUsize::new(0) })
+    }
+
+    /// Exchanges that nothing has asked for yet.
+    pub fn unused(&self) -> usize {
+        self.exchanges.len().saturating_sub(self.used.load(Ordering::Acquire))
+    }
+
+    /// Checks that the whole recording was used.
+    ///
+    /// # Errors
+    /// [`AdapterError::RecordingUnused`] with the number of exchanges that are left.
+    pub fn finish(&self) -> Result<(), AdapterError> {
+        let (unused, total) = (self.unused(), self.exchanges.len());
+        if unused == 0 {
+            return Ok(());
+        }
+        let first = total.saturating_sub(unused).saturating_add(1);
+        Err(AdapterError::RecordingUnused { path: self.path.clone(), unused, total, first })
+    }
+
+    fn next(&self, request: &ModelRequest) -> Result<&Exchange, ModelFault> {
+        let fault = |text: String| ModelFault::new(ModelFaultCode::Recording, text);
+        let got =
+            canonical(request).map_err(|error| fault(format!("the request has no JSON form: {error}")))?;
+        let at = self.used.load(Ordering::Acquire);
+        let (path, step) = (self.path.display(), at.saturating_add(1));
+        let Some(exchange) = self.exchanges.get(at) else {
+            let total = self.exchanges.len();
+            return Err(fault(format!(
+                "the recording {path} ends after step {total}, but the run asked for step {step}; \
+                 record it again if the run has changed"
+            )));
+        };
+        if exchange.digest != digest(&got) {
+            let difference = first_difference(&exchange.request, &got);
+            return Err(fault(format!(
+                "step {step} of the recording {path} does not fit the request, {difference}; \
+                 record it again if the change is intended"
+            )));
+        }
+        let taken = self.used.compare_exchange(at, step, Ordering::AcqRel, Ordering::Acquire);
+        taken.map(|_| exchange).map_err(|_| {
+            fault(format!(
+                "two requests asked for step {step} of the recording {path} at once; replay one run at a time"
+            ))
+        })
+    }
+}
+
+impl Model for Replay {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let exchange = self.next(&request)?;
+        for part in &exchange.deltas {
+            deltas.part(part.clone());
+        }
+        match (&exchange.answer, &exchange.fault) {
+            (Some(answer), _) => Ok(answer.clone()),
+            (None, Some(fault)) => Err(fault.clone()),
+            (None, None) => Err(ModelFault::new(ModelFaultCode::Recording, "the recorded exchange is empty")),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Integration tests of harness-adapters: loopback only, no sleeping, no ambient environment.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod chat;
+mod faults;
+mod files;
+mod record;
+mod request;
+mod retry;
+mod stream;
+mod support;
