@@ -1,0 +1,230 @@
+//! Why a session could not be opened, read or written.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use harness_core::port::SessionError;
+
+/// Why a session could not be opened, read or written. The text names the file, the place and the value;
+/// [`Error::hint`] says what to do.
+///
+/// Texts never quote what a session holds, so a secret in a transcript does not reach a log.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Somebody else has the session open for writing.
+    #[error("session `{}` is in use by {}", path.display(), Owner(*pid))]
+    Locked {
+        /// The session file.
+        path: PathBuf,
+        /// The owner's process id, when the lock file tells it.
+        pid: Option<u32>,
+    },
+    /// There is no such file, and the caller did not want it created.
+    #[error("session `{}` does not exist", path.display())]
+    NotFound {
+        /// The session file.
+        path: PathBuf,
+    },
+    /// The path names something that is no regular file.
+    #[error("session `{}` is not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file was written by a newer version.
+    #[error("session `{}` has format version {found}, this program reads up to version {supported}", path.display())]
+    NewerVersion {
+        /// The session file.
+        path: PathBuf,
+        /// The version that its header names.
+        found: u64,
+        /// The newest version that can be read.
+        supported: u32,
+    },
+    /// The header belongs to another format.
+    #[error("`{}` is not a harness session: its header says {found}", path.display())]
+    WrongFormat {
+        /// The file.
+        path: PathBuf,
+        /// What the header says.
+        found: String,
+    },
+    /// A line other than an unfinished last one cannot be read.
+    #[error("session `{}`, line {line} (byte {offset}): {reason}", path.display())]
+    CorruptLine {
+        /// The session file.
+        path: PathBuf,
+        /// The line, from 1, blank lines counted.
+        line: u64,
+        /// Where the line begins, in bytes from the start of the file.
+        offset: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A line is longer than permitted, in the file or about to be written.
+    #[error("session `{}`, line {line}: the line has {bytes} bytes, the limit is {limit} bytes", path.display())]
+    LineTooLong {
+        /// The session file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// Its length.
+        bytes: u64,
+        /// The longest permitted line.
+        limit: u64,
+    },
+    /// The file is larger than permitted, or would become so.
+    #[error("session `{}` would hold {bytes} bytes, the limit is {limit} bytes", path.display())]
+    TooLarge {
+        /// The session file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+        /// The largest permitted length.
+        limit: u64,
+    },
+    /// An entry has a form that could not be read back. Nothing was written.
+    #[error("an entry cannot be stored in session `{}`: {reason}", path.display())]
+    Unstorable {
+        /// The session file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The operating system refused something.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: Action,
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+}
+
+/// What was tried when the operating system refused it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Action {
+    /// Opening or creating the session file.
+    Open,
+    /// Making the folder that the session file lies in.
+    CreateFolder,
+    /// Opening or locking the lock file.
+    Lock,
+    /// Reading.
+    Read,
+    /// Writing, or cutting off an unfinished write.
+    Write,
+    /// Bringing what was written to stable storage.
+    Sync,
+    /// Writing the file anew.
+    Replace,
+}
+
+impl Action {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Open | Self::CreateFolder => "session.open_failed",
+            Self::Lock => "session.lock_failed",
+            Self::Read => "session.read_failed",
+            Self::Write => "session.write_failed",
+            Self::Sync => "session.sync_failed",
+            Self::Replace => "session.replace_failed",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open session",
+            Self::CreateFolder => "create session folder",
+            Self::Lock => "lock session with",
+            Self::Read => "read session",
+            Self::Write => "write to session",
+            Self::Sync => "sync session",
+            Self::Replace => "write anew session",
+        })
+    }
+}
+
+impl Error {
+    /// A stable code, for example `session.corrupt_line`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Locked { .. } => "session.locked",
+            Self::NotFound { .. } => "session.not_found",
+            Self::NotAFile { .. } => "session.not_a_file",
+            Self::NewerVersion { .. } => "session.newer_version",
+            Self::WrongFormat { .. } => "session.wrong_format",
+            Self::CorruptLine { .. } => "session.corrupt_line",
+            Self::LineTooLong { .. } => "session.line_too_long",
+            Self::TooLarge { .. } => "session.too_large",
+            Self::Unstorable { .. } => "session.unstorable",
+            Self::Io { action, .. } => action.kind(),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Locked { .. } => {
+                "wait until that process is done, end it, or use another session file; the lock is freed when its owner ends"
+            }
+            Self::NotFound { .. } => "check the path, or permit the session to be created",
+            Self::NotAFile { .. } => "name a regular file, or one that does not exist yet",
+            Self::NewerVersion { .. } => {
+                "use the version of harness that wrote it, or a newer one; the file was left as it is"
+            }
+            Self::WrongFormat { .. } => "use another session file; this one was left as it is",
+            Self::CorruptLine { .. } => {
+                "keep a copy, then correct or remove that line by hand; the file was left as it is"
+            }
+            Self::LineTooLong { .. } => {
+                "raise the line limit, or store large data elsewhere and refer to it; the file was left as it is"
+            }
+            Self::TooLarge { .. } => "raise the size limit, or go on in a new session file",
+            Self::Unstorable { .. } => "correct the message; nothing was written",
+            Self::Io { source, .. } => io_hint(source.kind()),
+        }
+    }
+}
+
+fn io_hint(kind: io::ErrorKind) -> &'static str {
+    use io::ErrorKind as K;
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the standard library's list is open")]
+    match kind {
+        K::StorageFull | K::QuotaExceeded => {
+            "free some space; what was acknowledged is safe, and the next append tries again"
+        }
+        K::PermissionDenied | K::ReadOnlyFilesystem => {
+            "check who may read and write the file and its folder, or use another path"
+        }
+        K::NotFound | K::NotADirectory => "check that the folder exists and is a folder",
+        K::IsADirectory => "name a file, not a folder",
+        K::Unsupported => "use a file system with file locks; some network file systems have none",
+        _ => "check the disk and try again; what was acknowledged is not touched",
+    }
+}
+
+impl From<Error> for SessionError {
+    /// The error as the port tells it: its code, its text and its hint.
+    fn from(error: Error) -> Self {
+        Self::new(error.kind(), format!("{error} ({})", error.hint()))
+    }
+}
+
+struct Owner(Option<u32>);
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(pid) => write!(f, "process {pid}"),
+            None => f.write_str("another process"),
+        }
+    }
+}

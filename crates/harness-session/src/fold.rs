@@ -1,0 +1,91 @@
+//! From stored entries to what a session holds. Shared by all stores, so they cannot differ.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use harness_core::port::{Loaded, OpenCall, RetryClass};
+use harness_core::{CallId, Json};
+
+/// One stored entry, as far as loading needs it.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    /// Whether it belongs to a run.
+    pub(crate) in_run: bool,
+    pub(crate) item: Item,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Message(Arc<Message>),
+    Call(Box<CallNote>),
+    RunState(Json),
+    RunEnd,
+    /// An entry that loading passes over.
+    Other,
+}
+
+/// That a call has started or finished.
+#[derive(Clone, Debug)]
+pub(crate) struct CallNote {
+    pub(crate) call: CallId,
+    pub(crate) attempt: u32,
+    pub(crate) class: RetryClass,
+    /// Present when it has finished.
+    pub(crate) result: Option<Arc<Message>>,
+}
+
+/// Collects records in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Fold {
+    loaded: Loaded,
+    /// Calls of the last batch that have their result among the messages. Ids may repeat in later batches,
+    /// so they count only until the next assistant message.
+    answered: HashSet<CallId>,
+}
+
+impl Fold {
+    pub(crate) fn add(&mut self, record: &Record) {
+        match &record.item {
+            Item::Message(message) => {
+                self.see(message);
+                self.loaded.messages.push(Arc::clone(message));
+            }
+            Item::Call(note) => self.note(note),
+            Item::RunState(state) => self.loaded.run_state = Some(state.clone()),
+            Item::RunEnd | Item::Other => {}
+        }
+        match record.item {
+            Item::RunEnd => self.loaded.ended = true,
+            Item::Message(_) | Item::Call(_) | Item::RunState(_) if record.in_run => {
+                self.loaded.ended = false;
+            }
+            Item::Message(_) | Item::Call(_) | Item::RunState(_) | Item::Other => {}
+        }
+    }
+
+    fn see(&mut self, message: &Message) {
+        if message.as_assistant().is_some() {
+            self.answered.clear();
+            self.loaded.open_calls.clear();
+        } else if let Some(result) = message.as_tool_result() {
+            self.answered.insert(result.tool_call_id.clone());
+            self.loaded.open_calls.retain(|open| open.call != result.tool_call_id);
+        }
+    }
+
+    fn note(&mut self, note: &CallNote) {
+        if self.answered.contains(&note.call) {
+            return;
+        }
+        let open = OpenCall::new(note.call.clone(), note.attempt, note.class, note.result.clone());
+        match self.loaded.open_calls.iter_mut().find(|known| known.call == note.call) {
+            Some(known) => *known = open,
+            None => self.loaded.open_calls.push(open),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Loaded {
+        self.loaded
+    }
+}

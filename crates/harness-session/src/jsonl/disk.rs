@@ -1,0 +1,120 @@
+//! Every change to the disk goes through here, so that tests can break each of them.
+
+use std::fmt::Debug;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// One change to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Write,
+    Cut,
+    Sync,
+    SyncFolder,
+    Rename,
+}
+
+/// What becomes of a step.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests break steps"))]
+pub(crate) enum Fate {
+    /// It is done.
+    Done,
+    /// The first bytes are written (all of them when there are fewer), then it fails.
+    Torn(usize, io::Error),
+    /// It is done, and yet reported as failed.
+    DoneThen(io::Error),
+}
+
+/// Decides what becomes of each step.
+pub(crate) trait Probe: Debug + Send + Sync {
+    fn step(&self, step: Step) -> Fate;
+}
+
+/// The disk, in tests one that breaks when told to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disk {
+    pub(crate) probe: Option<Arc<dyn Probe>>,
+}
+
+impl Disk {
+    /// Writes at the end of a file that is open for appending: one call, unless the system takes less.
+    pub(crate) fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        match self.fate(Step::Write) {
+            Fate::Done => file.write_all(bytes),
+            Fate::Torn(most, error) => {
+                file.write_all(bytes.get(..most).unwrap_or(bytes))?;
+                Err(error)
+            }
+            Fate::DoneThen(error) => file.write_all(bytes).and(Err(error)),
+        }
+    }
+
+    /// Cuts a file to a length.
+    pub(crate) fn cut(&self, file: &File, length: u64) -> io::Result<()> {
+        self.whole(Step::Cut, || file.set_len(length))
+    }
+
+    /// Brings a file's content to stable storage.
+    pub(crate) fn sync(&self, file: &File) -> io::Result<()> {
+        self.whole(Step::Sync, || file.sync_data())
+    }
+
+    /// Brings a folder's list of files to stable storage.
+    pub(crate) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.whole(Step::SyncFolder, || File::open(folder)?.sync_all())
+    }
+
+    /// Does what puts one file in another's place.
+    pub(crate) fn rename(&self, rename: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.whole(Step::Rename, rename)
+    }
+
+    fn whole(&self, step: Step, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        match self.fate(step) {
+            Fate::Done => act(),
+            Fate::Torn(_, error) => Err(error),
+            Fate::DoneThen(error) => act().and(Err(error)),
+        }
+    }
+
+    fn fate(&self, step: Step) -> Fate {
+        self.probe.as_ref().map_or(Fate::Done, |probe| probe.step(step))
+    }
+}
+
+/// Opens a file for appending; one that it makes can be read by its owner alone.
+pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
+    fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Makes a folder and those above it; the ones it makes can be entered by their owner alone.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Adds what `path` holds from `start` on to the file `aside`, unless it is nothing but NUL bytes.
+pub(crate) fn set_aside(path: &Path, start: u64, aside: &Path) -> io::Result<()> {
+    let mut from = File::open(path)?;
+    from.seek(SeekFrom::Start(start))?;
+    let mut rest = from.take(u64::MAX);
+    let mut chunk = vec![0; 64 * 1024];
+    let mut kept: Option<File> = None;
+    loop {
+        let count = rest.read(&mut chunk)?;
+        let bytes = chunk.get(..count).unwrap_or_default();
+        if bytes.is_empty() {
+            break;
+        }
+        if kept.is_none() && bytes.iter().any(|byte| *byte != 0) {
+            kept = Some(open_to_append(aside)?);
+        }
+        if let Some(file) = &mut kept {
+            file.write_all(bytes)?;
+        }
+    }
+    kept.map_or(Ok(()), |mut file| file.write_all(b"\n"))
+}

@@ -1,0 +1,404 @@
+//! The lines of a session file, version 1.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use harness_core::message::{Block, Message};
+use harness_core::port::{Entry, EntryHead, RetryClass};
+use harness_core::{CallId, EntryId, Json, SessionId, Time};
+use serde::de::IgnoredAny;
+use serde::ser::{Error as _, SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::chain::{Parent, clip};
+use crate::fold::{CallNote, Item, Record};
+
+/// The name of the format, in the header.
+pub(crate) const FORMAT: &str = "harness.session";
+
+/// The version that is written, and the newest that is read.
+///
+/// | version | since | what it is |
+/// |---|---|---|
+/// | 1 | 0.1 | header, `message`, `call`, `run_state`, `run_end`; other types are kept and passed over |
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What the first line of a session file says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Header {
+    /// The session's name.
+    pub id: SessionId,
+    /// When the first entry was written, RFC 3339.
+    #[serde(default)]
+    pub created_at: String,
+    /// The program that made the file.
+    #[serde(default, rename = "harness", skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
+    /// The caller's data, for example the hash of the descriptor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A program by name and version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Program {
+    /// A program by name and version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { name: name.into(), version: version.into() }
+    }
+}
+
+/// A line that was read.
+#[derive(Debug)]
+pub(crate) enum Line<'a> {
+    Header(Header),
+    Entry {
+        /// Absent on bare messages and on foreign lines.
+        id: Option<Cow<'a, str>>,
+        parent: Parent<'a>,
+        record: Record,
+    },
+}
+
+/// Why a line was not read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// It is damaged, or no line of ours.
+    Damaged(String),
+    /// A header of a newer version.
+    Newer(u64),
+    /// A header of another format; what it says.
+    Foreign(String),
+}
+
+impl From<serde_json::Error> for Unreadable {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Damaged(reason(&error))
+    }
+}
+
+/// The error without the values it quotes: they may be anything that a transcript holds.
+pub(crate) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = text.strip_suffix(&place).unwrap_or(&text);
+    let unquoted = match (text.split_once("string \""), text.rsplit_once("\", expected ")) {
+        (Some((before, _)), Some((_, after))) => format!("{before}string, expected {after}"),
+        _ => text.chars().take(200).collect(),
+    };
+    if error.column() == 0 { unquoted } else { format!("{unquoted}, at byte {} of the line", error.column()) }
+}
+
+#[derive(Deserialize)]
+struct Tag<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+    #[serde(default)]
+    role: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct HeaderTag<'a> {
+    #[serde(borrow, default)]
+    format: Option<Cow<'a, str>>,
+    #[serde(default)]
+    version: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Link<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "parent")]
+    parent_id: Parent<'a>,
+    #[serde(default)]
+    run_id: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Foreign<'a> {
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "parent")]
+    parent_id: Parent<'a>,
+}
+
+#[derive(Deserialize)]
+struct MessageLine<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "parent")]
+    parent_id: Parent<'a>,
+    #[serde(default)]
+    run_id: Option<IgnoredAny>,
+    message: Message,
+}
+
+#[derive(Deserialize)]
+struct CallLine {
+    call_id: CallId,
+    state: CallState,
+    attempt: u32,
+    retry_class: RetryClass,
+    #[serde(default)]
+    result: Option<Arc<Message>>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CallState {
+    Started,
+    Finished,
+}
+
+#[derive(Deserialize)]
+struct StateLine {
+    state: Json,
+}
+
+/// Absent and null differ: a null parent makes a first entry.
+fn parent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parent<'de>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    let text = Option::<Text<'de>>::deserialize(deserializer)?;
+    Ok(text.map_or(Parent::Root, |text| Parent::Of(text.0)))
+}
+
+/// Reads one line, white space around it taken off.
+pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
+    // Serde would also take a list for a struct.
+    if text.first() != Some(&b'{') {
+        return Err(Unreadable::Damaged("a JSON object was expected".to_owned()));
+    }
+    // The form in which we write messages, by far the most lines: no look ahead for the type.
+    if text.starts_with(br#"{"type":"message","#) {
+        return message(text);
+    }
+    let tag: Tag<'_> = serde_json::from_slice(text)?;
+    match (tag.kind.as_deref(), tag.role) {
+        (Some("session"), _) => header(text),
+        (Some("message"), _) => message(text),
+        (Some("call"), _) => call(text),
+        (Some("run_state"), _) => {
+            let line: StateLine = serde_json::from_slice(text)?;
+            entry(text, Item::RunState(line.state))
+        }
+        (Some("run_end"), _) => entry(text, Item::RunEnd),
+        (Some(_), _) => {
+            let line: Foreign<'_> = serde_json::from_slice(text)?;
+            Ok(Line::Entry {
+                id: line.id,
+                parent: line.parent_id,
+                record: Record { in_run: false, item: Item::Other },
+            })
+        }
+        (None, Some(_)) => {
+            let message: Message = serde_json::from_slice(text)?;
+            placed(&message).map_err(Unreadable::Damaged)?;
+            Ok(Line::Entry {
+                id: None,
+                parent: Parent::Unsaid,
+                record: Record { in_run: false, item: Item::Message(Arc::new(message)) },
+            })
+        }
+        (None, None) => Err(Unreadable::Damaged("it has neither a `type` nor a `role`".to_owned())),
+    }
+}
+
+fn header(text: &[u8]) -> Result<Line<'_>, Unreadable> {
+    let tag: HeaderTag<'_> = serde_json::from_slice(text)?;
+    match (tag.format.as_deref(), tag.version) {
+        (Some(FORMAT), Some(version)) if version == u64::from(FORMAT_VERSION) => {
+            Ok(Line::Header(serde_json::from_slice(text)?))
+        }
+        (Some(FORMAT), Some(version)) if version > u64::from(FORMAT_VERSION) => {
+            Err(Unreadable::Newer(version))
+        }
+        (Some(FORMAT), _) => Err(Unreadable::Damaged("the header has no version".to_owned())),
+        (Some(other), _) => Err(Unreadable::Foreign(format!("format `{}`", clip(other)))),
+        (None, version) => Err(Unreadable::Foreign(match version {
+            Some(version) => format!("a session tree of pi, version {version}"),
+            None => "a session without a `format`".to_owned(),
+        })),
+    }
+}
+
+fn message(text: &[u8]) -> Result<Line<'_>, Unreadable> {
+    let line: MessageLine<'_> = serde_json::from_slice(text)?;
+    placed(&line.message).map_err(Unreadable::Damaged)?;
+    Ok(Line::Entry {
+        id: Some(line.id),
+        parent: line.parent_id,
+        record: Record { in_run: line.run_id.is_some(), item: Item::Message(Arc::new(line.message)) },
+    })
+}
+
+fn call(text: &[u8]) -> Result<Line<'_>, Unreadable> {
+    let line: CallLine = serde_json::from_slice(text)?;
+    let result = match line.state {
+        CallState::Started => None,
+        CallState::Finished => line.result,
+    };
+    let note = CallNote { call: line.call_id, attempt: line.attempt, class: line.retry_class, result };
+    entry(text, Item::Call(Box::new(note)))
+}
+
+fn entry(text: &[u8], item: Item) -> Result<Line<'_>, Unreadable> {
+    let link: Link<'_> = serde_json::from_slice(text)?;
+    Ok(Line::Entry {
+        id: Some(link.id),
+        parent: link.parent_id,
+        record: Record { in_run: link.run_id.is_some(), item },
+    })
+}
+
+/// Checks that blocks that belong to an assistant message alone are in one.
+pub(crate) fn placed(message: &Message) -> Result<(), String> {
+    if message.as_assistant().is_some() {
+        return Ok(());
+    }
+    let misplaced = message.content().iter().find_map(|block| match block {
+        Block::ToolCall(_) => Some("toolCall"),
+        Block::Thinking(_) => Some("thinking"),
+        Block::Refusal(_) => Some("refusal"),
+        Block::Text(_)
+        | Block::Image(_)
+        | Block::File(_)
+        | Block::Audio(_)
+        | Block::Error(_)
+        | Block::Approval(_)
+        | Block::Extension(_)
+        | Block::Unknown(_)
+        | _ => None,
+    });
+    match misplaced {
+        Some(kind) => Err(format!("a {} message cannot hold a `{kind}` block", message.role())),
+        None => Ok(()),
+    }
+}
+
+/// What is written of one entry.
+pub(crate) struct Written<'a> {
+    pub(crate) id: &'a EntryId,
+    pub(crate) parent: Option<&'a EntryId>,
+    pub(crate) head: &'a EntryHead,
+    pub(crate) entry: &'a Entry<'a>,
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let kind = match self.entry {
+            Entry::Message(_) => "message",
+            Entry::CallStarted { .. } | Entry::CallFinished { .. } => "call",
+            Entry::RunState { .. } => "run_state",
+            Entry::RunEnd { .. } => "run_end",
+            _ => return Err(S::Error::custom("this version has no line for this kind of entry")),
+        };
+        map.serialize_entry("type", kind)?;
+        map.serialize_entry("id", self.id)?;
+        map.serialize_entry("parent_id", &self.parent)?;
+        map.serialize_entry("at", &Iso(self.head.at))?;
+        if let Some(run) = &self.head.run {
+            map.serialize_entry("run_id", run)?;
+            map.serialize_entry("turn", &self.head.turn)?;
+        }
+        if let Some(turn) = &self.head.turn_id {
+            map.serialize_entry("turn_id", turn)?;
+        }
+        match self.entry {
+            Entry::Message(message) => map.serialize_entry("message", message)?,
+            Entry::CallStarted { call, attempt, class } => {
+                write_call(&mut map, call, CallState::Started, *attempt, **class)?;
+            }
+            Entry::CallFinished { call, attempt, class, result } => {
+                write_call(&mut map, call, CallState::Finished, *attempt, **class)?;
+                map.serialize_entry("result", result)?;
+            }
+            Entry::RunState { schema_version, state } => {
+                map.serialize_entry("schema_version", schema_version)?;
+                map.serialize_entry("state", state)?;
+            }
+            Entry::RunEnd { stop, usage } => {
+                map.serialize_entry("stop", stop)?;
+                map.serialize_entry("usage", usage)?;
+            }
+            _ => {}
+        }
+        map.end()
+    }
+}
+
+fn write_call<M: SerializeMap>(
+    map: &mut M,
+    call: &CallId,
+    state: CallState,
+    attempt: u32,
+    class: RetryClass,
+) -> Result<(), M::Error> {
+    map.serialize_entry("call_id", call)?;
+    map.serialize_entry("state", &state)?;
+    map.serialize_entry("attempt", &attempt)?;
+    map.serialize_entry("retry_class", &class)
+}
+
+struct Iso(Time);
+
+impl Serialize for Iso {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// The header line.
+#[derive(Serialize)]
+pub(crate) struct WrittenHeader<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    format: &'static str,
+    version: u32,
+    id: &'a SessionId,
+    created_at: &'a str,
+    #[serde(rename = "harness", skip_serializing_if = "Option::is_none")]
+    program: Option<&'a Program>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a Json>,
+}
+
+impl<'a> From<&'a Header> for WrittenHeader<'a> {
+    fn from(header: &'a Header) -> Self {
+        Self {
+            kind: "session",
+            format: FORMAT,
+            version: FORMAT_VERSION,
+            id: &header.id,
+            created_at: &header.created_at,
+            program: header.program.as_ref(),
+            meta: header.meta.as_ref(),
+        }
+    }
+}
+
+/// Adds one line to `buffer`, its line feed included; tells how many bytes it has without it.
+pub(crate) fn encode<T: Serialize>(line: &T, buffer: &mut Vec<u8>) -> Result<usize, serde_json::Error> {
+    let start = buffer.len();
+    serde_json::to_writer(&mut *buffer, line)?;
+    let written = buffer.get_mut(start..).unwrap_or_default();
+    let length = written.len();
+    // Raw JSON of a caller may be spread over lines. A line break is never inside a string, so it is white
+    // space, and a blank does as well.
+    for byte in written.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    buffer.push(b'\n');
+    Ok(length)
+}

@@ -1,0 +1,272 @@
+//! Reading a session file as a stream of lines.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use harness_core::EntryId;
+use harness_core::port::{Loaded, TornTail};
+
+use super::chain::{Chain, implied};
+use super::line::{FORMAT_VERSION, Header, Line, Unreadable, decode};
+use super::options::Limits;
+use crate::error::{Action, Error};
+use crate::fold::{Fold, Record};
+
+/// What a file holds, and where its next line goes.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) header: Option<Header>,
+    pub(crate) loaded: Loaded,
+    pub(crate) tail: Tail,
+}
+
+/// The end of a file as an appender needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tail {
+    /// The length up to which everything counts.
+    pub(crate) length: u64,
+    /// Lines up to there.
+    pub(crate) lines: u64,
+    /// Whether any of them is not blank.
+    pub(crate) used: bool,
+    /// Whether the last of them lacks its line feed.
+    pub(crate) open: bool,
+    /// Bytes after `length` that belong to a line that was not written to its end.
+    pub(crate) torn: u64,
+    /// The last entry.
+    pub(crate) last: Option<EntryId>,
+    /// The largest number of an id that we made.
+    pub(crate) made: u64,
+}
+
+/// Reads the file at `path`, or up to its first `most` bytes; errors call it `named`. A missing file is an
+/// empty session.
+pub(crate) fn scan(path: &Path, named: &Path, limits: Limits, most: u64) -> Result<Scan, Error> {
+    let Some(file) = open(path, named, limits)? else { return Ok(Scan::default()) };
+    let mut scanner = Scanner::new(named, limits);
+    let mut lines = Lines::new(file.take(most), limits.line_bytes);
+    while let Some(line) = lines.next().map_err(|source| failed(named, source))? {
+        if !scanner.take(&line, lines.text())? {
+            break;
+        }
+    }
+    Ok(scanner.finish())
+}
+
+/// Reads the header alone. A file without one, and a missing file, have none.
+pub(crate) fn header(path: &Path, named: &Path, limits: Limits) -> Result<Option<Header>, Error> {
+    let Some(file) = open(path, named, limits)? else { return Ok(None) };
+    let mut scanner = Scanner::new(named, limits);
+    let mut lines = Lines::new(file, limits.line_bytes);
+    while let Some(line) = lines.next().map_err(|source| failed(named, source))? {
+        if !scanner.take(&line, lines.text())? || scanner.scan.tail.used {
+            break;
+        }
+    }
+    Ok(scanner.scan.header)
+}
+
+fn open(path: &Path, named: &Path, limits: Limits) -> Result<Option<File>, Error> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Io { action: Action::Open, path: named.into(), source }),
+    };
+    let bytes = file.metadata().map_err(|source| failed(named, source))?.len();
+    if bytes > limits.file_bytes {
+        return Err(Error::TooLarge { path: named.into(), bytes, limit: limits.file_bytes });
+    }
+    Ok(Some(file))
+}
+
+fn failed(path: &Path, source: io::Error) -> Error {
+    Error::Io { action: Action::Read, path: path.into(), source }
+}
+
+/// One line of a file; its text is in the reader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineAt {
+    pub(crate) number: u64,
+    pub(crate) offset: u64,
+    /// Its bytes, the line feed included.
+    pub(crate) bytes: u64,
+    /// Whether it has its line feed.
+    pub(crate) whole: bool,
+    /// Whether it is longer than permitted; its text is left out then.
+    pub(crate) too_long: bool,
+}
+
+/// The lines of a file, read one after the other into one buffer.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    reader: BufReader<R>,
+    buffer: Vec<u8>,
+    limit: u64,
+    number: u64,
+    offset: u64,
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(reader: R, limit: u64) -> Self {
+        Self {
+            reader: BufReader::with_capacity(64 * 1024, reader),
+            buffer: Vec::new(),
+            limit,
+            number: 0,
+            offset: 0,
+        }
+    }
+
+    /// The text of the last line, white space around it taken off.
+    pub(crate) fn text(&self) -> &[u8] {
+        self.buffer.trim_ascii()
+    }
+
+    /// The text of the last line as it stands in the file.
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    pub(crate) fn next(&mut self) -> io::Result<Option<LineAt>> {
+        self.buffer.clear();
+        let most = self.limit.saturating_add(1);
+        let read = (&mut self.reader).take(most).read_until(b'\n', &mut self.buffer)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        let mut bytes = read as u64;
+        let mut whole = self.buffer.last() == Some(&b'\n');
+        let too_long = !whole && bytes == most;
+        if too_long {
+            self.buffer.clear();
+            let (more, ended) = self.pass_over()?;
+            bytes = bytes.saturating_add(more);
+            whole = ended;
+        }
+        self.number += 1;
+        let line = LineAt { number: self.number, offset: self.offset, bytes, whole, too_long };
+        self.offset = self.offset.saturating_add(bytes);
+        Ok(Some(line))
+    }
+
+    /// Reads to the end of the line without keeping it: its bytes, and whether it has an end.
+    fn pass_over(&mut self) -> io::Result<(u64, bool)> {
+        let mut passed = 0_u64;
+        loop {
+            let chunk = self.reader.fill_buf()?;
+            if chunk.is_empty() {
+                return Ok((passed, false));
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let count = end.map_or(chunk.len(), |end| end + 1);
+            self.reader.consume(count);
+            passed = passed.saturating_add(count as u64);
+            if end.is_some() {
+                return Ok((passed, true));
+            }
+        }
+    }
+}
+
+/// Takes lines in and keeps what they mean.
+#[derive(Debug)]
+struct Scanner<'p> {
+    path: &'p Path,
+    limits: Limits,
+    scan: Scan,
+    chain: Chain,
+    records: Vec<Record>,
+}
+
+impl<'p> Scanner<'p> {
+    fn new(path: &'p Path, limits: Limits) -> Self {
+        Self { path, limits, scan: Scan::default(), chain: Chain::default(), records: Vec::new() }
+    }
+
+    /// Takes one line in; false when it is a torn tail, after which nothing follows.
+    fn take(&mut self, line: &LineAt, text: &[u8]) -> Result<bool, Error> {
+        let result = if line.too_long {
+            if line.whole {
+                return Err(Error::LineTooLong {
+                    path: self.path.into(),
+                    line: line.number,
+                    bytes: line.bytes,
+                    limit: self.limits.line_bytes,
+                });
+            }
+            Err(Unreadable::Damaged(String::new()))
+        } else if text.is_empty() {
+            Ok(())
+        } else {
+            decode(text)
+                .and_then(|decoded| self.keep(decoded, line.number))
+                .map(|()| self.scan.tail.used = true)
+        };
+        match result {
+            Ok(()) => {
+                self.scan.tail.length = line.offset.saturating_add(line.bytes);
+                self.scan.tail.lines = line.number;
+                self.scan.tail.open = !line.whole;
+                Ok(true)
+            }
+            // What append had not finished was never acknowledged.
+            Err(Unreadable::Damaged(_)) if !line.whole => {
+                self.scan.tail.torn = line.bytes;
+                self.scan.loaded.torn_tail = Some(TornTail::new(line.number, line.bytes));
+                Ok(false)
+            }
+            Err(Unreadable::Damaged(reason)) => Err(Error::CorruptLine {
+                path: self.path.into(),
+                line: line.number,
+                offset: line.offset,
+                reason,
+            }),
+            Err(Unreadable::Newer(found)) => {
+                Err(Error::NewerVersion { path: self.path.into(), found, supported: FORMAT_VERSION })
+            }
+            Err(Unreadable::Foreign(found)) => Err(Error::WrongFormat { path: self.path.into(), found }),
+        }
+    }
+
+    fn keep(&mut self, line: Line<'_>, number: u64) -> Result<(), Unreadable> {
+        match line {
+            Line::Header(header) if !self.scan.tail.used => {
+                self.scan.header = Some(header);
+                Ok(())
+            }
+            Line::Header(_) => Err(Unreadable::Damaged(
+                "a header stands after the first line; two files were joined".to_owned(),
+            )),
+            Line::Entry { id, parent, record } => {
+                let id = match id {
+                    Some(id) => EntryId::from(Cow::into_owned(id)),
+                    None => implied(number),
+                };
+                self.chain.push(id, &parent).map_err(Unreadable::Damaged)?;
+                self.records.push(record);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(mut self) -> Scan {
+        let mut fold = Fold::default();
+        match self.chain.path() {
+            None => self.records.iter().for_each(|record| fold.add(record)),
+            Some(path) => {
+                path.into_iter()
+                    .filter_map(|place| self.records.get(place))
+                    .for_each(|record| fold.add(record));
+            }
+        }
+        let (last, made) = self.chain.end();
+        let torn_tail = self.scan.loaded.torn_tail;
+        self.scan.loaded = fold.finish();
+        self.scan.loaded.torn_tail = torn_tail;
+        self.scan.tail.last = last;
+        self.scan.tail.made = made;
+        self.scan
+    }
+}
