@@ -1,0 +1,156 @@
+//! What a model reads of a run.
+
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use harness_core::message::Block;
+use harness_core::port::{RetryClass, ToolOutcome, ToolStatus};
+use harness_core::{Json, Millis};
+
+use super::capture::{Capture, Shown};
+use super::subprocess::{Ended, Ending, MAX_PRINTED};
+use super::tool::{CommandSpec, is_path};
+
+pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// The exit code by which a program says that trying again may help (`EX_TEMPFAIL` of sysexits).
+const TEMPORARY_FAILURE: i32 = 75;
+
+/// The result of a run.
+pub(crate) fn outcome(program: &str, class: RetryClass, limit: Duration, ended: &Ended) -> ToolOutcome {
+    match ended.ending {
+        Ending::Exited(status) if status.success() => success(program, ended),
+        Ending::Exited(status) => failure(program, class, status, ended),
+        Ending::TimedOut => {
+            let limit = Millis::from(limit);
+            let what = format!(
+                "`{program}` did not finish within {limit} and was stopped; \
+                 if it needs longer, its `timeout` must be raised"
+            );
+            stopped(ToolStatus::Timeout, "timeout", &what, ended)
+        }
+        Ending::Cancelled => {
+            let what = format!("`{program}` was stopped because its result is not wanted any more");
+            stopped(ToolStatus::Cancelled, "cancelled", &what, ended)
+        }
+        Ending::Flooded => {
+            let most = MAX_PRINTED / (1024 * 1024);
+            let what = format!("`{program}` printed more than {most} MiB and was stopped; make it print less");
+            stopped(ToolStatus::Failed, "too_much_output", &what, ended)
+        }
+    }
+}
+
+/// The result of a call that was cancelled before its program was started.
+pub(crate) fn not_started(program: &str) -> ToolOutcome {
+    let what = format!("`{program}` was not started because its result is not wanted any more");
+    ToolOutcome::with_error(ToolStatus::Cancelled, "cancelled", what)
+}
+
+/// The result of a call whose program could not be started.
+pub(crate) fn spawn_error(spec: &CommandSpec, error: &io::Error) -> ToolOutcome {
+    let why = why_not_started(spec, error);
+    let program = spec.program.to_string_lossy();
+    ToolOutcome::error("spawn_error", format!("`{program}` could not be started: {why}"))
+}
+
+fn why_not_started(spec: &CommandSpec, error: &io::Error) -> String {
+    if let Some(cwd) = spec.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
+        return format!("its folder {} does not exist; correct its `cwd`", cwd.display());
+    }
+    let exists = is_path(&spec.program) && Path::new(&spec.program).exists();
+    match error.kind() {
+        io::ErrorKind::NotFound if exists => {
+            "the interpreter that its first line names does not exist; correct its `#!` line".to_owned()
+        }
+        io::ErrorKind::NotFound if is_path(&spec.program) => {
+            "there is no such file; correct its `command`".to_owned()
+        }
+        io::ErrorKind::NotFound => {
+            "no program of that name is in PATH; install it, or write its path in `command`".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => "it is not executable; make it so with `chmod +x`".to_owned(),
+        io::ErrorKind::ArgumentListTooLong => {
+            "its arguments and environment are too long for this system; pass long values on stdin".to_owned()
+        }
+        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+            "it is neither a program of this machine nor a script with a `#!` line".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn success(program: &str, ended: &Ended) -> ToolOutcome {
+    let mut outcome = match ended.stdout.show(false) {
+        Shown::Text { text, whole } => {
+            let text = text.trim_end_matches(['\n', '\r']);
+            let data = whole.then(|| Json::parse(text).ok()).flatten().filter(Json::is_object);
+            let mut outcome = ToolOutcome::text(if text.is_empty() { "(no output)" } else { text });
+            outcome.structured = data;
+            outcome
+        }
+        Shown::Binary(bytes) => ToolOutcome::error(
+            "binary_output",
+            format!(
+                "`{program}` exited with code 0, and its result is binary output of {bytes} bytes, \
+                 which cannot be shown; make it print UTF-8 text"
+            ),
+        ),
+    };
+    outcome.exit_code = Some(0);
+    outcome.metadata = printed_aside(&ended.stderr);
+    outcome
+}
+
+/// What a successful program printed to stderr: for people and logs, not for the model.
+fn printed_aside(stderr: &Capture) -> Option<Json> {
+    let text = readable(stderr, false)?;
+    Json::of(&std::collections::BTreeMap::from([("stderr", text)])).ok()
+}
+
+fn failure(program: &str, class: RetryClass, status: ExitStatus, ended: &Ended) -> ToolOutcome {
+    let (code, what) = match (status.code(), status.signal()) {
+        (Some(code), _) => ("nonzero_exit", format!("`{program}` exited with code {code}")),
+        (None, Some(signal)) => ("killed_by_signal", format!("`{program}` was killed by signal {signal}")),
+        (None, None) => ("nonzero_exit", format!("`{program}` failed: {status}")),
+    };
+    let mut outcome = failed(ToolStatus::Failed, code, &what, ended, false);
+    outcome.exit_code = status.code();
+    let temporary = status.code() == Some(TEMPORARY_FAILURE) && class != RetryClass::Unsafe;
+    if let (true, Some(error)) = (temporary, &mut outcome.error) {
+        error.retryable = Some(true);
+    }
+    outcome
+}
+
+fn stopped(status: ToolStatus, code: &str, what: &str, ended: &Ended) -> ToolOutcome {
+    failed(status, code, what, ended, true)
+}
+
+/// A failed call: one sentence as the error's message, and with what was printed as content.
+fn failed(status: ToolStatus, code: &str, what: &str, ended: &Ended, cut_off: bool) -> ToolOutcome {
+    let mut outcome = ToolOutcome::with_error(status, code, what);
+    let mut text = what.to_owned();
+    for (name, stream) in [("stderr", &ended.stderr), ("stdout", &ended.stdout)] {
+        if let Some(printed) = readable(stream, cut_off) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n\n{name}:\n{printed}");
+        }
+    }
+    outcome.content = vec![Block::text(text)];
+    outcome
+}
+
+fn readable(stream: &Capture, cut_off: bool) -> Option<String> {
+    match stream.show(cut_off) {
+        Shown::Text { text, .. } => {
+            let text = text.trim_end_matches(['\n', '\r']);
+            (!text.is_empty()).then(|| text.to_owned())
+        }
+        Shown::Binary(bytes) => Some(format!("(binary output of {bytes} bytes)")),
+    }
+}

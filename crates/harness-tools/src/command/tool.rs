@@ -1,0 +1,299 @@
+//! A tool that is a program.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness_core::Json;
+use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
+
+use super::answer;
+use super::subprocess::{self, Launch, Limits};
+use crate::environment::{Environment, PASSED};
+use crate::error::ToolsError;
+#[cfg(feature = "schema-validation")]
+use crate::schema::ArgumentSchema;
+
+/// How a program is told the arguments of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Input {
+    /// As one line of JSON on stdin.
+    #[default]
+    JsonStdin,
+    /// Not at all; its stdin is empty.
+    None,
+}
+
+/// How a program is run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CommandSpec {
+    /// The program: a path, or a name that is looked up in `PATH`.
+    pub program: OsString,
+    /// Its arguments, passed as they are: there is no shell. Default none.
+    pub args: Vec<OsString>,
+    /// The folder it runs in; `None` is the folder of this process.
+    pub cwd: Option<PathBuf>,
+    /// Its environment, beside the call's `HARNESS_CALL_ID` and `HARNESS_IDEMPOTENCY_KEY`. Default
+    /// empty: not even `PATH` is inherited.
+    pub env: Environment,
+    /// How it is told the arguments. Default [`Input::JsonStdin`].
+    pub input: Input,
+    /// How long it may run before it is stopped. Default 30 s.
+    pub timeout: Duration,
+    /// How long it may take to end after SIGTERM, before SIGKILL. Default 500 ms.
+    pub grace: Duration,
+    /// How many bytes of stdout are kept: the beginning and the end. Default 64 KiB.
+    pub max_output: usize,
+}
+
+impl CommandSpec {
+    /// How many bytes of stderr are kept, unless `max_output` is less.
+    pub(crate) const MAX_STDERR: usize = 16 * 1024;
+
+    /// A program without arguments, with the default bounds and an empty environment.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: None,
+            env: Environment::default(),
+            input: Input::JsonStdin,
+            timeout: Duration::from_secs(30),
+            grace: Duration::from_millis(500),
+            max_output: 64 * 1024,
+        }
+    }
+
+    /// With these arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.args = args.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// In this folder.
+    #[must_use]
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(folder.into());
+        self
+    }
+
+    /// With the variables of [`PASSED`] that `surroundings` has.
+    #[must_use]
+    pub fn env_from(mut self, surroundings: &Environment) -> Self {
+        self.env = surroundings.share(PASSED.into_iter());
+        self
+    }
+
+    /// With one more variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.set(name, value);
+        self
+    }
+
+    /// Told the arguments in this way.
+    #[must_use]
+    pub fn input(mut self, input: Input) -> Self {
+        self.input = input;
+        self
+    }
+
+    /// Stopped after this time.
+    #[must_use]
+    pub fn timeout(mut self, span: Duration) -> Self {
+        self.timeout = span;
+        self
+    }
+
+    /// Killed this long after it was asked to end.
+    #[must_use]
+    pub fn grace(mut self, span: Duration) -> Self {
+        self.grace = span;
+        self
+    }
+
+    /// With this many bytes of stdout kept.
+    #[must_use]
+    pub fn max_output(mut self, bytes: usize) -> Self {
+        self.max_output = bytes;
+        self
+    }
+}
+
+/// A tool that runs a program for each call.
+///
+/// What the program is given and what becomes of its answer stands in the [crate's
+/// documentation](crate). A failing program is a failed *result* with one of these codes, never a
+/// fault of the turn:
+///
+/// | code | status | meaning |
+/// |---|---|---|
+/// | `invalid_arguments` | failed | the arguments are no object, or do not fit the schema; nothing was started |
+/// | `spawn_error` | failed | the program could not be started |
+/// | `nonzero_exit` | failed | it exited with another code than 0 |
+/// | `killed_by_signal` | failed | a signal from elsewhere ended it |
+/// | `binary_output` | failed | it exited with code 0, and stdout is not UTF-8 text |
+/// | `too_much_output` | failed | it printed more than [`MAX_PRINTED`](crate::MAX_PRINTED) and was stopped |
+/// | `timeout` | timeout | it was stopped at its timeout, or at the turn's deadline |
+/// | `cancelled` | cancelled | it was stopped, or not even started, because `cx.cancel` fired |
+///
+/// Dropping a running call kills the program and its process group.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::Json;
+/// use harness_core::message::ToolCall;
+/// use harness_core::port::{Tool, ToolCx, ToolDef};
+/// use harness_tools::{CommandSpec, CommandTool, Input};
+///
+/// let spec = CommandSpec::new("/bin/sh").args(["-c", "echo out of stock; exit 3"]).input(Input::None);
+/// let tool = CommandTool::new(ToolDef::new("stock", "Tells what is in stock"), spec)?;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let call = Arc::new(ToolCall::new("call-1", "stock", Json::empty_object()));
+/// let outcome = tool.call(ToolCx::for_call(call)).await;
+/// assert_eq!(outcome.exit_code, Some(3));
+/// assert_eq!(outcome.error.map(|e| e.code).as_deref(), Some("nonzero_exit"));
+/// # });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct CommandTool {
+    def: ToolDef,
+    spec: CommandSpec,
+    clock: Option<Arc<dyn Clock>>,
+    #[cfg(feature = "schema-validation")]
+    schema: Option<ArgumentSchema>,
+}
+
+impl CommandTool {
+    /// A tool that runs `spec` and is offered to a model as `def`.
+    ///
+    /// # Errors
+    /// With the feature `schema-validation`: [`ToolsError::Schema`], when `def.input_schema` is not a
+    /// usable JSON Schema.
+    pub fn new(def: ToolDef, spec: CommandSpec) -> Result<Self, ToolsError> {
+        Ok(Self {
+            #[cfg(feature = "schema-validation")]
+            schema: ArgumentSchema::of_tool(&def)?,
+            def,
+            spec,
+            clock: None,
+        })
+    }
+
+    /// The same tool with a clock, by which it stops at the turn's deadline by itself.
+    ///
+    /// Without a clock, or with one that is not the driver's, the driver's cancellation at the deadline
+    /// stops it all the same; the result's code is then `cancelled`.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// How the program is run.
+    pub fn spec(&self) -> &CommandSpec {
+        &self.spec
+    }
+
+    /// The program as messages name it.
+    pub(crate) fn program(&self) -> std::borrow::Cow<'_, str> {
+        self.spec.program.to_string_lossy()
+    }
+
+    /// How long this call may run.
+    fn time_left(&self, cx: &ToolCx) -> Duration {
+        match (&self.clock, cx.deadline) {
+            (Some(clock), Some(deadline)) => {
+                self.spec.timeout.min(deadline.since(clock.now()).duration())
+            }
+            _ => self.spec.timeout,
+        }
+    }
+
+    fn launch(&self, cx: &ToolCx) -> Launch<'_> {
+        let spec = &self.spec;
+        let mut env = spec.env.clone();
+        env.set("HARNESS_CALL_ID", cx.call.id.as_str());
+        env.set("HARNESS_IDEMPOTENCY_KEY", cx.idempotency_key());
+        let stdin = match spec.input {
+            // The line break lets a shell script `read` it.
+            Input::JsonStdin => Some(format!("{}\n", cx.call.arguments.text()).into_bytes()),
+            Input::None => None,
+        };
+        Launch {
+            program: &spec.program,
+            args: &spec.args,
+            cwd: spec.cwd.as_deref(),
+            env,
+            stdin,
+            limits: Limits {
+                time: self.time_left(cx),
+                grace: spec.grace,
+                stdout: spec.max_output,
+                stderr: spec.max_output.min(CommandSpec::MAX_STDERR),
+            },
+        }
+    }
+}
+
+impl Tool for CommandTool {
+    fn def(&self) -> &ToolDef {
+        &self.def
+    }
+
+    fn check(&self, arguments: &Json) -> Result<(), ArgumentFault> {
+        if !arguments.is_object() {
+            return Err(ArgumentFault::new("", format!("expected an object, found {}", kind_of(arguments))));
+        }
+        #[cfg(feature = "schema-validation")]
+        if let Some(schema) = &self.schema {
+            return schema.check(arguments);
+        }
+        Ok(())
+    }
+
+    async fn call(&self, cx: ToolCx) -> ToolOutcome {
+        // The turn asks `check` only where a gate or an approval follows.
+        if let Err(fault) = self.check(&cx.call.arguments) {
+            return ToolOutcome::error(answer::INVALID_ARGUMENTS, fault.to_string());
+        }
+        if cx.cancel.is_cancelled() {
+            return answer::not_started(&self.program());
+        }
+        let launch = self.launch(&cx);
+        let limit = launch.limits.time;
+        tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
+        match subprocess::run(launch, &cx.cancel).await {
+            Ok(ended) => answer::outcome(&self.program(), self.def.class, limit, &ended),
+            Err(error) => answer::spawn_error(&self.spec, &error),
+        }
+    }
+}
+
+impl fmt::Debug for CommandTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandTool").field("def", &self.def).field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+/// Whether a program is named by a path, and so not looked up in `PATH`.
+pub(crate) fn is_path(program: &OsStr) -> bool {
+    program.as_encoded_bytes().contains(&b'/')
+}
+
+fn kind_of(value: &Json) -> &'static str {
+    match value.text().as_bytes().first() {
+        Some(b'[') => "a list",
+        Some(b'"') => "a text",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}

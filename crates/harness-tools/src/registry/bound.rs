@@ -1,0 +1,356 @@
+//! The registry: targets and their tools.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
+
+use super::entry::{self, Entry, child, known_keys};
+use super::faults::Faults;
+use super::yaml::{self, Node, Part, Step};
+use crate::command::{CommandSpec, CommandTool, is_path};
+use crate::environment::{Environment, PASSED};
+use crate::error::{Problem, ToolsError};
+use crate::near::near;
+
+/// The longest registry file that is read: 1 MiB.
+pub const MAX_FILE: u64 = 1024 * 1024;
+
+/// The one version of the format.
+const VERSION: u64 = 1;
+
+/// The tools that a registry file binds to targets.
+///
+/// A registry is read once; later changes of the file, and of the environment, do not reach it.
+pub struct Registry {
+    file: PathBuf,
+    text: String,
+    tools: BTreeMap<String, Bound>,
+}
+
+/// A tool and what of its entry problems are told by.
+struct Bound {
+    tool: Arc<CommandTool>,
+    env_missing: Vec<String>,
+    position: usize,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry")
+            .field("file", &self.file)
+            .field("targets", &self.tools.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Registry {
+    /// Reads a registry file; its tools get their variables from this process.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no registry, or is of a later version. All faults at once.
+    pub fn load(file: impl AsRef<Path>) -> Result<Self, ToolsError> {
+        Self::load_with(file, &Environment::of_process())
+    }
+
+    /// Reads a registry file; its tools get their variables from `environment`.
+    ///
+    /// # Errors
+    /// As [`Registry::load`].
+    pub fn load_with(file: impl AsRef<Path>, environment: &Environment) -> Result<Self, ToolsError> {
+        let file = file.as_ref();
+        let text = read_text(file)?;
+        Self::parse(&text, file, environment)
+    }
+
+    /// Reads a registry from its text. `file` names it in messages, and relative paths in the text
+    /// start from its folder.
+    ///
+    /// # Errors
+    /// As [`Registry::load`].
+    pub fn parse(text: &str, file: &Path, environment: &Environment) -> Result<Self, ToolsError> {
+        let entries = read_entries(text, file)?;
+        let mut faults = Faults::new(text);
+        let mut tools = BTreeMap::new();
+        for (position, entry) in entries.into_iter().enumerate() {
+            let env_missing =
+                entry.env_pass.iter().filter(|name| environment.get(name).is_none()).cloned().collect();
+            let target = entry.target.clone();
+            match tool_of(entry, file, environment) {
+                Ok(tool) => {
+                    tools.insert(target, Bound { tool: Arc::new(tool), env_missing, position });
+                }
+                Err(error) => {
+                    let path = child(&child(&tools_path(), &target), "parameters");
+                    faults.value(&path, error.to_string(), error.hint());
+                }
+            }
+        }
+        match faults.into_error(file) {
+            Some(error) => Err(error),
+            None => Ok(Self { file: file.to_owned(), text: text.to_owned(), tools }),
+        }
+    }
+
+    /// The file it was read from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The bound targets, by name.
+    pub fn targets(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+
+    /// The targets and their tools, in the file's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<CommandTool>)> {
+        let mut all: Vec<_> = self.tools.iter().collect();
+        all.sort_by_key(|(_, bound)| bound.position);
+        all.into_iter().map(|(target, bound)| (target.as_str(), &bound.tool))
+    }
+
+    /// The tool that stands behind a target.
+    ///
+    /// # Errors
+    /// [`ToolsError::Unbound`] with the bound targets that are nearly that.
+    pub fn get(&self, target: &str) -> Result<Arc<dyn DynTool>, ToolsError> {
+        match self.tools.get(target) {
+            Some(bound) => Ok(Arc::clone(&bound.tool) as Arc<dyn DynTool>),
+            None => Err(ToolsError::Unbound {
+                file: self.file.clone(),
+                target: target.to_owned(),
+                near: near(target, self.targets()).into_iter().map(str::to_owned).collect(),
+                bound: self.targets().map(str::to_owned).collect(),
+            }),
+        }
+    }
+
+    /// The tools behind some targets, in that order, each once.
+    ///
+    /// # Errors
+    /// [`ToolsError::Unbound`] for the first target that is not bound.
+    pub fn toolbox<'a>(&self, targets: impl IntoIterator<Item = &'a str>) -> Result<Toolbox, ToolsError> {
+        let mut chosen: Vec<&str> = Vec::new();
+        for target in targets {
+            if !chosen.contains(&target) {
+                chosen.push(target);
+            }
+        }
+        let tools: Result<Vec<_>, _> = chosen.into_iter().map(|target| self.get(target)).collect();
+        tools.map(Toolbox::new)
+    }
+
+    /// The same registry, whose tools stop at the turn's deadline by this clock
+    /// ([`CommandTool::with_clock`]).
+    #[must_use]
+    pub fn with_clock(mut self, clock: &Arc<dyn Clock>) -> Self {
+        for bound in self.tools.values_mut() {
+            bound.tool = Arc::new(CommandTool::clone(&bound.tool).with_clock(Arc::clone(clock)));
+        }
+        self
+    }
+
+    /// What this machine lacks for the tools to work: programs, folders, variables to pass on. Looks at
+    /// the file system, and starts nothing.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.iter().flat_map(|(target, _)| self.problems_of(target)).collect()
+    }
+
+    fn problems_of(&self, target: &str) -> Vec<Problem> {
+        let Some(bound) = self.tools.get(target) else { return Vec::new() };
+        let spec = bound.tool.spec();
+        let mut found = Vec::new();
+        if let Some(cwd) = spec.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
+            let problem = format!("its folder {} does not exist", cwd.display());
+            found.push(self.problem(target, "cwd", problem, "create it, or correct `cwd`"));
+        }
+        if let Some((problem, hint)) = program_problem(spec) {
+            found.push(self.problem(target, "command", problem, hint));
+        }
+        for name in &bound.env_missing {
+            let problem = format!("the variable `{name}` is not set");
+            found.push(self.problem(target, "env_pass", problem, "set it, or remove it from `env_pass`"));
+        }
+        found
+    }
+
+    fn problem(&self, target: &str, key: &str, problem: String, hint: &str) -> Problem {
+        let path = child(&child(&tools_path(), target), key);
+        Problem {
+            file: self.file.clone(),
+            place: yaml::place(&self.text, &path, Part::Value),
+            target: target.to_owned(),
+            problem,
+            hint: hint.to_owned(),
+        }
+    }
+}
+
+fn tools_path() -> Vec<Step> {
+    vec![Step::Key("tools".to_owned())]
+}
+
+fn read_text(file: &Path) -> Result<String, ToolsError> {
+    let unreadable = |source| ToolsError::Unreadable { file: file.to_owned(), source };
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(unreadable)?;
+    opened.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(ToolsError::TooLong { file: file.to_owned(), limit: MAX_FILE });
+    }
+    String::from_utf8(bytes).map_err(|e| ToolsError::NotText {
+        file: file.to_owned(),
+        offset: e.utf8_error().valid_up_to(),
+    })
+}
+
+/// Reads the whole document, with all of its faults.
+fn read_entries(text: &str, file: &Path) -> Result<Vec<Entry>, ToolsError> {
+    let root = yaml::parse(text).map_err(|e| ToolsError::Syntax {
+        file: file.to_owned(),
+        place: e.place,
+        problem: e.problem,
+    })?;
+    let mut faults = Faults::new(text);
+    let entries = match &root {
+        Node::Map(keys) => {
+            check_version(keys, text, file, &mut faults)?;
+            for (key, _) in keys.iter().filter(|(key, _)| key != "version" && key != "tools") {
+                let hint = known_keys(key, &["version", "tools"]);
+                faults.key(&child(&[], key), format!("unknown key `{key}`"), Some(hint));
+            }
+            read_tools(keys, &mut faults)
+        }
+        other => {
+            let hint = "begin it with `version: 1` and `tools:`".to_owned();
+            faults.value(&[], format!("expected a registry, found {}", other.kind()), Some(hint));
+            Vec::new()
+        }
+    };
+    check_names(&entries, &mut faults);
+    faults.into_error(file).map_or(Ok(entries), Err)
+}
+
+/// The version comes first: the faults of a later format would be noise.
+fn check_version(
+    keys: &[(String, Node)],
+    text: &str,
+    file: &Path,
+    faults: &mut Faults<'_>,
+) -> Result<(), ToolsError> {
+    let path = child(&[], "version");
+    let hint = || Some(format!("write `version: {VERSION}`"));
+    match keys.iter().find(|(key, _)| key == "version").map(|(_, node)| node) {
+        Some(Node::Number(_, Some(VERSION))) => {}
+        Some(Node::Number(_, Some(found))) if *found > VERSION => {
+            return Err(ToolsError::NewerVersion {
+                file: file.to_owned(),
+                place: yaml::place(text, &path, Part::Value),
+                found: *found,
+                supported: VERSION,
+            });
+        }
+        Some(Node::Number(number, _)) => {
+            faults.value(&path, format!("there is no version {number} of the format"), hint());
+        }
+        Some(other) => faults.value(&path, format!("expected a number, found {}", other.kind()), hint()),
+        None => faults.value(&[], "`version` is missing", hint()),
+    }
+    Ok(())
+}
+
+fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<Entry> {
+    let path = tools_path();
+    match keys.iter().find(|(key, _)| key == "tools").map(|(_, node)| node) {
+        Some(Node::Map(tools)) => tools
+            .iter()
+            .filter_map(|(target, node)| entry::read(target, node, &child(&path, target), faults))
+            .collect(),
+        Some(other) => {
+            let hint = "write the targets below it, or `{}` for none".to_owned();
+            faults.value(&path, format!("expected a mapping, found {}", other.kind()), Some(hint));
+            Vec::new()
+        }
+        None => {
+            let hint = "write the targets and their programs below `tools:`".to_owned();
+            faults.value(&[], "`tools` is missing", Some(hint));
+            Vec::new()
+        }
+    }
+}
+
+/// A model tells tools apart by name alone.
+fn check_names(entries: &[Entry], faults: &mut Faults<'_>) {
+    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    for entry in entries {
+        if let Some(first) = owners.insert(&entry.name, &entry.target) {
+            let path = child(&tools_path(), &entry.target);
+            let problem = format!("the tool of `{first}` has the name `{}`, too", entry.name);
+            faults.key(&path, problem, Some("give one of them another `name`".to_owned()));
+        }
+    }
+}
+
+fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<CommandTool, ToolsError> {
+    let mut def = ToolDef::new(entry.name, entry.description).with_class(entry.class);
+    def.requires_approval = entry.requires_approval;
+    def.sequential = entry.sequential;
+    def.input_schema = entry.parameters;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let program = if is_path(entry.command.as_ref()) {
+        rooted(&folder.join(&entry.command))
+    } else {
+        PathBuf::from(&entry.command)
+    };
+    let passed = PASSED.into_iter().chain(entry.env_pass.iter().map(String::as_str));
+    let mut spec = CommandSpec::new(program)
+        .args(entry.args)
+        .cwd(rooted(&folder.join(entry.cwd.unwrap_or_default())))
+        .input(entry.input);
+    spec.env = environment.share(passed);
+    for (name, value) in entry.env {
+        spec.env.set(name, value);
+    }
+    spec.timeout = entry.timeout.unwrap_or(spec.timeout);
+    spec.max_output = entry.max_output.unwrap_or(spec.max_output);
+    CommandTool::new(def, spec)
+}
+
+/// A path that means the same from every folder: a program is looked for from its own `cwd`.
+fn rooted(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Why a program cannot be started, and what to do about it.
+fn program_problem(spec: &CommandSpec) -> Option<(String, &'static str)> {
+    let program = Path::new(&spec.program);
+    if is_path(&spec.program) {
+        return if !program.is_file() {
+            Some((format!("there is no program {}", program.display()), "correct `command`"))
+        } else if !executable(program) {
+            let problem = format!("{} is not executable", program.display());
+            Some((problem, "make it so with `chmod +x`"))
+        } else {
+            None
+        };
+    }
+    let folders = spec.env.get("PATH").unwrap_or_default();
+    let found = std::env::split_paths(folders).any(|folder| executable(&folder.join(program)));
+    if found {
+        return None;
+    }
+    let words = program.to_string_lossy();
+    let hint = if words.contains(' ') {
+        "there is no shell: write the program in `command`, and its arguments in `args`"
+    } else {
+        "install it, or write its path in `command`"
+    };
+    Some((format!("no program `{words}` is in PATH"), hint))
+}
+
+fn executable(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}

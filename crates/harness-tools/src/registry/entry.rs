@@ -1,0 +1,353 @@
+//! One tool of the file.
+
+use std::time::Duration;
+
+use harness_core::Json;
+use harness_core::port::RetryClass;
+
+use super::faults::Faults;
+use super::units;
+use super::yaml::{Node, Step};
+use crate::command::Input;
+use crate::near;
+
+/// The longest `timeout` that a tool may have: one hour.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// The least that `max_output` may be: 256 bytes.
+pub const MIN_OUTPUT: usize = 256;
+
+/// The most that `max_output` may be: 16 MiB.
+pub const MAX_OUTPUT: usize = 16 * 1024 * 1024;
+
+/// How long a name may be that a model sees; the limit of the providers.
+const MAX_NAME: usize = 64;
+
+const KEYS: [&str; 14] = [
+    "name",
+    "description",
+    "command",
+    "args",
+    "input",
+    "timeout",
+    "max_output",
+    "cwd",
+    "env",
+    "env_pass",
+    "class",
+    "requires_approval",
+    "sequential",
+    "parameters",
+];
+
+/// One tool as the file has it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) target: String,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) command: String,
+    pub(crate) args: Vec<String>,
+    pub(crate) input: Input,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_output: Option<usize>,
+    pub(crate) cwd: Option<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) env_pass: Vec<String>,
+    pub(crate) class: RetryClass,
+    pub(crate) requires_approval: bool,
+    pub(crate) sequential: bool,
+    pub(crate) parameters: Option<Json>,
+}
+
+/// Reads the entry at `path`. What is wrong in it goes to `faults`; `None` if it is no mapping.
+pub(crate) fn read(target: &str, node: &Node, path: &[Step], faults: &mut Faults<'_>) -> Option<Entry> {
+    let Node::Map(entries) = node else {
+        let hint = "write `command` and the tool's other keys below it".to_owned();
+        faults.value(path, format!("expected a mapping, found {}", node.kind()), Some(hint));
+        return None;
+    };
+    for (key, _) in entries.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
+        faults.key(&child(path, key), format!("unknown key `{key}`"), Some(known_keys(key, &KEYS)));
+    }
+    let mut fields = Fields { entries, path, faults };
+    let command = fields.required_text("command");
+    let name = fields.name(target);
+    Some(Entry {
+        target: target.to_owned(),
+        name,
+        description: fields.text("description").unwrap_or_default(),
+        command,
+        args: fields.texts("args"),
+        input: fields.one_of("input", &[("json-stdin", Input::JsonStdin), ("none", Input::None)]),
+        timeout: fields.timeout(),
+        max_output: fields.max_output(),
+        cwd: fields.text("cwd"),
+        env: fields.env(),
+        env_pass: fields.texts("env_pass"),
+        class: fields.one_of(
+            "class",
+            &[
+                ("unsafe", RetryClass::Unsafe),
+                ("pure", RetryClass::Pure),
+                ("idempotent", RetryClass::Idempotent),
+            ],
+        ),
+        requires_approval: fields.flag("requires_approval"),
+        sequential: fields.flag("sequential"),
+        parameters: fields.parameters(),
+    })
+}
+
+/// What to do about an unknown key.
+pub(crate) fn known_keys(key: &str, known: &[&str]) -> String {
+    near::did_you_mean(key, known.iter().copied())
+        .unwrap_or_else(|| format!("known are {}", near::list(known, "and")))
+}
+
+/// A path and one key more.
+pub(crate) fn child(path: &[Step], key: &str) -> Vec<Step> {
+    let mut path = path.to_vec();
+    path.push(Step::Key(key.to_owned()));
+    path
+}
+
+/// A name that every provider accepts, made from a target.
+pub(crate) fn name_of(target: &str) -> String {
+    let mut name = String::new();
+    for c in target.chars() {
+        let c = if is_name_char(c) { c } else { '_' };
+        if !(c == '_' && name.ends_with('_')) {
+            name.push(c);
+        }
+    }
+    let name: String = name.trim_matches('_').chars().take(MAX_NAME).collect();
+    if name.is_empty() { "tool".to_owned() } else { name }
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// The keys of one entry, read with their faults.
+struct Fields<'a, 'f, 't> {
+    entries: &'a [(String, Node)],
+    path: &'a [Step],
+    faults: &'f mut Faults<'t>,
+}
+
+impl<'a> Fields<'a, '_, '_> {
+    fn get(&self, key: &str) -> Option<&'a Node> {
+        self.entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    fn fault(&mut self, key: &str, problem: impl Into<String>, hint: impl Into<String>) {
+        self.faults.value(&child(self.path, key), problem, Some(hint.into()));
+    }
+
+    fn expected(&mut self, key: &str, what: &str, found: &Node, hint: impl Into<String>) {
+        self.fault(key, format!("expected {what}, found {}", found.kind()), hint);
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        match self.get(key)? {
+            Node::Text(text) => self.without_nul(key, text),
+            other => {
+                self.expected(key, "a text", other, "write it in quotes");
+                None
+            }
+        }
+    }
+
+    fn without_nul(&mut self, key: &str, text: &str) -> Option<String> {
+        if text.contains('\0') {
+            self.fault(key, "the text contains a NUL character", "remove it");
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    fn required_text(&mut self, key: &str) -> String {
+        match self.get(key) {
+            None => {
+                let problem = format!("`{key}` is missing");
+                self.faults.key(self.path, problem, Some("write the program that the tool runs".to_owned()));
+                String::new()
+            }
+            Some(Node::List(_)) => {
+                let hint = "write the program in `command`, and its arguments in `args`";
+                self.fault(key, "expected a text, found a list", hint);
+                String::new()
+            }
+            Some(_) => {
+                let text = self.text(key);
+                if text.as_deref().is_some_and(|text| text.trim().is_empty()) {
+                    self.fault(key, "the text is empty", "write the program that the tool runs");
+                }
+                text.unwrap_or_default()
+            }
+        }
+    }
+
+    fn name(&mut self, target: &str) -> String {
+        let Some(name) = self.text("name") else { return name_of(target) };
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_name_char) {
+            let problem = format!("`{name}` is no name that models can call");
+            let hint = format!("use 1 to {MAX_NAME} letters, digits, `_` and `-`, such as `{}`", name_of(&name));
+            self.fault("name", problem, hint);
+        }
+        name
+    }
+
+    fn texts(&mut self, key: &str) -> Vec<String> {
+        let items = match self.get(key) {
+            None => return Vec::new(),
+            Some(Node::List(items)) => items,
+            Some(other) => {
+                self.expected(key, "a list of texts", other, "write it as a list: `[a, b]`");
+                return Vec::new();
+            }
+        };
+        let mut texts = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            match item {
+                Node::Text(text) if !text.contains('\0') => texts.push(text.clone()),
+                other => {
+                    let mut path = child(self.path, key);
+                    path.push(Step::Index(index));
+                    let problem = format!("expected a text without NUL, found {}", other.kind());
+                    self.faults.value(&path, problem, Some("write it in quotes".to_owned()));
+                }
+            }
+        }
+        texts
+    }
+
+    fn env(&mut self) -> Vec<(String, String)> {
+        let entries = match self.get("env") {
+            None => return Vec::new(),
+            Some(Node::Map(entries)) => entries,
+            Some(other) => {
+                self.expected("env", "a mapping of texts", other, "write it as `{ NAME: value }`");
+                return Vec::new();
+            }
+        };
+        let mut variables = Vec::new();
+        for (name, node) in entries {
+            let path = child(&child(self.path, "env"), name);
+            if name.is_empty() || name.contains(['=', '\0']) {
+                self.faults.key(&path, format!("`{name}` is no name of a variable"), None);
+            } else if name.starts_with("HARNESS_") {
+                let hint = "names that begin with `HARNESS_` are set by the program itself".to_owned();
+                self.faults.key(&path, format!("`{name}` cannot be set here"), Some(hint));
+            }
+            match node {
+                Node::Text(text) if !text.contains('\0') => variables.push((name.clone(), text.clone())),
+                other => {
+                    let problem = format!("expected a text without NUL, found {}", other.kind());
+                    self.faults.value(&path, problem, Some("write it in quotes".to_owned()));
+                }
+            }
+        }
+        variables
+    }
+
+    fn flag(&mut self, key: &str) -> bool {
+        match self.get(key) {
+            None => false,
+            Some(Node::Bool(value)) => *value,
+            Some(other) => {
+                self.expected(key, "a boolean", other, "write `true` or `false`");
+                false
+            }
+        }
+    }
+
+    fn one_of<T: Copy + Default>(&mut self, key: &str, words: &[(&str, T)]) -> T {
+        let Some(word) = self.text(key) else { return T::default() };
+        if let Some((_, value)) = words.iter().find(|(known, _)| *known == word) {
+            return *value;
+        }
+        let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
+        let hint = near::did_you_mean(&word, known.iter().copied())
+            .unwrap_or_else(|| format!("write {}", near::list(&known, "or")));
+        self.fault(key, format!("unknown word `{word}`"), hint);
+        T::default()
+    }
+
+    fn timeout(&mut self) -> Option<Duration> {
+        const FORM: &str = "write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`";
+        match self.get("timeout")? {
+            Node::Text(text) => match units::duration(text) {
+                Some(span) if !span.is_zero() && span <= MAX_TIMEOUT => Some(span),
+                Some(_) => {
+                    self.fault("timeout", format!("`{text}` is out of bounds"), FORM);
+                    None
+                }
+                None => {
+                    self.fault("timeout", format!("`{text}` is no span of time"), FORM);
+                    None
+                }
+            },
+            Node::Number(number, _) => {
+                self.fault("timeout", format!("`{number}` has no unit"), FORM);
+                None
+            }
+            other => {
+                self.expected("timeout", "a span of time", other, FORM);
+                None
+            }
+        }
+    }
+
+    fn max_output(&mut self) -> Option<usize> {
+        const FORM: &str = "write a number and `B`, `KiB` or `MiB`, from `256B` to `16MiB`";
+        let (written, size) = match self.get("max_output")? {
+            Node::Text(text) => (text, units::bytes(text)),
+            Node::Number(text, size) => (text, *size),
+            other => {
+                self.expected("max_output", "an amount of bytes", other, FORM);
+                return None;
+            }
+        };
+        let size = size.and_then(|size| usize::try_from(size).ok());
+        match size {
+            Some(size) if (MIN_OUTPUT..=MAX_OUTPUT).contains(&size) => Some(size),
+            Some(_) => {
+                self.fault("max_output", format!("`{written}` is out of bounds"), FORM);
+                None
+            }
+            None => {
+                self.fault("max_output", format!("`{written}` is no amount of bytes"), FORM);
+                None
+            }
+        }
+    }
+
+    fn parameters(&mut self) -> Option<Json> {
+        const FORM: &str = "write a JSON Schema of an object: `type: object`, `properties`, `required`";
+        let node = self.get("parameters")?;
+        let Node::Map(entries) = node else {
+            self.expected("parameters", "a JSON Schema", node, FORM);
+            return None;
+        };
+        if let Some((_, kind)) = entries.iter().find(|(key, kind)| key == "type" && !allows_object(kind)) {
+            let kind = kind.to_json().map_or_else(|| kind.kind().to_owned(), |json| json.to_string());
+            self.fault("parameters", format!("the schema's type is {kind}, and arguments are always an object"), FORM);
+            return None;
+        }
+        let json = node.to_json();
+        if json.is_none() {
+            self.fault("parameters", "the schema holds a value that JSON does not have", "remove tags, infinities and keys that are no text");
+        }
+        json
+    }
+}
+
+fn allows_object(kind: &Node) -> bool {
+    match kind {
+        Node::Text(word) => word == "object",
+        Node::List(words) => words.iter().any(allows_object),
+        _ => false,
+    }
+}

@@ -1,0 +1,10 @@
+//! The registry file, and the tools that it binds to targets.
+
+mod bound;
+mod entry;
+mod faults;
+mod units;
+mod yaml;
+
+pub use bound::{MAX_FILE, Registry};
+pub use entry::{MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT};

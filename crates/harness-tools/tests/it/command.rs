@@ -1,0 +1,182 @@
+//! Programs that end by themselves.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::port::{RetryClass, Tool, ToolDef};
+use harness_tools::{CommandSpec, CommandTool, Input};
+
+use crate::support::{block_on, call, cx, environment, script, told, tool};
+
+/// Runs a script with the arguments `{"n":1}`.
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    assert_eq!(told(&call(script(text, &[]), r#"{"n":1}"#)), expected);
+}
+
+#[test]
+fn stdout_is_the_result() {
+    check("echo '  two'; echo lines", "success exit 0\n  two\nlines");
+    check("cat", "success exit 0\n{\"n\":1}");
+    check("read -r line; printf %s \"$line\"", "success exit 0\n{\"n\":1}");
+    check("true", "success exit 0\n(no output)");
+}
+
+#[test]
+fn a_json_object_is_kept_as_data_too() {
+    let data = |text| call(script(text, &[]), "{}").structured;
+    assert_eq!(data(r#"echo '{"b": 1.10, "a": 2}'"#), Some(Json::parse(r#"{"b":1.10,"a":2}"#).unwrap()));
+    assert_eq!(data("echo '[1]'"), None);
+    assert_eq!(data("echo '{not json}'"), None);
+}
+
+#[test]
+fn stderr_of_a_success_is_for_people_only() {
+    let outcome = call(script("echo note >&2; echo result", &[]), "{}");
+    assert_eq!(told(&outcome), "success exit 0\nresult");
+    assert_eq!(outcome.metadata, Some(Json::parse(r#"{"stderr":"note"}"#).unwrap()));
+}
+
+#[test]
+fn a_failing_program_is_an_error_result_with_all_that_it_said() {
+    check(
+        "echo no such order >&2; echo partial; exit 3",
+        "failed nonzero_exit exit 3\n`sh` exited with code 3\n\nstderr:\nno such order\n\nstdout:\npartial",
+    );
+    check("exit 1", "failed nonzero_exit exit 1\n`sh` exited with code 1");
+    check("kill -9 $$", "failed killed_by_signal\n`sh` was killed by signal 9");
+}
+
+#[test]
+fn a_temporary_failure_may_be_retried_where_the_class_allows_it() {
+    let told_of = |class| {
+        let def = ToolDef::new("tool", "").with_class(class);
+        let tool = CommandTool::new(def, script("exit 75", &[])).unwrap();
+        told(&block_on(tool.call(cx("{}"))))
+    };
+    assert_eq!(told_of(RetryClass::Pure), "failed nonzero_exit exit 75 retryable\n`sh` exited with code 75");
+    assert_eq!(
+        told_of(RetryClass::Idempotent),
+        "failed nonzero_exit exit 75 retryable\n`sh` exited with code 75"
+    );
+    assert_eq!(told_of(RetryClass::Unsafe), "failed nonzero_exit exit 75\n`sh` exited with code 75");
+}
+
+#[test]
+fn a_program_sees_only_the_variables_meant_for_it() {
+    let spec = CommandSpec::new("env").env_from(&environment()).env("MODE", "test").input(Input::None);
+    let outcome = call(spec, "{}");
+    let text = outcome.content.first().and_then(|block| block.as_text()).unwrap();
+    let expected = [
+        "HARNESS_CALL_ID=call-7",
+        "HARNESS_IDEMPOTENCY_KEY=-/-/-/1/0/call-7",
+        "MODE=test",
+        "PATH=/usr/local/bin:/usr/bin:/bin",
+    ];
+    assert_eq!(text.lines().collect::<BTreeSet<_>>(), BTreeSet::from(expected));
+}
+
+#[test]
+fn debug_output_shows_no_values_of_variables() {
+    let spec = CommandSpec::new("env").env("TOKEN", "s3cret");
+    let text = format!("{:?}", tool(spec));
+    assert!(text.contains("TOKEN") && !text.contains("s3cret"), "{text}");
+}
+
+#[test]
+fn arguments_are_passed_as_they_are() {
+    let spec = CommandSpec::new("printf").args(["%s|", "a b", "$HOME", ";", "*"]).env_from(&environment());
+    assert_eq!(told(&call(spec, "{}")), "success exit 0\na b|$HOME|;|*|");
+}
+
+#[test]
+fn input_none_is_an_empty_stdin() {
+    let spec = script("cat; echo end", &[]).input(Input::None);
+    assert_eq!(told(&call(spec, r#"{"n":1}"#)), "success exit 0\nend");
+}
+
+#[test]
+fn a_program_need_not_read_its_arguments() {
+    let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000_000));
+    assert_eq!(told(&call(script("exec 0<&-; echo done", &[]), &long)), "success exit 0\ndone");
+}
+
+#[test]
+fn arguments_and_output_longer_than_a_pipe_do_not_block_each_other() {
+    let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000_000));
+    let outcome = call(script("cat", &[]).max_output(2_000_000), &long);
+    assert_eq!(told(&outcome), format!("success exit 0\n{long}"));
+}
+
+#[test]
+fn arguments_that_are_no_object_start_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("started");
+    let spec = || script("touch \"$1\"", &[&mark]);
+    assert_eq!(
+        told(&call(spec(), "[1]")),
+        "failed invalid_arguments\nthe arguments are wrong: expected an object, found a list"
+    );
+    assert!(!mark.exists());
+    assert!(tool(spec()).check(&Json::null()).is_err());
+}
+
+#[test]
+fn a_program_that_cannot_be_started_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().display().to_string();
+    std::fs::write(folder.path().join("plain"), "no program").unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    make_executable(&script);
+
+    let told_of = |spec: CommandSpec| told(&call(spec.env_from(&environment()), "{}")).replace(&dir, "[DIR]");
+    insta::assert_snapshot!(told_of(CommandSpec::new("no-such-program")), @"");
+    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("missing"))), @"");
+    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("plain"))), @"");
+    insta::assert_snapshot!(told_of(CommandSpec::new(&script)), @"");
+    insta::assert_snapshot!(told_of(CommandSpec::new("sh").cwd(folder.path().join("gone"))), @"");
+    insta::assert_snapshot!(told_of(CommandSpec::new("sh").args(["x".repeat(5_000_000)])), @"");
+}
+
+fn make_executable(file: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn binary_output_is_counted_and_not_shown() {
+    insta::assert_snapshot!(told(&call(script(r"printf '\377\376\000\001'", &[]), "{}")), @"");
+    insta::assert_snapshot!(told(&call(script(r"printf '\377' >&2; exit 2", &[]), "{}")), @"");
+}
+
+#[test]
+fn a_program_that_prints_100_mb_is_read_to_its_end_and_mostly_left_out() {
+    let spec = script("printf begin; head -c 99999992 /dev/zero | tr '\\0' x; printf end", &[]);
+    let outcome = call(spec.max_output(256), "{}");
+    let expected = format!(
+        "success exit 0\nbegin{}\n[... 99999744 bytes left out ...]\n{}end",
+        "x".repeat(123),
+        "x".repeat(125)
+    );
+    assert_eq!(told(&outcome), expected);
+}
+
+#[test]
+fn a_tool_is_usable_from_many_tasks_at_once() {
+    let tool = Arc::new(tool(script("cat", &[])));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let calls: Vec<_> = (0..20)
+            .map(|n| {
+                let tool = Arc::clone(&tool);
+                tokio::spawn(async move { told(&tool.call(cx(&format!(r#"{{"n":{n}}}"#))).await) })
+            })
+            .collect();
+        for (n, call) in calls.into_iter().enumerate() {
+            assert_eq!(call.await.unwrap(), format!("success exit 0\n{{\"n\":{n}}}"));
+        }
+    });
+}

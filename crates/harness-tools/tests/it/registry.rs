@@ -1,0 +1,264 @@
+//! Registry files: what they bind, and every way in which one can be wrong.
+
+use std::fs;
+use std::path::Path;
+
+use harness_core::port::RetryClass;
+use harness_tools::{Environment, Registry, ToolsError};
+
+use crate::support::{block_on, cx, environment, told};
+
+fn parse(text: &str) -> Result<Registry, ToolsError> {
+    Registry::parse(text, Path::new("tools.yaml"), &environment())
+}
+
+/// The message and the hint of the error.
+#[track_caller]
+fn refused(text: &str) -> String {
+    with_hint(&parse(text).unwrap_err())
+}
+
+fn with_hint(error: &ToolsError) -> String {
+    match error.hint() {
+        Some(hint) => format!("[{}] {error}\n  {hint}", error.kind()),
+        None => format!("[{}]\n{error}", error.kind()),
+    }
+}
+
+const FULL: &str = r#"
+version: 1
+tools:
+  orders.lookup:
+    name: lookup_order
+    description: Finds an order
+    command: sh
+    args: [-c, 'printf "%s " "$MODE" "$TOKEN"; pwd; cat']
+    input: json-stdin
+    timeout: 20s
+    max_output: 1KiB
+    cwd: data
+    env: { MODE: read-only }
+    env_pass: [TOKEN]
+    class: pure
+    requires_approval: true
+    sequential: true
+    parameters:
+      type: object
+      properties:
+        number: { type: integer, maximum: 9007199254740993 }
+      required: [number]
+  Größe/prüfen!:
+    command: ./check
+"#;
+
+#[test]
+fn every_key_reaches_the_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tools.yaml");
+    fs::create_dir(folder.path().join("data")).unwrap();
+    fs::write(&file, FULL).unwrap();
+    let environment = Environment::from_iter([("PATH", "/usr/bin:/bin"), ("TOKEN", "t0k"), ("OTHER", "x")]);
+    let registry = Registry::load_with(&file, &environment).unwrap();
+
+    assert_eq!(registry.targets().collect::<Vec<_>>(), ["Größe/prüfen!", "orders.lookup"]);
+    assert_eq!(registry.iter().map(|(target, _)| target).collect::<Vec<_>>(), ["orders.lookup", "Größe/prüfen!"]);
+    let tool = registry.get("orders.lookup").unwrap();
+    let def = tool.tool_def();
+    assert_eq!((def.name.as_str(), &*def.description), ("lookup_order", "Finds an order"));
+    assert_eq!((def.class, def.requires_approval, def.sequential), (RetryClass::Pure, true, true));
+    assert_eq!(
+        def.input_schema.as_ref().unwrap().text(),
+        r#"{"type":"object","properties":{"number":{"type":"integer","maximum":9007199254740993}},"required":["number"]}"#
+    );
+    let here = folder.path().canonicalize().unwrap().display().to_string();
+    let told = told(&block_on(tool.call_boxed(cx(r#"{"number":1}"#)))).replace(&here, "[DIR]");
+    assert_eq!(told, "success exit 0\nread-only t0k [DIR]/data\n{\"number\":1}");
+}
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    let registry = parse(FULL).unwrap();
+    let (_, tool) = registry.iter().nth(1).unwrap();
+    let spec = tool.spec();
+    assert_eq!((spec.timeout.as_secs(), spec.max_output), (30, 65_536));
+    assert_eq!(spec.cwd, Some(std::path::absolute("").unwrap()));
+    assert_eq!(spec.program, std::path::absolute("./check").unwrap());
+    let def = registry.get("Größe/prüfen!").unwrap().tool_def().clone();
+    assert_eq!((def.name.as_str(), def.class), ("Gr_e_pr_fen", RetryClass::Unsafe));
+    assert_eq!(def.input_schema, None);
+}
+
+#[test]
+fn a_relative_program_is_found_beside_the_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("hello");
+    fs::write(&program, "#!/bin/sh\necho hello\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let file = folder.path().join("tools.yaml");
+    fs::write(&file, "version: 1\ntools:\n  hello: { command: ./hello }\n").unwrap();
+    let registry = Registry::load_with(&file, &environment()).unwrap();
+    assert_eq!(registry.problems(), []);
+    let tool = registry.get("hello").unwrap();
+    assert_eq!(told(&block_on(tool.call_boxed(cx("{}")))), "success exit 0\nhello");
+}
+
+#[test]
+fn an_unbound_target_lists_the_near_ones() {
+    let registry = parse(FULL).unwrap();
+    let refused = |target: &str| with_hint(&registry.get(target).map(|_| ()).unwrap_err());
+    insta::assert_snapshot!(refused("order.lookup"), @"");
+    insta::assert_snapshot!(refused("payments"), @"");
+    let empty = parse("version: 1\ntools: {}").unwrap();
+    insta::assert_snapshot!(with_hint(&empty.toolbox(["payments"]).unwrap_err()), @"");
+}
+
+#[test]
+fn a_toolbox_has_each_chosen_tool_once_in_the_chosen_order() {
+    let registry = parse(FULL).unwrap();
+    let toolbox = registry.toolbox(["Größe/prüfen!", "orders.lookup", "Größe/prüfen!"]).unwrap();
+    let names: Vec<&str> = toolbox.defs().iter().map(|def| def.name.as_str()).collect();
+    assert_eq!(names, ["Gr_e_pr_fen", "lookup_order"]);
+}
+
+#[test]
+fn all_faults_are_reported_at_once_with_their_places() {
+    let text = r"
+version: 1
+tool: {}
+tools:
+  a:
+    comand: run
+    args: run
+  b.c:
+    command: [python3, run.py]
+    args: [-n, 5, ok]
+    timeout: 10
+    max_output: 64KB
+    class: safe
+    input: json_stdin
+    requires_approval: yes please
+    name: 'look up'
+    parameters: { type: string }
+  d:
+    command: ''
+    timeout: 2h
+    max_output: 17MiB
+    env: { A=B: c, HARNESS_CALL_ID: x, N: 1 }
+    env_pass: { A: b }
+    cwd: 3
+    parameters: []
+  e: run
+  f: { command: x, timeout: fast, max_output: 1, name: b_c }
+";
+    insta::assert_snapshot!(refused(text), @"");
+}
+
+#[test]
+fn a_file_that_is_no_registry_is_refused() {
+    insta::assert_snapshot!(refused(""), @"");
+    insta::assert_snapshot!(refused("- a"), @"");
+    insta::assert_snapshot!(refused("tools: []"), @"");
+    insta::assert_snapshot!(refused("version: 1.5\ntools: {}"), @"");
+    insta::assert_snapshot!(refused("version: '1'\ntools: {}"), @"");
+    insta::assert_snapshot!(refused("version: 1"), @"");
+}
+
+#[test]
+fn a_file_that_is_no_yaml_is_refused_with_its_place() {
+    insta::assert_snapshot!(refused("version: 1\ntools:\n  a: [1\n  b: 2\n"), @"");
+    insta::assert_snapshot!(refused("version: 1\ntools:\n  a: { command: x }\n  a: { command: y }\n"), @"");
+    insta::assert_snapshot!(refused("version: 1\n---\nversion: 1\n"), @"");
+    insta::assert_snapshot!(refused("version: 1\ntools: *none\n"), @"");
+}
+
+#[test]
+fn a_newer_version_is_refused_without_further_faults() {
+    insta::assert_snapshot!(refused("version: 2\nprograms: []\n"), @"");
+}
+
+#[test]
+fn names_that_a_model_cannot_tell_apart_are_refused() {
+    insta::assert_snapshot!(refused("version: 1\ntools:\n  a.b: { command: x }\n  a_b: { command: y }\n"), @"");
+}
+
+#[test]
+fn an_alias_bomb_is_refused() {
+    let mut text = "version: 1\nx0: &x0 [a, a, a, a, a, a, a, a, a, a]\n".to_owned();
+    for n in 1..10 {
+        let list = vec![format!("*x{}", n - 1); 10].join(", ");
+        text.push_str(&format!("x{n}: &x{n} [{list}]\n"));
+    }
+    insta::assert_snapshot!(refused(&text), @"");
+}
+
+#[test]
+fn anchors_and_merge_keys_work() {
+    let text = "
+version: 1
+tools:
+  a: &base { command: x, timeout: 5s }
+  b: { <<: *base, command: y }
+";
+    let registry = parse(text).unwrap();
+    let timeouts: Vec<u64> = registry.iter().map(|(_, tool)| tool.spec().timeout.as_secs()).collect();
+    assert_eq!(timeouts, [5, 5]);
+}
+
+#[test]
+fn the_number_of_reported_faults_is_bounded() {
+    let tools: String = (0..80).map(|n| format!("  t{n}: {{}}\n")).collect();
+    let told = refused(&format!("version: 1\ntools:\n{tools}"));
+    assert_eq!(told.lines().count(), 52);
+    assert!(told.ends_with("\ntools.yaml: 30 more faults"), "{told}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str| {
+        let error = Registry::load_with(folder.path().join(name), &environment()).unwrap_err();
+        with_hint(&error).replace(&folder.path().display().to_string(), "[DIR]")
+    };
+    fs::write(folder.path().join("long.yaml"), "#".repeat(1024 * 1024 + 1)).unwrap();
+    fs::write(folder.path().join("latin.yaml"), b"version: 1 # caf\xe9").unwrap();
+    insta::assert_snapshot!(refused("none.yaml"), @"");
+    insta::assert_snapshot!(refused(""), @"");
+    insta::assert_snapshot!(refused("long.yaml"), @"");
+    insta::assert_snapshot!(refused("latin.yaml"), @"");
+}
+
+#[test]
+fn problems_tell_what_this_machine_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tools.yaml");
+    fs::write(folder.path().join("plain"), "no program").unwrap();
+    let text = "
+version: 1
+tools:
+  fine: { command: sh }
+  gone: { command: ./gone }
+  plain: { command: ./plain, cwd: nowhere }
+  name: { command: no-such-program }
+  shell: { command: 'python3 run.py' }
+  token: { command: sh, env_pass: [API_TOKEN] }
+";
+    fs::write(&file, text).unwrap();
+    let registry = Registry::load_with(&file, &environment()).unwrap();
+    let told: Vec<String> = registry.problems().iter().map(ToString::to_string).collect();
+    let told = told.join("\n").replace(&folder.path().display().to_string(), "[DIR]");
+    insta::assert_snapshot!(told, @"");
+}
+
+#[cfg(feature = "schema-validation")]
+#[test]
+fn a_wrong_schema_is_a_fault_of_the_file() {
+    let text = "
+version: 1
+tools:
+  a:
+    command: x
+    parameters: { properties: { n: { type: numbr } } }
+";
+    insta::assert_snapshot!(refused(text), @"");
+}

@@ -1,0 +1,98 @@
+//! Arguments checked against a JSON Schema.
+
+use harness_core::Json;
+use harness_core::port::{Tool, ToolDef};
+use harness_tools::{ArgumentSchema, CommandTool};
+
+use crate::support::{block_on, cx, script, told};
+
+const ORDER: &str = r#"{
+    "type": "object",
+    "properties": {
+        "number": { "type": "integer", "minimum": 1 },
+        "kind": { "enum": ["fast", "slow"] },
+        "code": { "type": ["string", "null"], "pattern": "^[A-Z]+$", "maxLength": 4 },
+        "items": { "type": "array", "maxItems": 2, "items": {
+            "type": "object", "properties": { "price": { "type": "number", "exclusiveMinimum": 0 } }
+        } }
+    },
+    "required": ["number"],
+    "additionalProperties": false
+}"#;
+
+#[track_caller]
+fn check(arguments: &str, expected: &str) {
+    let schema = ArgumentSchema::compile("order", &Json::parse(ORDER).unwrap()).unwrap();
+    let told = match schema.check(&Json::parse(arguments).unwrap()) {
+        Ok(()) => "fits".to_owned(),
+        Err(fault) => fault.to_string(),
+    };
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn the_wrong_field_is_named_with_what_was_expected() {
+    check(r#"{"number":7,"code":null}"#, "fits");
+    check(r#"{"number":"7"}"#, r#"argument `number` is wrong: expected integer, found "7""#);
+    check(r#"{"number":0}"#, "argument `number` is wrong: expected at least 1, found 0");
+    check("{}", "argument `number` is wrong: it is required and missing");
+    check(r#"{"number":1,"nmber":2}"#, "argument `nmber` is wrong: it is not an argument of this tool");
+    check(
+        r#"{"number":1,"kind":"quick"}"#,
+        r#"argument `kind` is wrong: expected one of ["fast","slow"], found "quick""#,
+    );
+    check(
+        r#"{"number":1,"items":[{"price":1},{"price":0}]}"#,
+        "argument `items[1].price` is wrong: expected more than 0, found 0",
+    );
+    check(
+        r#"{"number":1,"items":[{},{},{}]}"#,
+        "argument `items` is wrong: expected at most 2 items, found 3",
+    );
+}
+
+#[test]
+fn all_problems_are_told_in_a_fixed_order() {
+    check(
+        r#"{"x":1,"y":2,"kind":1,"code":"abcde"}"#,
+        "the arguments are wrong: not known here are `x` and `y`; `code`: expected a match of `^[A-Z]+$`, \
+         found \"abcde\"; `code`: expected at most 4 characters, found 5; `kind`: expected one of \
+         [\"fast\",\"slow\"], found 1; `number`: it is required and missing",
+    );
+}
+
+#[test]
+fn messages_are_bounded_whatever_the_arguments_are() {
+    let schema = Json::parse(r#"{"additionalProperties":{"type":"integer"}}"#).unwrap();
+    let schema = ArgumentSchema::compile("t", &schema).unwrap();
+    let fields: Vec<String> = (0..1_000).map(|n| format!("\"{n:04}{0}\":\"{0}\"", "x".repeat(5_000))).collect();
+    let arguments = Json::parse(&format!("{{{}}}", fields.join(","))).unwrap();
+    let told = schema.check(&arguments).unwrap_err().to_string();
+    assert!(told.len() < 3_000, "{}", told.len());
+    assert!(told.ends_with("; and 992 more"), "{told}");
+}
+
+#[test]
+fn a_wrong_schema_is_an_error_when_the_tool_is_made() {
+    let made = |schema: &str| {
+        let def = ToolDef::new("order", "").with_schema(Json::parse(schema).unwrap());
+        CommandTool::new(def, script("cat", &[])).unwrap_err()
+    };
+    insta::assert_snapshot!(made(r#"{"properties":{"n":{"type":"numbr"}}}"#), @"");
+    insta::assert_snapshot!(made(r##"{"$ref":"#/$defs/none"}"##), @"");
+    insta::assert_snapshot!(made(r#"{"$ref":"https://example.com/schema.json"}"#), @"");
+    insta::assert_snapshot!(made(r#"{"properties":{"n":{"pattern":"("}}}"#), @"");
+    assert_eq!(made(r#"{"type":1}"#).kind(), "tools.schema_wrong");
+}
+
+#[test]
+fn a_program_is_not_started_with_arguments_that_do_not_fit() {
+    let def = ToolDef::new("order", "").with_schema(Json::parse(ORDER).unwrap());
+    let tool = CommandTool::new(def, script("echo ran", &[])).unwrap();
+    assert_eq!(told(&block_on(tool.call(cx(r#"{"number":1}"#)))), "success exit 0\nran");
+    assert_eq!(
+        told(&block_on(tool.call(cx("{}")))),
+        "failed invalid_arguments\nargument `number` is wrong: it is required and missing"
+    );
+    assert!(tool.check(&Json::empty_object()).is_err());
+}

@@ -1,0 +1,59 @@
+//! What all topics need.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness_core::Json;
+use harness_core::message::ToolCall;
+use harness_core::port::{Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_tools::{CommandSpec, CommandTool, Environment};
+
+/// Longer than any program of these tests takes on a busy machine; only a failing test waits for it.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) fn environment() -> Environment {
+    Environment::from_iter([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("SECRET", "hidden")])
+}
+
+/// A shell script; `$1` and so on are `args`.
+pub(crate) fn script(text: &str, args: &[&Path]) -> CommandSpec {
+    let fixed = ["-c", text, "script"].map(std::ffi::OsString::from);
+    let args = args.iter().map(|arg| arg.as_os_str().to_owned());
+    CommandSpec::new("sh").args(fixed.into_iter().chain(args)).env_from(&environment()).timeout(LONG)
+}
+
+pub(crate) fn tool(spec: CommandSpec) -> CommandTool {
+    CommandTool::new(ToolDef::new("tool", ""), spec).unwrap()
+}
+
+pub(crate) fn cx(arguments: &str) -> ToolCx {
+    let call = ToolCall::new("call-7", "tool", Json::parse(arguments).unwrap());
+    ToolCx::for_call(Arc::new(call))
+}
+
+pub(crate) fn call(spec: CommandSpec, arguments: &str) -> ToolOutcome {
+    block_on(tool(spec).call(cx(arguments)))
+}
+
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// `status code? exit? retryable?`, and below it the text for the model.
+pub(crate) fn told(outcome: &ToolOutcome) -> String {
+    let mut line = outcome.status.as_str().to_owned();
+    if let Some(error) = &outcome.error {
+        line.push_str(&format!(" {}", error.code));
+    }
+    if let Some(code) = outcome.exit_code {
+        line.push_str(&format!(" exit {code}"));
+    }
+    if outcome.is_retryable() {
+        line.push_str(" retryable");
+    }
+    let answered = ToolCall::new("call-7", "tool", Json::empty_object());
+    let message = outcome.to_message(&answered, None, harness_core::Time(0));
+    let text: Vec<&str> = message.content.iter().filter_map(|block| block.as_text()).collect();
+    format!("{line}\n{}", text.join("\n---\n"))
+}
