@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use hub::{Fold, Hub, Observer, Seen, Subscription, observe};
 pub use kind::{EventKind, RepairHow};
-pub use trace::{TraceEvent, TraceFold};
+pub use trace::{TraceEvent, TraceFold, turn_result};
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;

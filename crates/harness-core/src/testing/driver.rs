@@ -1,0 +1,331 @@
+//! A driver without a runtime, on virtual time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::Journal;
+use crate::event::Event;
+use crate::ids::OpId;
+use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Record, Reply, Start};
+use crate::message::Message;
+use crate::outcome::End;
+use crate::time::{Millis, Time};
+use crate::transcript::Transcript;
+
+/// When an operation is answered.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Answer {
+    /// After this time; zero is at once.
+    After(Millis, Reply),
+    /// Not by itself: the test answers with [`ScriptedDriver::reply`], or nobody does.
+    Open,
+}
+
+impl Answer {
+    /// An answer at once.
+    pub fn now(reply: Reply) -> Self {
+        Self::After(Millis(0), reply)
+    }
+}
+
+/// What a machine reaches through a [`ScriptedDriver`]: models, tools, gates, the store.
+pub trait Outside {
+    /// Decides how an operation is answered.
+    fn perform(&mut self, id: OpId, op: &Op, log: &Transcript) -> Answer;
+
+    /// Stores a record. The default always can.
+    ///
+    /// # Errors
+    /// Nothing of it is stored then, and the machine is told why.
+    fn persist(&mut self, _record: &Record) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What a cut-off model had said so far. The default is nothing.
+    fn partial(&mut self, _id: OpId, _op: &Op) -> Option<Arc<Message>> {
+        None
+    }
+}
+
+/// Why [`ScriptedDriver::run`] returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ran {
+    /// The machine ended.
+    Ended(Arc<End>),
+    /// The process died, as asked for by [`ScriptedDriver::crash_after`]; only the journal is left.
+    Crashed,
+    /// Nothing will ever happen again by itself; some operations are open.
+    Waiting,
+}
+
+/// Drives a machine on virtual time: performs effects in order, answers operations as an [`Outside`]
+/// decides, in the order of (time, number).
+pub struct ScriptedDriver<P: Phase, O> {
+    machine: Machine<P>,
+    outside: O,
+    now: Time,
+    grace: Millis,
+    queue: BTreeMap<(Time, u64), Input>,
+    queued: u64,
+    open: Vec<(OpId, Op)>,
+    journal: Journal,
+    events: Vec<Event>,
+    inputs: Vec<(Time, Input)>,
+    performed: u64,
+    crash_after: Option<u64>,
+    echo: bool,
+}
+
+impl<P: Phase, O> fmt::Debug for ScriptedDriver<P, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedDriver")
+            .field("now", &self.now)
+            .field("open", &self.open)
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many inputs a run may take before it is taken for an endless one.
+const INPUTS: usize = 1_000_000;
+
+impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
+    /// A driver whose time stands at `now`. The journal begins with the machine's transcript.
+    pub fn new(machine: Machine<P>, outside: O, now: Time) -> Self {
+        let journal = Journal::of(machine.log().iter().cloned());
+        Self {
+            machine,
+            outside,
+            now,
+            grace: Millis(0),
+            queue: BTreeMap::new(),
+            queued: 0,
+            open: Vec::new(),
+            journal,
+            events: Vec::new(),
+            inputs: Vec::new(),
+            performed: 0,
+            crash_after: None,
+            echo: false,
+        }
+    }
+
+    /// The same driver, which lets answers of an aborted turn come for this long. Default: not at all.
+    #[must_use]
+    pub fn with_grace(mut self, grace: Millis) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// The same driver, whose process dies right after its n-th effect (from 1).
+    #[must_use]
+    pub fn crash_after(mut self, effects: u64) -> Self {
+        self.crash_after = Some(effects);
+        self
+    }
+
+    /// The same driver, which gives every reply twice. A machine must not notice.
+    #[must_use]
+    pub fn repeating_replies(mut self) -> Self {
+        self.echo = true;
+        self
+    }
+
+    /// Begins, and runs until nothing happens by itself any more.
+    pub fn run(&mut self, start: Start) -> Ran {
+        self.input(Input::Start(Box::new(start)));
+        self.go_on()
+    }
+
+    /// Queues an input for now, behind what is queued for now already.
+    pub fn input(&mut self, input: Input) {
+        self.input_at(self.now, input);
+    }
+
+    /// Queues an input for a time.
+    pub fn input_at(&mut self, at: Time, input: Input) {
+        self.queue.insert((at, self.queued), input);
+        self.queued += 1;
+    }
+
+    /// Answers an open operation now.
+    pub fn reply(&mut self, op: OpId, reply: Reply) {
+        self.input(Input::Reply(op, reply));
+    }
+
+    /// Takes up effects that a machine gave before this driver had it, as a restore does.
+    pub fn perform(&mut self, mut effects: Effects) {
+        let batch: Vec<_> = effects.drain().collect();
+        self.take(batch);
+    }
+
+    /// Runs until nothing happens by itself any more, moving the time as far as needed.
+    pub fn go_on(&mut self) -> Ran {
+        self.run_until(None)
+    }
+
+    /// Runs all that happens now, without moving the time.
+    pub fn settle(&mut self) -> Ran {
+        self.run_until(Some(self.now))
+    }
+
+    /// Moves the time by `by`; what happens on the way happens.
+    pub fn advance(&mut self, by: Millis) -> Ran {
+        let until = self.now.after(by);
+        let ran = self.run_until(Some(until));
+        self.now = until;
+        ran
+    }
+
+    fn run_until(&mut self, until: Option<Time>) -> Ran {
+        loop {
+            if let Some(end) = self.machine.end() {
+                return Ran::Ended(Arc::clone(end));
+            }
+            if self.has_crashed() || self.inputs.len() >= INPUTS {
+                return Ran::Crashed;
+            }
+            let Some((at, input)) = self.next(until) else { return Ran::Waiting };
+            self.now = self.now.max(at);
+            self.feed(input);
+        }
+    }
+
+    /// The next input: what is queued, or a wake-up when that is earlier.
+    fn next(&mut self, until: Option<Time>) -> Option<(Time, Input)> {
+        let fits = |at: &Time| until.is_none_or(|until| *at <= until);
+        let queued = self.queue.first_key_value().map(|((at, _), _)| *at);
+        let wake = self.machine.wake_at().filter(|at| queued.is_none_or(|queued| *at < queued));
+        if let Some(at) = wake {
+            return Some((at, Input::Wake)).filter(|(at, _)| fits(at));
+        }
+        queued.filter(fits)?;
+        self.queue.pop_first().map(|((at, _), input)| (at, input))
+    }
+
+    fn feed(&mut self, input: Input) {
+        if let Input::Reply(id, _) = &input {
+            self.open.retain(|(open, _)| open != id);
+        }
+        self.inputs.push((self.now, input.clone()));
+        let mut effects = Effects::new();
+        self.machine.advance(input, self.now, &mut effects);
+        self.perform(effects);
+    }
+
+    fn take(&mut self, batch: Vec<Effect>) {
+        let mut effects = batch.into_iter();
+        while let Some(effect) = effects.next() {
+            if self.has_crashed() {
+                return;
+            }
+            self.performed += 1;
+            match effect {
+                Effect::Persist(record) => {
+                    if let Err(message) = self.outside.persist(&record) {
+                        let unperformed = effects.filter_map(performed_op).collect();
+                        self.input(Input::PersistFailed { message, unperformed });
+                        return;
+                    }
+                    self.journal.write(&record, self.machine.log());
+                }
+                Effect::Event(event) => self.events.push(event),
+                Effect::Perform(id, op) => self.start(id, op),
+                Effect::AbortAll => self.abort(),
+                Effect::Done(_) => self.queue.clear(),
+            }
+        }
+    }
+
+    fn start(&mut self, id: OpId, op: Op) {
+        let answer = self.outside.perform(id, &op, self.machine.log());
+        self.open.push((id, op));
+        if let Answer::After(delay, reply) = answer {
+            let at = self.now.after(delay);
+            if self.echo {
+                self.input_at(at, Input::Reply(id, reply.clone()));
+            }
+            self.input_at(at, Input::Reply(id, reply));
+        }
+    }
+
+    /// Answers that would come after the grace period never come; whoever has none is interrupted.
+    fn abort(&mut self) {
+        let last = self.now.after(self.grace);
+        self.queue.retain(|(at, _), input| !matches!(input, Input::Reply(..)) || *at <= last);
+        let unanswered: Vec<_> = self.open.iter().filter(|(id, _)| !self.answered(*id)).cloned().collect();
+        for (id, op) in unanswered {
+            let partial = self.outside.partial(id, &op);
+            self.input_at(last, Input::Reply(id, Reply::Interrupted { partial }));
+        }
+    }
+
+    fn answered(&self, id: OpId) -> bool {
+        self.queue.values().any(|input| matches!(input, Input::Reply(op, _) if *op == id))
+    }
+
+    fn has_crashed(&self) -> bool {
+        self.crash_after.is_some_and(|effects| self.performed >= effects)
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Machine<P> {
+        &self.machine
+    }
+
+    /// What it reaches.
+    pub fn outside(&self) -> &O {
+        &self.outside
+    }
+
+    /// What it reaches, to change it.
+    pub fn outside_mut(&mut self) -> &mut O {
+        &mut self.outside
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Operations that were not answered yet, in the order in which they began.
+    pub fn open(&self) -> &[(OpId, Op)] {
+        &self.open
+    }
+
+    /// What is durable.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The events so far.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Every input that the machine was given, with its time: a replay needs no more.
+    pub fn inputs(&self) -> &[(Time, Input)] {
+        &self.inputs
+    }
+
+    /// Effects performed so far: the crash points of the run.
+    pub fn performed(&self) -> u64 {
+        self.performed
+    }
+}
+
+fn performed_op(effect: Effect) -> Option<OpId> {
+    if let Effect::Perform(id, _) = effect { Some(id) } else { None }
+}
+
+/// Feeds recorded inputs to a machine that has not started, performing nothing. Gives all its effects.
+pub fn replay<P: Phase>(machine: &mut Machine<P>, inputs: &[(Time, Input)]) -> Vec<Effect> {
+    let mut effects = Effects::new();
+    for (at, input) in inputs {
+        machine.advance(input.clone(), *at, &mut effects);
+    }
+    effects.drain().collect()
+}

@@ -1,0 +1,147 @@
+//! Listeners that remember, and events as short lines.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::event::{Event, EventKind, Fold, Observer, Seen};
+use crate::ids::EntryId;
+use crate::message::{Message, ToolCall};
+use crate::port::{ToolError, ToolOutcome};
+
+/// A [`Fold`] that keeps every event. Clones share the list: give one to the hub, read the other.
+///
+/// It grows without bound; it is for tests.
+#[derive(Clone, Debug, Default)]
+pub struct EventLog(Arc<Mutex<Vec<Event>>>);
+
+impl EventLog {
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All events so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.lock().clone()
+    }
+
+    /// All events so far as short lines; see [`event_line`].
+    pub fn lines(&self) -> Vec<String> {
+        self.lock().iter().map(|event| event_line(&event.kind)).collect()
+    }
+}
+
+impl Fold for EventLog {
+    fn apply(&mut self, event: &Event) {
+        self.lock().push(event.clone());
+    }
+}
+
+/// An [`Observer`] that keeps everything it sees, deltas and lags included. Clones share the list.
+///
+/// It grows without bound; it is for tests.
+#[derive(Clone, Debug, Default)]
+pub struct RecordingObserver(Arc<Mutex<Vec<Seen>>>);
+
+impl RecordingObserver {
+    /// Everything seen so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Observer for RecordingObserver {
+    async fn on(&mut self, seen: Seen) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    }
+}
+
+/// An event as one short line for expected texts: its wire name and what matters of it.
+///
+/// The wording is for tests and may change; compare JSON where the form counts.
+pub fn event_line(kind: &EventKind) -> String {
+    let detail = match kind {
+        EventKind::RunStarted { .. } | EventKind::ModelStepStarted { .. } => String::new(),
+        EventKind::TurnStarted { agent, resumed } => {
+            format!("{agent}{}", if *resumed { " resumed" } else { "" })
+        }
+        EventKind::CallRepaired { call, how } => format!("#{} {how:?}", call.id),
+        EventKind::MessageAppended { message, .. } => message_line(message),
+        EventKind::ModelStepFinished { output_type, .. } => output_type.clone(),
+        EventKind::ModelStepFailed { fault } | EventKind::PartFailed { fault } => {
+            format!("{} {} {:?}", fault.source_part, fault.code, fault.message)
+        }
+        EventKind::ToolRequested { calls } => {
+            calls.iter().map(|call| tag(call)).collect::<Vec<_>>().join(" ")
+        }
+        EventKind::GateDecided { call, gate, verdict, reason } => {
+            with_reason(format!("#{call} {gate} {verdict}"), reason.as_deref())
+        }
+        EventKind::ApprovalRequested { request } => format!("{} {:?}", request.id, request.summary),
+        EventKind::ApprovalDecided { call, decision, reason } => {
+            with_reason(format!("#{call} {decision}"), reason.as_deref())
+        }
+        EventKind::ToolStarted { call } => tag(call),
+        EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error } => {
+            let error = code(previous_error.as_ref());
+            format!("#{} {attempt}/{max_attempts} after {}{error}", call.id, backoff.0)
+        }
+        EventKind::ToolFinished { call, .. } => format!("#{}", call.id),
+        EventKind::ToolFailed { call, outcome, ran, .. } => failed(call, outcome, *ran),
+        EventKind::HandedOff { call, from, to } => format!("#{call} {from} -> {to}"),
+        EventKind::ClarificationRequested { question } => format!("{question:?}"),
+        EventKind::SteeringInjected { entries } => {
+            entries.iter().map(EntryId::as_str).collect::<Vec<_>>().join(" ")
+        }
+        EventKind::Interrupted { messages } => messages.to_string(),
+        EventKind::ViewPlanned { by, messages, spans } => format!("{by} {messages} in {spans}"),
+        EventKind::PersistFailed { message } => format!("{message:?}"),
+        EventKind::LimitReached { reason, reached } => match reached {
+            Some(reached) => format!("{reason} {}/{}", reached.value, reached.ceiling),
+            None => reason.to_string(),
+        },
+        EventKind::TurnFinished { end } | EventKind::RunFinished { end } => end.reason().to_string(),
+        EventKind::StopJudged { gate, judgement, reason } => {
+            with_reason(format!("{gate} {judgement}"), reason.as_deref())
+        }
+    };
+    format!("{} {detail}", kind.name()).trim_end().to_owned()
+}
+
+/// A message as one short line: its role, its text, its calls.
+pub(super) fn message_line(message: &Message) -> String {
+    let text = message.joined_text();
+    let text = if text.is_empty() { String::new() } else { format!(" {text:?}") };
+    match message {
+        Message::Assistant(m) => {
+            let calls = m.tool_calls().fold(String::new(), |line, call| line + " " + &tag(call));
+            let cut = match m.stop_reason.as_str() {
+                "stop" | "toolUse" => String::new(),
+                other => format!(" [{other}]"),
+            };
+            format!("assistant{text}{calls}{cut}")
+        }
+        Message::ToolResult(m) => {
+            format!("result #{}{}{text}", m.tool_call_id, if m.is_error { " error" } else { "" })
+        }
+        Message::System(_) | Message::User(_) | Message::Custom(_) => format!("{}{text}", message.role()),
+    }
+}
+
+fn tag(call: &ToolCall) -> String {
+    format!("#{} {}", call.id, call.name)
+}
+
+fn code(error: Option<&ToolError>) -> String {
+    error.map(|error| format!(" {}", error.code)).unwrap_or_default()
+}
+
+fn failed(call: &ToolCall, outcome: &ToolOutcome, ran: bool) -> String {
+    let ran = if ran { "" } else { " (never ran)" };
+    format!("#{} {}{}{ran}", call.id, outcome.status.as_str(), code(outcome.error.as_ref()))
+}
+
+fn with_reason(line: String, reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("{line} {reason:?}"),
+        None => line,
+    }
+}

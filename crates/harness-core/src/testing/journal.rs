@@ -1,0 +1,127 @@
+//! What a crash leaves behind.
+
+use std::sync::Arc;
+
+use crate::ids::CallId;
+use crate::machine::Record;
+use crate::message::Message;
+use crate::outcome::End;
+use crate::port::{Loaded, OpenCall, RetryClass};
+use crate::transcript::Transcript;
+
+/// One durable entry: a [`Record`] with its positions resolved, as a session keeps it. Exhaustive on
+/// purpose, like the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Journaled {
+    /// A message of the transcript.
+    Message(Arc<Message>),
+    /// A call is about to run.
+    CallStarted {
+        /// The call.
+        call: CallId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// What a restart may do with it.
+        class: RetryClass,
+    },
+    /// A call has finished before an earlier one of its batch.
+    CallFinished {
+        /// The call.
+        call: CallId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// What a restart may do with it.
+        class: RetryClass,
+        /// The message that will follow in call order.
+        result: Arc<Message>,
+    },
+    /// A turn is over.
+    Boundary {
+        /// The turn, from 1.
+        turn: u32,
+        /// Its last iteration.
+        iteration: u32,
+    },
+    /// A run is over.
+    RunEnd(Arc<End>),
+}
+
+/// What was journaled, in order: the smallest session there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Journal(Vec<Journaled>);
+
+impl Journal {
+    /// A journal that holds these messages already.
+    pub fn of(messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
+        Self(messages.into_iter().map(Journaled::Message).collect())
+    }
+
+    /// Stores a record; positions are looked up in `log`.
+    pub fn write(&mut self, record: &Record, log: &Transcript) {
+        match record {
+            Record::Messages(range) => {
+                self.0.extend(log.range(range.clone()).cloned().map(Journaled::Message));
+            }
+            Record::CallStarted { call, attempt, class } => {
+                let call = call.id.clone();
+                self.0.push(Journaled::CallStarted { call, attempt: *attempt, class: *class });
+            }
+            Record::CallFinished { call, attempt, class, result } => {
+                let (call, result) = (call.id.clone(), Arc::clone(result));
+                self.0.push(Journaled::CallFinished { call, attempt: *attempt, class: *class, result });
+            }
+            Record::Boundary { turn, iteration } => {
+                self.0.push(Journaled::Boundary { turn: *turn, iteration: *iteration });
+            }
+            Record::RunEnd(end) => self.0.push(Journaled::RunEnd(Arc::clone(end))),
+        }
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> &[Journaled] {
+        &self.0
+    }
+
+    /// The messages in order.
+    pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
+        self.0.iter().filter_map(|entry| if let Journaled::Message(m) = entry { Some(m) } else { None })
+    }
+
+    /// What a session of these entries would load: the transcript, and the calls of the last batch that
+    /// had started and have no result among the messages.
+    pub fn reopen(&self) -> Loaded {
+        let mut loaded = Loaded { messages: self.messages().cloned().collect(), ..Loaded::default() };
+        for entry in &self.0 {
+            match entry {
+                Journaled::Message(message) => match &**message {
+                    Message::Assistant(_) => loaded.open_calls.clear(),
+                    Message::ToolResult(result) => close(&mut loaded.open_calls, &result.tool_call_id),
+                    Message::System(_) | Message::User(_) | Message::Custom(_) => {}
+                },
+                Journaled::CallStarted { call, attempt, class } => {
+                    note(&mut loaded.open_calls, OpenCall::new(call.clone(), *attempt, *class, None));
+                }
+                Journaled::CallFinished { call, attempt, class, result } => {
+                    let result = Some(Arc::clone(result));
+                    note(&mut loaded.open_calls, OpenCall::new(call.clone(), *attempt, *class, result));
+                }
+                Journaled::Boundary { .. } => {}
+                Journaled::RunEnd(_) => loaded.ended = true,
+            }
+        }
+        loaded
+    }
+}
+
+fn close(open: &mut Vec<OpenCall>, call: &CallId) {
+    if let Some(at) = open.iter().position(|o| o.call == *call) {
+        open.remove(at);
+    }
+}
+
+fn note(open: &mut Vec<OpenCall>, call: OpenCall) {
+    match open.iter_mut().find(|o| o.call == call.call) {
+        Some(known) => *known = call,
+        None => open.push(call),
+    }
+}

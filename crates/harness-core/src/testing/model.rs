@@ -1,0 +1,159 @@
+//! A model that says what a test wrote down.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::VirtualClock;
+use crate::message::AssistantMessage;
+use crate::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use crate::time::Millis;
+
+/// What a [`ScriptedModel`] does when it is asked once.
+#[derive(Clone, Debug)]
+pub struct ModelStep {
+    say: Say,
+    deltas: Vec<DeltaPart>,
+    takes: Millis,
+}
+
+#[derive(Clone, Debug)]
+enum Say {
+    Answer(Box<AssistantMessage>),
+    Fault(Box<ModelFault>),
+    Panic(String),
+    Hang,
+}
+
+impl ModelStep {
+    fn new(say: Say) -> Self {
+        Self { say, deltas: Vec::new(), takes: Millis(0) }
+    }
+
+    /// Gives this answer.
+    pub fn answer(message: AssistantMessage) -> Self {
+        Self::new(Say::Answer(Box::new(message)))
+    }
+
+    /// Fails.
+    pub fn fault(fault: ModelFault) -> Self {
+        Self::new(Say::Fault(Box::new(fault)))
+    }
+
+    /// Panics with this message.
+    pub fn panic(message: impl Into<String>) -> Self {
+        Self::new(Say::Panic(message.into()))
+    }
+
+    /// Never answers; ends when its future is dropped.
+    pub fn hang() -> Self {
+        Self::new(Say::Hang)
+    }
+
+    /// The same step, which first tells these pieces.
+    #[must_use]
+    pub fn with_deltas(mut self, deltas: impl IntoIterator<Item = DeltaPart>) -> Self {
+        self.deltas.extend(deltas);
+        self
+    }
+
+    /// The same step, which moves the clock of [`ScriptedModel::with_clock`] by this before it answers.
+    #[must_use]
+    pub fn taking(mut self, time: Millis) -> Self {
+        self.takes = time;
+        self
+    }
+}
+
+impl From<AssistantMessage> for ModelStep {
+    fn from(message: AssistantMessage) -> Self {
+        Self::answer(message)
+    }
+}
+
+impl From<ModelFault> for ModelStep {
+    fn from(fault: ModelFault) -> Self {
+        Self::fault(fault)
+    }
+}
+
+/// A [`Model`] that takes its steps from a list, in order, and remembers what it was asked. Clones share
+/// the list. When the list is used up, it fails and says so.
+///
+/// ```
+/// use harness_core::Json;
+/// use harness_core::message::{AssistantMessage, ToolCall};
+/// use harness_core::testing::ScriptedModel;
+///
+/// let model = ScriptedModel::new([
+///     AssistantMessage::calls([ToolCall::new("c1", "add", Json::empty_object())]),
+///     AssistantMessage::text("It is 4."),
+/// ]);
+/// assert_eq!(model.unused(), 2);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ScriptedModel {
+    script: Arc<Mutex<Script>>,
+    clock: Option<VirtualClock>,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    steps: VecDeque<ModelStep>,
+    requests: Vec<ModelRequest>,
+}
+
+impl ScriptedModel {
+    /// A model with these steps.
+    pub fn new<S: Into<ModelStep>>(steps: impl IntoIterator<Item = S>) -> Self {
+        let steps = steps.into_iter().map(Into::into).collect();
+        Self { script: Arc::new(Mutex::new(Script { steps, requests: Vec::new() })), clock: None }
+    }
+
+    /// The same model with the clock that its steps move.
+    #[must_use]
+    pub fn with_clock(mut self, clock: VirtualClock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything that it was asked, in order.
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.lock().requests.clone()
+    }
+
+    /// Steps that were not asked for yet.
+    pub fn unused(&self) -> usize {
+        self.lock().steps.len()
+    }
+
+    fn take(&self, request: ModelRequest) -> Result<ModelStep, ModelFault> {
+        let mut script = self.lock();
+        script.requests.push(request);
+        let asked = script.requests.len();
+        script.steps.pop_front().ok_or_else(|| {
+            let message = format!("the scripted model has no step for request {asked}: add one");
+            ModelFault::new(ModelFaultCode::Unknown, message)
+        })
+    }
+}
+
+impl Model for ScriptedModel {
+    #[expect(clippy::panic, reason = "a scripted panic is what the test asked for")]
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let step = self.take(request)?;
+        step.deltas.into_iter().for_each(|part| deltas.part(part));
+        if let Some(clock) = &self.clock {
+            clock.advance(step.takes);
+        }
+        match step.say {
+            Say::Answer(message) => Ok(*message),
+            Say::Fault(fault) => Err(*fault),
+            Say::Panic(message) => panic!("{message}"),
+            Say::Hang => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Tools that do what a test wrote down.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::VirtualClock;
+use crate::ids::ToolName;
+use crate::outcome::{Fault, FaultSource};
+use crate::port::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
+use crate::time::Millis;
+
+/// What comes of one execution of a tool of [`ScriptedTools`].
+#[derive(Clone, Debug)]
+pub struct ToolStep {
+    does: Does,
+    tool: Option<ToolName>,
+    takes: Millis,
+}
+
+#[derive(Clone, Debug)]
+enum Does {
+    Outcome(Box<ToolOutcome>),
+    Fault(Fault),
+    Panic(String),
+    Hang,
+}
+
+impl ToolStep {
+    fn new(does: Does) -> Self {
+        Self { does, tool: None, takes: Millis(0) }
+    }
+
+    /// Gives this outcome.
+    pub fn outcome(outcome: ToolOutcome) -> Self {
+        Self::new(Does::Outcome(Box::new(outcome)))
+    }
+
+    /// The registry itself fails.
+    pub fn fault(fault: Fault) -> Self {
+        Self::new(Does::Fault(fault))
+    }
+
+    /// Panics with this message.
+    pub fn panic(message: impl Into<String>) -> Self {
+        Self::new(Does::Panic(message.into()))
+    }
+
+    /// Never answers; ends when its future is dropped.
+    pub fn hang() -> Self {
+        Self::new(Does::Hang)
+    }
+
+    /// The same step, for executions of this tool only.
+    #[must_use]
+    pub fn of(mut self, tool: impl Into<ToolName>) -> Self {
+        self.tool = Some(tool.into());
+        self
+    }
+
+    /// The same step, which moves the clock of [`ScriptedTools::with_clock`] by this before it answers.
+    #[must_use]
+    pub fn taking(mut self, time: Millis) -> Self {
+        self.takes = time;
+        self
+    }
+}
+
+impl From<ToolOutcome> for ToolStep {
+    fn from(outcome: ToolOutcome) -> Self {
+        Self::outcome(outcome)
+    }
+}
+
+/// A [`ToolRegistry`] whose outcomes come from a list, in the order of the executions, and which
+/// remembers what it was asked. Clones share the list. When the list is used up, it faults and says so.
+///
+/// ```
+/// use harness_core::port::{ToolDef, ToolOutcome};
+/// use harness_core::testing::{ScriptedTools, ToolStep};
+///
+/// let tools = ScriptedTools::new([ToolDef::new("add", "adds"), ToolDef::new("log", "writes a line")])
+///     .answering([ToolStep::outcome(ToolOutcome::text("4")), ToolStep::hang().of("log")]);
+/// assert_eq!(tools.unused(), 2);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ScriptedTools {
+    defs: Arc<[ToolDef]>,
+    script: Arc<Mutex<Script>>,
+    clock: Option<VirtualClock>,
+    list_fault: Option<Fault>,
+    ignores_allowed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    steps: VecDeque<ToolStep>,
+    executions: Vec<ToolCx>,
+    lists: Vec<ToolScope>,
+}
+
+impl ScriptedTools {
+    /// A registry with these tools and no outcomes yet.
+    pub fn new(defs: impl IntoIterator<Item = ToolDef>) -> Self {
+        Self { defs: defs.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The same registry with more outcomes.
+    #[must_use]
+    pub fn answering<S: Into<ToolStep>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        self.lock().steps.extend(steps.into_iter().map(Into::into));
+        self
+    }
+
+    /// The same registry with the clock that its steps move.
+    #[must_use]
+    pub fn with_clock(mut self, clock: VirtualClock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The same registry, which cannot list its tools.
+    #[must_use]
+    pub fn failing_to_list(mut self, fault: Fault) -> Self {
+        self.list_fault = Some(fault);
+        self
+    }
+
+    /// The same registry, which lists all its tools whatever is allowed.
+    #[must_use]
+    pub fn ignoring_allowed(mut self) -> Self {
+        self.ignores_allowed = true;
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every execution, in order, repeated attempts included.
+    pub fn executions(&self) -> Vec<ToolCx> {
+        self.lock().executions.clone()
+    }
+
+    /// For whom the tools were listed, in order.
+    pub fn lists(&self) -> Vec<ToolScope> {
+        self.lock().lists.clone()
+    }
+
+    /// Outcomes that were not asked for yet.
+    pub fn unused(&self) -> usize {
+        self.lock().steps.len()
+    }
+
+    fn take(&self, cx: ToolCx) -> Result<ToolStep, Fault> {
+        let mut script = self.lock();
+        let name = cx.call.name.clone();
+        script.executions.push(cx);
+        let fits = |step: &ToolStep| step.tool.as_ref().is_none_or(|tool| *tool == name);
+        let at = script.steps.iter().position(fits);
+        at.and_then(|at| script.steps.remove(at)).ok_or_else(|| {
+            let message = format!("the scripted tools have no outcome left for `{name}`: add one");
+            Fault::new(FaultSource::Tool, "script_used_up", message)
+        })
+    }
+}
+
+impl ToolRegistry for ScriptedTools {
+    async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        self.lock().lists.push(scope.clone());
+        if let Some(fault) = &self.list_fault {
+            return Err(fault.clone());
+        }
+        match &scope.allowed {
+            Some(allowed) if !self.ignores_allowed => {
+                Ok(self.defs.iter().filter(|def| allowed.contains(&def.name)).cloned().collect())
+            }
+            Some(_) | None => Ok(Arc::clone(&self.defs)),
+        }
+    }
+
+    #[expect(clippy::panic, reason = "a scripted panic is what the test asked for")]
+    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+        let step = self.take(cx)?;
+        if let Some(clock) = &self.clock {
+            clock.advance(step.takes);
+        }
+        match step.does {
+            Does::Outcome(outcome) => Ok(*outcome),
+            Does::Fault(fault) => Err(fault),
+            Does::Panic(message) => panic!("{message}"),
+            Does::Hang => std::future::pending().await,
+        }
+    }
+}
