@@ -227,7 +227,9 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
                 Effect::Persist(record) => {
                     if let Err(message) = self.outside.persist(&record) {
                         let unperformed = effects.filter_map(performed_op).collect();
-                        self.input(Input::PersistFailed { message, unperformed });
+                        let messages_from =
+                            if let Record::Messages(range) = &record { Some(range.start) } else { None };
+                        self.input(Input::PersistFailed { message, messages_from, unperformed });
                         return;
                     }
                     self.journal.write(&record, self.machine.log());

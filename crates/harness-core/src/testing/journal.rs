@@ -70,7 +70,7 @@ impl Journal {
                 let (call, result) = (call.id.clone(), Arc::clone(result));
                 self.0.push(Journaled::CallFinished { call, attempt: *attempt, class: *class, result });
             }
-            Record::Boundary { turn, iteration } => {
+            Record::Boundary { turn, iteration, .. } => {
                 self.0.push(Journaled::Boundary { turn: *turn, iteration: *iteration });
             }
             Record::RunEnd(end) => self.0.push(Journaled::RunEnd(Arc::clone(end))),
