@@ -90,11 +90,11 @@ pub enum AdapterError {
         known: u64,
     },
     /// A recording, or one of its lines, is larger than its bound.
-    #[error("the recording {} has a {what} larger than {limit} bytes", path.display())]
+    #[error("the recording {} is too large: its {what} has more than {limit} bytes", path.display())]
     RecordingSize {
         /// The file.
         path: PathBuf,
-        /// `file` or `line`.
+        /// `file` or `longest line`.
         what: &'static str,
         /// The bound.
         limit: usize,

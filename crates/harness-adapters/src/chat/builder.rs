@@ -23,7 +23,7 @@ const OPENROUTER: &str = "https://openrouter.ai/api/v1";
 pub struct ChatTimeouts {
     /// For the connection. Default 10 seconds.
     pub connect: Duration,
-    /// For the next byte, the first one included; a keep-alive comment counts. Default 2 minutes.
+    /// For the next byte, the first one included; a keep-alive comment counts. Default 5 minutes.
     pub idle: Duration,
     /// For the whole answer. Default 10 minutes.
     pub total: Duration,
@@ -33,7 +33,7 @@ impl Default for ChatTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            idle: Duration::from_mins(2),
+            idle: Duration::from_mins(5),
             total: Duration::from_mins(10),
         }
     }

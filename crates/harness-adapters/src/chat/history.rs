@@ -12,7 +12,7 @@ use harness_core::message::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::names::ToolNames;
+use super::names::{ToolNames, is_legal};
 
 /// Whom the messages are for.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +62,12 @@ impl<'a> Sent<'a> {
             reasoning_content: None,
             reasoning_details: None,
         }
+    }
+}
+
+impl Sent<'_> {
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.tool_calls.is_empty()
     }
 }
 
@@ -158,7 +164,7 @@ impl<'a> History<'a, '_> {
         match message {
             Message::System(system) => self.plain("system", &system.content, None),
             Message::User(user) => {
-                let name = user.name.as_deref().filter(|name| self.names.to_wire(name) == *name);
+                let name = user.name.as_deref().filter(|name| is_legal(name));
                 self.plain("user", &user.content, name);
             }
             Message::Assistant(assistant) => self.assistant(assistant),

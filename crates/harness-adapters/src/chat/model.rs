@@ -27,6 +27,17 @@ use crate::ApiKey;
 /// endpoint that ignores `stream` and sends one JSON document is understood too. Cloning is cheap and
 /// shares the connections.
 ///
+/// ```
+/// use harness_adapters::chat::ChatModel;
+/// use harness_core::Json;
+///
+/// let local = ChatModel::compatible("http://localhost:11434/v1", "qwen3:8b")
+///     .settings(Json::parse(r#"{"temperature":0}"#)?)
+///     .without_images()
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// - *Cancellation*: when the request's signal fires, or the future is dropped, the connection is
 ///   closed, which ends generation and billing on providers that support it.
 /// - *Failure*: a fault carries the text that had arrived; tool calls of a failed answer are left out.
@@ -81,7 +92,7 @@ impl Model for ChatModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let inner = &*self.0;
         let started = Instant::now();
-        let names = ToolNames::of(request.tools().iter().map(|tool| tool.name.as_str()));
+        let names = ToolNames::of(request.offer.tools.iter().map(|tool| tool.name.as_str()));
         let wish = request.offer.model.as_ref().filter(|_| !inner.only_model);
         let asked = Asked {
             provider: &inner.provider,
@@ -157,15 +168,25 @@ impl Exchange<'_> {
         }
         let header = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if header.is_some_and(|kind| kind.to_ascii_lowercase().contains("text/event-stream")) {
-            while let Some(bytes) = self.next(&mut response).await? {
-                self.feed(&bytes)?;
-                if self.assembler.is_done() {
-                    break;
-                }
-            }
-            return Ok(None);
+            return self.stream(&mut response).await.map(|()| None);
         }
         self.document(response).await
+    }
+
+    /// Reads a stream to its end. An answer that is whole, or failed, does not wait for the formal end:
+    /// some endpoints never send it, and what happens to the connection then changes nothing.
+    async fn stream(&mut self, response: &mut reqwest::Response) -> Result<(), ModelFault> {
+        loop {
+            match self.next(response).await {
+                Ok(Some(bytes)) => self.feed(&bytes)?,
+                Ok(None) => return Ok(()),
+                Err(_) if self.assembler.has_finish_reason() => return Ok(()),
+                Err(fault) => return Err(fault),
+            }
+            if self.assembler.is_done() || self.assembler.has_error() {
+                return Ok(());
+            }
+        }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), ModelFault> {

@@ -48,7 +48,8 @@ impl ToolNames {
     }
 }
 
-fn is_legal(name: &str) -> bool {
+/// Whether a name can be sent as it is; the rule for tools is also that for names of users.
+pub(crate) fn is_legal(name: &str) -> bool {
     (1..=LONGEST).contains(&name.len()) && name.chars().all(is_legal_character)
 }
 

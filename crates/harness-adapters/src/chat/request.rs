@@ -91,8 +91,10 @@ pub(crate) fn body(
     request.view.for_each(|message| messages.push(message));
     let messages: Vec<Sent<'_>> = history::convert(&request.offer.instructions, &messages, target, names);
     let mut fields = vec![("model", Json::string(target.model)), ("messages", Json::of(&messages)?)];
-    let tools: Vec<SentTool<'_>> = request
-        .tools()
+    // Some providers refuse a conversation with calls in it when the tools are missing.
+    let explains_calls = !request.with_tools && messages.iter().any(Sent::has_calls);
+    let offered = if explains_calls { &request.offer.tools } else { request.tools() };
+    let tools: Vec<SentTool<'_>> = offered
         .iter()
         .map(|tool| SentTool {
             kind: "function",
@@ -105,13 +107,15 @@ pub(crate) fn body(
         .collect();
     if !tools.is_empty() {
         fields.push(("tools", Json::of(&tools)?));
-        if !settings.has("tool_choice") {
+        if explains_calls {
+            fields.push(("tool_choice", Json::string("none")));
+        } else if !settings.has("tool_choice") {
             fields.push(("tool_choice", Json::string("auto")));
         }
     }
     for (key, value) in &settings.0 {
         // Endpoints refuse these two when no tool comes with them.
-        if !tools.is_empty() || !matches!(key.as_str(), "tool_choice" | "parallel_tool_calls") {
+        if !request.tools().is_empty() || !matches!(key.as_str(), "tool_choice" | "parallel_tool_calls") {
             fields.push((key, value.clone()));
         }
     }

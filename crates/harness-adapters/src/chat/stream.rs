@@ -118,6 +118,16 @@ impl Assembler {
         self.answer.completion.saw_done
     }
 
+    /// Whether a finish reason was seen: the answer is whole, only usage may still follow.
+    pub fn has_finish_reason(&self) -> bool {
+        self.answer.completion.finish_reason.is_some()
+    }
+
+    /// Whether the endpoint reported an error: nothing that follows makes the answer usable.
+    pub fn has_error(&self) -> bool {
+        self.answer.completion.error.is_some()
+    }
+
     /// Ends the stream. An unfinished last event is dropped.
     pub fn finish(self) -> Completion {
         self.answer.finish()

@@ -19,10 +19,27 @@ pub const RECORDING_VERSION: u64 = 1;
 
 const KIND: &str = "harness.recording";
 
-/// Bytes of a whole recording.
-pub(super) const MAX_FILE: usize = 256 << 20;
-/// Bytes of one line.
-pub(super) const MAX_LINE: usize = 32 << 20;
+/// How large a recording may be, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) file: usize,
+    pub(super) line: usize,
+}
+
+/// The bounds of recordings that are written and read.
+pub(super) const BOUNDS: Bounds = Bounds { file: 256 << 20, line: 32 << 20 };
+
+impl Bounds {
+    /// Checks a line and the file that ends with it.
+    pub(super) fn check(self, path: &Path, line: usize, file: usize) -> Result<(), AdapterError> {
+        let fault = |what, limit| Err(AdapterError::RecordingSize { path: path.to_owned(), what, limit });
+        match (line > self.line, file > self.file) {
+            (true, _) => fault("longest line", self.line),
+            (_, true) => fault("file", self.file),
+            _ => Ok(()),
+        }
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -72,15 +89,13 @@ pub(super) fn check_header(path: &Path, text: &str) -> Result<(), AdapterError> 
 }
 
 /// Reads a whole recording.
-pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Exchange>, AdapterError> {
+pub(super) fn read(path: &Path, text: &str, bounds: Bounds) -> Result<Vec<Exchange>, AdapterError> {
     let mut lines = text.lines().enumerate();
     check_header(path, lines.next().map(|(_, line)| line).unwrap_or_default())?;
     let mut exchanges: Vec<Exchange> = Vec::new();
     for (index, line) in lines {
         let number = index.saturating_add(1);
-        if line.len() > MAX_LINE {
-            return Err(AdapterError::RecordingSize { path: path.to_owned(), what: "line", limit: MAX_LINE });
-        }
+        bounds.check(path, line.len(), text.len())?;
         let exchange: Exchange =
             serde_json::from_str(line).map_err(|error| fault_at(path, number, &error.to_string()))?;
         let expected = exchanges.len().saturating_add(1);
@@ -105,4 +120,31 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Exchange>, AdapterErro
 
 fn fault_at(path: &Path, line: usize, reason: &str) -> AdapterError {
     AdapterError::RecordingLine { path: path.to_owned(), line, reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bounds: Bounds, line: usize, file: usize, expected: Option<&str>) {
+        let fault = bounds.check(Path::new("f"), line, file).err().map(|fault| fault.to_string());
+        assert_eq!(fault.as_deref(), expected);
+    }
+
+    #[test]
+    fn lines_and_files_may_reach_their_bounds_but_not_pass_them() {
+        let bounds = Bounds { line: 10, file: 20 };
+        check(bounds, 10, 20, None);
+        check(bounds, 11, 20, Some("the recording f is too large: its longest line has more than 10 bytes"));
+        check(bounds, 10, 21, Some("the recording f is too large: its file has more than 20 bytes"));
+    }
+
+    #[test]
+    fn a_reader_checks_its_lines() {
+        let text = format!("{}{}", header().unwrap_or_default(), "x".repeat(11));
+        let fault =
+            read(Path::new("f"), &text, Bounds { line: 10, file: 100 }).err().map(|fault| fault.kind());
+        assert_eq!(fault, Some("recording.size"));
+    }
 }

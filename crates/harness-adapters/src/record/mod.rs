@@ -13,6 +13,49 @@
 //! durations, ids of ours, usage). `digest` is the SHA-256 of its text. `answer` is the assistant
 //! message as it was returned, `fault` the fault in its place. Call ids come from the answers, so a
 //! replayed run asks with the same ids. No key is ever part of a request or an answer.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness_adapters::{Recorder, Replay};
+//! use harness_core::message::{AssistantMessage, Message};
+//! use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, Offer};
+//! use harness_core::transcript::{Transcript, View};
+//!
+//! struct Live;
+//!
+//! impl Model for Live {
+//!     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+//!         Ok(AssistantMessage::text("4 °C"))
+//!     }
+//! }
+//!
+//! struct Silent;
+//!
+//! impl Deltas for Silent {
+//!     fn part(&self, _: DeltaPart) {}
+//! }
+//!
+//! fn question(text: &str) -> ModelRequest {
+//!     let log: Transcript = [Arc::new(Message::user(text))].into_iter().collect();
+//!     ModelRequest::new(View::whole(log.prefix()), Arc::new(Offer::new("main", "Be brief.", [])))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("run.jsonl");
+//! let recorder = Recorder::create(Live, &path)?;
+//! let said = recorder.step(question("How cold is Oslo?"), &Silent).await?;
+//!
+//! let replay = Replay::open(&path)?;
+//! let fault = replay.step(question("How cold is Rome?"), &Silent).await.unwrap_err();
+//! assert!(fault.message.contains("at messages[0].content[0].text"));
+//! assert_eq!(replay.step(question("How cold is Oslo?"), &Silent).await?, said);
+//! replay.finish()?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod canonical;
 mod difference;

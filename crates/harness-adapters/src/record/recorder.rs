@@ -10,7 +10,7 @@ use harness_core::message::AssistantMessage;
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 
 use super::canonical::{canonical, digest};
-use super::format::{self, Exchange, MAX_FILE, MAX_LINE};
+use super::format::{self, BOUNDS, Exchange};
 use crate::AdapterError;
 
 /// Wraps a model and writes each exchange to a recording as soon as it is complete.
@@ -74,11 +74,7 @@ fn spare_foreign_files(path: &Path) -> Result<(), AdapterError> {
 impl Output {
     fn append(&mut self, line: &str) -> Result<(), AdapterError> {
         let size = self.size.saturating_add(line.len());
-        for (what, size, limit) in [("line", line.len(), MAX_LINE), ("file", size, MAX_FILE)] {
-            if size > limit {
-                return Err(AdapterError::RecordingSize { path: self.path.clone(), what, limit });
-            }
-        }
+        BOUNDS.check(&self.path, line.len(), size)?;
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         written.map_err(|source| AdapterError::RecordingIo {
             path: self.path.clone(),

@@ -10,7 +10,7 @@ use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest
 
 use super::canonical::{canonical, digest};
 use super::difference::first_difference;
-use super::format::{self, Exchange, MAX_FILE};
+use super::format::{self, BOUNDS, Exchange};
 use crate::AdapterError;
 
 /// Answers each request with the recorded one's answer, in order, deltas included.
@@ -35,7 +35,7 @@ impl Replay {
         let path = path.into();
         let fault = |source| AdapterError::RecordingIo { path: path.clone(), action: "read", source };
         let mut text = String::new();
-        let bound = u64::try_from(MAX_FILE).unwrap_or(u64::MAX);
+        let bound = u64::try_from(BOUNDS.file).unwrap_or(u64::MAX);
         let file = File::open(&path).map_err(fault)?;
         file.take(bound.saturating_add(1)).read_to_string(&mut text).map_err(fault)?;
         Self::from_text(&path, &text)
@@ -47,10 +47,8 @@ impl Replay {
     /// As [`open`](Self::open).
     pub fn from_text(name: impl AsRef<Path>, text: &str) -> Result<Self, AdapterError> {
         let path = name.as_ref().to_owned();
-        if text.len() > MAX_FILE {
-            return Err(AdapterError::RecordingSize { path, what: "file", limit: MAX_FILE });
-        }
-        let exchanges = format::read(&path, text)?;
+        BOUNDS.check(&path, 0, text.len())?;
+        let exchanges = format::read(&path, text, BOUNDS)?;
         Ok(Self { path, exchanges, used: AtomicUsize::new(0) })
     }
 

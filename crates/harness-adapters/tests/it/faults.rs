@@ -196,6 +196,27 @@ async fn a_stream_that_falls_silent_is_given_up_and_keeps_its_text() {
     server.hung_up().await;
 }
 
+#[tokio::test]
+async fn a_whole_answer_does_not_need_a_formal_end() {
+    let finish = r#"{"choices":[{"index":0,"delta":{"content":"Whole"},"finish_reason":"stop"}]}"#;
+    let server = Server::start([Reply::events().event(finish).hold()]).await;
+    let (model, pieces) = (model(&server), Pieces::default());
+    let mut answer = Box::pin(model.step(hello(), &pieces));
+    until_text(&mut answer, &pieces).await;
+    tokio::time::pause();
+    assert_eq!(answer.await.unwrap().joined_text(), "Whole");
+    server.hung_up().await;
+}
+
+#[tokio::test]
+async fn an_error_in_the_stream_is_not_waited_out() {
+    let server =
+        Server::start([Reply::events().event(r#"{"error":{"code":400,"message":"bad"}}"#).hold()]).await;
+    let fault = step(&model(&server), hello()).await.unwrap_err();
+    assert_eq!((fault.code, fault.transient), (Code::InvalidRequest, false));
+    server.hung_up().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_whole_answer_has_a_bound_in_time() {
     let server = Server::start([Reply::hang()]).await;

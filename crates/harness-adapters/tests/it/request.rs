@@ -84,6 +84,17 @@ async fn a_step_without_tools_sends_nothing_about_tools() {
 }
 
 #[tokio::test]
+async fn a_step_without_tools_still_explains_the_calls_of_the_conversation() {
+    let log = [asks([call("a")]).into(), result("a", vec![Block::text("1")])];
+    let mut request = request_with(log, [ToolDef::new("find", "Finds.")]);
+    request.with_tools = false;
+    let settings = Json::parse(r#"{"tool_choice":"required"}"#).unwrap();
+    let (body, _) = sent_by(|builder| builder.settings(settings), request).await;
+    assert_eq!(body["tools"][0]["function"]["name"], "find");
+    assert_eq!(body["tool_choice"], "none");
+}
+
+#[tokio::test]
 async fn calls_and_results_keep_arguments_and_order() {
     let mut raw = call("b");
     raw.raw_arguments = Some(r#"{ "n": 1.10 }"#.to_owned());
