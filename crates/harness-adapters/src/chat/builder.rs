@@ -167,6 +167,10 @@ impl ChatModelBuilder {
             .default_headers(headers)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(self.timeouts.connect);
+        if endpoint.url().scheme() == "http" {
+            // A system without certificates can still use a local server.
+            client = client.tls_certs_only([]);
+        }
         if endpoint.is_loopback() {
             client = client.no_proxy();
         }
