@@ -1,0 +1,235 @@
+//! The cost of a turn: a loop of model calls and tool calls with an instant model, and a thousand turns at
+//! once with a slow one.
+//!
+//! `cargo bench -p harness --bench turn` prints a table; with `--json` one line per case, for
+//! `cargo xtask bench peers`. Not a test: nothing fails because a machine is slow.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use harness_core::driver::{Ports, drive};
+use harness_core::event::{Event, Fold};
+use harness_core::limits::Limits;
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
+use harness_core::outcome::StopReason;
+use harness_core::port::{
+    BoxFuture, Clock, Deltas, Model, ModelFault, ModelRequest, RetryClass, SingleAgent, Tool, ToolCx, ToolDef,
+    ToolOutcome, Toolbox,
+};
+use harness_core::transcript::Transcript;
+use harness_core::turn::{CallLimit, Redundancy, Turn, TurnSpec};
+use harness_core::{Cancel, Json, Millis, Time};
+
+/// Answers at once, or after a pause: `iterations - 1` calls of `tide`, then an answer.
+struct Loop {
+    iterations: u32,
+    pause: Option<Duration>,
+}
+
+impl Model for Loop {
+    async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        if let Some(pause) = self.pause {
+            tokio::time::sleep(pause).await;
+        }
+        let usage = Usage::tokens(10, 5).with_cost(Cost(1_000_000));
+        let n = request.progress.iteration;
+        if n >= self.iterations {
+            return Ok(AssistantMessage::text("done").with_usage(usage));
+        }
+        let arguments = Json::parse(&format!(r#"{{"n":{n}}}"#)).unwrap_or_default();
+        Ok(AssistantMessage::calls([ToolCall::new("c", "tide", arguments)]).with_usage(usage))
+    }
+}
+
+struct Tide(ToolDef);
+
+impl Tool for Tide {
+    fn def(&self) -> &ToolDef {
+        &self.0
+    }
+
+    async fn call(&self, cx: ToolCx) -> ToolOutcome {
+        ToolOutcome::text(format!("level {}", cx.iteration))
+    }
+}
+
+struct SystemClock(Instant);
+
+impl Clock for SystemClock {
+    fn now(&self) -> Time {
+        Time(i64::try_from(self.0.elapsed().as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn sleep_until(&self, at: Time) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(at.since(self.now()).duration()))
+    }
+}
+
+struct Counting(Arc<AtomicU64>);
+
+impl Fold for Counting {
+    fn apply(&mut self, event: &Event) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        black_box(event);
+    }
+}
+
+fn spec(iterations: u32) -> TurnSpec {
+    let mut limits = Limits::default();
+    limits.iterations = iterations + 1;
+    limits.tool_calls = iterations + 1;
+    limits.elapsed = Some(Millis(600_000));
+    limits.tokens = u64::MAX;
+    limits.cost = Cost(u64::MAX);
+    let mut spec = TurnSpec::default();
+    spec.limits = limits;
+    spec.call_limit = CallLimit::RefuseBeyond;
+    spec.redundancy = Redundancy::SameResults;
+    spec
+}
+
+fn ports(iterations: u32, pause: Option<Duration>) -> Ports {
+    let clock = Arc::new(SystemClock(start_of_time()));
+    let mut ports = Ports::new(Arc::new(Loop { iterations, pause }), clock);
+    let def = ToolDef::new("tide", "t").with_class(RetryClass::Pure);
+    ports.tools = Arc::new(Toolbox::new([Arc::new(Tide(def)) as _]));
+    ports.agents = Arc::new(SingleAgent::new("You track a harbor."));
+    ports
+}
+
+async fn one_turn(spec: &Arc<TurnSpec>, ports: &Ports, cancel: &Cancel) {
+    let mut turn = Turn::new(Arc::clone(spec), Origin::default(), Transcript::default());
+    let end = drive(&mut turn, ports, cancel, Start::prompt(Message::user("status?"))).await;
+    assert_eq!(end.reason(), StopReason::AnswerFinalized);
+    black_box(end);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn start_of_time() -> Instant {
+    Instant::now()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
+}
+
+/// Microseconds per iteration: the median of seven repetitions.
+fn loop_case(iterations: u32, turns: u32, with_fold: bool) -> f64 {
+    let runtime = runtime();
+    let spec = Arc::new(spec(iterations));
+    let cancel = Cancel::never();
+    let mut ports = ports(iterations, None);
+    let events = Arc::new(AtomicU64::new(0));
+    if with_fold {
+        ports.hub.fold(Counting(Arc::clone(&events)));
+    }
+    let mut samples: Vec<f64> = (0..8)
+        .map(|_| {
+            let from = start_of_time();
+            runtime.block_on(async {
+                for _ in 0..turns {
+                    one_turn(&spec, &ports, &cancel).await;
+                }
+            });
+            from.elapsed().as_secs_f64() * 1e6 / f64::from(turns) / f64::from(iterations)
+        })
+        .skip(1)
+        .collect();
+    assert_eq!(with_fold, events.load(Ordering::Relaxed) > 0);
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// One wave of `turns` concurrent turns of 20 iterations with a 10 ms model: (wall, bare sleeps), in ms.
+fn concurrent_case(turns: usize) -> (f64, f64) {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
+    let spec = Arc::new(spec(20));
+    let ports = Arc::new(ports(20, Some(PAUSE)));
+    let median = |mut walls: Vec<f64>| {
+        walls.sort_by(f64::total_cmp);
+        walls[walls.len() / 2]
+    };
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let from = start_of_time();
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..turns)
+                .map(|_| {
+                    tokio::spawn(async {
+                        for _ in 0..20 {
+                            tokio::time::sleep(PAUSE).await;
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.expect("a task");
+            }
+        });
+        bare.push(from.elapsed().as_secs_f64() * 1e3);
+        let from = start_of_time();
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..turns)
+                .map(|_| {
+                    let (spec, ports) = (Arc::clone(&spec), Arc::clone(&ports));
+                    tokio::spawn(async move { one_turn(&spec, &ports, &Cancel::never()).await })
+                })
+                .collect();
+            for task in tasks {
+                task.await.expect("a turn");
+            }
+        });
+        ours.push(from.elapsed().as_secs_f64() * 1e3);
+    }
+    (median(ours), median(bare))
+}
+
+/// A figure of `/proc/self/status` in MiB; absent where there is no such file.
+fn memory(field: &str) -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+fn print(json: bool, name: &str, figures: &[(&str, Option<f64>)]) {
+    let known = figures.iter().filter_map(|(key, value)| Some((key, (*value)?)));
+    if json {
+        let fields: Vec<_> = known.map(|(key, value)| format!(r#""{key}":{value:.3}"#)).collect();
+        println!(r#"{{"case":"{name}",{}}}"#, fields.join(","));
+    } else {
+        let fields: Vec<_> = known.map(|(key, value)| format!("{key} {value:.3}")).collect();
+        println!("{name:<16} {}", fields.join("  "));
+    }
+}
+
+fn main() {
+    let json = std::env::args().any(|argument| argument == "--json");
+    let idle = memory("VmRSS");
+    // First, so that its peak is its own.
+    let (wall, baseline) = concurrent_case(1_000);
+    let figures = [
+        ("wall_ms", Some(wall)),
+        ("baseline_ms", Some(baseline)),
+        ("peak_rss_mib", memory("VmHWM")),
+        ("idle_rss_mib", idle),
+    ];
+    print(json, "concurrent1000", &figures);
+    for (name, iterations, turns, with_fold) in [
+        ("loop1", 1, 20_000, false),
+        ("loop1-fold", 1, 20_000, true),
+        ("loop20", 20, 2_000, false),
+        ("loop20-fold", 20, 2_000, true),
+        ("loop100", 100, 400, false),
+        ("loop100-fold", 100, 400, true),
+        ("loop5000", 5_000, 8, false),
+        ("loop5000-fold", 5_000, 8, true),
+    ] {
+        let us = loop_case(iterations, turns, with_fold);
+        print(json, name, &[("us_per_iteration", Some(us)), ("peak_rss_mib", memory("VmHWM"))]);
+    }
+}
