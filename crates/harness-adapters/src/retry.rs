@@ -160,7 +160,7 @@ impl<M: Model> Model for Retry<M> {
 /// Notes the requests behind a message, when there was more than one.
 fn counted(mut message: AssistantMessage, attempts: u32) -> AssistantMessage {
     if attempts > 1 {
-        message.usage.get_or_insert_default().requests = Some(u64::from(attempts));
+        Arc::make_mut(message.usage.get_or_insert_default()).requests = Some(u64::from(attempts));
     }
     message
 }

@@ -176,7 +176,8 @@ fn path_of(error: &ValidationError<'_>) -> String {
     if let Kind::Required { property: Value::String(name) } = error.kind() {
         push_name(&mut path, name);
     }
-    if let Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } = error.kind()
+    if let Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } =
+        error.kind()
         && let [name] = unexpected.as_slice()
     {
         push_name(&mut path, name);
@@ -195,9 +196,8 @@ fn push_name(path: &mut String, name: &str) {
 fn problem(error: &ValidationError<'_>) -> String {
     let value = error.instance();
     let found = || format!("found {}", short(&value.to_string()));
-    let sized = |what: &str, limit: u64, unit: &str| {
-        format!("expected {what} {limit} {unit}, found {}", size(value))
-    };
+    let sized =
+        |what: &str, limit: u64, unit: &str| format!("expected {what} {limit} {unit}, found {}", size(value));
     match error.kind() {
         Kind::Type { kind } => format!("expected {}, {}", types(kind), found()),
         Kind::Required { .. } => "it is required and missing".to_owned(),

@@ -16,8 +16,8 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
 use harness_core::outcome::StopReason;
 use harness_core::port::{
-    BoxFuture, Clock, Deltas, Model, ModelFault, ModelRequest, RetryClass, SingleAgent, Tool, ToolCx, ToolDef,
-    ToolOutcome, Toolbox,
+    BoxFuture, Clock, Deltas, Model, ModelFault, ModelRequest, RetryClass, SingleAgent, Tool, ToolCx,
+    ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::transcript::Transcript;
 use harness_core::turn::{CallLimit, Redundancy, Turn, TurnSpec};
@@ -146,7 +146,11 @@ fn loop_case(iterations: u32, turns: u32, with_fold: bool) -> f64 {
 /// One wave of `turns` concurrent turns of 20 iterations with a 10 ms model: (wall, bare sleeps), in ms.
 fn concurrent_case(turns: usize) -> (f64, f64) {
     const PAUSE: Duration = Duration::from_millis(10);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .expect("a runtime");
     let spec = Arc::new(spec(20));
     let ports = Arc::new(ports(20, Some(PAUSE)));
     let median = |mut walls: Vec<f64>| {

@@ -1,5 +1,7 @@
 //! From an assembled answer to an assistant message.
 
+use std::sync::Arc;
+
 use harness_core::message::{AssistantMessage, Block, CostParts, FinishReason, Invalid, ToolCall, Usage};
 use harness_core::{Json, ModelName};
 use serde::Serialize;
@@ -88,17 +90,17 @@ fn text_only(answer: &Completion, asked: Asked<'_>) -> AssistantMessage {
         message.content.push(block);
     }
     message.content.extend(answer.content.clone().map(Block::text));
-    message.protocol = Some(PROTOCOL.to_owned());
-    message.provider = Some(asked.provider.to_owned());
-    message.model = Some(ModelName::from(asked.model));
-    message.response_model.clone_from(&answer.model);
-    message.response_id.clone_from(&answer.id);
-    message.usage = answer.usage.as_ref().map(usage);
+    message.rare.protocol = Some(PROTOCOL.to_owned());
+    message.rare.provider = Some(asked.provider.to_owned());
+    message.rare.model = Some(ModelName::from(asked.model));
+    message.rare.response_model.clone_from(&answer.model);
+    message.rare.response_id.clone_from(&answer.id);
+    message.usage = answer.usage.as_ref().map(|reported| Arc::new(usage(reported)));
     if answer.malformed_events > 0 {
         let note = MalformedEvents { kind: "malformed_events", count: answer.malformed_events };
-        message.diagnostics = Json::of(&note).ok().map(|note| vec![note]);
+        message.rare.diagnostics = Json::of(&note).ok().map(|note| vec![note]);
     }
-    message.provider_metadata = metadata(answer);
+    message.rare.provider_metadata = metadata(answer);
     message
 }
 
@@ -125,7 +127,7 @@ fn usage(reported: &ReportedUsage) -> Usage {
     usage.cost = reported.cost.map(|total| {
         let mut parts = CostParts::default();
         parts.total = Some(total);
-        parts
+        Box::new(parts)
     });
     usage
 }
@@ -145,7 +147,7 @@ fn tool_call(
     };
     let differs = call.arguments != arguments.text() && !call.arguments.is_empty();
     let mut out = ToolCall::new(id, asked.names.own(&call.name), arguments);
-    out.raw_arguments = differs.then(|| call.arguments.clone());
+    out.rare.raw_arguments = differs.then(|| call.arguments.clone());
     Some(out)
 }
 

@@ -26,8 +26,8 @@ impl Target<'_> {
     /// Whether `message` came from the very model that will read it: only then may signed or provider
     /// specific reasoning be sent back.
     fn wrote(&self, message: &AssistantMessage) -> bool {
-        message.provider.as_deref() == Some(self.provider)
-            && message.model.as_ref().is_some_and(|model| model.as_str() == self.model)
+        message.rare.provider.as_deref() == Some(self.provider)
+            && message.rare.model.as_ref().is_some_and(|model| model.as_str() == self.model)
     }
 }
 
@@ -320,7 +320,7 @@ fn sent_file(file: &FileBlock) -> SentFile<'_> {
 /// The arguments as the provider wrote them, where that text is usable, since a signature or a cache
 /// may cover it.
 fn argument_text(call: &ToolCall) -> &str {
-    let raw = call.raw_arguments.as_deref();
+    let raw = call.rare.raw_arguments.as_deref();
     raw.filter(|raw| Json::parse(raw).is_ok_and(|json| json.is_object())).unwrap_or(call.arguments.text())
 }
 
@@ -352,7 +352,8 @@ fn assistant_text(message: &AssistantMessage, own: bool) -> Option<Cow<'_, str>>
 }
 
 fn add_reasoning(sent: &mut Sent<'_>, message: &AssistantMessage) {
-    let returned = message.provider_metadata.as_ref().and_then(|metadata| metadata.to::<Returned>().ok());
+    let returned =
+        message.rare.provider_metadata.as_ref().and_then(|metadata| metadata.to::<Returned>().ok());
     sent.reasoning_details = returned.and_then(|returned| returned.reasoning_details);
     if sent.reasoning_details.is_some() {
         return;

@@ -303,7 +303,7 @@ fn finish(
         }
     };
     if let Some(usage) = message.and_then(|message| message.usage.as_mut()) {
-        usage.latency_ms = Some(took.0);
+        Arc::make_mut(usage).latency_ms = Some(took.0);
     }
     result
 }

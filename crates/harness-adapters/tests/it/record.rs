@@ -31,7 +31,7 @@ fn requests(late: bool) -> [ModelRequest; 3] {
     let mut result = ToolResultMessage::new(&call(), vec![Block::text("4 °C")], false);
     result.duration_ms = late.then_some(17);
     let mut asked = AssistantMessage::calls([call()]);
-    asked.usage = late.then(|| Usage::tokens(1, 2));
+    asked.usage = late.then(|| Arc::new(Usage::tokens(1, 2)));
     let log = [
         question,
         asked.into(),

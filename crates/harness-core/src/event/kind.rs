@@ -148,7 +148,7 @@ events! {
         /// What the answer asks of the turn.
         output_type: String = "outputType",
         /// What it used.
-        usage: Option<Usage> = "usage",
+        usage: Option<Arc<Usage>> = "usage",
         /// How long it took.
         duration: Millis = "durationMs",
     },

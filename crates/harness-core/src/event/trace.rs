@@ -171,7 +171,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         EventKind::TurnStarted { .. } | EventKind::ModelStepStarted { .. } => {}
         EventKind::ModelStepFinished { output_type, usage, .. } => {
             fields.put("outputType", output_type);
-            fields.maybe("usage", usage.as_ref().map(SourceUsage::of));
+            fields.maybe("usage", usage.as_deref().map(SourceUsage::of));
         }
         EventKind::ToolRequested { calls } => {
             let calls: Vec<_> = calls.iter().map(|call| SourceCall::of(call)).collect();

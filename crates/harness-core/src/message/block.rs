@@ -6,15 +6,19 @@ use std::sync::Arc;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::stored::{Stored, read_tag, rebuild, stored, write_raw, write_tagged};
+use super::rare::Rare;
+use super::stored::{Stored, read_tag, rebuild, stored, stored_with_rare, write_raw, write_tagged};
 use crate::ids::{CallId, ToolName};
 use crate::json::{Extra, Json};
 
-stored! {
+stored_with_rare! {
     /// Text. Allowed in every message.
     pub struct TextBlock {
         /// The text; may be empty.
         text: String = "text",
+    }
+    /// What few of them have.
+    rare TextRare {
         /// A provider's signature over the text.
         text_signature: Option<String> = "textSignature",
         /// Citations and the like, as the provider sent them.
@@ -94,7 +98,7 @@ stored! {
     }
 }
 
-stored! {
+stored_with_rare! {
     /// A call that the model asks for. Allowed in assistant messages.
     pub struct ToolCall {
         /// The provider's id, repeated in the result. Not promised to be unique.
@@ -103,6 +107,9 @@ stored! {
         name: ToolName = "name",
         /// The arguments: an object, numbers exact, keys in order.
         arguments: Json = "arguments",
+    }
+    /// What few of them have.
+    rare ToolCallRare {
         /// The provider's own text, whenever it is not what `arguments` would print as.
         raw_arguments: Option<String> = "rawArguments",
         /// How `arguments` came about: `strict`, `repaired`, `partial` or `invalid`.
@@ -123,19 +130,7 @@ stored! {
 impl ToolCall {
     /// A call of `name` with `arguments`.
     pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, arguments: Json) -> Self {
-        Self {
-            id: id.into(),
-            name: name.into(),
-            arguments,
-            raw_arguments: None,
-            arguments_mode: None,
-            thought_signature: None,
-            item_id: None,
-            status: None,
-            kind: None,
-            hosted: None,
-            extra: Extra::default(),
-        }
+        Self { id: id.into(), name: name.into(), arguments, rare: Rare::default() }
     }
 }
 
@@ -204,7 +199,9 @@ macro_rules! blocks {
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Block {
-            $( $(#[$doc])* $variant($ty), )*
+            /// Text.
+            Text(TextBlock),
+            $( $(#[$doc])* $variant(Box<$ty>), )*
             /// A call that the model asks for; shared, because events and effects carry it too.
             ToolCall(Arc<ToolCall>),
             /// A block of a type that this version does not know.
@@ -214,7 +211,8 @@ macro_rules! blocks {
         impl Serialize for Block {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {
-                    $( Self::$variant(body) => write_tagged(serializer, "type", $tag, body), )*
+                    Self::Text(body) => write_tagged(serializer, "type", "text", body),
+                    $( Self::$variant(body) => write_tagged(serializer, "type", $tag, &**body), )*
                     Self::ToolCall(body) => write_tagged(serializer, "type", "toolCall", &**body),
                     Self::Unknown(raw) => write_raw(serializer, raw),
                 }
@@ -235,7 +233,9 @@ macro_rules! blocks {
                         let (kept, tag) = read_tag("type", &mut map)?;
                         let named = |e| A::Error::custom(format_args!("block `{tag}`: {e}"));
                         match tag.as_str() {
-                            $( $tag => <$ty>::read_map(kept, &mut map).map(Block::$variant).map_err(named), )*
+                            "text" => TextBlock::read_map(kept, &mut map).map(Block::Text).map_err(named),
+                            $( $tag => <$ty>::read_map(kept, &mut map)
+                                .map(|body| Block::$variant(Box::new(body))).map_err(named), )*
                             "toolCall" => ToolCall::read_map(kept, &mut map)
                                 .map(|call| Block::ToolCall(Arc::new(call))).map_err(named),
                             _ => rebuild(kept, "type", &tag, &mut map).map(Block::Unknown),
@@ -249,8 +249,6 @@ macro_rules! blocks {
 }
 
 blocks! {
-    /// Text.
-    Text(TextBlock) = "text",
     /// An image.
     Image(ImageBlock) = "image",
     /// A file.
@@ -272,21 +270,12 @@ blocks! {
 impl Block {
     /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextBlock {
-            text: text.into(),
-            text_signature: None,
-            annotations: None,
-            logprobs: None,
-            phase: None,
-            item_id: None,
-            status: None,
-            extra: Extra::default(),
-        })
+        Self::Text(TextBlock { text: text.into(), rare: Rare::default() })
     }
 
     /// A thinking block without signature.
     pub fn thinking(text: impl Into<String>) -> Self {
-        Self::Thinking(ThinkingBlock {
+        Self::Thinking(Box::new(ThinkingBlock {
             thinking: text.into(),
             thinking_signature: None,
             redacted: None,
@@ -294,39 +283,39 @@ impl Block {
             summary: None,
             field: None,
             extra: Extra::default(),
-        })
+        }))
     }
 
     /// A refusal block.
     pub fn refusal(text: impl Into<String>) -> Self {
-        Self::Refusal(RefusalBlock { text: text.into(), extra: Extra::default() })
+        Self::Refusal(Box::new(RefusalBlock { text: text.into(), extra: Extra::default() }))
     }
 
     /// An image by its base64 data and media type.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self::Image(ImageBlock {
+        Self::Image(Box::new(ImageBlock {
             data: Some(data.into()),
             mime_type: Some(mime_type.into()),
             url: None,
             file_id: None,
             detail: None,
             extra: Extra::default(),
-        })
+        }))
     }
 
     /// An error block.
     pub fn error(message: impl Into<String>, code: Option<String>, details: Option<Json>) -> Self {
-        Self::Error(ErrorBlock { message: message.into(), code, details, extra: Extra::default() })
+        Self::Error(Box::new(ErrorBlock { message: message.into(), code, details, extra: Extra::default() }))
     }
 
     /// An extension block.
     pub fn extension(namespace: impl Into<String>, name: impl Into<String>, data: Json) -> Self {
-        Self::Extension(ExtensionBlock {
+        Self::Extension(Box::new(ExtensionBlock {
             namespace: namespace.into(),
             name: name.into(),
             data,
             extra: Extra::default(),
-        })
+        }))
     }
 
     /// The text, when this is a text block.

@@ -7,17 +7,20 @@
 
 mod block;
 mod output;
+pub(crate) mod rare;
 mod role;
 pub(crate) mod stored;
 mod usage;
 
 pub use block::{
     ApprovalBlock, ApprovalState, AudioBlock, Block, ErrorBlock, ExtensionBlock, FileBlock, ImageBlock,
-    RefusalBlock, TextBlock, ThinkingBlock, ToolCall,
+    RefusalBlock, TextBlock, TextRare, ThinkingBlock, ToolCall, ToolCallRare,
 };
 pub use output::{ApprovalRequest, Invalid, ModelOutput};
+pub use rare::{Rare, RarePart};
 pub use role::{
-    AssistantMessage, CustomMessage, FinishReason, Message, SystemMessage, ToolResultMessage, UserMessage,
+    AssistantMessage, AssistantRare, CustomMessage, FinishReason, Message, SystemMessage, ToolResultMessage,
+    ToolResultRare, UserMessage,
 };
 pub use usage::{Cost, CostError, CostParts, Usage};
 

@@ -7,7 +7,8 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::block::{Block, ToolCall};
-use super::stored::{Stored, read_tag, stored, write_tagged};
+use super::rare::Rare;
+use super::stored::{Stored, read_tag, stored, stored_with_rare, write_tagged};
 use super::usage::Usage;
 use crate::ids::{AgentId, CallId, ModelName, ToolName};
 use crate::json::{Extra, Json};
@@ -120,12 +121,27 @@ stored! {
     }
 }
 
-stored! {
+stored_with_rare! {
     /// One response of a model, whole.
     #[derive(Default)]
     pub struct AssistantMessage {
         /// The blocks in the order in which they came.
         content: Vec<Block> = "content",
+        /// The agent whose turn it was.
+        agent: Option<AgentId> = "agent",
+        /// What it used.
+        usage: Option<Arc<Usage>> = "usage",
+        /// Why the model stopped.
+        stop_reason: FinishReason = "stopReason",
+        /// What went wrong, with `stop_reason` `error`.
+        error_message: Option<String> = "errorMessage",
+        /// The stable code of what went wrong.
+        error_code: Option<String> = "errorCode",
+        /// When it came, in milliseconds since 1970.
+        timestamp: Option<i64> = "timestamp",
+    }
+    /// What few of them have.
+    rare AssistantRare {
         /// The protocol spoken.
         protocol: Option<String> = "protocol",
         /// The provider.
@@ -136,26 +152,14 @@ stored! {
         response_model: Option<String> = "responseModel",
         /// The provider's id of the response.
         response_id: Option<String> = "responseId",
-        /// The agent whose turn it was.
-        agent: Option<AgentId> = "agent",
-        /// What it used.
-        usage: Option<Usage> = "usage",
-        /// Why the model stopped.
-        stop_reason: FinishReason = "stopReason",
-        /// What went wrong, with `stop_reason` `error`.
-        error_message: Option<String> = "errorMessage",
-        /// The stable code of what went wrong.
-        error_code: Option<String> = "errorCode",
         /// Notes of the adapter.
         diagnostics: Option<Vec<Json>> = "diagnostics",
-        /// When it came, in milliseconds since 1970.
-        timestamp: Option<i64> = "timestamp",
         /// What the provider sent beside it; some of it must be sent back.
         provider_metadata: Option<Json> = "providerMetadata",
     }
 }
 
-stored! {
+stored_with_rare! {
     /// The answer to one tool call.
     pub struct ToolResultMessage {
         /// The call's id.
@@ -170,14 +174,17 @@ stored! {
         structured: Option<Json> = "structured",
         /// `{status, errorCode?, exitCode?, data?}`.
         outcome: Option<Json> = "outcome",
-        /// Data for people and logs; never sent to a model.
-        details: Option<Json> = "details",
-        /// Whether the tool asked to end the turn.
-        terminate: Option<bool> = "terminate",
         /// How long it ran, in milliseconds.
         duration_ms: Option<u64> = "durationMs",
         /// When it ended, in milliseconds since 1970.
         timestamp: Option<i64> = "timestamp",
+    }
+    /// What few of them have.
+    rare ToolResultRare {
+        /// Data for people and logs; never sent to a model.
+        details: Option<Json> = "details",
+        /// Whether the tool asked to end the turn.
+        terminate: Option<bool> = "terminate",
         /// The provider's id.
         id: Option<String> = "id",
         /// The provider's status.
@@ -360,13 +367,13 @@ impl AssistantMessage {
     /// The same response with its usage.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
-        self.usage = Some(usage);
+        self.usage = Some(Arc::new(usage));
         self
     }
 
     /// The calls in order, hosted ones (already run by the provider) left out.
     pub fn tool_calls(&self) -> impl Iterator<Item = &Arc<ToolCall>> {
-        self.content.iter().filter_map(Block::as_tool_call).filter(|call| call.hosted.is_none())
+        self.content.iter().filter_map(Block::as_tool_call).filter(|call| call.rare.hosted.is_none())
     }
 
     /// All text blocks joined.
@@ -385,13 +392,9 @@ impl ToolResultMessage {
             is_error,
             structured: None,
             outcome: None,
-            details: None,
-            terminate: None,
             duration_ms: None,
             timestamp: None,
-            id: None,
-            status: None,
-            extra: Extra::default(),
+            rare: Rare::default(),
         }
     }
 }

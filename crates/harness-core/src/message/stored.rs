@@ -3,11 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-use super::Block;
+use super::{Block, Rare};
 use crate::json::Json;
 
 /// Reads and writes one field of a stored struct.
@@ -147,6 +148,39 @@ pub(crate) fn read_tag<'de, A: MapAccess<'de>>(
     Err(A::Error::missing_field(tag))
 }
 
+/// Reads and writes a [`Stored`] struct alone, outside of a tagged union.
+macro_rules! stored_serde {
+    ($name:ident) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap as _;
+                let mut map = serializer.serialize_map(None)?;
+                $crate::message::stored::Stored::write_map(self, &mut map)?;
+                map.end()
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Fields;
+                impl<'de> serde::de::Visitor<'de> for Fields {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str(concat!("an object with the fields of ", stringify!($name)))
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                        $crate::message::stored::Stored::read_map(Vec::new(), &mut map)
+                    }
+                }
+                deserializer.deserialize_map(Fields)
+            }
+        }
+    };
+}
+pub(crate) use stored_serde;
+
 /// Declares a struct that is written with explicit wire names and keeps unknown keys in `extra`.
 macro_rules! stored {
     (
@@ -205,35 +239,101 @@ macro_rules! stored {
             }
         }
 
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap as _;
-                let mut map = serializer.serialize_map(None)?;
-                $crate::message::stored::Stored::write_map(self, &mut map)?;
-                map.end()
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Fields;
-                impl<'de> serde::de::Visitor<'de> for Fields {
-                    type Value = $name;
-
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str(concat!("an object with the fields of ", stringify!($name)))
-                    }
-
-                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
-                        $crate::message::stored::Stored::read_map(Vec::new(), &mut map)
-                    }
-                }
-                deserializer.deserialize_map(Fields)
-            }
-        }
+        $crate::message::stored::stored_serde! { $name }
     };
 }
 pub(crate) use stored;
+
+/// Declares a struct whose rarely used fields live in a [`Rare`] part of their own, flat on the wire.
+macro_rules! stored_with_rare {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[$field_meta:meta])* $field:ident : $ty:ty = $wire:literal ),* $(,)?
+        }
+        $(#[$rare_meta:meta])*
+        rare $rare:ident {
+            $( $(#[$rare_field_meta:meta])* $rare_field:ident : $rare_ty:ty = $rare_wire:literal ),* $(,)?
+        }
+    ) => {
+        $crate::message::stored::stored! {
+            $(#[$rare_meta])*
+            #[derive(Default)]
+            pub struct $rare { $( $(#[$rare_field_meta])* $rare_field : $rare_ty = $rare_wire ),* }
+        }
+
+        impl $crate::message::rare::RarePart for $rare {
+            fn absent() -> &'static Self {
+                static ABSENT: std::sync::LazyLock<$rare> = std::sync::LazyLock::new($rare::default);
+                &ABSENT
+            }
+        }
+
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $name {
+            $( $(#[$field_meta])* pub $field: $ty, )*
+            /// What few of them have, and keys that this version does not know; one word when absent.
+            pub rare: $crate::message::rare::Rare<$rare>,
+        }
+
+        impl $crate::message::stored::Stored for $name {
+            fn read_map<'de, A: serde::de::MapAccess<'de>>(
+                kept: $crate::message::stored::Kept,
+                map: &mut A,
+            ) -> Result<Self, A::Error> {
+                use serde::de::Error as _;
+                use $crate::message::stored::{Slot, SlotSeed, read_kept, read_rare};
+                $( let mut $field: Option<$ty> = None; )*
+                let mut rest = Vec::new();
+                for (key, value) in kept {
+                    match key.as_str() {
+                        $( $wire => $field = Some(read_kept(&value)
+                            .map_err(|e| A::Error::custom(format_args!("`{key}`: {e}")))?), )*
+                        _ => rest.push((key, value)),
+                    }
+                }
+                while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+                    match &*key {
+                        $( $wire => $field = Some(map.next_value_seed(SlotSeed(std::marker::PhantomData))?), )*
+                        _ => rest.push((key.into_owned(), map.next_value()?)),
+                    }
+                }
+                Ok(Self {
+                    $( $field: match $field.or_else(<$ty as Slot>::absent) {
+                        Some(value) => value,
+                        None => return Err(A::Error::missing_field($wire)),
+                    }, )*
+                    rare: read_rare(rest)?,
+                })
+            }
+
+            fn write_map<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                use $crate::message::stored::Slot;
+                $( if !self.$field.skip() { map.serialize_entry($wire, &self.$field)?; } )*
+                match self.rare.as_ref() {
+                    Some(rare) => $crate::message::stored::Stored::write_map(rare, map),
+                    None => Ok(()),
+                }
+            }
+        }
+
+        $crate::message::stored::stored_serde! { $name }
+    };
+}
+pub(crate) use stored_with_rare;
+
+/// Reads what is left of a map as its rare part.
+pub(crate) fn read_rare<T: Stored + super::rare::RarePart, E: serde::de::Error>(
+    kept: Kept,
+) -> Result<Rare<T>, E> {
+    if kept.is_empty() {
+        return Ok(Rare::default());
+    }
+    let mut nothing = MapDeserializer::<_, E>::new(std::iter::empty::<(String, String)>());
+    T::read_map(kept, &mut nothing).map(Rare::of)
+}
 
 /// Writes a tagged variant: the tag first, then the fields of `body`.
 pub(crate) fn write_tagged<S: serde::Serializer, B: Stored>(

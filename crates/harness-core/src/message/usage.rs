@@ -131,7 +131,7 @@ stored! {
         /// All tokens as the provider counts them.
         total_tokens: Option<u64> = "totalTokens",
         /// Money.
-        cost: Option<CostParts> = "cost",
+        cost: Option<Box<CostParts>> = "cost",
         /// Requests made, when more than one stands behind the message.
         requests: Option<u64> = "requests",
         /// How long the call took, in milliseconds.

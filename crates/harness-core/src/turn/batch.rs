@@ -649,7 +649,9 @@ fn terminating_text(slots: &[Slot]) -> Option<String> {
 fn rewrite(slot: &mut Slot, arguments: Json) {
     let mut call = ToolCall::clone(&slot.call);
     call.arguments = arguments;
-    call.raw_arguments = None;
+    if call.rare.raw_arguments.is_some() {
+        call.rare.raw_arguments = None;
+    }
     slot.call = Arc::new(call);
 }
 

@@ -39,7 +39,8 @@ pub(crate) fn outcome(program: &str, class: RetryClass, limit: Duration, ended: 
         }
         Ending::Flooded => {
             let most = MAX_PRINTED / (1024 * 1024);
-            let what = format!("`{program}` printed more than {most} MiB and was stopped; make it print less");
+            let what =
+                format!("`{program}` printed more than {most} MiB and was stopped; make it print less");
             stopped(ToolStatus::Failed, "too_much_output", &what, ended)
         }
     }

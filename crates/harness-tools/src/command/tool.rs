@@ -210,9 +210,7 @@ impl CommandTool {
     /// How long this call may run.
     fn time_left(&self, cx: &ToolCx) -> Duration {
         match (&self.clock, cx.deadline) {
-            (Some(clock), Some(deadline)) => {
-                self.spec.timeout.min(deadline.since(clock.now()).duration())
-            }
+            (Some(clock), Some(deadline)) => self.spec.timeout.min(deadline.since(clock.now()).duration()),
             _ => self.spec.timeout,
         }
     }
@@ -279,7 +277,10 @@ impl Tool for CommandTool {
 
 impl fmt::Debug for CommandTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommandTool").field("def", &self.def).field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("CommandTool")
+            .field("def", &self.def)
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
     }
 }
 

@@ -201,10 +201,8 @@ fn read_text(file: &Path) -> Result<String, ToolsError> {
     if bytes.len() as u64 > MAX_FILE {
         return Err(ToolsError::TooLong { file: file.to_owned(), limit: MAX_FILE });
     }
-    String::from_utf8(bytes).map_err(|e| ToolsError::NotText {
-        file: file.to_owned(),
-        offset: e.utf8_error().valid_up_to(),
-    })
+    String::from_utf8(bytes)
+        .map_err(|e| ToolsError::NotText { file: file.to_owned(), offset: e.utf8_error().valid_up_to() })
 }
 
 /// Reads the whole document, with all of its faults.

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use harness_core::Json;
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_yaml::Value;
 
 use crate::error::Place;

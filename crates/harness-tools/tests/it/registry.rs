@@ -61,7 +61,10 @@ fn every_key_reaches_the_tool() {
     let registry = Registry::load_with(&file, &environment).unwrap();
 
     assert_eq!(registry.targets().collect::<Vec<_>>(), ["Größe/prüfen!", "orders.lookup"]);
-    assert_eq!(registry.iter().map(|(target, _)| target).collect::<Vec<_>>(), ["orders.lookup", "Größe/prüfen!"]);
+    assert_eq!(
+        registry.iter().map(|(target, _)| target).collect::<Vec<_>>(),
+        ["orders.lookup", "Größe/prüfen!"]
+    );
     let tool = registry.get("orders.lookup").unwrap();
     let def = tool.tool_def();
     assert_eq!((def.name.as_str(), &*def.description), ("lookup_order", "Finds an order"));

@@ -65,7 +65,8 @@ fn all_problems_are_told_in_a_fixed_order() {
 fn messages_are_bounded_whatever_the_arguments_are() {
     let schema = Json::parse(r#"{"additionalProperties":{"type":"integer"}}"#).unwrap();
     let schema = ArgumentSchema::compile("t", &schema).unwrap();
-    let fields: Vec<String> = (0..1_000).map(|n| format!("\"{n:04}{0}\":\"{0}\"", "x".repeat(5_000))).collect();
+    let fields: Vec<String> =
+        (0..1_000).map(|n| format!("\"{n:04}{0}\":\"{0}\"", "x".repeat(5_000))).collect();
     let arguments = Json::parse(&format!("{{{}}}", fields.join(","))).unwrap();
     let told = schema.check(&arguments).unwrap_err().to_string();
     assert!(told.len() < 3_000, "{}", told.len());
