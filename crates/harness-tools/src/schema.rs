@@ -7,7 +7,7 @@ use harness_core::Json;
 use harness_core::port::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::LocationSegment;
-use jsonschema::{ValidationError, Validator};
+use jsonschema::{ReferencingError, ValidationError, Validator};
 use serde_json::Value;
 
 use crate::error::ToolsError;
@@ -176,7 +176,8 @@ fn path_of(error: &ValidationError<'_>) -> String {
     if let Kind::Required { property: Value::String(name) } = error.kind() {
         push_name(&mut path, name);
     }
-    if let Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } = error.kind()
+    if let Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } =
+        error.kind()
         && let [name] = unexpected.as_slice()
     {
         push_name(&mut path, name);
@@ -195,9 +196,8 @@ fn push_name(path: &mut String, name: &str) {
 fn problem(error: &ValidationError<'_>) -> String {
     let value = error.instance();
     let found = || format!("found {}", short(&value.to_string()));
-    let sized = |what: &str, limit: u64, unit: &str| {
-        format!("expected {what} {limit} {unit}, found {}", size(value))
-    };
+    let sized =
+        |what: &str, limit: u64, unit: &str| format!("expected {what} {limit} {unit}, found {}", size(value));
     match error.kind() {
         Kind::Type { kind } => format!("expected {}, {}", types(kind), found()),
         Kind::Required { .. } => "it is required and missing".to_owned(),
@@ -227,8 +227,13 @@ fn problem(error: &ValidationError<'_>) -> String {
         Kind::Pattern { pattern } => format!("expected a match of `{}`, {}", short(pattern), found()),
         Kind::Format { format } => format!("expected the format `{format}`, {}", found()),
         Kind::FalseSchema => "nothing is allowed here".to_owned(),
-        Kind::AnyOf { .. }
-        | Kind::BacktrackLimitExceeded { .. }
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
+            format!("expected one of several forms, and none fits; {}", found())
+        }
+        Kind::Referencing(ReferencingError::Unretrievable { uri, .. }) => {
+            format!("it refers to `{}`, which is outside of it, and nothing is fetched", short(uri))
+        }
+        Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. }
         | Kind::Contains
         | Kind::ContentEncoding { .. }
@@ -237,7 +242,6 @@ fn problem(error: &ValidationError<'_>) -> String {
         | Kind::FromUtf8 { .. }
         | Kind::Not { .. }
         | Kind::OneOfMultipleValid { .. }
-        | Kind::OneOfNotValid { .. }
         | Kind::PropertyNames { .. }
         | Kind::UnevaluatedItems { .. }
         | Kind::Referencing(_) => short(&error.to_string()),

@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::time::Duration;
 
 use harness_core::message::Block;
 use harness_core::port::{RetryClass, ToolOutcome, ToolStatus};
@@ -13,7 +12,7 @@ use harness_core::{Json, Millis};
 
 use super::capture::{Capture, Shown};
 use super::subprocess::{Ended, Ending, MAX_PRINTED};
-use super::tool::{CommandSpec, is_path};
+use super::tool::{CommandSpec, TimeLimit, is_path};
 
 pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
@@ -21,16 +20,21 @@ pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 const TEMPORARY_FAILURE: i32 = 75;
 
 /// The result of a run.
-pub(crate) fn outcome(program: &str, class: RetryClass, limit: Duration, ended: &Ended) -> ToolOutcome {
+pub(crate) fn outcome(program: &str, class: RetryClass, limit: TimeLimit, ended: &Ended) -> ToolOutcome {
     match ended.ending {
         Ending::Exited(status) if status.success() => success(program, ended),
         Ending::Exited(status) => failure(program, class, status, ended),
         Ending::TimedOut => {
-            let limit = Millis::from(limit);
-            let what = format!(
-                "`{program}` did not finish within {limit} and was stopped; \
-                 if it needs longer, its `timeout` must be raised"
-            );
+            let span = Millis::from(limit.span());
+            let what = match limit {
+                TimeLimit::Timeout(_) => format!(
+                    "`{program}` did not finish within {span} and was stopped; \
+                     if it needs longer, its `timeout` must be raised"
+                ),
+                TimeLimit::Deadline(_) => format!(
+                    "`{program}` did not finish in the {span} that were left of the turn, and was stopped"
+                ),
+            };
             stopped(ToolStatus::Timeout, "timeout", &what, ended)
         }
         Ending::Cancelled => {
@@ -39,7 +43,8 @@ pub(crate) fn outcome(program: &str, class: RetryClass, limit: Duration, ended: 
         }
         Ending::Flooded => {
             let most = MAX_PRINTED / (1024 * 1024);
-            let what = format!("`{program}` printed more than {most} MiB and was stopped; make it print less");
+            let what =
+                format!("`{program}` printed more than {most} MiB and was stopped; make it print less");
             stopped(ToolStatus::Failed, "too_much_output", &what, ended)
         }
     }

@@ -208,7 +208,11 @@ impl Group {
     ///
     /// After a program's own exit only children that it left behind are in the group. They would
     /// otherwise hold its pipes open, and outlive a call whose result was already given.
-    async fn end<F: Future<Output = Result<(), Flood>>>(&mut self, watch: &mut Watch<'_, F>, grace: Duration) {
+    async fn end<F: Future<Output = Result<(), Flood>>>(
+        &mut self,
+        watch: &mut Watch<'_, F>,
+        grace: Duration,
+    ) {
         self.signal(Signal::TERM);
         watch.settle(grace).await;
         self.signal(Signal::KILL);

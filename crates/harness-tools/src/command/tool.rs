@@ -208,16 +208,16 @@ impl CommandTool {
     }
 
     /// How long this call may run.
-    fn time_left(&self, cx: &ToolCx) -> Duration {
-        match (&self.clock, cx.deadline) {
-            (Some(clock), Some(deadline)) => {
-                self.spec.timeout.min(deadline.since(clock.now()).duration())
-            }
-            _ => self.spec.timeout,
-        }
+    fn time_limit(&self, cx: &ToolCx) -> TimeLimit {
+        let timeout = self.spec.timeout;
+        let left = match (&self.clock, cx.deadline) {
+            (Some(clock), Some(deadline)) => deadline.since(clock.now()).duration(),
+            _ => timeout,
+        };
+        if left < timeout { TimeLimit::Deadline(left) } else { TimeLimit::Timeout(timeout) }
     }
 
-    fn launch(&self, cx: &ToolCx) -> Launch<'_> {
+    fn launch(&self, cx: &ToolCx, time: Duration) -> Launch<'_> {
         let spec = &self.spec;
         let mut env = spec.env.clone();
         env.set("HARNESS_CALL_ID", cx.call.id.as_str());
@@ -234,7 +234,7 @@ impl CommandTool {
             env,
             stdin,
             limits: Limits {
-                time: self.time_left(cx),
+                time,
                 grace: spec.grace,
                 stdout: spec.max_output,
                 stderr: spec.max_output.min(CommandSpec::MAX_STDERR),
@@ -267,8 +267,8 @@ impl Tool for CommandTool {
         if cx.cancel.is_cancelled() {
             return answer::not_started(&self.program());
         }
-        let launch = self.launch(&cx);
-        let limit = launch.limits.time;
+        let limit = self.time_limit(&cx);
+        let launch = self.launch(&cx, limit.span());
         tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
         match subprocess::run(launch, &cx.cancel).await {
             Ok(ended) => answer::outcome(&self.program(), self.def.class, limit, &ended),
@@ -279,7 +279,27 @@ impl Tool for CommandTool {
 
 impl fmt::Debug for CommandTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommandTool").field("def", &self.def).field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("CommandTool")
+            .field("def", &self.def)
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What bounds the time of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TimeLimit {
+    /// The tool's own timeout.
+    Timeout(Duration),
+    /// What is left until the turn's deadline.
+    Deadline(Duration),
+}
+
+impl TimeLimit {
+    pub(crate) fn span(self) -> Duration {
+        match self {
+            Self::Timeout(span) | Self::Deadline(span) => span,
+        }
     }
 }
 

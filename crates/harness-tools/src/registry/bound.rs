@@ -83,10 +83,7 @@ impl Registry {
                 Ok(tool) => {
                     tools.insert(target, Bound { tool: Arc::new(tool), env_missing, position });
                 }
-                Err(error) => {
-                    let path = child(&child(&tools_path(), &target), "parameters");
-                    faults.value(&path, error.to_string(), error.hint());
-                }
+                Err(error) => schema_fault(&target, &error, &mut faults),
             }
         }
         match faults.into_error(file) {
@@ -201,10 +198,8 @@ fn read_text(file: &Path) -> Result<String, ToolsError> {
     if bytes.len() as u64 > MAX_FILE {
         return Err(ToolsError::TooLong { file: file.to_owned(), limit: MAX_FILE });
     }
-    String::from_utf8(bytes).map_err(|e| ToolsError::NotText {
-        file: file.to_owned(),
-        offset: e.utf8_error().valid_up_to(),
-    })
+    String::from_utf8(bytes)
+        .map_err(|e| ToolsError::NotText { file: file.to_owned(), offset: e.utf8_error().valid_up_to() })
 }
 
 /// Reads the whole document, with all of its faults.
@@ -213,6 +208,7 @@ fn read_entries(text: &str, file: &Path) -> Result<Vec<Entry>, ToolsError> {
         file: file.to_owned(),
         place: e.place,
         problem: e.problem,
+        hint: e.hint,
     })?;
     let mut faults = Faults::new(text);
     let entries = match &root {
@@ -299,7 +295,7 @@ fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<Comma
     def.requires_approval = entry.requires_approval;
     def.sequential = entry.sequential;
     def.input_schema = entry.parameters;
-    let folder = file.parent().unwrap_or(Path::new(""));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let program = if is_path(entry.command.as_ref()) {
         rooted(&folder.join(&entry.command))
     } else {
@@ -317,6 +313,20 @@ fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<Comma
     spec.timeout = entry.timeout.unwrap_or(spec.timeout);
     spec.max_output = entry.max_output.unwrap_or(spec.max_output);
     CommandTool::new(def, spec)
+}
+
+/// A fault of a schema, told at the place inside of it.
+fn schema_fault(target: &str, error: &ToolsError, faults: &mut Faults<'_>) {
+    let mut path = child(&child(&tools_path(), target), "parameters");
+    let ToolsError::Schema { path: inner, problem, .. } = error else {
+        faults.value(&path, error.to_string(), error.hint());
+        return;
+    };
+    for name in inner.split('/').skip(1) {
+        let name = name.replace("~1", "/").replace("~0", "~");
+        path.push(name.parse().map_or(Step::Key(name), Step::Index));
+    }
+    faults.value(&path, format!("the schema is wrong: {problem}"), error.hint());
 }
 
 /// A path that means the same from every folder: a program is looked for from its own `cwd`.

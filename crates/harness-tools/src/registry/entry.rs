@@ -193,7 +193,8 @@ impl<'a> Fields<'a, '_, '_> {
         let Some(name) = self.text("name") else { return name_of(target) };
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_name_char) {
             let problem = format!("`{name}` is no name that models can call");
-            let hint = format!("use 1 to {MAX_NAME} letters, digits, `_` and `-`, such as `{}`", name_of(&name));
+            let hint =
+                format!("use 1 to {MAX_NAME} letters, digits, `_` and `-`, such as `{}`", name_of(&name));
             self.fault("name", problem, hint);
         }
         name
@@ -333,12 +334,20 @@ impl<'a> Fields<'a, '_, '_> {
         };
         if let Some((_, kind)) = entries.iter().find(|(key, kind)| key == "type" && !allows_object(kind)) {
             let kind = kind.to_json().map_or_else(|| kind.kind().to_owned(), |json| json.to_string());
-            self.fault("parameters", format!("the schema's type is {kind}, and arguments are always an object"), FORM);
+            self.fault(
+                "parameters",
+                format!("the schema's type is {kind}, and arguments are always an object"),
+                FORM,
+            );
             return None;
         }
         let json = node.to_json();
         if json.is_none() {
-            self.fault("parameters", "the schema holds a value that JSON does not have", "remove tags, infinities and keys that are no text");
+            self.fault(
+                "parameters",
+                "the schema holds a value that JSON does not have",
+                "remove tags, infinities and keys that are no text",
+            );
         }
         json
     }

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use harness_core::Json;
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_yaml::Value;
 
 use crate::error::Place;
@@ -41,6 +43,7 @@ pub(crate) enum Part {
 pub(crate) struct NotYaml {
     pub(crate) place: Option<Place>,
     pub(crate) problem: String,
+    pub(crate) hint: &'static str,
 }
 
 /// Reads one document; merge keys (`<<`) are resolved.
@@ -54,7 +57,16 @@ fn not_yaml(error: &serde_yaml::Error) -> NotYaml {
     let problem = error.to_string();
     // The place is told beside the text.
     let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();
-    NotYaml { place: place_of(error), problem }
+    let hint = if problem.contains("duplicate entry") {
+        "keep only one of them"
+    } else if problem.contains("more than one document") {
+        "keep one document in the file"
+    } else if problem.contains("limit exceeded") {
+        "write it with fewer aliases and levels"
+    } else {
+        "check indentation and quotes at that place"
+    };
+    NotYaml { place: place_of(error), problem, hint }
 }
 
 fn place_of(error: &serde_yaml::Error) -> Option<Place> {

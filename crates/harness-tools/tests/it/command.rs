@@ -133,12 +133,30 @@ fn a_program_that_cannot_be_started_says_what_to_do() {
     make_executable(&script);
 
     let told_of = |spec: CommandSpec| told(&call(spec.env_from(&environment()), "{}")).replace(&dir, "[DIR]");
-    insta::assert_snapshot!(told_of(CommandSpec::new("no-such-program")), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("missing"))), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("plain"))), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new(&script)), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new("sh").cwd(folder.path().join("gone"))), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new("sh").args(["x".repeat(5_000_000)])), @"");
+    insta::assert_snapshot!(told_of(CommandSpec::new("no-such-program")), @"
+    failed spawn_error
+    `no-such-program` could not be started: no program of that name is in PATH; install it, or write its path in `command`
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("missing"))), @"
+    failed spawn_error
+    `[DIR]/missing` could not be started: there is no such file; correct its `command`
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("plain"))), @"
+    failed spawn_error
+    `[DIR]/plain` could not be started: it is not executable; make it so with `chmod +x`
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new(&script)), @"
+    failed spawn_error
+    `[DIR]/script` could not be started: the interpreter that its first line names does not exist; correct its `#!` line
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new("sh").cwd(folder.path().join("gone"))), @"
+    failed spawn_error
+    `sh` could not be started: its folder [DIR]/gone does not exist; correct its `cwd`
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new("sh").args(["x".repeat(5_000_000)])), @"
+    failed spawn_error
+    `sh` could not be started: its arguments and environment are too long for this system; pass long values on stdin
+    ");
 }
 
 fn make_executable(file: &Path) {
@@ -148,8 +166,17 @@ fn make_executable(file: &Path) {
 
 #[test]
 fn binary_output_is_counted_and_not_shown() {
-    insta::assert_snapshot!(told(&call(script(r"printf '\377\376\000\001'", &[]), "{}")), @"");
-    insta::assert_snapshot!(told(&call(script(r"printf '\377' >&2; exit 2", &[]), "{}")), @"");
+    insta::assert_snapshot!(told(&call(script(r"printf '\377\376\000\001'", &[]), "{}")), @"
+    failed binary_output exit 0
+    `sh` exited with code 0, and its result is binary output of 4 bytes, which cannot be shown; make it print UTF-8 text
+    ");
+    insta::assert_snapshot!(told(&call(script(r"printf '\377' >&2; exit 2", &[]), "{}")), @"
+    failed nonzero_exit exit 2
+    `sh` exited with code 2
+
+    stderr:
+    (binary output of 1 bytes)
+    ");
 }
 
 #[test]

@@ -79,18 +79,36 @@ fn cancelled(text: &str, grace: Duration) -> ToolOutcome {
 
 #[test]
 fn cancelling_ends_the_whole_process_group_and_keeps_what_was_printed() {
-    insta::assert_snapshot!(told(&cancelled(HANGS, LONG)), @"");
+    insta::assert_snapshot!(told(&cancelled(HANGS, LONG)), @"
+    cancelled cancelled
+    `sh` was stopped because its result is not wanted any more
+
+    stdout:
+    first
+    ");
 }
 
 #[test]
 fn what_does_not_go_when_asked_is_killed() {
-    insta::assert_snapshot!(told(&cancelled(DEAF, Duration::from_millis(50))), @"");
+    insta::assert_snapshot!(told(&cancelled(DEAF, Duration::from_millis(50))), @"
+    cancelled cancelled
+    `sh` was stopped because its result is not wanted any more
+
+    stdout:
+    first
+    ");
 }
 
 #[test]
 fn a_tool_that_hangs_is_stopped_at_its_timeout() {
     let outcome = call(script("echo half; sleep 1000", &[]).timeout(Duration::from_secs(2)), "{}");
-    insta::assert_snapshot!(told(&outcome), @"");
+    insta::assert_snapshot!(told(&outcome), @"
+    timeout timeout
+    `sh` did not finish within 2.0 s and was stopped; if it needs longer, its `timeout` must be raised
+
+    stdout:
+    half
+    ");
 }
 
 #[test]
@@ -132,7 +150,10 @@ fn a_cancelled_call_is_not_started() {
     cx.cancel = Cancel::new();
     cx.cancel.cancel();
     let outcome = block_on(tool(script("touch \"$1\"", &[&mark])).call(cx));
-    insta::assert_snapshot!(told(&outcome), @"");
+    insta::assert_snapshot!(told(&outcome), @"
+    cancelled cancelled
+    `sh` was not started because its result is not wanted any more
+    ");
     assert!(!mark.exists());
 }
 
@@ -141,7 +162,10 @@ fn a_program_that_never_stops_printing_is_stopped() {
     let outcome = call(script("yes", &[]).max_output(256), "{}");
     let text = told(&outcome);
     let (sentence, printed) = text.split_once("\n\nstdout:\n").unwrap();
-    insta::assert_snapshot!(sentence, @"");
+    insta::assert_snapshot!(sentence, @"
+    failed too_much_output
+    `sh` printed more than 128 MiB and was stopped; make it print less
+    ");
     assert!(printed.starts_with("y\ny\n") && printed.contains(" bytes left out ...]\n"), "{printed}");
 }
 
@@ -166,5 +190,8 @@ fn with_a_clock_a_program_is_stopped_at_the_turns_deadline() {
     let mut cx = cx("{}");
     cx.deadline = Some(Time(1_020));
     let outcome = block_on(tool(Path::new("-")).call(cx));
-    insta::assert_snapshot!(told(&outcome), @"");
+    insta::assert_snapshot!(told(&outcome), @"
+    timeout timeout
+    `sh` did not finish in the 20 ms that were left of the turn, and was stopped
+    ");
 }
