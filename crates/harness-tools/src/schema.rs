@@ -170,7 +170,7 @@ fn path_of(error: &ValidationError<'_>) -> String {
     for segment in error.instance_path() {
         match segment {
             LocationSegment::Property(name) => push_name(&mut path, &name),
-            LocationSegment::Index(index) => path.push_str(&format!("[{index}]")),
+            LocationSegment::Index(index) => path.extend(["[", &index.to_string(), "]"]),
         }
     }
     if let Kind::Required { property: Value::String(name) } = error.kind() {

@@ -68,25 +68,23 @@ fn why_not_started(spec: &CommandSpec, error: &io::Error) -> String {
         return format!("its folder {} does not exist; correct its `cwd`", cwd.display());
     }
     let exists = is_path(&spec.program) && Path::new(&spec.program).exists();
-    match error.kind() {
-        io::ErrorKind::NotFound if exists => {
-            "the interpreter that its first line names does not exist; correct its `#!` line".to_owned()
-        }
-        io::ErrorKind::NotFound if is_path(&spec.program) => {
-            "there is no such file; correct its `command`".to_owned()
-        }
-        io::ErrorKind::NotFound => {
-            "no program of that name is in PATH; install it, or write its path in `command`".to_owned()
-        }
-        io::ErrorKind::PermissionDenied => "it is not executable; make it so with `chmod +x`".to_owned(),
-        io::ErrorKind::ArgumentListTooLong => {
-            "its arguments and environment are too long for this system; pass long values on stdin".to_owned()
-        }
-        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
-            "it is neither a program of this machine nor a script with a `#!` line".to_owned()
-        }
-        _ => error.to_string(),
-    }
+    let kind = error.kind();
+    let why = if kind == io::ErrorKind::NotFound && exists {
+        "the interpreter that its first line names does not exist; correct its `#!` line"
+    } else if kind == io::ErrorKind::NotFound && is_path(&spec.program) {
+        "there is no such file; correct its `command`"
+    } else if kind == io::ErrorKind::NotFound {
+        "no program of that name is in PATH; install it, or write its path in `command`"
+    } else if kind == io::ErrorKind::PermissionDenied {
+        "it is not executable; make it so with `chmod +x`"
+    } else if kind == io::ErrorKind::ArgumentListTooLong {
+        "its arguments and environment are too long for this system; pass long values on stdin"
+    } else if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) {
+        "it is neither a program of this machine nor a script with a `#!` line"
+    } else {
+        return error.to_string();
+    };
+    why.to_owned()
 }
 
 fn success(program: &str, ended: &Ended) -> ToolOutcome {

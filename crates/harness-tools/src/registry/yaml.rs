@@ -111,6 +111,22 @@ impl Node {
         }
     }
 
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(value) = self { Some(*value) } else { None }
+    }
+
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub(crate) fn as_list(&self) -> Option<&[Node]> {
+        if let Self::List(items) = self { Some(items) } else { None }
+    }
+
+    pub(crate) fn as_map(&self) -> Option<&[(String, Node)]> {
+        if let Self::Map(entries) = self { Some(entries) } else { None }
+    }
+
     /// The node as JSON; `None` where JSON has no such value (tags, infinity, not-a-number).
     pub(crate) fn to_json(&self) -> Option<Json> {
         let mut text = String::new();

@@ -181,7 +181,7 @@ tools:
     tools.yaml:19:14: tools.d.command: the text is empty; write the program that the tool runs
     tools.yaml:20:14: tools.d.timeout: `2h` is out of bounds; write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
     tools.yaml:21:17: tools.d.max_output: `17MiB` is out of bounds; write a number and `B`, `KiB` or `MiB`, from `256B` to `16MiB`
-    tools.yaml:22:12: tools.d.env."A=B": `A=B` is no name of a variable
+    tools.yaml:22:12: tools.d.env."A=B": `A=B` is no name of a variable; a name has no `=` and is not empty
     tools.yaml:22:20: tools.d.env.HARNESS_CALL_ID: `HARNESS_CALL_ID` cannot be set here; names that begin with `HARNESS_` are set by the program itself
     tools.yaml:22:43: tools.d.env.N: expected a text without NUL, found a number; write it in quotes
     tools.yaml:23:15: tools.d.env_pass: expected a list of texts, found a mapping; write it as a list: `[a, b]`
@@ -263,7 +263,7 @@ fn an_alias_bomb_is_refused() {
     let mut text = "version: 1\nx0: &x0 [a, a, a, a, a, a, a, a, a, a]\n".to_owned();
     for n in 1..10 {
         let list = vec![format!("*x{}", n - 1); 10].join(", ");
-        text.push_str(&format!("x{n}: &x{n} [{list}]\n"));
+        text += &format!("x{n}: &x{n} [{list}]\n");
     }
     insta::assert_snapshot!(refused(&text), @"
     [tools.registry_syntax] tools.yaml: not valid YAML: repetition limit exceeded
@@ -286,8 +286,8 @@ tools:
 
 #[test]
 fn the_number_of_reported_faults_is_bounded() {
-    let tools: String = (0..80).map(|n| format!("  t{n}: {{}}\n")).collect();
-    let told = refused(&format!("version: 1\ntools:\n{tools}"));
+    let tools: Vec<String> = (0..80).map(|n| format!("  t{n}: {{}}\n")).collect();
+    let told = refused(&format!("version: 1\ntools:\n{}", tools.concat()));
     assert_eq!(told.lines().count(), 52);
     assert!(told.ends_with("\ntools.yaml: 30 more faults"), "{told}");
 }
