@@ -51,9 +51,15 @@ pub(crate) fn outcome(program: &str, class: RetryClass, limit: TimeLimit, ended:
 }
 
 /// The result of a call that was cancelled before its program was started.
-pub(crate) fn not_started(program: &str) -> ToolOutcome {
+pub(crate) fn not_wanted(program: &str) -> ToolOutcome {
     let what = format!("`{program}` was not started because its result is not wanted any more");
     ToolOutcome::with_error(ToolStatus::Cancelled, "cancelled", what)
+}
+
+/// The result of a call that came after the turn's deadline.
+pub(crate) fn too_late(program: &str) -> ToolOutcome {
+    let what = format!("`{program}` was not started because the turn's deadline has passed");
+    ToolOutcome::with_error(ToolStatus::Timeout, "timeout", what)
 }
 
 /// The result of a call whose program could not be started.

@@ -42,7 +42,7 @@ pub struct CommandSpec {
     pub env: Environment,
     /// How it is told the arguments. Default [`Input::JsonStdin`].
     pub input: Input,
-    /// How long it may run before it is stopped. Default 30 s.
+    /// How long it may run before it is stopped. Default 30 s; must not be zero.
     pub timeout: Duration,
     /// How long it may take to end after SIGTERM, before SIGKILL. Default 500 ms.
     pub grace: Duration,
@@ -265,9 +265,12 @@ impl Tool for CommandTool {
             return ToolOutcome::error(answer::INVALID_ARGUMENTS, fault.to_string());
         }
         if cx.cancel.is_cancelled() {
-            return answer::not_started(&self.program());
+            return answer::not_wanted(&self.program());
         }
         let limit = self.time_limit(&cx);
+        if limit.span().is_zero() {
+            return answer::too_late(&self.program());
+        }
         let launch = self.launch(&cx, limit.span());
         tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
         match subprocess::run(launch, &cx.cancel).await {

@@ -123,14 +123,23 @@ fn arguments_that_are_no_object_start_nothing() {
     assert!(tool(spec()).check(&Json::null()).is_err());
 }
 
+#[cfg(not(feature = "schema-validation"))]
+#[test]
+fn without_validation_a_schema_is_told_and_not_checked() {
+    let schema = Json::parse(r#"{"type":"object","required":["n"]}"#).unwrap();
+    let def = ToolDef::new("tool", "").with_schema(schema.clone());
+    let tool = CommandTool::new(def, script("echo ran", &[])).unwrap();
+    assert_eq!(tool.def().input_schema, Some(schema));
+    assert_eq!(told(&block_on(tool.call(cx("{}")))), "success exit 0\nran");
+}
+
 #[test]
 fn a_program_that_cannot_be_started_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().display().to_string();
     std::fs::write(folder.path().join("plain"), "no program").unwrap();
     let script = folder.path().join("script");
-    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
-    make_executable(&script);
+    make_program(&script, "#!/no/such/interpreter");
 
     let told_of = |spec: CommandSpec| told(&call(spec.env_from(&environment()), "{}")).replace(&dir, "[DIR]");
     insta::assert_snapshot!(told_of(CommandSpec::new("no-such-program")), @"
@@ -159,9 +168,11 @@ fn a_program_that_cannot_be_started_says_what_to_do() {
     ");
 }
 
-fn make_executable(file: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+/// Written by a process of its own: a file that this process has open for writing, even in a child
+/// that another test is just starting, cannot be executed.
+fn make_program(file: &Path, text: &str) {
+    let made = script("echo \"$2\" > \"$1\" && chmod +x \"$1\"", &[file, Path::new(text)]);
+    assert_eq!(call(made, "{}").exit_code, Some(0));
 }
 
 #[test]

@@ -5,13 +5,13 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::{BoxFuture, Clock, Tool, ToolOutcome};
 use harness_core::{Cancel, Time};
-use harness_tools::{CommandSpec, CommandTool};
+use harness_tools::CommandSpec;
 
 use crate::support::{LONG, block_on, call, cx, environment, script, told, tool};
 
@@ -184,14 +184,18 @@ impl Clock for Stopped {
 
 #[test]
 fn with_a_clock_a_program_is_stopped_at_the_turns_deadline() {
-    let tool = |path: &Path| -> CommandTool {
-        tool(script("sleep 1000", &[path])).with_clock(Arc::new(Stopped(Time(1_000))))
+    let tool = tool(script("sleep 1000", &[])).with_clock(Arc::new(Stopped(Time(1_000))));
+    let told_at = |deadline| {
+        let mut cx = cx("{}");
+        cx.deadline = Some(Time(deadline));
+        told(&block_on(tool.call(cx)))
     };
-    let mut cx = cx("{}");
-    cx.deadline = Some(Time(1_020));
-    let outcome = block_on(tool(Path::new("-")).call(cx));
-    insta::assert_snapshot!(told(&outcome), @"
+    insta::assert_snapshot!(told_at(1_020), @"
     timeout timeout
     `sh` did not finish in the 20 ms that were left of the turn, and was stopped
+    ");
+    insta::assert_snapshot!(told_at(900), @"
+    timeout timeout
+    `sh` was not started because the turn's deadline has passed
     ");
 }
