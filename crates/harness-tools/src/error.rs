@@ -100,6 +100,8 @@ pub enum ToolsError {
         place: Option<Place>,
         /// What is wrong.
         problem: String,
+        /// What to do about it.
+        hint: &'static str,
     },
     /// The file was written for a later version of this crate.
     #[error("{}: the registry file has version {found}, and this program reads version {supported}", at(file, *place))]
@@ -171,7 +173,7 @@ impl ToolsError {
             Self::Unreadable { .. } => Some("check that it is a file and that you may read it".to_owned()),
             Self::TooLong { .. } => Some("split it, or move long schemas into the programs".to_owned()),
             Self::NotText { .. } => Some("save it as UTF-8".to_owned()),
-            Self::Syntax { .. } => Some("check indentation and quotes at that place".to_owned()),
+            Self::Syntax { hint, .. } => Some((*hint).to_owned()),
             Self::NewerVersion { supported, .. } => {
                 Some(format!("update this program, or write the file as version {supported}"))
             }

@@ -7,7 +7,7 @@ use harness_core::Json;
 use harness_core::port::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::LocationSegment;
-use jsonschema::{ValidationError, Validator};
+use jsonschema::{ReferencingError, ValidationError, Validator};
 use serde_json::Value;
 
 use crate::error::ToolsError;
@@ -170,7 +170,7 @@ fn path_of(error: &ValidationError<'_>) -> String {
     for segment in error.instance_path() {
         match segment {
             LocationSegment::Property(name) => push_name(&mut path, &name),
-            LocationSegment::Index(index) => path.push_str(&format!("[{index}]")),
+            LocationSegment::Index(index) => path.extend(["[", &index.to_string(), "]"]),
         }
     }
     if let Kind::Required { property: Value::String(name) } = error.kind() {
@@ -227,8 +227,13 @@ fn problem(error: &ValidationError<'_>) -> String {
         Kind::Pattern { pattern } => format!("expected a match of `{}`, {}", short(pattern), found()),
         Kind::Format { format } => format!("expected the format `{format}`, {}", found()),
         Kind::FalseSchema => "nothing is allowed here".to_owned(),
-        Kind::AnyOf { .. }
-        | Kind::BacktrackLimitExceeded { .. }
+        Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
+            format!("expected one of several forms, and none fits; {}", found())
+        }
+        Kind::Referencing(ReferencingError::Unretrievable { uri, .. }) => {
+            format!("it refers to `{}`, which is outside of it, and nothing is fetched", short(uri))
+        }
+        Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. }
         | Kind::Contains
         | Kind::ContentEncoding { .. }
@@ -237,7 +242,6 @@ fn problem(error: &ValidationError<'_>) -> String {
         | Kind::FromUtf8 { .. }
         | Kind::Not { .. }
         | Kind::OneOfMultipleValid { .. }
-        | Kind::OneOfNotValid { .. }
         | Kind::PropertyNames { .. }
         | Kind::UnevaluatedItems { .. }
         | Kind::Referencing(_) => short(&error.to_string()),

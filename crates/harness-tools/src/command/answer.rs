@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::time::Duration;
 
 use harness_core::message::Block;
 use harness_core::port::{RetryClass, ToolOutcome, ToolStatus};
@@ -13,7 +12,7 @@ use harness_core::{Json, Millis};
 
 use super::capture::{Capture, Shown};
 use super::subprocess::{Ended, Ending, MAX_PRINTED};
-use super::tool::{CommandSpec, is_path};
+use super::tool::{CommandSpec, TimeLimit, is_path};
 
 pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
@@ -21,16 +20,21 @@ pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 const TEMPORARY_FAILURE: i32 = 75;
 
 /// The result of a run.
-pub(crate) fn outcome(program: &str, class: RetryClass, limit: Duration, ended: &Ended) -> ToolOutcome {
+pub(crate) fn outcome(program: &str, class: RetryClass, limit: TimeLimit, ended: &Ended) -> ToolOutcome {
     match ended.ending {
         Ending::Exited(status) if status.success() => success(program, ended),
         Ending::Exited(status) => failure(program, class, status, ended),
         Ending::TimedOut => {
-            let limit = Millis::from(limit);
-            let what = format!(
-                "`{program}` did not finish within {limit} and was stopped; \
-                 if it needs longer, its `timeout` must be raised"
-            );
+            let span = Millis::from(limit.span());
+            let what = match limit {
+                TimeLimit::Timeout(_) => format!(
+                    "`{program}` did not finish within {span} and was stopped; \
+                     if it needs longer, its `timeout` must be raised"
+                ),
+                TimeLimit::Deadline(_) => format!(
+                    "`{program}` did not finish in the {span} that were left of the turn, and was stopped"
+                ),
+            };
             stopped(ToolStatus::Timeout, "timeout", &what, ended)
         }
         Ending::Cancelled => {
@@ -47,9 +51,15 @@ pub(crate) fn outcome(program: &str, class: RetryClass, limit: Duration, ended: 
 }
 
 /// The result of a call that was cancelled before its program was started.
-pub(crate) fn not_started(program: &str) -> ToolOutcome {
+pub(crate) fn not_wanted(program: &str) -> ToolOutcome {
     let what = format!("`{program}` was not started because its result is not wanted any more");
     ToolOutcome::with_error(ToolStatus::Cancelled, "cancelled", what)
+}
+
+/// The result of a call that came after the turn's deadline.
+pub(crate) fn too_late(program: &str) -> ToolOutcome {
+    let what = format!("`{program}` was not started because the turn's deadline has passed");
+    ToolOutcome::with_error(ToolStatus::Timeout, "timeout", what)
 }
 
 /// The result of a call whose program could not be started.
@@ -64,25 +74,23 @@ fn why_not_started(spec: &CommandSpec, error: &io::Error) -> String {
         return format!("its folder {} does not exist; correct its `cwd`", cwd.display());
     }
     let exists = is_path(&spec.program) && Path::new(&spec.program).exists();
-    match error.kind() {
-        io::ErrorKind::NotFound if exists => {
-            "the interpreter that its first line names does not exist; correct its `#!` line".to_owned()
-        }
-        io::ErrorKind::NotFound if is_path(&spec.program) => {
-            "there is no such file; correct its `command`".to_owned()
-        }
-        io::ErrorKind::NotFound => {
-            "no program of that name is in PATH; install it, or write its path in `command`".to_owned()
-        }
-        io::ErrorKind::PermissionDenied => "it is not executable; make it so with `chmod +x`".to_owned(),
-        io::ErrorKind::ArgumentListTooLong => {
-            "its arguments and environment are too long for this system; pass long values on stdin".to_owned()
-        }
-        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
-            "it is neither a program of this machine nor a script with a `#!` line".to_owned()
-        }
-        _ => error.to_string(),
-    }
+    let kind = error.kind();
+    let why = if kind == io::ErrorKind::NotFound && exists {
+        "the interpreter that its first line names does not exist; correct its `#!` line"
+    } else if kind == io::ErrorKind::NotFound && is_path(&spec.program) {
+        "there is no such file; correct its `command`"
+    } else if kind == io::ErrorKind::NotFound {
+        "no program of that name is in PATH; install it, or write its path in `command`"
+    } else if kind == io::ErrorKind::PermissionDenied {
+        "it is not executable; make it so with `chmod +x`"
+    } else if kind == io::ErrorKind::ArgumentListTooLong {
+        "its arguments and environment are too long for this system; pass long values on stdin"
+    } else if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) {
+        "it is neither a program of this machine nor a script with a `#!` line"
+    } else {
+        return error.to_string();
+    };
+    why.to_owned()
 }
 
 fn success(program: &str, ended: &Ended) -> ToolOutcome {

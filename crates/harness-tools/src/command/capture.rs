@@ -96,7 +96,9 @@ mod tests {
 
     fn shown(limit: usize, parts: &[&[u8]], cut_off: bool) -> Shown {
         let mut capture = Capture::new(limit);
-        parts.iter().for_each(|part| capture.push(part));
+        for part in parts {
+            capture.push(part);
+        }
         capture.show(cut_off)
     }
 

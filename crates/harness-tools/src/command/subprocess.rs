@@ -207,7 +207,8 @@ impl Group {
     /// Ends whatever of the group still runs: asks first, and kills what does not go within `grace`.
     ///
     /// After a program's own exit only children that it left behind are in the group. They would
-    /// otherwise hold its pipes open, and outlive a call whose result was already given.
+    /// otherwise hold its pipes open, and outlive a call whose result was already given. As long as one
+    /// is left, the group's number cannot be given to another process.
     async fn end<F: Future<Output = Result<(), Flood>>>(
         &mut self,
         watch: &mut Watch<'_, F>,

@@ -42,7 +42,7 @@ pub struct CommandSpec {
     pub env: Environment,
     /// How it is told the arguments. Default [`Input::JsonStdin`].
     pub input: Input,
-    /// How long it may run before it is stopped. Default 30 s.
+    /// How long it may run before it is stopped. Default 30 s; must not be zero.
     pub timeout: Duration,
     /// How long it may take to end after SIGTERM, before SIGKILL. Default 500 ms.
     pub grace: Duration,
@@ -208,14 +208,16 @@ impl CommandTool {
     }
 
     /// How long this call may run.
-    fn time_left(&self, cx: &ToolCx) -> Duration {
-        match (&self.clock, cx.deadline) {
-            (Some(clock), Some(deadline)) => self.spec.timeout.min(deadline.since(clock.now()).duration()),
-            _ => self.spec.timeout,
-        }
+    fn time_limit(&self, cx: &ToolCx) -> TimeLimit {
+        let timeout = self.spec.timeout;
+        let left = match (&self.clock, cx.deadline) {
+            (Some(clock), Some(deadline)) => deadline.since(clock.now()).duration(),
+            _ => timeout,
+        };
+        if left < timeout { TimeLimit::Deadline(left) } else { TimeLimit::Timeout(timeout) }
     }
 
-    fn launch(&self, cx: &ToolCx) -> Launch<'_> {
+    fn launch(&self, cx: &ToolCx, time: Duration) -> Launch<'_> {
         let spec = &self.spec;
         let mut env = spec.env.clone();
         env.set("HARNESS_CALL_ID", cx.call.id.as_str());
@@ -232,7 +234,7 @@ impl CommandTool {
             env,
             stdin,
             limits: Limits {
-                time: self.time_left(cx),
+                time,
                 grace: spec.grace,
                 stdout: spec.max_output,
                 stderr: spec.max_output.min(CommandSpec::MAX_STDERR),
@@ -263,10 +265,13 @@ impl Tool for CommandTool {
             return ToolOutcome::error(answer::INVALID_ARGUMENTS, fault.to_string());
         }
         if cx.cancel.is_cancelled() {
-            return answer::not_started(&self.program());
+            return answer::not_wanted(&self.program());
         }
-        let launch = self.launch(&cx);
-        let limit = launch.limits.time;
+        let limit = self.time_limit(&cx);
+        if limit.span().is_zero() {
+            return answer::too_late(&self.program());
+        }
+        let launch = self.launch(&cx, limit.span());
         tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
         match subprocess::run(launch, &cx.cancel).await {
             Ok(ended) => answer::outcome(&self.program(), self.def.class, limit, &ended),
@@ -281,6 +286,23 @@ impl fmt::Debug for CommandTool {
             .field("def", &self.def)
             .field("spec", &self.spec)
             .finish_non_exhaustive()
+    }
+}
+
+/// What bounds the time of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TimeLimit {
+    /// The tool's own timeout.
+    Timeout(Duration),
+    /// What is left until the turn's deadline.
+    Deadline(Duration),
+}
+
+impl TimeLimit {
+    pub(crate) fn span(self) -> Duration {
+        match self {
+            Self::Timeout(span) | Self::Deadline(span) => span,
+        }
     }
 }
 

@@ -83,10 +83,7 @@ impl Registry {
                 Ok(tool) => {
                     tools.insert(target, Bound { tool: Arc::new(tool), env_missing, position });
                 }
-                Err(error) => {
-                    let path = child(&child(&tools_path(), &target), "parameters");
-                    faults.value(&path, error.to_string(), error.hint());
-                }
+                Err(error) => schema_fault(&target, &error, &mut faults),
             }
         }
         match faults.into_error(file) {
@@ -211,22 +208,20 @@ fn read_entries(text: &str, file: &Path) -> Result<Vec<Entry>, ToolsError> {
         file: file.to_owned(),
         place: e.place,
         problem: e.problem,
+        hint: e.hint,
     })?;
     let mut faults = Faults::new(text);
-    let entries = match &root {
-        Node::Map(keys) => {
-            check_version(keys, text, file, &mut faults)?;
-            for (key, _) in keys.iter().filter(|(key, _)| key != "version" && key != "tools") {
-                let hint = known_keys(key, &["version", "tools"]);
-                faults.key(&child(&[], key), format!("unknown key `{key}`"), Some(hint));
-            }
-            read_tools(keys, &mut faults)
+    let entries = if let Some(keys) = root.as_map() {
+        check_version(keys, text, file, &mut faults)?;
+        for (key, _) in keys.iter().filter(|(key, _)| key != "version" && key != "tools") {
+            let hint = known_keys(key, &["version", "tools"]);
+            faults.key(&child(&[], key), format!("unknown key `{key}`"), Some(hint));
         }
-        other => {
-            let hint = "begin it with `version: 1` and `tools:`".to_owned();
-            faults.value(&[], format!("expected a registry, found {}", other.kind()), Some(hint));
-            Vec::new()
-        }
+        read_tools(keys, &mut faults)
+    } else {
+        let hint = "begin it with `version: 1` and `tools:`".to_owned();
+        faults.value(&[], format!("expected a registry, found {}", root.kind()), Some(hint));
+        Vec::new()
     };
     check_names(&entries, &mut faults);
     faults.into_error(file).map_or(Ok(entries), Err)
@@ -240,44 +235,48 @@ fn check_version(
     faults: &mut Faults<'_>,
 ) -> Result<(), ToolsError> {
     let path = child(&[], "version");
-    let hint = || Some(format!("write `version: {VERSION}`"));
-    match keys.iter().find(|(key, _)| key == "version").map(|(_, node)| node) {
-        Some(Node::Number(_, Some(VERSION))) => {}
-        Some(Node::Number(_, Some(found))) if *found > VERSION => {
-            return Err(ToolsError::NewerVersion {
-                file: file.to_owned(),
-                place: yaml::place(text, &path, Part::Value),
-                found: *found,
-                supported: VERSION,
-            });
+    let hint = Some(format!("write `version: {VERSION}`"));
+    let Some(node) = value_of(keys, "version") else {
+        faults.value(&[], "`version` is missing", hint);
+        return Ok(());
+    };
+    let Node::Number(written, number) = node else {
+        faults.value(&path, format!("expected a number, found {}", node.kind()), hint);
+        return Ok(());
+    };
+    match *number {
+        Some(VERSION) => Ok(()),
+        Some(found) if found > VERSION => Err(ToolsError::NewerVersion {
+            file: file.to_owned(),
+            place: yaml::place(text, &path, Part::Value),
+            found,
+            supported: VERSION,
+        }),
+        _ => {
+            faults.value(&path, format!("there is no version {written} of the format"), hint);
+            Ok(())
         }
-        Some(Node::Number(number, _)) => {
-            faults.value(&path, format!("there is no version {number} of the format"), hint());
-        }
-        Some(other) => faults.value(&path, format!("expected a number, found {}", other.kind()), hint()),
-        None => faults.value(&[], "`version` is missing", hint()),
     }
-    Ok(())
+}
+
+fn value_of<'a>(keys: &'a [(String, Node)], wanted: &str) -> Option<&'a Node> {
+    keys.iter().find(|(key, _)| key == wanted).map(|(_, node)| node)
 }
 
 fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<Entry> {
     let path = tools_path();
-    match keys.iter().find(|(key, _)| key == "tools").map(|(_, node)| node) {
-        Some(Node::Map(tools)) => tools
-            .iter()
-            .filter_map(|(target, node)| entry::read(target, node, &child(&path, target), faults))
-            .collect(),
-        Some(other) => {
-            let hint = "write the targets below it, or `{}` for none".to_owned();
-            faults.value(&path, format!("expected a mapping, found {}", other.kind()), Some(hint));
-            Vec::new()
-        }
-        None => {
-            let hint = "write the targets and their programs below `tools:`".to_owned();
-            faults.value(&[], "`tools` is missing", Some(hint));
-            Vec::new()
-        }
-    }
+    let Some(node) = value_of(keys, "tools") else {
+        let hint = "write the targets and their programs below `tools:`".to_owned();
+        faults.value(&[], "`tools` is missing", Some(hint));
+        return Vec::new();
+    };
+    let Some(tools) = node.as_map() else {
+        let hint = "write the targets below it, or `{}` for none".to_owned();
+        faults.value(&path, format!("expected a mapping, found {}", node.kind()), Some(hint));
+        return Vec::new();
+    };
+    let entry = |(target, node): &(String, Node)| entry::read(target, node, &child(&path, target), faults);
+    tools.iter().filter_map(entry).collect()
 }
 
 /// A model tells tools apart by name alone.
@@ -297,7 +296,7 @@ fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<Comma
     def.requires_approval = entry.requires_approval;
     def.sequential = entry.sequential;
     def.input_schema = entry.parameters;
-    let folder = file.parent().unwrap_or(Path::new(""));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let program = if is_path(entry.command.as_ref()) {
         rooted(&folder.join(&entry.command))
     } else {
@@ -315,6 +314,20 @@ fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<Comma
     spec.timeout = entry.timeout.unwrap_or(spec.timeout);
     spec.max_output = entry.max_output.unwrap_or(spec.max_output);
     CommandTool::new(def, spec)
+}
+
+/// A fault of a schema, told at the place inside of it.
+fn schema_fault(target: &str, error: &ToolsError, faults: &mut Faults<'_>) {
+    let mut path = child(&child(&tools_path(), target), "parameters");
+    let ToolsError::Schema { path: inner, problem, .. } = error else {
+        faults.value(&path, error.to_string(), error.hint());
+        return;
+    };
+    for name in inner.split('/').skip(1) {
+        let name = name.replace("~1", "/").replace("~0", "~");
+        path.push(name.parse().map_or(Step::Key(name), Step::Index));
+    }
+    faults.value(&path, format!("the schema is wrong: {problem}"), error.hint());
 }
 
 /// A path that means the same from every folder: a program is looked for from its own `cwd`.

@@ -12,7 +12,7 @@ use crate::command::Input;
 use crate::near;
 
 /// The longest `timeout` that a tool may have: one hour.
-pub const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+pub const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// The least that `max_output` may be: 256 bytes.
 pub const MIN_OUTPUT: usize = 256;
@@ -150,13 +150,12 @@ impl<'a> Fields<'a, '_, '_> {
     }
 
     fn text(&mut self, key: &str) -> Option<String> {
-        match self.get(key)? {
-            Node::Text(text) => self.without_nul(key, text),
-            other => {
-                self.expected(key, "a text", other, "write it in quotes");
-                None
-            }
-        }
+        let node = self.get(key)?;
+        let Some(text) = node.as_text() else {
+            self.expected(key, "a text", node, "write it in quotes");
+            return None;
+        };
+        self.without_nul(key, text)
     }
 
     fn without_nul(&mut self, key: &str, text: &str) -> Option<String> {
@@ -201,67 +200,54 @@ impl<'a> Fields<'a, '_, '_> {
     }
 
     fn texts(&mut self, key: &str) -> Vec<String> {
-        let items = match self.get(key) {
-            None => return Vec::new(),
-            Some(Node::List(items)) => items,
-            Some(other) => {
-                self.expected(key, "a list of texts", other, "write it as a list: `[a, b]`");
-                return Vec::new();
-            }
+        let Some(node) = self.get(key) else { return Vec::new() };
+        let Some(items) = node.as_list() else {
+            self.expected(key, "a list of texts", node, "write it as a list: `[a, b]`");
+            return Vec::new();
         };
-        let mut texts = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            match item {
-                Node::Text(text) if !text.contains('\0') => texts.push(text.clone()),
-                other => {
-                    let mut path = child(self.path, key);
-                    path.push(Step::Index(index));
-                    let problem = format!("expected a text without NUL, found {}", other.kind());
-                    self.faults.value(&path, problem, Some("write it in quotes".to_owned()));
-                }
-            }
+        let path = child(self.path, key);
+        let at = |index| path.iter().cloned().chain([Step::Index(index)]).collect::<Vec<_>>();
+        items.iter().enumerate().filter_map(|(index, item)| self.item(&at(index), item)).collect()
+    }
+
+    /// A text in a list or mapping.
+    fn item(&mut self, path: &[Step], node: &Node) -> Option<String> {
+        let text = node.as_text().filter(|text| !text.contains('\0')).map(str::to_owned);
+        if text.is_none() {
+            let problem = format!("expected a text without NUL, found {}", node.kind());
+            self.faults.value(path, problem, Some("write it in quotes".to_owned()));
         }
-        texts
+        text
     }
 
     fn env(&mut self) -> Vec<(String, String)> {
-        let entries = match self.get("env") {
-            None => return Vec::new(),
-            Some(Node::Map(entries)) => entries,
-            Some(other) => {
-                self.expected("env", "a mapping of texts", other, "write it as `{ NAME: value }`");
-                return Vec::new();
-            }
+        let Some(node) = self.get("env") else { return Vec::new() };
+        let Some(entries) = node.as_map() else {
+            self.expected("env", "a mapping of texts", node, "write it as `{ NAME: value }`");
+            return Vec::new();
         };
         let mut variables = Vec::new();
         for (name, node) in entries {
             let path = child(&child(self.path, "env"), name);
             if name.is_empty() || name.contains(['=', '\0']) {
-                self.faults.key(&path, format!("`{name}` is no name of a variable"), None);
+                let hint = "a name has no `=` and is not empty".to_owned();
+                self.faults.key(&path, format!("`{name}` is no name of a variable"), Some(hint));
             } else if name.starts_with("HARNESS_") {
                 let hint = "names that begin with `HARNESS_` are set by the program itself".to_owned();
                 self.faults.key(&path, format!("`{name}` cannot be set here"), Some(hint));
             }
-            match node {
-                Node::Text(text) if !text.contains('\0') => variables.push((name.clone(), text.clone())),
-                other => {
-                    let problem = format!("expected a text without NUL, found {}", other.kind());
-                    self.faults.value(&path, problem, Some("write it in quotes".to_owned()));
-                }
-            }
+            variables.extend(self.item(&path, node).map(|text| (name.clone(), text)));
         }
         variables
     }
 
     fn flag(&mut self, key: &str) -> bool {
-        match self.get(key) {
-            None => false,
-            Some(Node::Bool(value)) => *value,
-            Some(other) => {
-                self.expected(key, "a boolean", other, "write `true` or `false`");
-                false
-            }
+        let Some(node) = self.get(key) else { return false };
+        let value = node.as_bool();
+        if value.is_none() {
+            self.expected(key, "a boolean", node, "write `true` or `false`");
         }
+        value.unwrap_or_default()
     }
 
     fn one_of<T: Copy + Default>(&mut self, key: &str, words: &[(&str, T)]) -> T {
@@ -278,51 +264,46 @@ impl<'a> Fields<'a, '_, '_> {
 
     fn timeout(&mut self) -> Option<Duration> {
         const FORM: &str = "write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`";
-        match self.get("timeout")? {
-            Node::Text(text) => match units::duration(text) {
-                Some(span) if !span.is_zero() && span <= MAX_TIMEOUT => Some(span),
-                Some(_) => {
-                    self.fault("timeout", format!("`{text}` is out of bounds"), FORM);
-                    None
-                }
-                None => {
-                    self.fault("timeout", format!("`{text}` is no span of time"), FORM);
-                    None
-                }
-            },
-            Node::Number(number, _) => {
-                self.fault("timeout", format!("`{number}` has no unit"), FORM);
-                None
-            }
-            other => {
-                self.expected("timeout", "a span of time", other, FORM);
-                None
-            }
+        let node = self.get("timeout")?;
+        if let Node::Number(number, _) = node {
+            self.fault("timeout", format!("`{number}` has no unit"), FORM);
+            return None;
         }
+        let Some(text) = node.as_text() else {
+            self.expected("timeout", "a span of time", node, FORM);
+            return None;
+        };
+        let Some(span) = units::duration(text) else {
+            self.fault("timeout", format!("`{text}` is no span of time"), FORM);
+            return None;
+        };
+        if span.is_zero() || span > MAX_TIMEOUT {
+            self.fault("timeout", format!("`{text}` is out of bounds"), FORM);
+            return None;
+        }
+        Some(span)
     }
 
     fn max_output(&mut self) -> Option<usize> {
         const FORM: &str = "write a number and `B`, `KiB` or `MiB`, from `256B` to `16MiB`";
-        let (written, size) = match self.get("max_output")? {
-            Node::Text(text) => (text, units::bytes(text)),
-            Node::Number(text, size) => (text, *size),
-            other => {
-                self.expected("max_output", "an amount of bytes", other, FORM);
-                return None;
-            }
+        let node = self.get("max_output")?;
+        let (written, size) = if let Node::Number(text, size) = node {
+            (text.as_str(), *size)
+        } else if let Some(text) = node.as_text() {
+            (text, units::bytes(text))
+        } else {
+            self.expected("max_output", "an amount of bytes", node, FORM);
+            return None;
         };
-        let size = size.and_then(|size| usize::try_from(size).ok());
-        match size {
-            Some(size) if (MIN_OUTPUT..=MAX_OUTPUT).contains(&size) => Some(size),
-            Some(_) => {
-                self.fault("max_output", format!("`{written}` is out of bounds"), FORM);
-                None
-            }
-            None => {
-                self.fault("max_output", format!("`{written}` is no amount of bytes"), FORM);
-                None
-            }
+        let Some(size) = size else {
+            self.fault("max_output", format!("`{written}` is no amount of bytes"), FORM);
+            return None;
+        };
+        let size = usize::try_from(size).ok().filter(|size| (MIN_OUTPUT..=MAX_OUTPUT).contains(size));
+        if size.is_none() {
+            self.fault("max_output", format!("`{written}` is out of bounds"), FORM);
         }
+        size
     }
 
     fn parameters(&mut self) -> Option<Json> {
@@ -354,9 +335,5 @@ impl<'a> Fields<'a, '_, '_> {
 }
 
 fn allows_object(kind: &Node) -> bool {
-    match kind {
-        Node::Text(word) => word == "object",
-        Node::List(words) => words.iter().any(allows_object),
-        _ => false,
-    }
+    kind.as_text() == Some("object") || kind.as_list().is_some_and(|words| words.iter().any(allows_object))
 }

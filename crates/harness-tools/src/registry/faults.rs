@@ -53,7 +53,7 @@ fn written(path: &[Step]) -> String {
     let mut out = String::new();
     for step in path {
         match step {
-            Step::Index(index) => out.push_str(&format!("[{index}]")),
+            Step::Index(index) => out.extend(["[", &index.to_string(), "]"]),
             Step::Key(key) => {
                 if !out.is_empty() {
                     out.push('.');
@@ -62,7 +62,7 @@ fn written(path: &[Step]) -> String {
                 if plain && !key.is_empty() {
                     out.push_str(key);
                 } else {
-                    out.push_str(&format!("{key:?}"));
+                    out.extend(["\"", &key.escape_debug().to_string(), "\""]);
                 }
             }
         }

@@ -43,6 +43,7 @@ pub(crate) enum Part {
 pub(crate) struct NotYaml {
     pub(crate) place: Option<Place>,
     pub(crate) problem: String,
+    pub(crate) hint: &'static str,
 }
 
 /// Reads one document; merge keys (`<<`) are resolved.
@@ -56,7 +57,16 @@ fn not_yaml(error: &serde_yaml::Error) -> NotYaml {
     let problem = error.to_string();
     // The place is told beside the text.
     let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();
-    NotYaml { place: place_of(error), problem }
+    let hint = if problem.contains("duplicate entry") {
+        "keep only one of them"
+    } else if problem.contains("more than one document") {
+        "keep one document in the file"
+    } else if problem.contains("limit exceeded") {
+        "write it with fewer aliases and levels"
+    } else {
+        "check indentation and quotes at that place"
+    };
+    NotYaml { place: place_of(error), problem, hint }
 }
 
 fn place_of(error: &serde_yaml::Error) -> Option<Place> {
@@ -99,6 +109,22 @@ impl Node {
             Self::Map(_) => "a mapping",
             Self::Other => "a value with a tag or a key that is no text",
         }
+    }
+
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(value) = self { Some(*value) } else { None }
+    }
+
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub(crate) fn as_list(&self) -> Option<&[Node]> {
+        if let Self::List(items) = self { Some(items) } else { None }
+    }
+
+    pub(crate) fn as_map(&self) -> Option<&[(String, Node)]> {
+        if let Self::Map(entries) = self { Some(entries) } else { None }
     }
 
     /// The node as JSON; `None` where JSON has no such value (tags, infinity, not-a-number).

@@ -123,33 +123,71 @@ fn arguments_that_are_no_object_start_nothing() {
     assert!(tool(spec()).check(&Json::null()).is_err());
 }
 
+#[cfg(not(feature = "schema-validation"))]
+#[test]
+fn without_validation_a_schema_is_told_and_not_checked() {
+    let schema = Json::parse(r#"{"type":"object","required":["n"]}"#).unwrap();
+    let def = ToolDef::new("tool", "").with_schema(schema.clone());
+    let tool = CommandTool::new(def, script("echo ran", &[])).unwrap();
+    assert_eq!(tool.def().input_schema, Some(schema));
+    assert_eq!(told(&block_on(tool.call(cx("{}")))), "success exit 0\nran");
+}
+
 #[test]
 fn a_program_that_cannot_be_started_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().display().to_string();
     std::fs::write(folder.path().join("plain"), "no program").unwrap();
     let script = folder.path().join("script");
-    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
-    make_executable(&script);
+    make_program(&script, "#!/no/such/interpreter");
 
     let told_of = |spec: CommandSpec| told(&call(spec.env_from(&environment()), "{}")).replace(&dir, "[DIR]");
-    insta::assert_snapshot!(told_of(CommandSpec::new("no-such-program")), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("missing"))), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("plain"))), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new(&script)), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new("sh").cwd(folder.path().join("gone"))), @"");
-    insta::assert_snapshot!(told_of(CommandSpec::new("sh").args(["x".repeat(5_000_000)])), @"");
+    insta::assert_snapshot!(told_of(CommandSpec::new("no-such-program")), @"
+    failed spawn_error
+    `no-such-program` could not be started: no program of that name is in PATH; install it, or write its path in `command`
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("missing"))), @"
+    failed spawn_error
+    `[DIR]/missing` could not be started: there is no such file; correct its `command`
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new(folder.path().join("plain"))), @"
+    failed spawn_error
+    `[DIR]/plain` could not be started: it is not executable; make it so with `chmod +x`
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new(&script)), @"
+    failed spawn_error
+    `[DIR]/script` could not be started: the interpreter that its first line names does not exist; correct its `#!` line
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new("sh").cwd(folder.path().join("gone"))), @"
+    failed spawn_error
+    `sh` could not be started: its folder [DIR]/gone does not exist; correct its `cwd`
+    ");
+    insta::assert_snapshot!(told_of(CommandSpec::new("sh").args(["x".repeat(5_000_000)])), @"
+    failed spawn_error
+    `sh` could not be started: its arguments and environment are too long for this system; pass long values on stdin
+    ");
 }
 
-fn make_executable(file: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+/// Written by a process of its own: a file that this process has open for writing, even in a child
+/// that another test is just starting, cannot be executed.
+fn make_program(file: &Path, text: &str) {
+    let made = script("echo \"$2\" > \"$1\" && chmod +x \"$1\"", &[file, Path::new(text)]);
+    assert_eq!(call(made, "{}").exit_code, Some(0));
 }
 
 #[test]
 fn binary_output_is_counted_and_not_shown() {
-    insta::assert_snapshot!(told(&call(script(r"printf '\377\376\000\001'", &[]), "{}")), @"");
-    insta::assert_snapshot!(told(&call(script(r"printf '\377' >&2; exit 2", &[]), "{}")), @"");
+    insta::assert_snapshot!(told(&call(script(r"printf '\377\376\000\001'", &[]), "{}")), @"
+    failed binary_output exit 0
+    `sh` exited with code 0, and its result is binary output of 4 bytes, which cannot be shown; make it print UTF-8 text
+    ");
+    insta::assert_snapshot!(told(&call(script(r"printf '\377' >&2; exit 2", &[]), "{}")), @"
+    failed nonzero_exit exit 2
+    `sh` exited with code 2
+
+    stderr:
+    (binary output of 1 bytes)
+    ");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The crate seen from outside: registry files, real programs, and what a model reads of them.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
+
 mod command;
 mod guard;
 mod registry;

@@ -84,7 +84,7 @@ fn defaults_are_the_documented_ones() {
     let (_, tool) = registry.iter().nth(1).unwrap();
     let spec = tool.spec();
     assert_eq!((spec.timeout.as_secs(), spec.max_output), (30, 65_536));
-    assert_eq!(spec.cwd, Some(std::path::absolute("").unwrap()));
+    assert_eq!(spec.cwd, Some(std::path::absolute(".").unwrap()));
     assert_eq!(spec.program, std::path::absolute("./check").unwrap());
     let def = registry.get("Größe/prüfen!").unwrap().tool_def().clone();
     assert_eq!((def.name.as_str(), def.class), ("Gr_e_pr_fen", RetryClass::Unsafe));
@@ -93,13 +93,10 @@ fn defaults_are_the_documented_ones() {
 
 #[test]
 fn a_relative_program_is_found_beside_the_file() {
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("hello");
-    fs::write(&program, "#!/bin/sh\necho hello\n").unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("hello")).unwrap();
     let file = folder.path().join("tools.yaml");
-    fs::write(&file, "version: 1\ntools:\n  hello: { command: ./hello }\n").unwrap();
+    fs::write(&file, "version: 1\ntools:\n  hello: { command: ./hello, args: [-c, echo hello] }\n").unwrap();
     let registry = Registry::load_with(&file, &environment()).unwrap();
     assert_eq!(registry.problems(), []);
     let tool = registry.get("hello").unwrap();
@@ -110,10 +107,19 @@ fn a_relative_program_is_found_beside_the_file() {
 fn an_unbound_target_lists_the_near_ones() {
     let registry = parse(FULL).unwrap();
     let refused = |target: &str| with_hint(&registry.get(target).map(|_| ()).unwrap_err());
-    insta::assert_snapshot!(refused("order.lookup"), @"");
-    insta::assert_snapshot!(refused("payments"), @"");
+    insta::assert_snapshot!(refused("order.lookup"), @"
+    [tools.target_unbound] tool target `order.lookup` is not bound in the registry file tools.yaml
+      did you mean `orders.lookup`?
+    ");
+    insta::assert_snapshot!(refused("payments"), @"
+    [tools.target_unbound] tool target `payments` is not bound in the registry file tools.yaml
+      add it under `tools`; bound are `Größe/prüfen!`, `orders.lookup`
+    ");
     let empty = parse("version: 1\ntools: {}").unwrap();
-    insta::assert_snapshot!(with_hint(&empty.toolbox(["payments"]).unwrap_err()), @"");
+    insta::assert_snapshot!(with_hint(&empty.toolbox(["payments"]).unwrap_err()), @"
+    [tools.target_unbound] tool target `payments` is not bound in the registry file tools.yaml
+      the file binds no target; add `payments` under `tools`
+    ");
 }
 
 #[test]
@@ -154,45 +160,112 @@ tools:
   e: run
   f: { command: x, timeout: fast, max_output: 1, name: b_c }
 ";
-    insta::assert_snapshot!(refused(text), @"");
+    insta::assert_snapshot!(refused(text), @r#"
+    [tools.registry_faulty]
+    tools.yaml:3:1: tool: unknown key `tool`; did you mean `tools`?
+    tools.yaml:5:3: tools.a: `command` is missing; write the program that the tool runs
+    tools.yaml:6:5: tools.a.comand: unknown key `comand`; did you mean `command`?
+    tools.yaml:7:11: tools.a.args: expected a list of texts, found a text; write it as a list: `[a, b]`
+    tools.yaml:9:14: tools."b.c".command: expected a text, found a list; write the program in `command`, and its arguments in `args`
+    tools.yaml:10:16: tools."b.c".args[1]: expected a text without NUL, found a number; write it in quotes
+    tools.yaml:11:14: tools."b.c".timeout: `10` has no unit; write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
+    tools.yaml:12:17: tools."b.c".max_output: `64KB` is no amount of bytes; write a number and `B`, `KiB` or `MiB`, from `256B` to `16MiB`
+    tools.yaml:13:12: tools."b.c".class: unknown word `safe`; write `unsafe`, `pure` or `idempotent`
+    tools.yaml:14:12: tools."b.c".input: unknown word `json_stdin`; did you mean `json-stdin`?
+    tools.yaml:15:24: tools."b.c".requires_approval: expected a boolean, found a text; write `true` or `false`
+    tools.yaml:16:11: tools."b.c".name: `look up` is no name that models can call; use 1 to 64 letters, digits, `_` and `-`, such as `look_up`
+    tools.yaml:17:17: tools."b.c".parameters: the schema's type is "string", and arguments are always an object; write a JSON Schema of an object: `type: object`, `properties`, `required`
+    tools.yaml:19:14: tools.d.command: the text is empty; write the program that the tool runs
+    tools.yaml:20:14: tools.d.timeout: `2h` is out of bounds; write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
+    tools.yaml:21:17: tools.d.max_output: `17MiB` is out of bounds; write a number and `B`, `KiB` or `MiB`, from `256B` to `16MiB`
+    tools.yaml:22:12: tools.d.env."A=B": `A=B` is no name of a variable; a name has no `=` and is not empty
+    tools.yaml:22:20: tools.d.env.HARNESS_CALL_ID: `HARNESS_CALL_ID` cannot be set here; names that begin with `HARNESS_` are set by the program itself
+    tools.yaml:22:43: tools.d.env.N: expected a text without NUL, found a number; write it in quotes
+    tools.yaml:23:15: tools.d.env_pass: expected a list of texts, found a mapping; write it as a list: `[a, b]`
+    tools.yaml:24:10: tools.d.cwd: expected a text, found a number; write it in quotes
+    tools.yaml:25:17: tools.d.parameters: expected a JSON Schema, found a list; write a JSON Schema of an object: `type: object`, `properties`, `required`
+    tools.yaml:26:6: tools.e: expected a mapping, found a text; write `command` and the tool's other keys below it
+    tools.yaml:27:29: tools.f.timeout: `fast` is no span of time; write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
+    tools.yaml:27:47: tools.f.max_output: `1` is out of bounds; write a number and `B`, `KiB` or `MiB`, from `256B` to `16MiB`
+    "#);
 }
 
 #[test]
 fn a_file_that_is_no_registry_is_refused() {
-    insta::assert_snapshot!(refused(""), @"");
-    insta::assert_snapshot!(refused("- a"), @"");
-    insta::assert_snapshot!(refused("tools: []"), @"");
-    insta::assert_snapshot!(refused("version: 1.5\ntools: {}"), @"");
-    insta::assert_snapshot!(refused("version: '1'\ntools: {}"), @"");
-    insta::assert_snapshot!(refused("version: 1"), @"");
+    insta::assert_snapshot!(refused(""), @"
+    [tools.registry_faulty]
+    tools.yaml:1:1: expected a registry, found nothing; begin it with `version: 1` and `tools:`
+    ");
+    insta::assert_snapshot!(refused("- a"), @"
+    [tools.registry_faulty]
+    tools.yaml:1:1: expected a registry, found a list; begin it with `version: 1` and `tools:`
+    ");
+    insta::assert_snapshot!(refused("tools: []"), @"
+    [tools.registry_faulty]
+    tools.yaml:1:1: `version` is missing; write `version: 1`
+    tools.yaml:1:8: tools: expected a mapping, found a list; write the targets below it, or `{}` for none
+    ");
+    insta::assert_snapshot!(refused("version: 1.5\ntools: {}"), @"
+    [tools.registry_faulty]
+    tools.yaml:1:10: version: there is no version 1.5 of the format; write `version: 1`
+    ");
+    insta::assert_snapshot!(refused("version: '1'\ntools: {}"), @"
+    [tools.registry_faulty]
+    tools.yaml:1:10: version: expected a number, found a text; write `version: 1`
+    ");
+    insta::assert_snapshot!(refused("version: 1"), @"
+    [tools.registry_faulty]
+    tools.yaml:1:1: `tools` is missing; write the targets and their programs below `tools:`
+    ");
 }
 
 #[test]
 fn a_file_that_is_no_yaml_is_refused_with_its_place() {
-    insta::assert_snapshot!(refused("version: 1\ntools:\n  a: [1\n  b: 2\n"), @"");
-    insta::assert_snapshot!(refused("version: 1\ntools:\n  a: { command: x }\n  a: { command: y }\n"), @"");
-    insta::assert_snapshot!(refused("version: 1\n---\nversion: 1\n"), @"");
-    insta::assert_snapshot!(refused("version: 1\ntools: *none\n"), @"");
+    insta::assert_snapshot!(refused("version: 1\ntools:\n  a: [1\n  b: 2\n"), @"
+    [tools.registry_syntax] tools.yaml:4:4: not valid YAML: did not find expected ',' or ']'
+      check indentation and quotes at that place
+    ");
+    insta::assert_snapshot!(refused("version: 1\ntools:\n  a: { command: x }\n  a: { command: y }\n"), @r#"
+    [tools.registry_syntax] tools.yaml:3:3: not valid YAML: tools: duplicate entry with key "a"
+      keep only one of them
+    "#);
+    insta::assert_snapshot!(refused("version: 1\n---\nversion: 1\n"), @"
+    [tools.registry_syntax] tools.yaml: not valid YAML: deserializing from YAML containing more than one document is not supported
+      keep one document in the file
+    ");
+    insta::assert_snapshot!(refused("version: 1\ntools: *none\n"), @"
+    [tools.registry_syntax] tools.yaml:2:8: not valid YAML: unknown anchor
+      check indentation and quotes at that place
+    ");
 }
 
 #[test]
 fn a_newer_version_is_refused_without_further_faults() {
-    insta::assert_snapshot!(refused("version: 2\nprograms: []\n"), @"");
+    insta::assert_snapshot!(refused("version: 2\nprograms: []\n"), @"
+    [tools.registry_newer_version] tools.yaml:1:10: the registry file has version 2, and this program reads version 1
+      update this program, or write the file as version 1
+    ");
 }
 
 #[test]
 fn names_that_a_model_cannot_tell_apart_are_refused() {
-    insta::assert_snapshot!(refused("version: 1\ntools:\n  a.b: { command: x }\n  a_b: { command: y }\n"), @"");
+    insta::assert_snapshot!(refused("version: 1\ntools:\n  a.b: { command: x }\n  a_b: { command: y }\n"), @"
+    [tools.registry_faulty]
+    tools.yaml:4:3: tools.a_b: the tool of `a.b` has the name `a_b`, too; give one of them another `name`
+    ");
 }
 
 #[test]
 fn an_alias_bomb_is_refused() {
-    let mut text = "version: 1\nx0: &x0 [a, a, a, a, a, a, a, a, a, a]\n".to_owned();
+    let mut lines = vec!["version: 1".to_owned(), "x0: &x0 [a, a, a, a, a, a, a, a, a, a]".to_owned()];
     for n in 1..10 {
         let list = vec![format!("*x{}", n - 1); 10].join(", ");
-        text.push_str(&format!("x{n}: &x{n} [{list}]\n"));
+        lines.push(format!("x{n}: &x{n} [{list}]"));
     }
-    insta::assert_snapshot!(refused(&text), @"");
+    insta::assert_snapshot!(refused(&lines.join("\n")), @"
+    [tools.registry_syntax] tools.yaml: not valid YAML: repetition limit exceeded
+      write it with fewer aliases and levels
+    ");
 }
 
 #[test]
@@ -210,8 +283,8 @@ tools:
 
 #[test]
 fn the_number_of_reported_faults_is_bounded() {
-    let tools: String = (0..80).map(|n| format!("  t{n}: {{}}\n")).collect();
-    let told = refused(&format!("version: 1\ntools:\n{tools}"));
+    let tools: Vec<String> = (0..80).map(|n| format!("  t{n}: {{}}\n")).collect();
+    let told = refused(&format!("version: 1\ntools:\n{}", tools.concat()));
     assert_eq!(told.lines().count(), 52);
     assert!(told.ends_with("\ntools.yaml: 30 more faults"), "{told}");
 }
@@ -225,10 +298,22 @@ fn a_file_that_cannot_be_read_says_what_to_do() {
     };
     fs::write(folder.path().join("long.yaml"), "#".repeat(1024 * 1024 + 1)).unwrap();
     fs::write(folder.path().join("latin.yaml"), b"version: 1 # caf\xe9").unwrap();
-    insta::assert_snapshot!(refused("none.yaml"), @"");
-    insta::assert_snapshot!(refused(""), @"");
-    insta::assert_snapshot!(refused("long.yaml"), @"");
-    insta::assert_snapshot!(refused("latin.yaml"), @"");
+    insta::assert_snapshot!(refused("none.yaml"), @"
+    [tools.registry_unreadable] cannot read the registry file [DIR]/none.yaml: No such file or directory (os error 2)
+      check the path of the registry file
+    ");
+    insta::assert_snapshot!(refused(""), @"
+    [tools.registry_unreadable] cannot read the registry file [DIR]/: Is a directory (os error 21)
+      check that it is a file and that you may read it
+    ");
+    insta::assert_snapshot!(refused("long.yaml"), @"
+    [tools.registry_too_long] the registry file [DIR]/long.yaml is longer than 1048576 bytes
+      split it, or move long schemas into the programs
+    ");
+    insta::assert_snapshot!(refused("latin.yaml"), @"
+    [tools.registry_not_text] the registry file [DIR]/latin.yaml is not UTF-8 text: the first wrong byte is byte 16
+      save it as UTF-8
+    ");
 }
 
 #[test]
@@ -250,7 +335,14 @@ tools:
     let registry = Registry::load_with(&file, &environment()).unwrap();
     let told: Vec<String> = registry.problems().iter().map(ToString::to_string).collect();
     let told = told.join("\n").replace(&folder.path().display().to_string(), "[DIR]");
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @"
+    [DIR]/tools.yaml:5:20: tool target `gone`: there is no program [DIR]/gone; correct `command`
+    [DIR]/tools.yaml:6:35: tool target `plain`: its folder [DIR]/nowhere does not exist; create it, or correct `cwd`
+    [DIR]/tools.yaml:6:21: tool target `plain`: [DIR]/plain is not executable; make it so with `chmod +x`
+    [DIR]/tools.yaml:7:20: tool target `name`: no program `no-such-program` is in PATH; install it, or write its path in `command`
+    [DIR]/tools.yaml:8:21: tool target `shell`: no program `python3 run.py` is in PATH; there is no shell: write the program in `command`, and its arguments in `args`
+    [DIR]/tools.yaml:9:35: tool target `token`: the variable `API_TOKEN` is not set; set it, or remove it from `env_pass`
+    ");
 }
 
 #[cfg(feature = "schema-validation")]
@@ -263,5 +355,8 @@ tools:
     command: x
     parameters: { properties: { n: { type: numbr } } }
 ";
-    insta::assert_snapshot!(refused(text), @"");
+    insta::assert_snapshot!(refused(text), @r#"
+    [tools.registry_faulty]
+    tools.yaml:6:44: tools.a.parameters.properties.n.type: the schema is wrong: expected one of several forms, and none fits; found "numbr"; correct the schema; references must stay inside it
+    "#);
 }

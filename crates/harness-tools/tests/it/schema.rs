@@ -79,10 +79,10 @@ fn a_wrong_schema_is_an_error_when_the_tool_is_made() {
         let def = ToolDef::new("order", "").with_schema(Json::parse(schema).unwrap());
         CommandTool::new(def, script("cat", &[])).unwrap_err()
     };
-    insta::assert_snapshot!(made(r#"{"properties":{"n":{"type":"numbr"}}}"#), @"");
-    insta::assert_snapshot!(made(r##"{"$ref":"#/$defs/none"}"##), @"");
-    insta::assert_snapshot!(made(r#"{"$ref":"https://example.com/schema.json"}"#), @"");
-    insta::assert_snapshot!(made(r#"{"properties":{"n":{"pattern":"("}}}"#), @"");
+    insta::assert_snapshot!(made(r#"{"properties":{"n":{"type":"numbr"}}}"#), @r#"the argument schema of tool `order` is wrong at `/properties/n/type`: expected one of several forms, and none fits; found "numbr""#);
+    insta::assert_snapshot!(made(r##"{"$ref":"#/$defs/none"}"##), @"the argument schema of tool `order` is wrong: Pointer '/$defs/none' does not exist");
+    insta::assert_snapshot!(made(r#"{"$ref":"https://example.com/schema.json"}"#), @"the argument schema of tool `order` is wrong: it refers to `https://example.com/schema.json`, which is outside of it, and nothing is fetched");
+    insta::assert_snapshot!(made(r#"{"properties":{"n":{"pattern":"("}}}"#), @r#"the argument schema of tool `order` is wrong at `/properties/n/pattern`: expected the format `regex`, found "(""#);
     assert_eq!(made(r#"{"type":1}"#).kind(), "tools.schema_wrong");
 }
 

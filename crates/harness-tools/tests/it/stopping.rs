@@ -5,13 +5,13 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::{BoxFuture, Clock, Tool, ToolOutcome};
 use harness_core::{Cancel, Time};
-use harness_tools::{CommandSpec, CommandTool};
+use harness_tools::CommandSpec;
 
 use crate::support::{LONG, block_on, call, cx, environment, script, told, tool};
 
@@ -79,18 +79,36 @@ fn cancelled(text: &str, grace: Duration) -> ToolOutcome {
 
 #[test]
 fn cancelling_ends_the_whole_process_group_and_keeps_what_was_printed() {
-    insta::assert_snapshot!(told(&cancelled(HANGS, LONG)), @"");
+    insta::assert_snapshot!(told(&cancelled(HANGS, LONG)), @"
+    cancelled cancelled
+    `sh` was stopped because its result is not wanted any more
+
+    stdout:
+    first
+    ");
 }
 
 #[test]
 fn what_does_not_go_when_asked_is_killed() {
-    insta::assert_snapshot!(told(&cancelled(DEAF, Duration::from_millis(50))), @"");
+    insta::assert_snapshot!(told(&cancelled(DEAF, Duration::from_millis(50))), @"
+    cancelled cancelled
+    `sh` was stopped because its result is not wanted any more
+
+    stdout:
+    first
+    ");
 }
 
 #[test]
 fn a_tool_that_hangs_is_stopped_at_its_timeout() {
     let outcome = call(script("echo half; sleep 1000", &[]).timeout(Duration::from_secs(2)), "{}");
-    insta::assert_snapshot!(told(&outcome), @"");
+    insta::assert_snapshot!(told(&outcome), @"
+    timeout timeout
+    `sh` did not finish within 2.0 s and was stopped; if it needs longer, its `timeout` must be raised
+
+    stdout:
+    half
+    ");
 }
 
 #[test]
@@ -132,7 +150,10 @@ fn a_cancelled_call_is_not_started() {
     cx.cancel = Cancel::new();
     cx.cancel.cancel();
     let outcome = block_on(tool(script("touch \"$1\"", &[&mark])).call(cx));
-    insta::assert_snapshot!(told(&outcome), @"");
+    insta::assert_snapshot!(told(&outcome), @"
+    cancelled cancelled
+    `sh` was not started because its result is not wanted any more
+    ");
     assert!(!mark.exists());
 }
 
@@ -141,7 +162,10 @@ fn a_program_that_never_stops_printing_is_stopped() {
     let outcome = call(script("yes", &[]).max_output(256), "{}");
     let text = told(&outcome);
     let (sentence, printed) = text.split_once("\n\nstdout:\n").unwrap();
-    insta::assert_snapshot!(sentence, @"");
+    insta::assert_snapshot!(sentence, @"
+    failed too_much_output
+    `sh` printed more than 128 MiB and was stopped; make it print less
+    ");
     assert!(printed.starts_with("y\ny\n") && printed.contains(" bytes left out ...]\n"), "{printed}");
 }
 
@@ -160,11 +184,18 @@ impl Clock for Stopped {
 
 #[test]
 fn with_a_clock_a_program_is_stopped_at_the_turns_deadline() {
-    let tool = |path: &Path| -> CommandTool {
-        tool(script("sleep 1000", &[path])).with_clock(Arc::new(Stopped(Time(1_000))))
+    let tool = tool(script("sleep 1000", &[])).with_clock(Arc::new(Stopped(Time(1_000))));
+    let told_at = |deadline| {
+        let mut cx = cx("{}");
+        cx.deadline = Some(Time(deadline));
+        told(&block_on(tool.call(cx)))
     };
-    let mut cx = cx("{}");
-    cx.deadline = Some(Time(1_020));
-    let outcome = block_on(tool(Path::new("-")).call(cx));
-    insta::assert_snapshot!(told(&outcome), @"");
+    insta::assert_snapshot!(told_at(1_020), @"
+    timeout timeout
+    `sh` did not finish in the 20 ms that were left of the turn, and was stopped
+    ");
+    insta::assert_snapshot!(told_at(900), @"
+    timeout timeout
+    `sh` was not started because the turn's deadline has passed
+    ");
 }

@@ -10,7 +10,7 @@ use harness_core::port::{Tool, ToolCx, ToolDef, ToolOutcome};
 use harness_tools::{CommandSpec, CommandTool, Environment};
 
 /// Longer than any program of these tests takes on a busy machine; only a failing test waits for it.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 pub(crate) fn environment() -> Environment {
     Environment::from_iter([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("SECRET", "hidden")])
@@ -44,10 +44,10 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 pub(crate) fn told(outcome: &ToolOutcome) -> String {
     let mut line = outcome.status.as_str().to_owned();
     if let Some(error) = &outcome.error {
-        line.push_str(&format!(" {}", error.code));
+        line.extend([" ", &error.code]);
     }
     if let Some(code) = outcome.exit_code {
-        line.push_str(&format!(" exit {code}"));
+        line.extend([" exit ", &code.to_string()]);
     }
     if outcome.is_retryable() {
         line.push_str(" retryable");
