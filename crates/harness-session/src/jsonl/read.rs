@@ -124,11 +124,6 @@ impl<R: Read> Lines<R> {
         self.buffer.trim_ascii()
     }
 
-    /// The text of the last line as it stands in the file.
-    pub(crate) fn raw(&self) -> &[u8] {
-        &self.buffer
-    }
-
     pub(crate) fn next(&mut self) -> io::Result<Option<LineAt>> {
         self.buffer.clear();
         let most = self.limit.saturating_add(1);
