@@ -25,9 +25,8 @@ fn script(session: &JsonlSession) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
     ];
     let mut acknowledged = Vec::new();
     for batch in batches {
-        let messages = batch.iter().filter_map(|entry| match entry {
-            Entry::Message(message) => Some(Arc::clone(message)),
-            _ => None,
+        let messages = batch.iter().filter_map(|entry| {
+            if let Entry::Message(message) = entry { Some(Arc::clone(message)) } else { None }
         });
         if session.try_append(&head(), batch, Durability::Sync).unwrap().is_err() {
             return (acknowledged, messages.collect());

@@ -41,7 +41,7 @@ fn a_torn_tail_is_reported_and_cut_off_by_the_next_append() {
 #[test]
 fn a_tail_of_nul_bytes_is_not_worth_keeping() {
     check_torn(b"\0", None);
-    check_torn(&[0; 200_000], None);
+    check_torn(&vec![0; 200_000], None);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn bare_messages_of_source_004_are_read_and_continued() {
     assert_eq!(texts(&load(&session).unwrap()), ["one", "two"]);
     say(&session, "three").unwrap();
     assert_eq!(texts(&place.read().loaded), ["one", "two", "three"]);
-    assert!(place.text().ends_with("\n"));
+    assert!(place.text().ends_with('\n'));
     assert!(place.text().contains(r#""id":"e1","parent_id":"line3""#), "{}", place.text());
     assert_eq!(place.read().header, None);
 }

@@ -42,7 +42,9 @@ fn some_json() -> impl Strategy<Value = Option<Json>> {
 fn extra() -> impl Strategy<Value = Extra> {
     vec(("x-[a-z]{1,4}", json()), 0..3).prop_map(|fields| {
         let mut extra = Extra::default();
-        fields.into_iter().for_each(|(key, value)| extra.push(key, value));
+        for (key, value) in fields {
+            extra.push(key, value);
+        }
         extra
     })
 }
@@ -116,9 +118,9 @@ proptest! {
         prop_assert_eq!(&load(&session).unwrap().messages, &expected);
         prop_assert_eq!(place.path().exists(), !expected.is_empty());
         if !expected.is_empty() {
-            let text = std::fs::read(place.path()).unwrap();
-            prop_assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), expected.len() + 1);
-            prop_assert_eq!(text.last(), Some(&b'\n'));
+            let text = place.text();
+            prop_assert_eq!(text.split('\n').count(), expected.len() + 2);
+            prop_assert!(text.ends_with('\n'));
         }
     }
 
