@@ -147,7 +147,7 @@ impl fmt::Display for Action {
             Self::Read => "read session",
             Self::Write => "write to session",
             Self::Sync => "sync session",
-            Self::Replace => "write anew session",
+            Self::Replace => "replace session",
         })
     }
 }

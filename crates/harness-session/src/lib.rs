@@ -10,6 +10,8 @@ mod error;
 mod fold;
 mod jsonl;
 mod memory;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod unanswered;
 
 pub use error::{Action, Error};

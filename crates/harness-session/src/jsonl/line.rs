@@ -91,11 +91,15 @@ pub(crate) fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = text.strip_suffix(&place).unwrap_or(&text);
-    let unquoted = match (text.split_once("string \""), text.rsplit_once("\", expected ")) {
-        (Some((before, _)), Some((_, after))) => format!("{before}string, expected {after}"),
-        _ => text.chars().take(200).collect(),
+    let told: String = match (text.split_once("invalid "), text.rsplit_once(", expected ")) {
+        (Some((before, found)), Some((_, wanted))) => {
+            let kind = found.split(['`', '"']).next().unwrap_or_default().trim_end();
+            format!("{before}invalid {kind}, expected {wanted}")
+        }
+        _ => text.to_owned(),
     };
-    if error.column() == 0 { unquoted } else { format!("{unquoted}, at byte {} of the line", error.column()) }
+    let told: String = told.chars().take(200).collect();
+    if error.column() == 0 { told } else { format!("{told}, at byte {} of the line", error.column()) }
 }
 
 #[derive(Deserialize)]

@@ -1,11 +1,9 @@
 //! How a session file is opened.
 
-use std::sync::Arc;
-
 use harness_core::port::Durability;
 use harness_core::{Json, SessionId};
 
-use super::disk::{Disk, Probe};
+use super::disk::Disk;
 use super::line::Program;
 
 /// When an append is brought to stable storage before it returns.
@@ -135,8 +133,8 @@ impl OpenOptions {
         self
     }
 
-    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests break the disk"))]
-    pub(crate) fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
+    #[cfg(feature = "testing")]
+    pub(crate) fn probe(mut self, probe: std::sync::Arc<dyn super::disk::Probe>) -> Self {
         self.disk.probe = Some(probe);
         self
     }

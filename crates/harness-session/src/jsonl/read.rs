@@ -12,7 +12,7 @@ use super::chain::{Chain, implied};
 use super::line::{FORMAT_VERSION, Header, Line, Unreadable, decode};
 use super::options::Limits;
 use crate::error::{Action, Error};
-use crate::fold::{Fold, Record};
+use crate::fold::{Fold, Item, Record};
 
 /// What a file holds, and where its next line goes.
 #[derive(Debug, Default)]
@@ -122,11 +122,6 @@ impl<R: Read> Lines<R> {
     /// The text of the last line, white space around it taken off.
     pub(crate) fn text(&self) -> &[u8] {
         self.buffer.trim_ascii()
-    }
-
-    /// The text of the last line as it stands in the file.
-    pub(crate) fn raw(&self) -> &[u8] {
-        &self.buffer
     }
 
     pub(crate) fn next(&mut self) -> io::Result<Option<LineAt>> {
@@ -239,11 +234,10 @@ impl<'p> Scanner<'p> {
             Line::Header(_) => Err(Unreadable::Damaged(
                 "a header stands after the first line; two files were joined".to_owned(),
             )),
+            // A foreign line without an id is no link of the chain: nothing can name it.
+            Line::Entry { id: None, record: Record { item: Item::Other, .. }, .. } => Ok(()),
             Line::Entry { id, parent, record } => {
-                let id = match id {
-                    Some(id) => EntryId::from(Cow::into_owned(id)),
-                    None => implied(number),
-                };
+                let id = id.map_or_else(|| implied(number), |id| EntryId::from(Cow::into_owned(id)));
                 self.chain.push(id, &parent).map_err(Unreadable::Damaged)?;
                 self.records.push(record);
                 Ok(())

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use harness_core::SessionId;
+use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 use serde::Serialize;
 
@@ -49,26 +50,26 @@ const MOST_LINKS: usize = 40;
 #[derive(Debug)]
 pub struct JsonlSession {
     /// As the caller named it, for messages.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Without symbolic links.
-    real: PathBuf,
-    options: OpenOptions,
-    state: Mutex<State>,
+    pub(super) real: PathBuf,
+    pub(super) options: OpenOptions,
+    pub(super) state: Mutex<State>,
     _lock: Lock,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    header: Option<Header>,
+pub(super) struct State {
+    pub(super) header: Option<Header>,
     /// The file, once something was appended.
-    file: Option<File>,
+    pub(super) file: Option<File>,
     /// The end of the file, once it is known.
-    tail: Option<Tail>,
+    pub(super) tail: Option<Tail>,
     /// Whether bytes may follow that end which do not count.
-    dirty: bool,
+    pub(super) dirty: bool,
     /// Whether the folder durably lists the file.
-    listed: bool,
-    buffer: Vec<u8>,
+    pub(super) listed: bool,
+    pub(super) buffer: Vec<u8>,
 }
 
 /// What a session file holds.
@@ -131,7 +132,7 @@ impl JsonlSession {
         self.state().header.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,7 +141,7 @@ impl JsonlSession {
     }
 
     /// Reads the file and remembers its end. What a failed append left behind is not read.
-    fn scan(&self, state: &mut State) -> Result<Loaded, Error> {
+    pub(super) fn scan(&self, state: &mut State) -> Result<Loaded, Error> {
         let most = match &state.tail {
             Some(tail) if state.dirty => tail.length,
             Some(_) | None => u64::MAX,
@@ -197,7 +198,7 @@ impl JsonlSession {
         }
         for entry in entries {
             if let Entry::Message(message) | Entry::CallFinished { result: message, .. } = entry {
-                placed(message).map_err(|reason| self.unstorable(reason))?;
+                self.check(message)?;
             }
             tail.made = tail.made.saturating_add(1);
             let id = numbered(tail.made);
@@ -216,7 +217,17 @@ impl JsonlSession {
         Ok((tail, header))
     }
 
-    fn line<T: Serialize>(&self, line: &T, before: u64, buffer: &mut Vec<u8>) -> Result<(), Error> {
+    /// Checks that a message can be read back.
+    pub(super) fn check(&self, message: &Message) -> Result<(), Error> {
+        placed(message).map_err(|reason| self.unstorable(reason))
+    }
+
+    pub(super) fn line<T: Serialize>(
+        &self,
+        line: &T,
+        before: u64,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let bytes = encode(line, buffer).map_err(|error| self.unstorable(reason(&error)))? as u64;
         let limit = self.options.limits.line_bytes;
         if bytes > limit {
@@ -226,7 +237,7 @@ impl JsonlSession {
         Ok(())
     }
 
-    fn first_line(&self, head: &EntryHead) -> Header {
+    pub(super) fn first_line(&self, head: &EntryHead) -> Header {
         let id = self.options.id.clone().unwrap_or_else(|| {
             let stem = self.real.file_stem().unwrap_or_default().to_string_lossy();
             SessionId::from(format!("{stem}-{:x}", head.at.0))
@@ -239,7 +250,7 @@ impl JsonlSession {
         }
     }
 
-    fn unstorable(&self, reason: String) -> Error {
+    pub(super) fn unstorable(&self, reason: String) -> Error {
         Error::Unstorable { path: self.path.clone(), reason }
     }
 
@@ -255,7 +266,7 @@ impl JsonlSession {
     }
 
     /// Opens the file when it is not open yet, and cuts off what does not count.
-    fn heal(&self, state: &mut State) -> Result<(), Error> {
+    pub(super) fn heal(&self, state: &mut State) -> Result<(), Error> {
         let write_error = |source| io_error(Action::Write, &self.path, source);
         let tail = state.tail.get_or_insert_default();
         let file = match state.file.take() {
@@ -321,7 +332,7 @@ impl Session for JsonlSession {
     }
 }
 
-fn io_error(action: Action, path: &Path, source: io::Error) -> Error {
+pub(super) fn io_error(action: Action, path: &Path, source: io::Error) -> Error {
     Error::Io { action, path: path.into(), source }
 }
 

@@ -1,3 +1,26 @@
 //! The tests of this crate, one module per topic.
+#![cfg(test)]
 
-mod jsonl;
+mod contract;
+mod crash;
+mod damage;
+mod format;
+mod golden;
+mod kill;
+mod lock;
+mod property;
+mod replace;
+mod support;
+mod vectors;
+
+#[test]
+fn every_file_is_a_module() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it");
+    let listed = include_str!("main.rs");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") {
+            assert!(listed.contains(&format!("mod {module};")), "{name} is not a module");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Writing a session file anew.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use harness_core::message::{AssistantMessage, Message};
+use harness_core::port::{Entry, EntryHead};
+use harness_core::{CallId, EntryId, Json};
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::chain::{Parent, implied, numbered};
+use super::line::{Header, Line, Written, WrittenHeader, decode};
+use super::read;
+use super::session::{JsonlSession, State, io_error};
+use crate::error::{Action, Error};
+use crate::fold::Item;
+
+impl JsonlSession {
+    /// Writes the session anew, so that its transcript is `messages`: for purging what must not be kept.
+    /// (Compaction needs it not: it adds an entry and leaves the transcript whole.)
+    ///
+    /// A message that is in the session already keeps its line with everything in it, keys of other programs
+    /// included; so do lines of types that this version does not know. Records of calls stay as long as
+    /// their call does, and of the run states the last one. New messages get new lines, dated `head.at`.
+    /// What lies on other branches is gone, and so is what a torn last line held.
+    ///
+    /// The new file is complete and on stable storage before it takes the old one's place: whatever happens
+    /// in between, there is the old session or the new one. It keeps the old one's permissions.
+    ///
+    /// # Errors
+    /// As of an append and a load; the old session is there then.
+    pub fn replace(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<(), Error> {
+        let state = &mut *self.state();
+        if state.tail.is_none() {
+            self.scan(state)?;
+        }
+        if messages.is_empty() && state.tail.as_ref().is_none_or(|tail| !tail.used && tail.torn == 0) {
+            return Ok(());
+        }
+        self.heal(state)?;
+        let old = self.old_lines(state)?;
+        let header = state.header.clone().unwrap_or_else(|| self.first_line(head));
+        let bytes = self.rewrite(state, &header, old, head, messages)?;
+        let outcome = self.swap(&bytes);
+        // Whether or not the new file is in place, the handle and what is known of the end may be of the old.
+        state.file = None;
+        state.tail = None;
+        state.listed = false;
+        outcome?;
+        state.header = Some(header);
+        Ok(())
+    }
+
+    fn old_lines(&self, state: &State) -> Result<Vec<Old>, Error> {
+        let made = state.tail.as_ref().map_or(0, |tail| tail.length);
+        let read_error = |source| io_error(Action::Read, &self.path, source);
+        let file = fs::File::open(&self.real).map_err(read_error)?;
+        let mut lines = read::Lines::new(std::io::Read::take(file, made), self.options.limits.line_bytes);
+        let mut old = Vec::new();
+        while let Some(at) = lines.next().map_err(read_error)? {
+            // What cannot be read was refused by the scan before.
+            if let Ok(line) = decode(lines.text()) {
+                old.push(Old::new(line, at.number, lines.text()));
+            }
+        }
+        Ok(old)
+    }
+
+    fn rewrite(
+        &self,
+        state: &State,
+        header: &Header,
+        old: Vec<Old>,
+        head: &EntryHead,
+        messages: &[Arc<Message>],
+    ) -> Result<Vec<u8>, Error> {
+        let places = places(&old, messages);
+        let kept_calls = calls(messages);
+        let last_state = old.iter().rposition(|line| matches!(line.what, What::RunState));
+        let mut out = Rewriter {
+            session: self,
+            head,
+            buffer: Vec::new(),
+            lines: 0,
+            last: None,
+            made: state.tail.as_ref().map_or(0, |tail| tail.made),
+        };
+        if state.header.is_none() {
+            out.line(&WrittenHeader::from(header))?;
+        }
+        let mut next = 0;
+        for (place, line) in old.into_iter().enumerate() {
+            match &line.what {
+                What::Message(_) => {
+                    let Some(to) = places.get(&place).copied() else { continue };
+                    for message in messages.get(next..to).unwrap_or_default() {
+                        out.new_message(message)?;
+                    }
+                    next = to.saturating_add(1);
+                    out.keep(&line)?;
+                }
+                What::Call(call) if !kept_calls.contains(call) => {}
+                What::RunState if Some(place) != last_state => {}
+                What::Call(_) | What::RunState | What::Other => out.keep(&line)?,
+            }
+        }
+        for message in messages.get(next..).unwrap_or_default() {
+            out.new_message(message)?;
+        }
+        let (bytes, limit) = (out.buffer.len() as u64, self.options.limits.file_bytes);
+        if bytes > limit {
+            return Err(Error::TooLarge { path: self.path.clone(), bytes, limit });
+        }
+        Ok(out.buffer)
+    }
+
+    /// Puts a file of these bytes in the session file's place.
+    fn swap(&self, bytes: &[u8]) -> Result<(), Error> {
+        let disk = &self.options.disk;
+        let folder = self.real.parent().unwrap_or(Path::new("."));
+        let attempt = || {
+            let file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
+            file.as_file().set_permissions(fs::metadata(&self.real)?.permissions())?;
+            disk.write(file.as_file(), bytes)?;
+            disk.sync(file.as_file())?;
+            disk.rename(|| file.persist(&self.real).map(drop).map_err(|failed| failed.error))?;
+            disk.sync_folder(folder)
+        };
+        attempt().map_err(|source| io_error(Action::Replace, &self.path, source))
+    }
+}
+
+/// A line of the old file.
+struct Old {
+    text: Vec<u8>,
+    /// Absent on the header and on foreign lines outside the chain.
+    id: Option<EntryId>,
+    /// The parent that it names; `None` when it names none, or is no line of ours.
+    parent: Option<EntryId>,
+    what: What,
+}
+
+enum What {
+    Message(Arc<Message>),
+    Call(CallId),
+    RunState,
+    Other,
+}
+
+impl Old {
+    fn new(line: Line<'_>, number: u64, text: &[u8]) -> Self {
+        let text_of = text.to_vec();
+        let Line::Entry { id, parent, record } = line else {
+            return Self { text: text_of, id: None, parent: None, what: What::Other };
+        };
+        let what = match record.item {
+            Item::Message(message) => What::Message(message),
+            Item::Call(note) => What::Call(note.call),
+            Item::RunState(_) => What::RunState,
+            Item::RunEnd | Item::Other => What::Other,
+        };
+        let bare = id.is_none() && matches!(what, What::Message(_));
+        let id = if bare { Some(implied(number)) } else { id.map(|id| EntryId::from(&*id)) };
+        let parent = match parent {
+            Parent::Of(name) => Some(EntryId::from(&*name)),
+            Parent::Unsaid | Parent::Root => None,
+        };
+        Self { text: if bare { Vec::new() } else { text_of }, id, parent, what }
+    }
+}
+
+/// Which old line (by its place) is the line of which new message (by its place): for each message in turn
+/// the first line that holds it, after the line of the message before.
+fn places(old: &[Old], messages: &[Arc<Message>]) -> HashMap<usize, usize> {
+    let mut known: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+    for (place, line) in old.iter().enumerate() {
+        if let What::Message(message) = &line.what {
+            known.entry(text(message)).or_default().push(place);
+        }
+    }
+    let mut places = HashMap::new();
+    let mut from = 0;
+    for (to, message) in messages.iter().enumerate() {
+        let found =
+            known.get(&text(message)).and_then(|at| at.get(at.partition_point(|place| *place < from)));
+        if let Some(place) = found {
+            places.insert(*place, to);
+            from = place.saturating_add(1);
+        }
+    }
+    places
+}
+
+/// A message as it would be written; one that cannot be is refused when its line is.
+fn text(message: &Message) -> Vec<u8> {
+    serde_json::to_vec(message).unwrap_or_default()
+}
+
+fn calls(messages: &[Arc<Message>]) -> HashSet<CallId> {
+    let assistant = messages.iter().filter_map(|message| message.as_assistant());
+    assistant.flat_map(AssistantMessage::tool_calls).map(|call| call.id.clone()).collect()
+}
+
+/// Puts the lines of the new file together, each following the one before.
+struct Rewriter<'a> {
+    session: &'a JsonlSession,
+    head: &'a EntryHead,
+    buffer: Vec<u8>,
+    lines: u64,
+    last: Option<EntryId>,
+    made: u64,
+}
+
+impl Rewriter<'_> {
+    fn line<T: Serialize>(&mut self, line: &T) -> Result<(), Error> {
+        self.session.line(line, self.lines, &mut self.buffer)?;
+        self.lines = self.lines.saturating_add(1);
+        Ok(())
+    }
+
+    fn new_message(&mut self, message: &Arc<Message>) -> Result<(), Error> {
+        self.made = self.made.saturating_add(1);
+        self.message(numbered(self.made), message)
+    }
+
+    fn message(&mut self, id: EntryId, message: &Arc<Message>) -> Result<(), Error> {
+        self.session.check(message)?;
+        let last = self.last.replace(id.clone());
+        let entry = Entry::Message(message);
+        self.line(&Written { id: &id, parent: last.as_ref(), head: self.head, entry: &entry })
+    }
+
+    /// Writes an old line as it was, but for what it follows.
+    fn keep(&mut self, line: &Old) -> Result<(), Error> {
+        match (&line.what, &line.id) {
+            (What::Message(message), Some(id)) if line.text.is_empty() => {
+                return self.message(id.clone(), message);
+            }
+            (_, Some(id)) if line.parent != self.last => {
+                let mut fields: Fields = serde_json::from_slice(&line.text)
+                    .map_err(|error| self.session.unstorable(super::line::reason(&error)))?;
+                fields.set(
+                    "parent_id",
+                    self.last.as_ref().map_or_else(Json::null, |id| Json::string(id.as_str())),
+                );
+                self.line(&fields)?;
+            }
+            _ => {
+                self.buffer.extend_from_slice(&line.text);
+                self.buffer.push(b'\n');
+                self.lines = self.lines.saturating_add(1);
+            }
+        }
+        if let Some(id) = &line.id {
+            self.last = Some(id.clone());
+        }
+        Ok(())
+    }
+}
+
+/// Any object, its keys in their order, its values exact.
+struct Fields(Vec<(String, Json)>);
+
+impl Fields {
+    fn set(&mut self, key: &str, value: Json) {
+        match self.0.iter_mut().find(|(known, _)| known == key) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}

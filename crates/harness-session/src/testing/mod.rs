@@ -1,0 +1,8 @@
+//! For tests of stores and of what uses them: the contract that every store keeps, and a disk that breaks
+//! when told to.
+
+mod contract;
+mod faults;
+
+pub use contract::{durable_session_contract, session_contract};
+pub use faults::{Fault, Faults};

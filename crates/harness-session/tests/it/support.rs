@@ -1,0 +1,108 @@
+//! What several topics need.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
+use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
+use harness_core::{Json, RunId, Time, TurnId};
+use harness_session::{JsonlSession, Limits, OpenOptions, Stored};
+
+/// A folder of its own for one test, and the session file in it.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A place whose session file holds `content`.
+    pub(crate) fn with(content: impl AsRef<[u8]>) -> Self {
+        let place = Self::new();
+        std::fs::write(place.path(), content).unwrap();
+        place
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("chat.jsonl")
+    }
+
+    pub(crate) fn beside(&self, suffix: &str) -> PathBuf {
+        self.folder.path().join(format!("chat.jsonl{suffix}"))
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn open(&self) -> JsonlSession {
+        JsonlSession::open(self.path(), options()).unwrap()
+    }
+
+    pub(crate) fn read(&self) -> Stored {
+        JsonlSession::read(self.path(), Limits::default()).unwrap()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        std::fs::read_to_string(self.path()).unwrap()
+    }
+
+    /// The names of all files in the folder.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// Options whose header is the same with every version of this crate.
+pub(crate) fn options() -> OpenOptions {
+    OpenOptions::new().program("test", "1")
+}
+
+pub(crate) fn head() -> EntryHead {
+    EntryHead::new(Time(1_767_225_600_000), Some(RunId::from("r1")), 1, Some(TurnId::from("r1.1")))
+}
+
+pub(crate) fn user(text: &str) -> Arc<Message> {
+    Arc::new(Message::user(text))
+}
+
+pub(crate) fn call(id: &str) -> ToolCall {
+    ToolCall::new(id, "refund", Json::parse(r#"{"cents":9007199254740993}"#).unwrap())
+}
+
+pub(crate) fn asks(ids: &[&str]) -> Arc<Message> {
+    Arc::new(AssistantMessage::calls(ids.iter().map(|id| call(id))).into())
+}
+
+pub(crate) fn result(id: &str, text: &str) -> Arc<Message> {
+    Arc::new(ToolResultMessage::new(&call(id), vec![Block::text(text)], false).into())
+}
+
+pub(crate) fn append(session: &JsonlSession, entries: &[Entry<'_>]) -> Result<(), SessionError> {
+    session.try_append(&head(), entries, Durability::Flush).unwrap()
+}
+
+pub(crate) fn say(session: &JsonlSession, text: &str) -> Result<(), SessionError> {
+    append(session, &[Entry::Message(&user(text))])
+}
+
+pub(crate) fn load(session: &impl Session) -> Result<Loaded, SessionError> {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(session.load())
+}
+
+/// The text of each message.
+pub(crate) fn texts(loaded: &Loaded) -> Vec<String> {
+    loaded.messages.iter().map(|message| message.joined_text()).collect()
+}
+
+/// A bare line of source 004.
+pub(crate) fn bare(text: &str) -> String {
+    format!("{{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}\n")
+}
