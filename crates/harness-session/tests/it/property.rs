@@ -67,7 +67,9 @@ fn message() -> impl Strategy<Value = Message> {
     let call = ("[a-z0-9_]{1,8}", "[a-z]{1,8}", json(), extra()).prop_map(|(id, name, arguments, extra)| {
         let arguments = if arguments.is_null() { Json::empty_object() } else { arguments };
         let mut call = ToolCall::new(id, name, arguments);
-        call.extra = extra;
+        if !extra.is_empty() {
+            call.rare.extra = extra;
+        }
         Block::from(call)
     });
     let thinking = any::<String>().prop_map(Block::thinking);
@@ -84,15 +86,16 @@ fn message() -> impl Strategy<Value = Message> {
         (vec(prop_oneof![text_block(), call, thinking], 0..5), any::<(u64, u64)>(), "[A-Z]{0,5}", extra())
             .prop_map(|(content, (input, output), reason, extra)| {
                 let mut message = AssistantMessage::default();
-                (message.content, message.extra) = (content, extra);
-                message.usage = Some(Usage::tokens(input, output));
+                message.content = content;
+                message.rare.extra = extra;
+                message.usage = Some(Arc::new(Usage::tokens(input, output)));
                 message.stop_reason = FinishReason::from(&*reason);
                 message.into()
             }),
         (vec(text_block(), 0..3), any::<bool>(), some_json()).prop_map(|(content, failed, details)| {
             let call = ToolCall::new("c1", "tool", Json::empty_object());
             let mut message = ToolResultMessage::new(&call, content, failed);
-            message.details = details;
+            message.rare.details = details;
             message.into()
         }),
         ("[a-z]{1,6}", some_json()).prop_map(|(kind, data)| CustomMessage::new(kind, data).into()),
