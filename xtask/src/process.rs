@@ -25,9 +25,9 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     command
 }
 
-/// Starts a program and leaves it running; its output is dropped.
+/// Starts a program and leaves it running; its standard output is dropped.
 pub(crate) fn start(command: &mut Command) -> Result<Child> {
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|e| not_started(command, &e))
+    command.stdout(Stdio::null()).spawn().map_err(|e| not_started(command, &e))
 }
 
 /// Runs to the end, output going to the terminal; a non-zero exit is a fault.

@@ -1,6 +1,7 @@
 //! Killed without warning, taken up again: every call is answered exactly once, no tool runs
 //! twice, and the run completes.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -28,10 +29,17 @@ agents:
     tools: [note]
 ";
 
-/// The tool says that it started and then waits to be let go.
-const TOOL: &str = "#!/bin/sh\necho ran >> runs\nwhile [ ! -e go ]; do sleep 0.02; done\necho noted\n";
+/// The tool says that it started and then waits to be let go. It outlives the program that is
+/// killed, so it also ends when its folder is gone.
+const TOOL: &str = "\
+#!/bin/sh
+echo ran >> runs
+while [ -e runs ] && [ ! -e go ]; do sleep 0.02; done
+echo noted
+";
 
 const REGISTRY: &str = "\
+version: 1
 tools:
   test.note:
     name: note
@@ -82,11 +90,12 @@ fn die_and_resume(program: &Program, moment: &Moment) -> Result<()> {
         desk.let_the_tool_go()?;
     }
     let endpoint = Endpoint::start(moment.before)?;
-    let mut child = process::start(&mut desk.command(program, &endpoint, "Please note this."))?;
+    let mut first = desk.command(program, &endpoint, "Please note this.");
+    let mut child = process::start(first.stderr(desk.create("stderr")?))?;
     let came_there = wait_for(moment, &desk, &endpoint);
     kill(&mut child)?;
     desk.let_the_tool_go()?;
-    came_there?;
+    came_there.map_err(|e| Fault::because(e, read(&desk.path("stderr")).unwrap_or_default()))?;
 
     let endpoint = Endpoint::start(&[Text(ANSWER)])?;
     let answer = process::capture(&mut desk.command(program, &endpoint, "--resume"))?;
@@ -130,6 +139,10 @@ impl Desk {
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
         std::fs::write(self.path(name), text).map_err(|e| Fault::because(name, e))
+    }
+
+    fn create(&self, name: &str) -> Result<File> {
+        File::create(self.path(name)).map_err(|e| Fault::because(name, e))
     }
 
     fn let_the_tool_go(&self) -> Result<()> {
