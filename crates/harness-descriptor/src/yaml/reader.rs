@@ -43,6 +43,7 @@ fn options(limits: &Limits) -> granit_parser::Options {
     let mut options = granit_parser::options! {
         flow_nesting_limit: depth,
         block_nesting_limit: depth,
+        emit_unresolved_aliases: true,
         simple_key_max_lookahead: 16 << 10,
     };
     options.set_emit_comments(false);
