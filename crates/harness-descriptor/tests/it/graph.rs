@@ -45,7 +45,7 @@ fn faults_have_places() {
     );
     check_fault(
         &format!("{head}agents: {{ a: {{ handoffs: [a, {{ agent: c }}] }} }}"),
-        "2:40: agent `a` hands off to `c`, which is no agent",
+        "2:39: agent `a` hands off to `c`, which is no agent",
     );
 }
 
