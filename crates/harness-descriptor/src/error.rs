@@ -363,6 +363,20 @@ impl DescriptorError {
         self.0.fault.hint()
     }
 
+    /// The fault for people: its code, the line with a caret below the value, and what to do.
+    pub fn render(&self) -> String {
+        let mut out = format!("error[{}]: {}\n", self.kind(), self.0.fault);
+        if let Some(place) = &self.0.place {
+            place.underline(&mut out);
+        }
+        if let Some(hint) = self.hint() {
+            out.push_str("help: ");
+            out.push_str(hint);
+            out.push('\n');
+        }
+        out
+    }
+
     /// The text that source 000 gives for this fault.
     ///
     /// `None` where it has no designed message of its own: YAML and file faults, and values
@@ -394,6 +408,18 @@ impl From<Fault> for DescriptorError {
 }
 
 impl Fault {
+    /// The placeholder that the fault is about, as written.
+    pub(crate) fn placeholder(&self) -> Option<&str> {
+        if let Self::EmptyPath { used_by }
+        | Self::BadSegment { used_by, .. }
+        | Self::Undeclared { used_by, .. } = self
+            && let PathUse::Placeholder { text, .. } = used_by
+        {
+            return Some(text);
+        }
+        None
+    }
+
     /// The stable code.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -44,6 +44,7 @@ mod materialize;
 mod number;
 mod paths;
 mod place;
+mod port;
 mod value;
 mod yaml;
 
@@ -59,4 +60,5 @@ pub use graph::{
 pub use limits::Limits;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};
 pub use place::Place;
+pub use port::GraphAgents;
 pub use value::{Map, Value};

@@ -14,8 +14,8 @@ use crate::limits::Limits;
 use crate::materialize::{Plan, PromptRef};
 use crate::number::is_blank;
 use crate::paths::{Absolute, Folders, check_form, is_inside};
-use crate::value::Value;
-use crate::yaml::reader;
+use crate::value::{Map, Value};
+use crate::yaml::{input, reader};
 
 const INLINE_LABEL: &str = "<inline descriptor>";
 
@@ -72,7 +72,7 @@ impl PromptMap {
     ///
     /// A value that is no map gives an empty prompt map.
     pub fn from_value(value: &Value) -> Self {
-        let entries = value.as_map().into_iter().flat_map(|map| map.iter());
+        let entries = value.as_map().into_iter().flat_map(Map::iter);
         let entries = entries.map(|(key, text)| (key.to_owned(), text.as_str().map(Arc::from)));
         Self { entries: entries.collect() }
     }
@@ -249,7 +249,7 @@ impl Disk {
 }
 
 fn parse(bytes: &[u8], label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
-    reader::read(reader::decode(bytes).into(), label, limits)
+    reader::read(input::decode(bytes).into(), label, limits)
 }
 
 /// The root, if it is what upstream takes for an object.

@@ -179,7 +179,7 @@ struct Collector<'a> {
     catalog: Option<HashMap<&'a str, NodeId>>,
 }
 
-impl<'a> Collector<'a> {
+impl Collector<'_> {
     fn collect(mut self) -> Result<Plan, DescriptorError> {
         let targets = self.targets();
         let mut files = Vec::new();

@@ -20,7 +20,11 @@ pub struct Place {
     pub column: u32,
     /// The bytes of the value in the decoded text, a leading byte order mark not counted.
     pub bytes: Range<usize>,
+    /// The line of the text, cut after 200 characters.
+    pub excerpt: Arc<str>,
 }
+
+const MAX_EXCERPT: usize = 200;
 
 impl Place {
     pub(crate) fn new(file: &Arc<str>, text: &str, bytes: Bytes) -> Self {
@@ -32,12 +36,21 @@ impl Place {
             .char_indices()
             .filter(|(at, c)| *c == '\n' || *c == '\r' && text.as_bytes().get(at + 1) != Some(&b'\n'))
             .count();
+        let line_text = text.get(line_start..).unwrap_or_default();
+        let excerpt = line_text.split(is_line_end).next().unwrap_or_default();
         let column = 1 + before.get(line_start..).unwrap_or_default().chars().count();
         Self {
             file: Arc::clone(file),
             line: u32::try_from(line).unwrap_or(u32::MAX),
             column: u32::try_from(column).unwrap_or(u32::MAX),
             bytes: start..bytes.end as usize,
+            // A terminal must not obey what the text says.
+            excerpt: excerpt
+                .chars()
+                .take(MAX_EXCERPT)
+                .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
+                .collect::<String>()
+                .into(),
         }
     }
 }
@@ -47,8 +60,41 @@ impl Document {
         self.place_of(self.bytes(id))
     }
 
+    /// The place of the first `part` within a node's text as written.
+    pub(crate) fn place_within(&self, id: NodeId, part: &str) -> Option<Place> {
+        let Bytes { start, end } = self.bytes(id);
+        let at = self.text().get(start as usize..end as usize)?.find(part)?;
+        let start = start + u32::try_from(at).ok()?;
+        let end = start + u32::try_from(part.len()).ok()?;
+        Some(self.place_of(Bytes { start, end }))
+    }
+
     pub(crate) fn place_of(&self, bytes: Bytes) -> Place {
         Place::new(self.label(), self.text(), bytes)
+    }
+}
+
+impl Place {
+    /// The line with a caret below the value, between bars, for people.
+    pub(crate) fn underline(&self, out: &mut String) {
+        let number = self.line.to_string();
+        let margin = " ".repeat(number.len());
+        let before = self.column as usize - 1;
+        let room = self.excerpt.chars().count().saturating_sub(before);
+        let width = self.bytes.len().clamp(1, room.max(1));
+        // Tabs stay tabs, so that the caret stands below the value.
+        let pad: String =
+            self.excerpt.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
+        let caret = "^".repeat(width);
+        for line in [
+            format!("{margin}--> {self}"),
+            format!("{margin} |"),
+            format!("{number} | {}", self.excerpt),
+            format!("{margin} | {pad}{caret}"),
+        ] {
+            out.push_str(&line);
+            out.push('\n');
+        }
     }
 }
 

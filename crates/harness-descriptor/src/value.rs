@@ -218,12 +218,11 @@ impl FromIterator<(Arc<str>, Value)> for Map {
         let mut unique: Vec<(Arc<str>, Value)> = Vec::new();
         let mut positions: HashMap<Arc<str>, usize> = HashMap::new();
         for (key, value) in entries {
-            match positions.get(&key).and_then(|at| unique.get_mut(*at)) {
-                Some((_, known)) => *known = value,
-                None => {
-                    positions.insert(Arc::clone(&key), unique.len());
-                    unique.push((key, value));
-                }
+            if let Some((_, known)) = positions.get(&key).and_then(|at| unique.get_mut(*at)) {
+                *known = value;
+            } else {
+                positions.insert(Arc::clone(&key), unique.len());
+                unique.push((key, value));
             }
         }
         unique.sort_by_key(|(key, _)| array_index(key).map_or(u64::MAX, u64::from));

@@ -99,6 +99,14 @@ impl Builder<'_> {
         move |fault| DescriptorError::new(fault, Some(self.document.place(node)))
     }
 
+    /// The place of a placeholder within a text, or of the text if it cannot be found there.
+    fn at_placeholder(&self, node: NodeId) -> impl Fn(Fault) -> DescriptorError {
+        move |fault| {
+            let place = fault.placeholder().and_then(|written| self.document.place_within(node, written));
+            DescriptorError::new(fault, Some(place.unwrap_or_else(|| self.document.place(node))))
+        }
+    }
+
     /// A value of the agent, or of the defaults when the agent has none or `null`.
     fn own_or_default(&self, agent: NodeId, key: &str) -> Option<NodeId> {
         let own = self.document.get(agent, key).filter(|id| !self.document.is_null(*id));
@@ -133,8 +141,9 @@ impl Builder<'_> {
     fn instructions(&self, agent: &str, source: NodeId) -> Result<Instructions, DescriptorError> {
         match self.document.kind(source) {
             Kind::Text(text) => {
-                let scanned = Scanned::new(self.shared(text), agent).map_err(self.at(source))?;
-                let template = scanned.declare(self.references, agent).map_err(self.at(source))?;
+                let at = self.at_placeholder(source);
+                let scanned = Scanned::new(self.shared(text), agent).map_err(&at)?;
+                let template = scanned.declare(self.references, agent).map_err(at)?;
                 Ok(Instructions::Text(template))
             }
             Kind::List(parts) => Ok(Instructions::Parts(self.parts(agent, parts)?)),
@@ -160,12 +169,14 @@ impl Builder<'_> {
         }
         let mut scanned = Vec::with_capacity(parts.len());
         for (text, _) in &shaped {
-            let (Kind::Text(source), at) = (self.document.kind(*text), self.at(*text)) else { continue };
+            let (Kind::Text(source), at) = (self.document.kind(*text), self.at_placeholder(*text)) else {
+                continue;
+            };
             scanned.push((Scanned::new(self.shared(source), agent).map_err(at)?, *text));
         }
         let mut templates = Vec::with_capacity(parts.len());
         for (scanned, text) in scanned {
-            templates.push(scanned.declare(self.references, agent).map_err(self.at(text))?);
+            templates.push(scanned.declare(self.references, agent).map_err(self.at_placeholder(text))?);
         }
         let used_by = || PathUse::PartGate { agent: agent.to_owned() };
         let mut compiled = Vec::with_capacity(parts.len());

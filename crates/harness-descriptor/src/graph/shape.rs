@@ -31,8 +31,10 @@ pub(super) struct Shape<'a> {
     pub(super) root: NodeId,
     pub(super) entry_agent: NodeId,
     /// Agent ids with their nodes, in order.
-    pub(super) agents: Vec<(&'a str, NodeId)>,
+    pub(super) agents: Agents<'a>,
 }
+
+type Agents<'a> = Vec<(&'a str, NodeId)>;
 
 impl<'a> Shape<'a> {
     pub(super) fn check(document: &'a Document, root: NodeId) -> Result<Self, DescriptorError> {
@@ -90,7 +92,7 @@ impl<'a> Checker<'a> {
         self.document.string(id).is_some_and(|text| !is_blank(text))
     }
 
-    fn required(&self) -> Result<(NodeId, Vec<(&'a str, NodeId)>), DescriptorError> {
+    fn required(&self) -> Result<(NodeId, Agents<'a>), DescriptorError> {
         let document = self.document;
         let section =
             |name| self.expect(Field::Section(name), Expected::Object, document.get(self.root, name));

@@ -3,6 +3,8 @@
 //! [`reader`] is the only user of the YAML library; nothing of it appears in a signature
 //! outside this folder.
 
+mod expansion;
+pub(crate) mod input;
 mod instant_form;
 mod layout;
 mod quoted;

@@ -6,26 +6,14 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle, Tag};
 
+use super::input::{self, Mask};
 use super::scalar::{Scalar, resolve_plain};
 use super::tags::{self, Known, Tagged};
-use super::{layout, quoted};
+use super::{expansion, layout, quoted};
 use crate::document::{Bytes, Document, Entry, Kind, LossyReason, NodeId, Text, sort_properties};
 use crate::error::{DescriptorError, Fault, YamlFault};
 use crate::limits::Limits;
 use crate::number::push_number;
-
-/// Decodes the bytes of a YAML text: invalid UTF-8 becomes U+FFFD, a byte order mark at the
-/// start goes, and a last line without an end gets one.
-pub(crate) fn decode(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let mut decoded = String::with_capacity(text.len() + 1);
-    decoded.push_str(text);
-    if !text.is_empty() && !text.ends_with(['\n', '\r']) {
-        decoded.push('\n');
-    }
-    decoded
-}
 
 /// Reads one YAML document; a text without a value gives a document without a root.
 pub(crate) fn read(text: Arc<str>, label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
@@ -43,7 +31,7 @@ pub(crate) fn read(text: Arc<str>, label: Arc<str>, limits: &Limits) -> Result<D
     let document = builder.document;
     match outcome {
         Ok(()) => {
-            check_expansion(&document, limits)?;
+            expansion::check(&document, limits)?;
             Ok(document)
         }
         Err(Stop { fault, bytes }) => Err(DescriptorError::new(fault, Some(document.place_of(bytes)))),
@@ -55,31 +43,11 @@ fn options(limits: &Limits) -> granit_parser::Options {
     let mut options = granit_parser::options! {
         flow_nesting_limit: depth,
         block_nesting_limit: depth,
+        emit_unresolved_aliases: true,
         simple_key_max_lookahead: 16 << 10,
     };
     options.set_emit_comments(false);
     options
-}
-
-/// A text whose byte order marks are replaced, because the parser refuses them where upstream
-/// takes them as content. The stand-in is as long in bytes, so all offsets stay right.
-struct Mask {
-    text: String,
-    stand_in: char,
-}
-
-impl Mask {
-    fn of(text: &str) -> Option<Self> {
-        if !text.contains('\u{feff}') {
-            return None;
-        }
-        // Escapes must not make the stand-in either. With every private-use character taken, the
-        // parser gets the text as it is.
-        let lower = text.to_ascii_lowercase();
-        let is_free = |c: &char| !text.contains(*c) && !lower.contains(&format!("{:x}", u32::from(*c)));
-        let stand_in = ('\u{e000}'..='\u{f8ff}').find(is_free)?;
-        Some(Self { text: text.replace('\u{feff}', stand_in.encode_utf8(&mut [0; 4])), stand_in })
-    }
 }
 
 struct Stop {
@@ -155,7 +123,7 @@ impl<'src> Builder<'src> {
             anchors: HashMap::new(),
             documents: 0,
             mask: None,
-            suspicious: source.bytes().fold(false, |seen, byte| seen | is_suspicious(byte)),
+            suspicious: input::is_suspicious(source),
             max_values: limits.values,
             max_depth: limits.depth() as usize,
             merged: 0,
@@ -210,7 +178,8 @@ impl<'src> Builder<'src> {
             Event::UnresolvedAlias(name) => {
                 Err(Stop::yaml(YamlFault::Syntax(format!("unknown alias `*{name}`")), bytes))
             }
-            _ => Ok(()),
+            // The library may gain events; those it has beside the ones above carry no values.
+            Event::StreamStart | Event::StreamEnd | Event::DocumentEnd | Event::Anchor(..) | _ => Ok(()),
         }
     }
 
@@ -226,7 +195,7 @@ impl<'src> Builder<'src> {
                     .map_err(|fault| Stop::yaml(fault, bytes))?;
                 return Ok(text);
             }
-            _ => return Ok(text),
+            ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded => return Ok(text),
         };
         if !written.contains(['\n', '\r']) {
             return Ok(text);
@@ -260,7 +229,8 @@ impl<'src> Builder<'src> {
             layout::check_absent_key(self.source, bytes).map_err(fail)?;
         }
         if self.suspicious
-            && let Some(c) = forbidden(&text, style)
+            && !matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted)
+            && let Some(c) = input::forbidden(&text)
         {
             return Err(fail(YamlFault::ControlCharacter(c.into())));
         }
@@ -283,7 +253,7 @@ impl<'src> Builder<'src> {
                 let id = self.push(kind, bytes)?;
                 self.anchors.insert(anchor, Anchor::Closed(id));
             }
-            let key = self.key(tagged, text, bytes)?;
+            let key = Self::key(tagged, text, bytes)?;
             self.set_key(key);
             return Ok(());
         }
@@ -325,7 +295,7 @@ impl<'src> Builder<'src> {
     }
 
     /// A mapping key as text: keys are typed first and then turned into strings.
-    fn key(&self, tagged: Tagged, text: Cow<'src, str>, bytes: Bytes) -> Result<Key<'src>, Stop> {
+    fn key(tagged: Tagged, text: Cow<'src, str>, bytes: Bytes) -> Result<Key<'src>, Stop> {
         let name = match tagged {
             Tagged::Merge => return Ok(Key::Merge { bytes }),
             Tagged::Scalar(Scalar::Text) => text,
@@ -526,16 +496,11 @@ impl<'src> Builder<'src> {
             known.merged = false;
             return Ok(());
         }
-        self.add(name, key_bytes, value, false)
+        self.add(name, key_bytes, value, false);
+        Ok(())
     }
 
-    fn add(
-        &mut self,
-        name: Cow<'src, str>,
-        key_bytes: Bytes,
-        value: NodeId,
-        merged: bool,
-    ) -> Result<(), Stop> {
+    fn add(&mut self, name: Cow<'src, str>, key_bytes: Bytes, value: NodeId, merged: bool) {
         if name == "__proto__" {
             self.document.push_lossy(key_bytes, LossyReason::Proto);
         }
@@ -543,7 +508,7 @@ impl<'src> Builder<'src> {
         let at = self.entries.len();
         self.entries.push(Entry { key, key_bytes, value, merged });
         let Some(Frame { shape: Shape::Map { index, .. }, base, .. }) = self.frames.last_mut() else {
-            return Ok(());
+            return;
         };
         if !index.is_empty() {
             index.insert(name, at);
@@ -552,7 +517,6 @@ impl<'src> Builder<'src> {
                 index.insert(key_text(self.source, entry), at);
             }
         }
-        Ok(())
     }
 
     /// The position of a key of the innermost mapping in the shared stack of entries.
@@ -595,7 +559,7 @@ impl<'src> Builder<'src> {
             }
             for (name, value) in entries {
                 if self.find(&name).is_none() {
-                    self.add(name, bytes, value, true)?;
+                    self.add(name, bytes, value, true);
                 }
             }
         }
@@ -632,69 +596,4 @@ fn key_text<'src>(source: &'src str, entry: &Entry) -> Cow<'src, str> {
 fn bytes_of(span: &Span) -> Bytes {
     let offset = |offset: Option<usize>| u32::try_from(offset.unwrap_or(0)).unwrap_or(u32::MAX);
     Bytes { start: offset(span.start.byte_offset()), end: offset(span.end.byte_offset()) }
-}
-
-/// May begin a character that [`forbidden`] looks for.
-fn is_suspicious(byte: u8) -> bool {
-    matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xef)
-}
-
-/// The first character that a scalar of this style must not hold.
-fn forbidden(text: &str, style: ScalarStyle) -> Option<char> {
-    // In quotes upstream takes every character from U+0020 on, and escapes were already decoded.
-    if matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted) {
-        return None;
-    }
-    text.chars().find(|c| {
-        matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}')
-            || matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
-    })
-}
-
-/// Bounds what the document would be with every alias written out: values, text and depth.
-///
-/// Children have smaller numbers than their parents, so one pass over the nodes is enough.
-fn check_expansion(document: &Document, limits: &Limits) -> Result<(), DescriptorError> {
-    #[derive(Clone, Copy, Default)]
-    struct Size {
-        values: u64,
-        text: u64,
-        depth: u32,
-    }
-    let mut sizes: Vec<Size> = Vec::with_capacity(document.len());
-    for id in document.ids() {
-        let mut size = Size { values: 1, ..Size::default() };
-        let mut add = |child: NodeId| {
-            let child = sizes.get(child.index()).copied().unwrap_or_default();
-            size.values = size.values.saturating_add(child.values);
-            size.text = size.text.saturating_add(child.text);
-            size.depth = size.depth.max(child.depth + 1);
-        };
-        match document.kind(id) {
-            Kind::List(items) => items.iter().copied().for_each(&mut add),
-            Kind::Map(entries) => {
-                let mut keys = 0;
-                for entry in entries {
-                    add(entry.value);
-                    keys += document.resolve(&entry.key).len() as u64;
-                }
-                size.text = size.text.saturating_add(keys);
-            }
-            Kind::Text(text) => size.text = document.resolve(text).len() as u64,
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) => {}
-        }
-        let over = [
-            ("count of values, aliases followed,", size.values, limits.values),
-            ("text in bytes, aliases followed,", size.text, limits.text_bytes),
-            ("nesting in levels, aliases followed,", size.depth.into(), limits.depth().into()),
-        ];
-        if let Some((what, actual, limit)) = over.into_iter().find(|(_, actual, limit)| actual > limit) {
-            return Err(DescriptorError::new(
-                Fault::TooLarge { what, limit, actual },
-                Some(document.place(id)),
-            ));
-        }
-        sizes.push(size);
-    }
-    Ok(())
 }

@@ -82,10 +82,7 @@ pub(super) fn scalar(tag: &Tag, text: &str, absent: bool) -> Result<Tagged, Yaml
         Known::Bool => typed(scalar::boolean(text).map(Scalar::Bool)),
         Known::Int => typed(scalar::integer(text)),
         Known::Float => typed(scalar::float(text)),
-        Known::Timestamp => match scalar::instant(text) {
-            Scalar::Text => Err(mismatch()),
-            instant => Ok(Tagged::Scalar(instant)),
-        },
+        Known::Timestamp => typed(Some(scalar::instant(text)).filter(|instant| *instant != Scalar::Text)),
         Known::Merge if absent || text == "<<" => Ok(Tagged::Merge),
         Known::Seq | Known::Omap | Known::Pairs if absent => Ok(Tagged::EmptyList),
         Known::Map | Known::Set if absent => Ok(Tagged::EmptyMap),

@@ -1,0 +1,101 @@
+//! A graph as the agents of a run.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef};
+use harness_core::{AgentId, Fault, FaultSource, Json, ModelName, ToolName};
+
+use crate::error::DescriptorError;
+use crate::graph::Graph;
+use crate::value::Value;
+
+/// The agents of a graph in one conversation: a [`Graph`] and the context it is asked with.
+///
+/// Instructions, gates and tools are resolved for every turn against the context as it is then.
+/// Implements core's [`AgentSource`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use harness_descriptor::{ContextInput, Graph, GraphAgents, Registry, load_text};
+///
+/// let descriptor = load_text("runtime: { entry_agent: a }\nagents: { a: { model: m } }")?;
+/// let graph = Arc::new(Graph::build(&descriptor, &Registry::new())?);
+/// let context = graph.create_context(&ContextInput::new("2026-01-01T00:00:00.000Z"))?;
+/// let agents = GraphAgents::new(graph, context);
+/// assert_eq!(agents.brief(None)?.agent, "a");
+/// # Ok::<(), harness_descriptor::DescriptorError>(())
+/// ```
+#[derive(Debug)]
+pub struct GraphAgents {
+    graph: Arc<Graph>,
+    context: RwLock<Arc<Value>>,
+    model: Option<Arc<str>>,
+}
+
+impl GraphAgents {
+    /// The agents of `graph` with this context.
+    pub fn new(graph: Arc<Graph>, context: Value) -> Self {
+        Self { graph, context: RwLock::new(Arc::new(context)), model: None }
+    }
+
+    /// Gives every agent this model, whatever the descriptor says.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<Arc<str>>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The context that the next turn sees.
+    pub fn context(&self) -> Arc<Value> {
+        Arc::clone(&self.context.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the context from the next turn on.
+    pub fn set_context(&self, context: Value) {
+        *self.context.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(context);
+    }
+
+    /// What the agent (`None`: the entry agent) is in the next turn.
+    pub fn brief(&self, agent: Option<&str>) -> Result<AgentBrief, DescriptorError> {
+        let id = agent.unwrap_or_else(|| self.graph.entry_agent().id());
+        let offer = self.graph.offer_with(id, &self.context(), self.model.as_deref())?;
+        let mut brief = AgentBrief::new(id, offer.instructions.unwrap_or_default());
+        let mut names: Vec<ToolName> = Vec::with_capacity(offer.tools.len());
+        for tool in &offer.tools {
+            // Providers refuse two tools of one name, so a tool that is listed twice is offered once.
+            if !names.iter().any(|name| *name == *tool.name) {
+                names.push(ToolName::from(&*tool.name));
+            }
+        }
+        brief.tools = Some(names.into());
+        brief.handoffs = offer
+            .handoffs
+            .iter()
+            .map(|handoff| {
+                let (name, description) = (&*handoff.tool_name, Arc::clone(&handoff.description));
+                ToolDef::handoff(name, description, AgentId::from(&*handoff.to))
+            })
+            .collect();
+        brief.model = Some(ModelName::from(&*offer.model));
+        brief.settings = offer.model_settings.as_ref().and_then(|settings| Json::of(settings).ok());
+        Ok(brief)
+    }
+}
+
+impl AgentSource for GraphAgents {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        let agent = ask.agent.as_ref().map(AgentId::as_str);
+        self.brief(agent).map_err(|error| {
+            let message = match error.hint() {
+                Some(hint) => format!("{error}; {hint}"),
+                None => error.to_string(),
+            };
+            Fault::new(FaultSource::Agent, error.kind(), message)
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! What a document would be with every alias written out.
+
+use crate::document::{Document, Kind, NodeId};
+use crate::error::{DescriptorError, Fault};
+use crate::limits::Limits;
+
+#[derive(Clone, Copy, Default)]
+struct Size {
+    values: u64,
+    text: u64,
+    depth: u32,
+}
+
+/// Bounds the values, the text and the depth of a document with aliases followed.
+///
+/// Children have smaller numbers than their parents, so one pass over the nodes is enough.
+pub(super) fn check(document: &Document, limits: &Limits) -> Result<(), DescriptorError> {
+    let mut sizes: Vec<Size> = Vec::with_capacity(document.len());
+    for id in document.ids() {
+        let mut size = Size { values: 1, ..Size::default() };
+        let mut add = |child: NodeId| {
+            let child = sizes.get(child.index()).copied().unwrap_or_default();
+            size.values = size.values.saturating_add(child.values);
+            size.text = size.text.saturating_add(child.text);
+            size.depth = size.depth.max(child.depth + 1);
+        };
+        match document.kind(id) {
+            Kind::List(items) => items.iter().copied().for_each(&mut add),
+            Kind::Map(entries) => {
+                let mut keys = 0;
+                for entry in entries {
+                    add(entry.value);
+                    keys += document.resolve(&entry.key).len() as u64;
+                }
+                size.text = size.text.saturating_add(keys);
+            }
+            Kind::Text(text) => size.text = document.resolve(text).len() as u64,
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) => {}
+        }
+        let over = [
+            ("count of values, aliases followed,", size.values, limits.values),
+            ("text in bytes, aliases followed,", size.text, limits.text_bytes),
+            ("nesting in levels, aliases followed,", size.depth.into(), limits.depth().into()),
+        ];
+        if let Some((what, actual, limit)) = over.into_iter().find(|(_, actual, limit)| actual > limit) {
+            return Err(DescriptorError::new(
+                Fault::TooLarge { what, limit, actual },
+                Some(document.place(id)),
+            ));
+        }
+        sizes.push(size);
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The text before and around the parser: decoding, and characters.
+
+/// Decodes the bytes of a YAML text: invalid UTF-8 becomes U+FFFD, a byte order mark at the
+/// start goes, and a last line without an end gets one.
+pub(crate) fn decode(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let mut decoded = String::with_capacity(text.len() + 1);
+    decoded.push_str(text);
+    if !text.is_empty() && !text.ends_with(['\n', '\r']) {
+        decoded.push('\n');
+    }
+    decoded
+}
+
+/// A text whose byte order marks are replaced, because the parser refuses them where upstream
+/// takes them as content. The stand-in is as long in bytes, so all offsets stay right.
+pub(super) struct Mask {
+    pub(super) text: String,
+    pub(super) stand_in: char,
+}
+
+impl Mask {
+    pub(super) fn of(text: &str) -> Option<Self> {
+        if !text.contains('\u{feff}') {
+            return None;
+        }
+        // Escapes must not make the stand-in either. With every private-use character taken, the
+        // parser gets the text as it is.
+        let lower = text.to_ascii_lowercase();
+        let is_free = |c: &char| !text.contains(*c) && !lower.contains(&format!("{:x}", u32::from(*c)));
+        let stand_in = ('\u{e000}'..='\u{f8ff}').find(is_free)?;
+        Some(Self { text: text.replace('\u{feff}', stand_in.encode_utf8(&mut [0; 4])), stand_in })
+    }
+}
+
+/// Whether a text may hold a character that [`forbidden`] looks for.
+pub(super) fn is_suspicious(text: &str) -> bool {
+    let begins_one = |byte: u8| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xef);
+    text.bytes().fold(false, |seen, byte| seen | begins_one(byte))
+}
+
+/// The first character that a plain or block scalar must not hold.
+///
+/// In quotes upstream takes every character from U+0020 on.
+pub(super) fn forbidden(text: &str) -> Option<char> {
+    text.chars().find(|c| {
+        matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}')
+            || matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
+    })
+}

@@ -1,0 +1,190 @@
+//! Graphs: bindings, handoffs, instructions, contexts (reference sections 7 to 11).
+
+use harness_descriptor::{
+    BuildOptions, ContextInput, DescriptorError, Graph, HandoffNaming, Registry, Value, load_text,
+};
+
+fn build(yaml: &str, naming: HandoffNaming) -> Result<Graph, DescriptorError> {
+    let registry = Registry::new().bind("t://1", "handoff_to_b", "First.").bind("7", "seven", "Seven.");
+    let options = BuildOptions::default().handoff_naming(naming);
+    Graph::build_with(&load_text(yaml)?, &registry, &options)
+}
+
+fn value(json: &str) -> Value {
+    serde_json::from_str(json).unwrap()
+}
+
+#[track_caller]
+fn check_fault(yaml: &str, expected: &str) {
+    let error = build(yaml, HandoffNaming::ById).unwrap_err();
+    assert_eq!(error.to_string().replace("<inline descriptor>:", ""), expected);
+}
+
+#[test]
+fn faults_have_places() {
+    check_fault("agents: { a: {} }", "1:1: runtime must be a mapping");
+    check_fault("runtime: { entry_agent: a }\nagents: {}", "2:9: agents must hold at least one agent");
+    let head = "runtime: { entry_agent: a }\n";
+    check_fault(&format!("{head}agents: {{ b: {{}} }}"), "1:25: runtime.entry_agent `a` is no agent");
+    check_fault(
+        &format!("{head}agents: {{ a: {{ tools: [x] }} }}"),
+        "2:24: agent `a` lists tool `x`, which tools does not declare",
+    );
+    check_fault(
+        &format!("{head}tools: {{ x: {{ target: y }} }}\nagents: {{ a: {{ tools: [x] }} }}"),
+        "2:23: nothing is bound to target `y` of tool `x`",
+    );
+    check_fault(&format!("{head}agents: {{ a: {{ tools: x }} }}"), "2:23: agents.a.tools must be a list");
+    check_fault(
+        &format!("{head}agents: {{ a: {{ instructions: 5 }} }}"),
+        "2:30: agents.a.instructions must be a string or a list of parts",
+    );
+    check_fault(
+        &format!("{head}agent_defaults: {{ instructions: ~ }}\nagents: {{ a: {{}} }}"),
+        "2:33: agents.a.instructions must be a string or a list of parts",
+    );
+    check_fault(
+        &format!("{head}agents: {{ a: {{ handoffs: [a, {{ agent: c }}] }} }}"),
+        "2:39: agent `a` hands off to `c`, which is no agent",
+    );
+}
+
+#[test]
+fn tools_are_looked_up_by_text() {
+    let graph = build(
+        "runtime: { entry_agent: a }\ntools: { 7: { target: '7' } }\nagents: { a: { model: m, tools: [7, '7'] } }",
+        HandoffNaming::ById,
+    )
+    .unwrap();
+    let offer = graph.offer("a", &Value::Null).unwrap();
+    assert_eq!(offer.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["seven", "seven"]);
+}
+
+const HANDOFFS: &str = r"
+runtime: { entry_agent: hub }
+context: { references: { open: { type: boolean } } }
+tools: { one: { target: 't://1' } }
+agents:
+  hub:
+    model: m
+    tools: [one]
+    handoffs: [{ agent: b, where: { context: open } }, b, two words, b]
+  b: { name: B, handoffDescription: Knows b. }
+  two words: { name: 'Two  Words!' }
+";
+
+#[track_caller]
+fn check_handoffs(naming: HandoffNaming, open: bool, expected: &[&str]) {
+    let graph = build(HANDOFFS, naming).unwrap();
+    let offer = graph.offer("hub", &value(&format!(r#"{{"open":{open}}}"#))).unwrap();
+    let found: Vec<String> = offer
+        .handoffs
+        .iter()
+        .map(|handoff| format!("{} {}", handoff.tool_name, handoff.description))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn handoffs_by_id_keep_their_names() {
+    let expected = [
+        "handoff_to_b_3e23e816 Handoff to agent \"B\". Knows b.",
+        "handoff_to_two_words_a03f1d61 Handoff to agent \"Two  Words!\".",
+    ];
+    check_handoffs(HandoffNaming::ById, true, &expected);
+    check_handoffs(HandoffNaming::ById, false, &expected);
+}
+
+#[test]
+fn handoffs_by_agent_name_are_counted() {
+    let b = |name: &str| format!("{name} Handoff to agent \"B\". Knows b.");
+    let words = "handoff_to_two_words Handoff to agent \"Two  Words!\".";
+    check_handoffs(
+        HandoffNaming::ByAgentName,
+        true,
+        &[&b("handoff_to_b_2"), &b("handoff_to_b_3"), words, &b("handoff_to_b_4")],
+    );
+    check_handoffs(HandoffNaming::ByAgentName, false, &[&b("handoff_to_b_2"), words, &b("handoff_to_b_3")]);
+}
+
+#[test]
+fn gates_come_before_the_model_and_the_model_before_instructions() {
+    let yaml = "runtime: { entry_agent: a }\ncontext: { references: { g: { type: boolean }, x: true } }\n\
+                agents: { a: { handoffs: [{ agent: a, where: { context: g } }], instructions: '{{context.x}}' } }";
+    let graph = build(yaml, HandoffNaming::ById).unwrap();
+    let kind = |context: &str| graph.offer("a", &value(context)).unwrap_err().kind();
+    assert_eq!(kind("{}"), "context.gate_missing");
+    assert_eq!(kind(r#"{"g":1}"#), "context.gate_not_boolean");
+    assert_eq!(kind(r#"{"g":true}"#), "descriptor.no_model");
+    let error = graph.offer_with("a", &value(r#"{"g":true}"#), Some("m")).unwrap_err();
+    assert_eq!(error.kind(), "context.missing");
+    assert_eq!(error.place().map(|place| place.line), Some(3));
+}
+
+#[test]
+fn built_in_names_of_another_language_are_no_values() {
+    let yaml = "runtime: { entry_agent: a }\ncontext: { references: { x.constructor: true } }\n\
+                agents: { a: { model: m, instructions: '{{context.x.constructor}}' } }";
+    let graph = build(yaml, HandoffNaming::ById).unwrap();
+    assert!(graph.offer("a", &value(r#"{"x":{}}"#)).is_err());
+    check_fault(
+        "runtime: { entry_agent: a }\nagents: { a: { tools: [toString] } }",
+        "2:24: agent `a` lists tool `toString`, which tools does not declare",
+    );
+}
+
+#[track_caller]
+fn check_context(fields: &str, overrides: &str, expected: &str) {
+    let yaml =
+        format!("runtime: {{ entry_agent: a }}\nagents: {{ a: {{}} }}\ncontext: {{ fields: {fields} }}");
+    let graph = build(&yaml, HandoffNaming::ById).unwrap();
+    let input = ContextInput::new("NOW").message("hi").overrides(value(overrides).as_map().unwrap().clone());
+    let found = match graph.create_context(&input) {
+        Ok(context) => context.to_string(),
+        Err(error) => error.fault().to_string(),
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn contexts() {
+    check_context(
+        "{ a.b: { default: 1 }, a.c: { type: x }, m: { default: '{{input.message}}' } }",
+        "{}",
+        r#"{"a":{"b":1},"m":"hi"}"#,
+    );
+    check_context(
+        "{ t: { default: '{{runtime.now_iso}}' }, u: { default: '{{ input.message }}' } }",
+        "{}",
+        r#"{"t":"NOW","u":"{{ input.message }}"}"#,
+    );
+    check_context(
+        "{ l: { default: [1, 2] }, l.0: { default: 9 }, l.3: { default: 8 } }",
+        "{}",
+        r#"{"l":[9,2,null,8]}"#,
+    );
+    check_context("{ s: { default: x }, s.t: { default: ~ } }", "{}", r#"{"s":{"t":null}}"#);
+    check_context(
+        "{ o: { default: { a: 1, b: .nan } } }",
+        r#"{"o":{"a":[2]},"p":null}"#,
+        r#"{"o":{"a":[2],"b":null},"p":null}"#,
+    );
+    check_context("{ '..': { default: 1 } }", "{}", "the key of a context field is an empty path");
+    check_context("{ x: ~ }", "{}", "context.fields.x must be a mapping");
+    check_context(
+        "{ l: { default: [] }, l.4000000000: { default: 1 } }",
+        "{}",
+        "position in a list of the context of 4000000000 is over the limit of 1000",
+    );
+    let deep = format!("{{ {}: {{ default: 1 }} }}", "a.".repeat(101));
+    check_context(&deep, "{}", "context field path in segments of 101 is over the limit of 100");
+}
+
+#[test]
+fn prototype_keys_are_plain_data() {
+    check_context(
+        "{ __proto__.x: { default: 1 } }",
+        r#"{"__proto__":{"y":2}}"#,
+        r#"{"__proto__":{"x":1,"y":2}}"#,
+    );
+}

@@ -1,0 +1,12 @@
+//! Tests of the public API.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod agents;
+mod fixtures;
+mod forgotten;
+mod fuzz;
+mod graph;
+mod limits;
+mod paths;
+mod reader;

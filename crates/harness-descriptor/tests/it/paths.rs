@@ -1,0 +1,135 @@
+//! Path and link rules of reference sections 3 and 4, on a real file system.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use harness_descriptor::{DescriptorError, FileSource, PromptMap, TextSource, Value, load_file};
+use tempfile::TempDir;
+
+struct Folder {
+    _guard: TempDir,
+    path: PathBuf,
+}
+
+/// A folder with these files; a text that starts with `->` makes a link.
+fn folder(files: &[(&str, &str)]) -> Folder {
+    let guard = tempfile::tempdir().unwrap();
+    let path = guard.path().canonicalize().unwrap();
+    for (name, text) in files {
+        let file = path.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        match text.strip_prefix("->") {
+            Some(target) => std::os::unix::fs::symlink(target, file).unwrap(),
+            None => fs::write(file, text).unwrap(),
+        }
+    }
+    Folder { _guard: guard, path }
+}
+
+fn yaml(prompt: &str) -> String {
+    format!("runtime: {{ entry_agent: a }}\nagents:\n  a:\n    model: m\n    instructions_file: {prompt}\n")
+}
+
+fn instructions(loaded: Result<harness_descriptor::Descriptor, DescriptorError>, root: &Path) -> String {
+    match loaded {
+        Ok(descriptor) => {
+            let value = descriptor.to_value();
+            let agent = value.get("agents").and_then(|agents| agents.get("a"));
+            agent.and_then(|agent| agent.get("instructions")).unwrap_or(&Value::Null).to_string()
+        }
+        Err(error) => error.to_string().replace(root.to_str().unwrap(), "ROOT"),
+    }
+}
+
+#[track_caller]
+fn check(prompt: &str, files: &[(&str, &str)], expected: &str) {
+    let folder = folder(files);
+    fs::write(folder.path.join("d.yaml"), yaml(prompt)).unwrap();
+    assert_eq!(instructions(load_file(folder.path.join("d.yaml")), &folder.path), expected);
+}
+
+#[test]
+fn prompts_are_read_as_they_are() {
+    check("p.md", &[("p.md", "text\r\n")], r#""text\r\n""#);
+    check("./sub/../p.md", &[("p.md", "")], r#""""#);
+    check("..p.md", &[("..p.md", "dots")], r#""dots""#);
+    check("\" p.md\"", &[(" p.md", "blank")], r#""blank""#);
+}
+
+#[test]
+fn forms_of_paths_are_refused_in_order() {
+    let at = "ROOT/d.yaml:5:24: agents.a.instructions_file";
+    check("''", &[], &format!("{at} must be a non-empty string"));
+    check("\"a\\0b\"", &[], &format!("{at} `a\0b` must not hold a NUL character"));
+    check("https://x/*", &[], &format!("{at} `https://x/*` must not be a URL"));
+    check("/etc/passwd", &[], &format!("{at} `/etc/passwd` must not be an absolute path"));
+    check("'*.md'", &[], &format!("{at} `*.md` must not hold any of * ? [ ] {{ }}"));
+    check("../p.md", &[], &format!("{at} `../p.md` lies outside the root folder `ROOT`"));
+    check(".", &[], &format!("{at} `.` lies outside the root folder `ROOT`"));
+}
+
+#[test]
+fn missing_files_name_what_asked_for_them() {
+    let at = "ROOT/d.yaml:5:24: cannot read";
+    let wanted = "for agents.a.instructions_file:";
+    check("gone.md", &[], &format!("{at} `ROOT/gone.md` {wanted} No such file or directory (os error 2)"));
+    check("sub", &[("sub/x", "")], &format!("{at} `ROOT/sub` {wanted} is a directory"));
+    check("x/y", &[("x", "")], &format!("{at} `ROOT/x/y` {wanted} Not a directory (os error 20)"));
+}
+
+#[test]
+fn links_are_followed_inside_the_root_only() {
+    check("link.md", &[("real.md", "real"), ("link.md", "->real.md")], r#""real""#);
+    check(
+        "in/link.md",
+        &[("in/link.md", "->../../outside.md")],
+        "ROOT/d.yaml:5:24: cannot read `ROOT/in/link.md` for agents.a.instructions_file: \
+         No such file or directory (os error 2)",
+    );
+    check(
+        "link.md",
+        &[("link.md", "->/etc/hostname")],
+        "ROOT/d.yaml:5:24: prompt file `link.md` of agents.a leads outside the root folder `ROOT`",
+    );
+    check(
+        "loop.md",
+        &[("loop.md", "->loop.md")],
+        "ROOT/d.yaml:5:24: cannot read `ROOT/loop.md` for agents.a.instructions_file: \
+         Too many levels of symbolic links (os error 40)",
+    );
+}
+
+#[test]
+fn the_descriptor_itself_stays_inside_the_root() {
+    let made = folder(&[("cfg/d.yaml", &yaml("../p.md")), ("p.md", "up"), ("in/d.yaml", "->../cfg/d.yaml")]);
+    let load =
+        |path: &str, root: &str| FileSource::new(made.path.join(path)).root(made.path.join(root)).load();
+    assert_eq!(instructions(load("cfg/d.yaml", "."), &made.path), r#""up""#);
+    let outside = instructions(load("cfg/d.yaml", "in"), &made.path);
+    assert_eq!(outside, "the descriptor path `ROOT/cfg/d.yaml` lies outside the root folder `ROOT/in`");
+    let linked = instructions(load("in/d.yaml", "in"), &made.path);
+    assert_eq!(linked, "the descriptor path `ROOT/in/d.yaml` lies outside the root folder `ROOT/in`");
+    assert_eq!(load_file(" ").unwrap_err().to_string(), "the descriptor path must be a non-empty string");
+}
+
+#[track_caller]
+fn check_map(prompt: &str, map: &str, expected: &str) {
+    let map: Value = serde_json::from_str(map).unwrap();
+    let source = TextSource::new(yaml(prompt)).path("/v/d.yaml").prompt_map(PromptMap::from_value(&map));
+    assert_eq!(instructions(source.load(), Path::new("/nowhere")), expected);
+}
+
+#[test]
+fn prompt_maps() {
+    check_map("./p.md", r#"{"q/../p.md":"one"}"#, r#""one""#);
+    check_map("p.md", r#"{"p.md":"one","/v/p.md":"two"}"#, r#""two""#);
+    check_map(
+        "p.md",
+        r#"{"../p.md":"x"}"#,
+        "prompt map key `../p.md` `../p.md` lies outside the root folder `/v`",
+    );
+    check_map("p.md", r#"{"p.md":5}"#, "prompt map entry `p.md` must be a string");
+    check_map("p.md", "{}", "/v/d.yaml:5:24: the prompt map has no text for `p.md` of agents.a");
+    let none = TextSource::new(yaml("p.md")).path("/v/d.yaml").load().unwrap_err();
+    assert_eq!(none.kind(), "descriptor.prompt_map_required");
+}
