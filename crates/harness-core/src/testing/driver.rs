@@ -59,6 +59,8 @@ pub enum Ran {
     Crashed,
     /// Nothing will ever happen again by itself; some operations are open.
     Waiting,
+    /// A million inputs led to no end.
+    Endless,
 }
 
 /// Drives a machine on virtual time: performs effects in order, answers operations as an [`Outside`]
@@ -180,13 +182,22 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
         ran
     }
 
+    /// When something happens next by itself.
+    pub fn next_time(&self) -> Option<Time> {
+        let queued = self.queue.first_key_value().map(|((at, _), _)| *at);
+        [queued, self.machine.wake_at()].into_iter().flatten().min()
+    }
+
     fn run_until(&mut self, until: Option<Time>) -> Ran {
         loop {
             if let Some(end) = self.machine.end() {
                 return Ran::Ended(Arc::clone(end));
             }
-            if self.has_crashed() || self.inputs.len() >= INPUTS {
+            if self.has_crashed() {
                 return Ran::Crashed;
+            }
+            if self.inputs.len() >= INPUTS {
+                return Ran::Endless;
             }
             let Some((at, input)) = self.next(until) else { return Ran::Waiting };
             self.now = self.now.max(at);
@@ -227,8 +238,7 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
                 Effect::Persist(record) => {
                     if let Err(message) = self.outside.persist(&record) {
                         let unperformed = effects.filter_map(performed_op).collect();
-                        let messages_from =
-                            if let Record::Messages(range) = &record { Some(range.start) } else { None };
+                        let messages_from = first_message(&record);
                         self.input(Input::PersistFailed { message, messages_from, unperformed });
                         return;
                     }
@@ -321,6 +331,10 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
 
 fn performed_op(effect: Effect) -> Option<OpId> {
     if let Effect::Perform(id, _) = effect { Some(id) } else { None }
+}
+
+fn first_message(record: &Record) -> Option<usize> {
+    if let Record::Messages(range) = record { Some(range.start) } else { None }
 }
 
 /// Feeds recorded inputs to a machine that has not started, performing nothing. Gives all its effects.
