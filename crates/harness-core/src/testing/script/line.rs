@@ -40,6 +40,13 @@ pub(super) struct Line {
     pub(super) used: bool,
 }
 
+impl Line {
+    /// Whether it is an unused answer to `asked`.
+    pub(super) fn answers(&self, asked: &Asked) -> bool {
+        !self.used && matches!(&self.says, Says::Answer(to, _) if to == asked)
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Says {
     /// The answer to an operation, when the operation is asked for.

@@ -38,7 +38,7 @@ use crate::turn::TurnSpec;
 /// # Errors
 /// A line that cannot be read; it is named with its number.
 pub fn play_turn(spec: TurnSpec, script: &str) -> Result<String, ScriptFault> {
-    play::play(parse::parse(spec, script)?)
+    Ok(play::play(parse::parse(spec, script)?))
 }
 
 /// Plays a script against the default turn and compares what happened; see [`play_turn`].

@@ -265,7 +265,9 @@ impl<'a> Words<'a> {
     /// `#id`
     fn call(&mut self) -> Read<CallId> {
         let word = self.word();
-        word.strip_prefix('#').map(CallId::from).ok_or_else(|| format!("`{word}` is no call: `#ID` was expected"))
+        word.strip_prefix('#')
+            .map(CallId::from)
+            .ok_or_else(|| format!("`{word}` is no call: `#ID` was expected"))
     }
 
     /// A JSON value.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::line::{Asked, Line, Says, Script, ScriptFault};
+use super::line::{Asked, Line, Says, Script};
 use crate::event::Event;
 use crate::ids::OpId;
 use crate::machine::{Input, Op, Origin, Reply, Start};
@@ -18,7 +18,7 @@ use crate::turn::{Turn, TurnSpec};
 /// When a script begins.
 const BEGIN: Time = Time(1_767_225_600_000);
 
-pub(super) fn play(script: Script) -> Result<String, ScriptFault> {
+pub(super) fn play(script: Script) -> String {
     let Script { spec, tools, prompt, lines } = script;
     let stage = Stage { offer: Arc::new(Offer::new("main", "", tools)), lines, free: 0 };
     let mut play = Play { spec: Arc::new(spec), at: BEGIN, told: String::new() };
@@ -32,7 +32,7 @@ pub(super) fn play(script: Script) -> Result<String, ScriptFault> {
     }
     play.tell(driver.events());
     play.verdict(&ran, &driver);
-    Ok(play.told)
+    play.told
 }
 
 type Driver = ScriptedDriver<crate::turn::TurnState, Stage>;
@@ -142,17 +142,13 @@ impl Stage {
     /// The answer of the first unused line for `asked` that stands before the next line from outside.
     fn take(&mut self, asked: &Asked) -> Option<Reply> {
         let until = self.next_from_outside().unwrap_or(self.lines.len());
-        self.lines.iter_mut().take(until).find_map(|line| match &line.says {
-            Says::Answer(to, reply) if to == asked && !line.used => {
-                line.used = true;
-                Some(reply.clone())
-            }
-            _ => None,
-        })
+        let line = self.lines.iter_mut().take(until).find(|line| line.answers(asked))?;
+        line.used = true;
+        if let Says::Answer(_, reply) = &line.says { Some(reply.clone()) } else { None }
     }
 
     fn speaks_of(&self, asked: &Asked) -> bool {
-        self.lines.iter().any(|line| matches!(&line.says, Says::Answer(to, _) if to == asked && !line.used))
+        self.lines.iter().any(|line| line.answers(asked))
     }
 
     fn answer(&mut self, op: &Op) -> Option<Reply> {
