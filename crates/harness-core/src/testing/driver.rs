@@ -59,6 +59,8 @@ pub enum Ran {
     Crashed,
     /// Nothing will ever happen again by itself; some operations are open.
     Waiting,
+    /// A million inputs led to no end.
+    Endless,
 }
 
 /// Drives a machine on virtual time: performs effects in order, answers operations as an [`Outside`]
@@ -72,6 +74,8 @@ pub struct ScriptedDriver<P: Phase, O> {
     queued: u64,
     open: Vec<(OpId, Op)>,
     journal: Journal,
+    /// The first message of the transcript that is not stored.
+    unsaved_from: Option<usize>,
     events: Vec<Event>,
     inputs: Vec<(Time, Input)>,
     performed: u64,
@@ -105,6 +109,7 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
             queued: 0,
             open: Vec::new(),
             journal,
+            unsaved_from: None,
             events: Vec::new(),
             inputs: Vec::new(),
             performed: 0,
@@ -180,13 +185,22 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
         ran
     }
 
+    /// When something happens next by itself.
+    pub fn next_time(&self) -> Option<Time> {
+        let queued = self.queue.first_key_value().map(|((at, _), _)| *at);
+        [queued, self.machine.wake_at()].into_iter().flatten().min()
+    }
+
     fn run_until(&mut self, until: Option<Time>) -> Ran {
         loop {
             if let Some(end) = self.machine.end() {
                 return Ran::Ended(Arc::clone(end));
             }
-            if self.has_crashed() || self.inputs.len() >= INPUTS {
+            if self.has_crashed() {
                 return Ran::Crashed;
+            }
+            if self.inputs.len() >= INPUTS {
+                return Ran::Endless;
             }
             let Some((at, input)) = self.next(until) else { return Ran::Waiting };
             self.now = self.now.max(at);
@@ -216,30 +230,51 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
         self.perform(effects);
     }
 
+    /// Performs effects in order. After a failed barrier no operation is started any more, and the machine
+    /// is told which.
     fn take(&mut self, batch: Vec<Effect>) {
-        let mut effects = batch.into_iter();
-        while let Some(effect) = effects.next() {
+        let mut failed: Option<String> = None;
+        let mut unperformed = Vec::new();
+        for effect in batch {
             if self.has_crashed() {
                 return;
             }
             self.performed += 1;
             match effect {
                 Effect::Persist(record) => {
-                    if let Err(message) = self.outside.persist(&record) {
-                        let unperformed = effects.filter_map(performed_op).collect();
-                        let messages_from =
-                            if let Record::Messages(range) = &record { Some(range.start) } else { None };
-                        self.input(Input::PersistFailed { message, messages_from, unperformed });
-                        return;
+                    if let Err(message) = self.persist(&record) {
+                        failed.get_or_insert(message);
                     }
-                    self.journal.write(&record, self.machine.log());
                 }
                 Effect::Event(event) => self.events.push(event),
+                Effect::Perform(id, _) if failed.is_some() => unperformed.push(id),
                 Effect::Perform(id, op) => self.start(id, op),
                 Effect::AbortAll => self.abort(),
                 Effect::Done(_) => self.queue.clear(),
             }
         }
+        if let Some(message) = failed {
+            let messages_from = self.unsaved_from;
+            self.feed(Input::PersistFailed { message, messages_from, unperformed });
+        }
+    }
+
+    fn persist(&mut self, record: &Record) -> Result<(), String> {
+        let stored = self.outside.persist(record);
+        let messages = if let Record::Messages(range) = record { Some(range.start) } else { None };
+        match (&stored, messages) {
+            (Ok(()), from) => {
+                self.journal.write(record, self.machine.log());
+                if from.is_some_and(|from| self.unsaved_from.is_none_or(|unsaved| from <= unsaved)) {
+                    self.unsaved_from = None;
+                }
+            }
+            (Err(_), Some(from)) => {
+                self.unsaved_from = Some(self.unsaved_from.map_or(from, |unsaved| unsaved.min(from)));
+            }
+            (Err(_), None) => {}
+        }
+        stored
     }
 
     fn start(&mut self, id: OpId, op: Op) {
@@ -317,10 +352,6 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
     pub fn performed(&self) -> u64 {
         self.performed
     }
-}
-
-fn performed_op(effect: Effect) -> Option<OpId> {
-    if let Effect::Perform(id, _) = effect { Some(id) } else { None }
 }
 
 /// Feeds recorded inputs to a machine that has not started, performing nothing. Gives all its effects.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ids::CallId;
-use crate::machine::Record;
+use crate::machine::{Boundary, Record};
 use crate::message::Message;
 use crate::outcome::End;
 use crate::port::{Loaded, OpenCall, RetryClass};
@@ -35,8 +35,10 @@ pub enum Journaled {
         /// The message that will follow in call order.
         result: Arc<Message>,
     },
-    /// A turn is over.
+    /// A phase is over.
     Boundary {
+        /// Which.
+        phase: Boundary,
         /// The turn, from 1.
         turn: u32,
         /// Its last iteration.
@@ -70,8 +72,8 @@ impl Journal {
                 let (call, result) = (call.id.clone(), Arc::clone(result));
                 self.0.push(Journaled::CallFinished { call, attempt: *attempt, class: *class, result });
             }
-            Record::Boundary { turn, iteration, .. } => {
-                self.0.push(Journaled::Boundary { turn: *turn, iteration: *iteration });
+            Record::Boundary { phase, turn, iteration } => {
+                self.0.push(Journaled::Boundary { phase: *phase, turn: *turn, iteration: *iteration });
             }
             Record::RunEnd(end) => self.0.push(Journaled::RunEnd(Arc::clone(end))),
         }

@@ -16,6 +16,7 @@ mod driver;
 mod events;
 mod journal;
 mod model;
+mod script;
 mod tools;
 
 pub use clock::VirtualClock;
@@ -23,4 +24,5 @@ pub use driver::{Answer, Outside, Ran, ScriptedDriver, replay};
 pub use events::{EventLog, RecordingObserver, event_line};
 pub use journal::{Journal, Journaled};
 pub use model::{ModelStep, ScriptedModel};
+pub use script::{ScriptFault, check_turn, check_turn_with, play_turn};
 pub use tools::{ScriptedTools, ToolStep};

@@ -26,13 +26,6 @@ pub(crate) fn reason_of(limit: Limit) -> StopReason {
     }
 }
 
-/// Tells everything outstanding that it is not wanted any more.
-fn abort(cx: &mut Cx<'_>) {
-    if !cx.idle() {
-        cx.fx.list.push(Effect::AbortAll);
-    }
-}
-
 impl TurnState {
     /// Ends the turn as soon as nothing is outstanding. The first stop stays.
     pub(super) fn stop_now(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
@@ -64,11 +57,17 @@ impl TurnState {
     }
 
     pub(super) fn cancel(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, by: Arc<str>) -> Option<End> {
-        if self.stop.is_none() {
-            self.stop = Some(Stop::new(StopReason::Cancelled, Evidence::Cancelled { by }));
-            abort(cx);
-        }
+        self.stop.get_or_insert_with(|| Stop::new(StopReason::Cancelled, Evidence::Cancelled { by }));
+        self.abort(cx);
         self.settle(spec, cx)
+    }
+
+    /// Tells everything outstanding that it is not wanted any more. Once is enough.
+    fn abort(&mut self, cx: &mut Cx<'_>) {
+        if !self.aborted && !cx.idle() {
+            self.aborted = true;
+            cx.fx.list.push(Effect::AbortAll);
+        }
     }
 
     pub(super) fn interrupt(
@@ -84,23 +83,28 @@ impl TurnState {
         let count = messages.len() as u64;
         cx.event(|| EventKind::Interrupted { messages: count });
         self.interrupting.get_or_insert_default().extend(messages);
-        abort(cx);
+        self.abort(cx);
         self.settle(spec, cx)
     }
 
     /// The time that was asked for has come: the deadline, or a retry.
     pub(super) fn wake(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if self.is_stopping() {
+        if self.aborted {
             return None;
         }
         if spec.deadline == DeadlineRule::Enforced
             && let Some(reached) = self.overdue(spec, cx)
         {
-            let reason = StopReason::TimeoutReached;
-            cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-            self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
-            abort(cx);
+            if self.stop.is_none() {
+                let reason = StopReason::TimeoutReached;
+                cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+                self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
+            }
+            self.abort(cx);
             return self.settle(spec, cx);
+        }
+        if self.is_stopping() {
+            return None;
         }
         // A driver whose clock stands still says with the wake-up itself that the time has come.
         let asked = self.batch.as_ref().and_then(super::batch::Batch::wake_at).unwrap_or(cx.now);
@@ -185,6 +189,7 @@ impl TurnState {
         match (self.stop.take(), self.interrupting.take()) {
             (None, Some(messages)) => {
                 self.batch = None;
+                self.aborted = false;
                 cx.append(messages);
                 if self.offer.is_none() {
                     return self.append_prompt(spec, cx);
@@ -228,8 +233,11 @@ impl TurnState {
     }
 
     fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {
-        cx.append(std::mem::take(&mut self.prompt));
-        cx.append(std::mem::take(&mut self.steering));
+        if !self.is_parked() {
+            // Behind a parked call nothing may stand but its result: what was pushed in stays out, untold.
+            cx.append(std::mem::take(&mut self.prompt));
+            cx.append(std::mem::take(&mut self.steering));
+        }
         cx.sh.budgets.pop();
         let answer = self.answer.take();
         let continuation = self.continuation(spec, cx, &stop, answer.as_deref());
@@ -291,6 +299,11 @@ impl TurnState {
             usage: self.usage.clone(),
             replaced_by: self.replaced.take(),
         }))
+    }
+
+    fn is_parked(&self) -> bool {
+        let slots = self.batch.iter().flat_map(|batch| &batch.slots);
+        slots.into_iter().any(|slot| matches!(slot.progress, Progress::Parked))
     }
 
     fn pending_calls(&self, spec: &TurnSpec) -> Vec<PendingCall> {

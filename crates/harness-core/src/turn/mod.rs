@@ -64,10 +64,10 @@ impl Phase for TurnState {
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
-        if self.is_stopping() {
+        if self.aborted {
             return None;
         }
-        let retry = self.batch.as_ref().and_then(batch::Batch::wake_at);
+        let retry = self.batch.as_ref().filter(|_| !self.is_stopping()).and_then(batch::Batch::wake_at);
         [retry, self.cut_off(shared)].into_iter().flatten().min()
     }
 

@@ -64,6 +64,8 @@ pub struct TurnState {
     pub(super) interrupting: Option<Vec<Arc<Message>>>,
     /// Set once; nothing new is started from then on.
     pub(super) stop: Option<Stop>,
+    /// Whether everything outstanding was told to stop; until then a stop waits for what still runs.
+    pub(super) aborted: bool,
     pub(super) answer: Option<String>,
     /// A continuation of the approver's own.
     pub(super) replaced: Option<crate::json::Json>,

@@ -1,0 +1,87 @@
+//! What a script says, line by line.
+
+use std::fmt;
+
+use crate::ids::CallId;
+use crate::machine::Reply;
+use crate::message::Message;
+use crate::port::ToolDef;
+use crate::time::Millis;
+use crate::turn::TurnSpec;
+
+/// A line of a script that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the script, `{text}`: {problem}")]
+#[non_exhaustive]
+pub struct ScriptFault {
+    /// The line, from 1.
+    pub line: usize,
+    /// What it says.
+    pub text: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// A whole script.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) spec: TurnSpec,
+    pub(super) tools: Vec<ToolDef>,
+    pub(super) prompt: String,
+    pub(super) lines: Vec<Line>,
+}
+
+/// A line that takes effect while the turn runs.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) number: usize,
+    pub(super) text: String,
+    pub(super) says: Says,
+    pub(super) used: bool,
+}
+
+impl Line {
+    /// Whether it is an unused answer to `asked`.
+    pub(super) fn answers(&self, asked: &Asked) -> bool {
+        !self.used && matches!(&self.says, Says::Answer(to, _) if to == asked)
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Says {
+    /// The answer to an operation, when the operation is asked for.
+    Answer(Asked, Reply),
+    Cancel,
+    Steer(Message),
+    Interrupt(Message),
+    Advance(Millis),
+    Crash,
+}
+
+impl Says {
+    pub(super) fn is_answer(&self) -> bool {
+        matches!(self, Self::Answer(..))
+    }
+}
+
+/// Which operation a line answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Model,
+    Tool(CallId),
+    Gate(u32, CallId),
+    Arguments(CallId),
+    Approve(CallId),
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model => f.write_str("model"),
+            Self::Tool(call) => write!(f, "tool #{call}"),
+            Self::Gate(gate, call) => write!(f, "gate {gate} #{call}"),
+            Self::Arguments(call) => write!(f, "arguments #{call}"),
+            Self::Approve(call) => write!(f, "approve #{call}"),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Playing a script.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::line::{Asked, Line, Says, Script};
+use crate::event::Event;
+use crate::ids::OpId;
+use crate::machine::{Input, Op, Origin, Reply, Start};
+use crate::message::Message;
+use crate::outcome::End;
+use crate::port::{Offer, Verdict};
+use crate::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
+use crate::time::Time;
+use crate::transcript::Transcript;
+use crate::turn::{Turn, TurnSpec};
+
+/// When a script begins.
+const BEGIN: Time = Time(1_767_225_600_000);
+
+pub(super) fn play(script: Script) -> String {
+    let Script { spec, tools, prompt, lines } = script;
+    let stage = Stage { offer: Arc::new(Offer::new("main", "", tools)), lines, free: 0 };
+    let mut play = Play { spec: Arc::new(spec), at: BEGIN, told: String::new() };
+    let mut driver = play.process(Transcript::default(), stage);
+    driver.input(Input::Start(Box::new(Start::prompt(Message::user(prompt)))));
+    let mut ran = reach(&mut driver);
+    while let (Ran::Waiting, Some(at)) = (&ran, driver.outside().next_from_outside()) {
+        driver.outside_mut().free = at + 1;
+        play.enter(&mut driver, at);
+        ran = reach(&mut driver);
+    }
+    play.tell(driver.events());
+    play.verdict(&ran, &driver);
+    play.told
+}
+
+type Driver = ScriptedDriver<crate::turn::TurnState, Stage>;
+
+struct Play {
+    spec: Arc<TurnSpec>,
+    at: Time,
+    told: String,
+}
+
+impl Play {
+    fn process(&self, log: Transcript, stage: Stage) -> Driver {
+        ScriptedDriver::new(Turn::new(Arc::clone(&self.spec), Origin::default(), log), stage, self.at)
+    }
+
+    /// Lets the line at `at` happen.
+    fn enter(&mut self, driver: &mut Driver, at: usize) {
+        let Some(line) = driver.outside_mut().lines.get_mut(at) else { return };
+        line.used = true;
+        let input = match &line.says {
+            Says::Answer(..) => return,
+            Says::Advance(by) => {
+                let by = *by;
+                driver.advance(by);
+                return;
+            }
+            Says::Crash => return self.crash(driver),
+            Says::Cancel => Input::Cancel { by: Arc::from("script") },
+            Says::Steer(message) => Input::Steer(vec![Arc::new(message.clone())]),
+            Says::Interrupt(message) => Input::Interrupt { messages: vec![Arc::new(message.clone())] },
+        };
+        driver.input(input);
+    }
+
+    /// The process dies; a new one goes on from what is durable.
+    fn crash(&mut self, driver: &mut Driver) {
+        self.tell(driver.events());
+        self.told.push_str("-- crash\n");
+        self.at = driver.now();
+        let stage = driver.outside_mut().take_over();
+        let durable = driver.journal().reopen();
+        *driver = self.process(durable.messages.into_iter().collect(), stage);
+        driver.input(Input::Start(Box::new(Start::resume().with_open_calls(durable.open_calls))));
+    }
+
+    fn tell(&mut self, events: &[Event]) {
+        for event in events {
+            if event.at > self.at {
+                self.at = event.at;
+                let _ = writeln!(self.told, "-- {}", self.at.since(BEGIN));
+            }
+            let _ = writeln!(self.told, "{}", event_line(&event.kind));
+        }
+    }
+
+    fn verdict(&mut self, ran: &Ran, driver: &Driver) {
+        for line in driver.outside().lines.iter().filter(|line| !line.used) {
+            let _ = writeln!(self.told, "unused line {}: {}", line.number, line.text);
+        }
+        let _ = match ran {
+            Ran::Ended(end) => writeln!(self.told, "{}", verdict_line(end)),
+            Ran::Crashed => writeln!(self.told, "crashed"),
+            Ran::Endless => writeln!(self.told, "endless"),
+            Ran::Waiting => {
+                let open: Vec<_> = driver.open().iter().map(|(_, op)| waits_for(op)).collect();
+                writeln!(self.told, "waiting: {}", open.join(", "))
+            }
+        };
+    }
+}
+
+fn verdict_line(end: &End) -> String {
+    let answer = end.answer.as_ref().map(|answer| format!(" {answer:?}")).unwrap_or_default();
+    format!("{}: {}{answer}", end.outcome(), end.reason())
+}
+
+fn waits_for(op: &Op) -> String {
+    asked(op).map_or_else(|| format!("{op:?}"), |asked| asked.to_string())
+}
+
+/// What the lines of the script answer.
+#[derive(Debug)]
+struct Stage {
+    offer: Arc<Offer>,
+    lines: Vec<Line>,
+    /// Lines before this one may be used.
+    free: usize,
+}
+
+impl Stage {
+    /// The stage of the next process.
+    fn take_over(&mut self) -> Self {
+        Self { offer: Arc::clone(&self.offer), lines: std::mem::take(&mut self.lines), free: self.free }
+    }
+
+    /// The next line that is no answer.
+    fn next_from_outside(&self) -> Option<usize> {
+        self.lines.iter().skip(self.free).position(|line| !line.says.is_answer()).map(|at| at + self.free)
+    }
+
+    /// Whether something that the free lines say has still to happen: an answer, or the end.
+    fn is_owed(&self) -> bool {
+        let until = self.next_from_outside();
+        until.is_none_or(|until| self.lines.iter().take(until).any(|line| !line.used))
+    }
+
+    /// The answer of the first unused line for `asked` that stands before the next line from outside.
+    fn take(&mut self, asked: &Asked) -> Option<Reply> {
+        let until = self.next_from_outside().unwrap_or(self.lines.len());
+        let line = self.lines.iter_mut().take(until).find(|line| line.answers(asked))?;
+        line.used = true;
+        if let Says::Answer(_, reply) = &line.says { Some(reply.clone()) } else { None }
+    }
+
+    fn speaks_of(&self, asked: &Asked) -> bool {
+        self.lines.iter().any(|line| line.answers(asked))
+    }
+
+    fn answer(&mut self, op: &Op) -> Option<Reply> {
+        let Some(asked) = asked(op) else { return self.usual(op) };
+        if let Some(reply) = self.take(&asked) {
+            return Some(reply);
+        }
+        match asked {
+            Asked::Gate(..) if !self.speaks_of(&asked) => Some(Reply::Gate(Verdict::Allow)),
+            Asked::Arguments(_) if !self.speaks_of(&asked) => Some(Reply::Arguments(Ok(()))),
+            Asked::Model | Asked::Tool(_) | Asked::Gate(..) | Asked::Arguments(_) | Asked::Approve(_) => None,
+        }
+    }
+
+    fn usual(&self, op: &Op) -> Option<Reply> {
+        matches!(op, Op::Prepare { .. }).then(|| Reply::Prepared(Ok(Arc::clone(&self.offer))))
+    }
+}
+
+impl Outside for Stage {
+    fn perform(&mut self, _: OpId, op: &Op, _: &Transcript) -> Answer {
+        self.answer(op).map_or(Answer::Open, Answer::now)
+    }
+}
+
+/// Runs until all that the free lines say has happened, moving the time only as far as that needs.
+fn reach(driver: &mut Driver) -> Ran {
+    loop {
+        for (id, op) in driver.open().to_vec() {
+            if let Some(reply) = driver.outside_mut().answer(&op) {
+                driver.reply(id, reply);
+            }
+        }
+        let ran = driver.settle();
+        let next = driver.next_time().filter(|_| driver.outside().is_owed());
+        match (&ran, next) {
+            (Ran::Waiting, Some(at)) => driver.advance(at.since(driver.now())),
+            _ => return ran,
+        };
+    }
+}
+
+/// The line that can answer an operation; nothing when no line does.
+fn asked(op: &Op) -> Option<Asked> {
+    match op {
+        Op::Model { .. } => Some(Asked::Model),
+        Op::Tool { call, .. } => Some(Asked::Tool(call.id.clone())),
+        Op::Gate { gate, ask } => Some(Asked::Gate(*gate, ask.call.id.clone())),
+        Op::Arguments { call } => Some(Asked::Arguments(call.id.clone())),
+        Op::Approve { call, .. } => Some(Asked::Approve(call.id.clone())),
+        Op::Prepare { .. }
+        | Op::Append { .. }
+        | Op::Recall { .. }
+        | Op::Compact { .. }
+        | Op::AfterModel { .. }
+        | Op::NoteApproval { .. }
+        | Op::Drain
+        | Op::StopGate { .. } => None,
+    }
+}
