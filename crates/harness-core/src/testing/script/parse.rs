@@ -186,13 +186,14 @@ fn with_usage(mut message: AssistantMessage, mut words: Words<'_>) -> Read<Assis
             "usage" => {
                 let (input, output) = words.word().split_once('/').ok_or("usage is `INPUT/OUTPUT`")?;
                 let number = |text: &str| text.parse::<u64>().map_err(|e| format!("`{text}`: {e}"));
-                let cost = message.usage.as_ref().and_then(Usage::total_cost);
+                let cost = message.usage.as_deref().and_then(Usage::total_cost);
                 let usage = Usage::tokens(number(input)?, number(output)?);
-                message.usage = Some(cost.map_or(usage.clone(), |cost| usage.with_cost(cost)));
+                message = message.with_usage(cost.map_or(usage.clone(), |cost| usage.with_cost(cost)));
             }
             "cost" => {
                 let cost: Cost = words.word().parse().map_err(|e| format!("{e}"))?;
-                message.usage = Some(message.usage.unwrap_or_default().with_cost(cost));
+                let usage = message.usage.as_deref().cloned().unwrap_or_default();
+                message = message.with_usage(usage.with_cost(cost));
             }
             other => return Err(format!("`{other}` was not expected here")),
         }
