@@ -2,7 +2,8 @@
 //! once with a slow one.
 //!
 //! `cargo bench -p harness --bench turn` prints a table; with `--json` one line per case, for
-//! `cargo xtask bench peers`. Not a test: nothing fails because a machine is slow.
+//! `cargo xtask bench peers`. `--only CASE` runs one case, `--quick` fewer turns of it (for profilers).
+//! Not a test: nothing fails because a machine is slow.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -27,6 +28,15 @@ use harness_core::{Cancel, Json, Millis, Time};
 struct Loop {
     iterations: u32,
     pause: Option<Duration>,
+    call: ToolCall,
+    usage: Arc<Usage>,
+}
+
+impl Loop {
+    fn new(iterations: u32, pause: Option<Duration>) -> Self {
+        let call = ToolCall::new("c", "tide", Json::parse(r#"{"n":1}"#).expect("JSON"));
+        Self { iterations, pause, call, usage: Arc::new(Usage::tokens(10, 5).with_cost(Cost(1_000_000))) }
+    }
 }
 
 impl Model for Loop {
@@ -34,13 +44,16 @@ impl Model for Loop {
         if let Some(pause) = self.pause {
             tokio::time::sleep(pause).await;
         }
-        let usage = Usage::tokens(10, 5).with_cost(Cost(1_000_000));
         let n = request.progress.iteration;
-        if n >= self.iterations {
-            return Ok(AssistantMessage::text("done").with_usage(usage));
-        }
-        let arguments = Json::parse(&format!(r#"{{"n":{n}}}"#)).unwrap_or_default();
-        Ok(AssistantMessage::calls([ToolCall::new("c", "tide", arguments)]).with_usage(usage))
+        let mut answer = if n >= self.iterations {
+            AssistantMessage::text("done")
+        } else {
+            let mut call = self.call.clone();
+            call.id = n.to_string().into();
+            AssistantMessage::calls([call])
+        };
+        answer.usage = Some(Arc::clone(&self.usage));
+        Ok(answer)
     }
 }
 
@@ -93,7 +106,7 @@ fn spec(iterations: u32) -> TurnSpec {
 
 fn ports(iterations: u32, pause: Option<Duration>) -> Ports {
     let clock = Arc::new(SystemClock(start_of_time()));
-    let mut ports = Ports::new(Arc::new(Loop { iterations, pause }), clock);
+    let mut ports = Ports::new(Arc::new(Loop::new(iterations, pause)), clock);
     let def = ToolDef::new("tide", "t").with_class(RetryClass::Pure);
     ports.tools = Arc::new(Toolbox::new([Arc::new(Tide(def)) as _]));
     ports.agents = Arc::new(SingleAgent::new("You track a harbor."));
@@ -212,17 +225,23 @@ fn print(json: bool, name: &str, figures: &[(&str, Option<f64>)]) {
 }
 
 fn main() {
-    let json = std::env::args().any(|argument| argument == "--json");
-    let idle = memory("VmRSS");
-    // First, so that its peak is its own.
-    let (wall, baseline) = concurrent_case(1_000);
-    let figures = [
-        ("wall_ms", Some(wall)),
-        ("baseline_ms", Some(baseline)),
-        ("peak_rss_mib", memory("VmHWM")),
-        ("idle_rss_mib", idle),
-    ];
-    print(json, "concurrent1000", &figures);
+    let arguments: Vec<String> = std::env::args().collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let only = arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    let (json, quick) = (has("--json"), has("--quick"));
+    if wanted("concurrent1000") {
+        let idle = memory("VmRSS");
+        // First, so that its peak is its own.
+        let (wall, baseline) = concurrent_case(1_000);
+        let figures = [
+            ("wall_ms", Some(wall)),
+            ("baseline_ms", Some(baseline)),
+            ("peak_rss_mib", memory("VmHWM")),
+            ("idle_rss_mib", idle),
+        ];
+        print(json, "concurrent1000", &figures);
+    }
     for (name, iterations, turns, with_fold) in [
         ("loop1", 1, 20_000, false),
         ("loop1-fold", 1, 20_000, true),
@@ -233,7 +252,10 @@ fn main() {
         ("loop5000", 5_000, 8, false),
         ("loop5000-fold", 5_000, 8, true),
     ] {
-        let us = loop_case(iterations, turns, with_fold);
+        if !wanted(name) {
+            continue;
+        }
+        let us = loop_case(iterations, if quick { turns / 20 + 1 } else { turns }, with_fold);
         print(json, name, &[("us_per_iteration", Some(us)), ("peak_rss_mib", memory("VmHWM"))]);
     }
 }

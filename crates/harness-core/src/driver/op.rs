@@ -48,7 +48,7 @@ impl Running<'_> {
         match self {
             Self::Ready(reply) => Poll::Ready(std::mem::replace(reply, Reply::Interrupted { partial: None })),
             Self::Model(model, agent) => model.as_mut().poll(cx).map(|result| answered(result, agent)),
-            Self::Tool(tool) => tool.as_mut().poll(cx).map(|outcome| Reply::Tool(Ok(Box::new(outcome)))),
+            Self::Tool(tool) => tool.as_mut().poll(cx).map(|outcome| Reply::Tool(Ok(Arc::new(outcome)))),
             Self::Other(other, _) => Pin::new(other).poll(cx),
         }
     }
@@ -291,7 +291,7 @@ fn start_inner<'p, P: Phase>(
                 Ok(tool) => Running::Tool(Box::pin(tool.instrument(span))),
                 Err(cx) => {
                     let tool = ports.tools.call_boxed(cx).instrument(span);
-                    let called = async move { Reply::Tool(tool.await.map(Box::new)) };
+                    let called = async move { Reply::Tool(tool.await.map(Arc::new)) };
                     Running::Other(Box::pin(called), tool_panicked)
                 }
             }

@@ -302,7 +302,7 @@ impl<'a> SourceResult<'a> {
             output: said.then(|| outcome.content.iter().filter_map(Block::as_text).collect()),
             structured_output: outcome.structured.as_ref(),
             error: outcome.error.as_ref(),
-            usage: outcome.usage.as_ref().map(SourceUsage::of),
+            usage: outcome.usage.as_deref().map(SourceUsage::of),
             metadata: outcome.metadata.as_ref(),
         }
     }

@@ -17,7 +17,7 @@ use crate::limits::{Amount, Grant, Reached};
 use crate::machine::{Cx, Pending, Record};
 use crate::message::{ApprovalRequest, AssistantMessage, Message, ToolCall};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
-use crate::port::{ArgumentFault, Decision, RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus, Verdict};
+use crate::port::{Offer, ArgumentFault, Decision, RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus, Verdict};
 use crate::time::{Millis, Time};
 
 /// How far a call has come.
@@ -55,8 +55,10 @@ pub(super) struct Finished {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Slot {
     pub(super) call: Arc<ToolCall>,
-    /// What it calls; `None` when that is not offered.
-    pub(super) def: Option<ToolDef>,
+    /// What it calls, by its place in the offer; `None` when that is not offered.
+    pub(super) tool: Option<u32>,
+    /// What a restart may do with it.
+    pub(super) class: RetryClass,
     pub(super) progress: Progress,
     pub(super) attempt: u32,
     pub(super) grant: Grant,
@@ -68,14 +70,18 @@ pub(super) struct Slot {
     /// Whether its start was counted.
     counted: bool,
     /// What the last failed attempt gave, while the next one is waited for.
-    last: Option<Box<ToolOutcome>>,
+    last: Option<Arc<ToolOutcome>>,
 }
 
 impl Slot {
-    pub(super) fn new(call: Arc<ToolCall>, def: Option<ToolDef>) -> Self {
+    /// A call that nothing was asked about yet.
+    pub(super) fn new(call: Arc<ToolCall>, offer: Option<&Offer>) -> Self {
+        let tools = offer.map_or(&[][..], |offer| &offer.tools);
+        let at = tools.iter().position(|def| def.name == call.name);
         Self {
+            class: at.and_then(|at| tools.get(at)).map_or(RetryClass::Unsafe, |def| def.class),
+            tool: at.and_then(|at| u32::try_from(at).ok()),
             call,
-            def,
             progress: Progress::New,
             attempt: 1,
             grant: Grant::default(),
@@ -85,10 +91,6 @@ impl Slot {
             counted: false,
             last: None,
         }
-    }
-
-    fn class(&self) -> RetryClass {
-        self.def.as_ref().map_or(RetryClass::Unsafe, |def| def.class)
     }
 
     pub(super) fn hold_reason(&self, _: &TurnSpec) -> String {
@@ -117,8 +119,11 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(slots: Vec<Slot>, answer_at: usize, spec: &TurnSpec) -> Self {
-        let demanded = slots.iter().any(|slot| slot.def.as_ref().is_some_and(|def| def.sequential));
+    pub(super) fn new(slots: Vec<Slot>, answer_at: usize, spec: &TurnSpec, offer: Option<&Offer>) -> Self {
+        let demanded = slots
+            .iter()
+            .filter_map(|slot| offer?.tools.get(slot.tool? as usize))
+            .any(|def| def.sequential);
         Self {
             slots,
             flushed: 0,
@@ -206,13 +211,12 @@ impl TurnState {
         answer: &AssistantMessage,
     ) -> Option<End> {
         let offer = Arc::clone(self.offer.as_ref()?);
-        let slots: Vec<_> = answer
-            .tool_calls()
-            .map(|call| Slot::new(Arc::clone(call), offer.tool(&call.name).cloned()))
-            .collect();
-        let calls = u32::try_from(slots.len()).unwrap_or(u32::MAX);
-        let unknown = slots.iter().find(|slot| slot.def.is_none()).map(|slot| slot.call.name.clone());
-        self.batch = Some(Batch::new(slots, cx.log.len().saturating_sub(1), spec));
+        let count = answer.tool_calls().count();
+        let mut slots = Vec::with_capacity(count);
+        slots.extend(answer.tool_calls().map(|call| Slot::new(Arc::clone(call), Some(&offer))));
+        let calls = u32::try_from(count).unwrap_or(u32::MAX);
+        let unknown = slots.iter().find(|slot| slot.tool.is_none()).map(|slot| slot.call.name.clone());
+        self.batch = Some(Batch::new(slots, cx.log.len().saturating_sub(1), spec, Some(&offer)));
         if let Some(stop) = self.closing.clone() {
             return self.stop_now(spec, cx, stop);
         }
@@ -252,7 +256,7 @@ impl TurnState {
             tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ")
         };
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        let Some(def) = &slot.def else {
+        let Some(def) = self.def_of(slot) else {
             let text = match names() {
                 none if none.is_empty() => {
                     format!("There is no tool named `{}`; no tool is available.", slot.call.name)
@@ -293,7 +297,7 @@ impl TurnState {
             return self.issue(spec, cx, Pending::Gate(at, gate));
         }
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        let demanded = slot.def.as_ref().is_some_and(|def| def.requires_approval);
+        let demanded = self.def_of(slot).is_some_and(|def| def.requires_approval);
         match (slot.held.is_some(), slot.edited, demanded) {
             (true, true, _) => {
                 let text = "Denied: the changed arguments would need another approval.";
@@ -392,9 +396,14 @@ impl TurnState {
 
     /// Sets the budget aside, journals the start, and runs an attempt.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
+        let share = def.map_or(Amount::NONE, |def| def.share);
+        let handoff = def.and_then(|def| match &def.kind {
+            ToolKind::Handoff(agent) => Some(agent.clone()),
+            ToolKind::Function => None,
+        });
         let Some(batch) = &mut self.batch else { return };
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
-        let share = slot.def.as_ref().map_or(Amount::NONE, |def| def.share);
         // A repeated attempt is not another call, but may spend again.
         let want = Amount { tool_calls: u32::from(!slot.counted), ..share };
         match cx.sh.budgets.reserve(want) {
@@ -406,7 +415,7 @@ impl TurnState {
             }
         }
         slot.started.get_or_insert(cx.now);
-        let (call, class, attempt) = (Arc::clone(&slot.call), slot.class(), slot.attempt);
+        let (call, class, attempt) = (Arc::clone(&slot.call), slot.class, slot.attempt);
         let first = !std::mem::replace(&mut slot.counted, true);
         if class != RetryClass::Pure {
             cx.persist(Record::CallStarted { call: Arc::clone(&call), attempt, class });
@@ -415,19 +424,11 @@ impl TurnState {
             self.usage.tool_calls += 1;
             cx.event(|| EventKind::ToolStarted { call });
         }
-        match self
-            .batch
-            .as_ref()
-            .and_then(|b| b.slot(at))
-            .and_then(|s| s.def.as_ref())
-            .map(|d| d.kind.clone())
-        {
-            Some(ToolKind::Handoff(agent)) => self.hand_off(spec, cx, at, agent),
-            Some(ToolKind::Function) | None => {
-                self.set(at, Progress::Running);
-                self.issue(spec, cx, Pending::Tool(at));
-            }
+        if let Some(agent) = handoff {
+            return self.hand_off(spec, cx, at, agent);
         }
+        self.set(at, Progress::Running);
+        self.issue(spec, cx, Pending::Tool(at));
     }
 
     /// Moves to another agent from the next iteration on. Of several in one batch the last one wins.
@@ -442,7 +443,7 @@ impl TurnState {
         self.agent = Some(to.clone());
         self.stale_offer = true;
         cx.event(|| EventKind::HandedOff { call, from, to });
-        self.finish_call(spec, cx, at, outcome, None, true);
+        self.finish_call(spec, cx, at, Arc::new(outcome), None, true);
     }
 
     pub(super) fn on_tool(
@@ -450,14 +451,14 @@ impl TurnState {
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         at: u32,
-        result: Result<Box<ToolOutcome>, Fault>,
+        result: Result<Arc<ToolOutcome>, Fault>,
     ) -> Option<End> {
         let stopping = self.is_stopping();
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
         let grant = std::mem::take(&mut slot.grant);
         let (outcome, fault) = match result {
-            Ok(outcome) => (*outcome, None),
-            Err(fault) => (ToolOutcome::error(&*fault.code, fault.message.clone()), Some(fault)),
+            Ok(outcome) => (outcome, None),
+            Err(fault) => (Arc::new(ToolOutcome::error(&*fault.code, fault.message.clone())), Some(fault)),
         };
         let mut used = Amount { tool_calls: grant.0.tool_calls, ..outcome.spent };
         if let Some(usage) = &outcome.usage {
@@ -475,7 +476,7 @@ impl TurnState {
         self.run_batch(spec, cx)
     }
 
-    fn wait_to_retry(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: ToolOutcome) {
+    fn wait_to_retry(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: Arc<ToolOutcome>) {
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return };
         let backoff = spec.retry.wait(slot.attempt);
         slot.attempt += 1;
@@ -484,7 +485,7 @@ impl TurnState {
         let previous_error = outcome.error.clone();
         slot.progress =
             if backoff.0 == 0 { Progress::Ready } else { Progress::Waiting(cx.now.after(backoff)) };
-        slot.last = Some(Box::new(outcome));
+        slot.last = Some(outcome);
         cx.event(|| EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error });
     }
 
@@ -506,13 +507,13 @@ impl TurnState {
         }
         let text = "This call was cut off before it answered. It may have taken effect: check before it is repeated.";
         let outcome = ToolOutcome::with_error(ToolStatus::Timeout, "interrupted", text);
-        self.finish_call(spec, cx, at, outcome, None, true);
+        self.finish_call(spec, cx, at, Arc::new(outcome), None, true);
         self.run_batch(spec, cx)
     }
 
     /// Answers a call that did not run.
     pub(super) fn answer_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: ToolOutcome) {
-        self.finish_call(spec, cx, at, outcome, None, false);
+        self.finish_call(spec, cx, at, Arc::new(outcome), None, false);
     }
 
     /// Takes a call's result: into the transcript when it is its turn, else into a side record.
@@ -521,17 +522,21 @@ impl TurnState {
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         at: u32,
-        outcome: ToolOutcome,
+        mut outcome: Arc<ToolOutcome>,
         fault: Option<Fault>,
         ran: bool,
     ) {
         let Some(batch) = &mut self.batch else { return };
         let in_turn = batch.flushed == at as usize;
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
-        let message = Arc::new(Message::ToolResult(outcome.to_message(&slot.call, slot.started, cx.now)));
-        let (call, class, attempt) = (Arc::clone(&slot.call), slot.class(), slot.attempt);
+        // Nobody hears of the outcome when there are no events: its content moves into the message.
+        let message = match Arc::get_mut(&mut outcome) {
+            Some(outcome) if !cx.fx.events => outcome.take_message(&slot.call, slot.started, cx.now),
+            Some(_) | None => outcome.to_message(&slot.call, slot.started, cx.now),
+        };
+        let message = Arc::new(Message::ToolResult(message));
+        let (call, class, attempt) = (Arc::clone(&slot.call), slot.class, slot.attempt);
         let duration = slot.started.map_or(Millis(0), |from| cx.now.since(from));
-        let outcome = Arc::new(outcome);
         slot.last = None;
         slot.progress = Progress::Finished(Finished {
             outcome: Arc::clone(&outcome),
@@ -612,6 +617,11 @@ impl TurnState {
         self.drain(spec, cx, super::state::AfterDrain::Iterate)
     }
 
+    /// What a call calls.
+    pub(super) fn def_of(&self, slot: &Slot) -> Option<&ToolDef> {
+        self.offer.as_ref()?.tools.get(slot.tool? as usize)
+    }
+
     pub(super) fn set(&mut self, at: u32, progress: Progress) {
         if let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) {
             slot.progress = progress;
@@ -628,7 +638,7 @@ impl TurnState {
             .filter_map(|(at, slot)| Some((u32::try_from(at).ok()?, slot.last.take()?)))
             .collect();
         for (at, outcome) in waiting {
-            self.finish_call(spec, cx, at, *outcome, None, true);
+            self.finish_call(spec, cx, at, outcome, None, true);
         }
     }
 }

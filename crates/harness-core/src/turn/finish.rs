@@ -164,7 +164,7 @@ impl TurnState {
 
     fn may_run_unjournaled(&self, at: u32) -> bool {
         let slot = self.batch.as_ref().and_then(|batch| batch.slot(at));
-        slot.and_then(|slot| slot.def.as_ref()).is_some_and(|def| def.class == RetryClass::Pure)
+        slot.is_some_and(|slot| slot.class == RetryClass::Pure)
     }
 
     fn release(&mut self, cx: &mut Cx<'_>, at: u32) {

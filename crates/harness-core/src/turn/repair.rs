@@ -77,8 +77,7 @@ impl TurnState {
         let Some(open) = find_open(cx.log) else { return false };
         let mut slots = Vec::with_capacity(open.calls.len());
         for (at, call) in open.calls.iter().enumerate() {
-            let def = self.offer.as_ref().and_then(|offer| offer.tool(&call.name)).cloned();
-            let mut slot = Slot::new(Arc::clone(call), def);
+            let mut slot = Slot::new(Arc::clone(call), self.offer.as_deref());
             if at < open.answered {
                 if let Some(message) = cx.log.get(open.answer_at + 1 + at) {
                     slot.progress = finished(Arc::clone(message), false);
@@ -91,7 +90,7 @@ impl TurnState {
             }
             slots.push(slot);
         }
-        let mut batch = Batch::new(slots, open.answer_at, spec);
+        let mut batch = Batch::new(slots, open.answer_at, spec, self.offer.as_deref());
         batch.flushed = open.answered;
         batch.repairs = true;
         self.batch = Some(batch);
@@ -145,6 +144,5 @@ fn settle_open(cx: &Cx<'_>, slot: &mut Slot, before: Option<&InterruptedCall>, g
 
 /// Both the class at the time and the class now must allow it.
 fn may_repeat(slot: &Slot, class: RetryClass) -> bool {
-    let now = slot.def.as_ref().map_or(RetryClass::Unsafe, |def| def.class);
-    class != RetryClass::Unsafe && now != RetryClass::Unsafe
+    class != RetryClass::Unsafe && slot.class != RetryClass::Unsafe
 }

@@ -122,7 +122,7 @@ impl TurnState {
                 gate,
                 ask: Box::new(GateAsk::new(
                     Arc::clone(&call(at)?.call),
-                    call(at)?.def.clone()?,
+                    self.def_of(call(at)?)?.clone(),
                     self.agent_id(),
                     iteration,
                 )),

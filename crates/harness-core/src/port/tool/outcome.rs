@@ -1,5 +1,7 @@
 //! What came of a tool call.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
@@ -70,7 +72,7 @@ pub struct ToolOutcome {
     pub error: Option<ToolError>,
     /// What the call reports as used; added to the turn's totals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<Arc<Usage>>,
     /// What was really spent of the call's grant (a sub-agent), also when it failed.
     #[serde(default)]
     pub spent: Amount,
@@ -133,7 +135,27 @@ impl ToolOutcome {
 
     /// The message that answers `call` with this outcome.
     pub fn to_message(&self, call: &ToolCall, started: Option<Time>, at: Time) -> ToolResultMessage {
-        let mut content = self.content.clone();
+        self.message_of(self.content.clone(), call, started, at)
+    }
+
+    /// The same message, made of the content itself; the outcome is left without it.
+    pub(crate) fn take_message(
+        &mut self,
+        call: &ToolCall,
+        started: Option<Time>,
+        at: Time,
+    ) -> ToolResultMessage {
+        let content = std::mem::take(&mut self.content);
+        self.message_of(content, call, started, at)
+    }
+
+    fn message_of(
+        &self,
+        mut content: Vec<Block>,
+        call: &ToolCall,
+        started: Option<Time>,
+        at: Time,
+    ) -> ToolResultMessage {
         if let (true, Some(error)) = (content.is_empty(), &self.error) {
             content.push(Block::text(error.message.clone()));
         }
