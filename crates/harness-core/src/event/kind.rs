@@ -1,5 +1,6 @@
 //! What can happen.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::ser::SerializeMap;
@@ -56,7 +57,7 @@ macro_rules! required {
 }
 
 required! {
-    u32, u64, bool, String, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
+    u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     ApprovalRequest, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
 }
 
@@ -146,7 +147,7 @@ events! {
     /// A model answered.
     ModelStepFinished = "model_step_finished" {
         /// What the answer asks of the turn.
-        output_type: String = "outputType",
+        output_type: Cow<'static, str> = "outputType",
         /// What it used.
         usage: Option<Arc<Usage>> = "usage",
         /// How long it took.

@@ -65,7 +65,7 @@ pub fn event_line(kind: &EventKind) -> String {
         }
         EventKind::CallRepaired { call, how } => format!("#{} {how:?}", call.id),
         EventKind::MessageAppended { message, .. } => message_line(message),
-        EventKind::ModelStepFinished { output_type, .. } => output_type.clone(),
+        EventKind::ModelStepFinished { output_type, .. } => output_type.to_string(),
         EventKind::ModelStepFailed { fault } | EventKind::PartFailed { fault } => {
             format!("{} {} {:?}", fault.source_part, fault.code, fault.message)
         }
