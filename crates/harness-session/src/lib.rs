@@ -5,6 +5,37 @@
 //! [JSON Lines file](JsonlSession), behind `harness-core`'s [`Session`](harness_core::port::Session) port.
 //! It knows nothing of models and tools, and it does not decide what becomes of a call that never
 //! finished: it tells which those are ([`unanswered`]), the run repairs them.
+//!
+//! What it promises: an entry that was acknowledged is there when the session is opened again, whatever
+//! happened in between; a session has one owner at a time; damage is reported with its place and never
+//! passed over, but for a last line that was not written to its end.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness_core::message::Message;
+//! use harness_core::port::{Durability, Entry, EntryHead, Session};
+//! use harness_core::{RunId, Time};
+//! use harness_session::{JsonlSession, Limits, OpenOptions};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("support.jsonl");
+//! let session = JsonlSession::open(&path, OpenOptions::new().id("support-17"))?;
+//!
+//! // What a driver does with each message as soon as it is final.
+//! let head = EntryHead::new(Time(1_767_225_600_000), Some(RunId::from("r1")), 1, None);
+//! let question = Arc::new(Message::user("Where is my order?"));
+//! session.try_append(&head, &[Entry::Message(&question)], Durability::Sync).transpose()?;
+//!
+//! // A second owner is refused; anybody may read.
+//! assert!(JsonlSession::open(&path, OpenOptions::new()).is_err());
+//! let stored = JsonlSession::read(&path, Limits::default())?;
+//! assert_eq!(stored.loaded.messages, [question]);
+//! assert!(!stored.loaded.ended);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Own stores implement the port and are tested with `testing::session_contract` (feature `testing`).
 
 mod error;
 mod fold;

@@ -7,19 +7,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// One change to the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    Write,
-    Cut,
-    Sync,
-    SyncFolder,
-    Rename,
-}
-
-/// What becomes of a step.
+/// What becomes of a change to the disk.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests break steps"))]
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests break the disk"))]
 pub(crate) enum Fate {
     /// It is done.
     Done,
@@ -29,9 +19,9 @@ pub(crate) enum Fate {
     DoneThen(io::Error),
 }
 
-/// Decides what becomes of each step.
+/// Decides what becomes of each change.
 pub(crate) trait Probe: Debug + Send + Sync {
-    fn step(&self, step: Step) -> Fate;
+    fn step(&self) -> Fate;
 }
 
 /// The disk, in tests one that breaks when told to.
@@ -43,7 +33,7 @@ pub(crate) struct Disk {
 impl Disk {
     /// Writes at the end of a file that is open for appending: one call, unless the system takes less.
     pub(crate) fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
-        match self.fate(Step::Write) {
+        match self.fate() {
             Fate::Done => file.write_all(bytes),
             Fate::Torn(most, error) => {
                 file.write_all(bytes.get(..most).unwrap_or(bytes))?;
@@ -55,34 +45,34 @@ impl Disk {
 
     /// Cuts a file to a length.
     pub(crate) fn cut(&self, file: &File, length: u64) -> io::Result<()> {
-        self.whole(Step::Cut, || file.set_len(length))
+        self.whole(|| file.set_len(length))
     }
 
     /// Brings a file's content to stable storage.
     pub(crate) fn sync(&self, file: &File) -> io::Result<()> {
-        self.whole(Step::Sync, || file.sync_data())
+        self.whole(|| file.sync_data())
     }
 
     /// Brings a folder's list of files to stable storage.
     pub(crate) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        self.whole(Step::SyncFolder, || File::open(folder)?.sync_all())
+        self.whole(|| File::open(folder)?.sync_all())
     }
 
     /// Does what puts one file in another's place.
     pub(crate) fn rename(&self, rename: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        self.whole(Step::Rename, rename)
+        self.whole(rename)
     }
 
-    fn whole(&self, step: Step, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        match self.fate(step) {
+    fn whole(&self, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        match self.fate() {
             Fate::Done => act(),
             Fate::Torn(_, error) => Err(error),
             Fate::DoneThen(error) => act().and(Err(error)),
         }
     }
 
-    fn fate(&self, step: Step) -> Fate {
-        self.probe.as_ref().map_or(Fate::Done, |probe| probe.step(step))
+    fn fate(&self) -> Fate {
+        self.probe.as_ref().map_or(Fate::Done, |probe| probe.step())
     }
 }
 

@@ -14,4 +14,4 @@ pub use options::{Limits, OpenOptions, SyncPolicy};
 pub use session::{JsonlSession, Stored};
 
 #[cfg(feature = "testing")]
-pub(crate) use disk::{Fate, Probe, Step};
+pub(crate) use disk::{Fate, Probe};

@@ -171,12 +171,13 @@ impl JsonlSession {
         }
         let (tail, header) = outcome?;
         state.tail = Some(tail);
-        state.header = header;
+        state.header = header.or(state.header.take());
         state.dirty = false;
         Ok(())
     }
 
-    /// Encodes entries into `buffer`; tells the end that the file and the header that it will have then.
+    /// Encodes entries into `buffer`; tells the end that the file will have then, and its header when it gets
+    /// one.
     fn encode(
         &self,
         state: &State,
@@ -185,7 +186,7 @@ impl JsonlSession {
         buffer: &mut Vec<u8>,
     ) -> Result<(Tail, Option<Header>), Error> {
         let mut tail = state.tail.clone().unwrap_or_default();
-        let mut header = state.header.clone();
+        let mut header = None;
         if tail.open {
             buffer.push(b'\n');
         }

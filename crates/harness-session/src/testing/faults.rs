@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::jsonl::{Fate, OpenOptions, Probe, Step};
+use crate::jsonl::{Fate, OpenOptions, Probe};
 
 /// What happens at one change to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,6 @@ pub struct Faults(Arc<Mutex<Plan>>);
 struct Plan {
     at: Option<(usize, Fault)>,
     steps: usize,
-    writes: Vec<usize>,
     dead: bool,
 }
 
@@ -60,21 +59,13 @@ impl Faults {
     pub fn steps(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).steps
     }
-
-    /// Which of the changes were writes, by their numbers.
-    pub fn writes(&self) -> Vec<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).writes.clone()
-    }
 }
 
 impl Probe for Faults {
-    fn step(&self, step: Step) -> Fate {
+    fn step(&self) -> Fate {
         let mut plan = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let number = plan.steps;
         plan.steps += 1;
-        if step == Step::Write {
-            plan.writes.push(number);
-        }
         let ended = || io::Error::other("the process has ended");
         if plan.dead {
             return Fate::Torn(0, ended());
