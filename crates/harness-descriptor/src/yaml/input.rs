@@ -2,15 +2,20 @@
 
 /// Decodes the bytes of a YAML text: invalid UTF-8 becomes U+FFFD, a byte order mark at the
 /// start goes, and a last line without an end gets one.
-pub(crate) fn decode(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let mut decoded = String::with_capacity(text.len() + 1);
-    decoded.push_str(text);
-    if !text.is_empty() && !text.ends_with(['\n', '\r']) {
-        decoded.push('\n');
+pub(crate) fn decode(bytes: Vec<u8>) -> String {
+    let mut text = lossy(bytes);
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
     }
-    decoded
+    if !text.is_empty() && !text.ends_with(['\n', '\r']) {
+        text.push('\n');
+    }
+    text
+}
+
+/// Invalid UTF-8 becomes U+FFFD; valid text, the usual case, is not copied.
+pub(crate) fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// A text whose byte order marks are replaced, because the parser refuses them where upstream
