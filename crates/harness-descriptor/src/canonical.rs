@@ -178,6 +178,7 @@ pub(crate) fn for_each_json_piece(text: &str, mut emit: impl FnMut(&str)) {
 /// instructions: most of a descriptor is prose.
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 32;
+    #[expect(clippy::needless_bitwise_bool, reason = "without branches the comparisons become vector code")]
     let is_escaped = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
     let blocks = bytes.chunks_exact(BLOCK);
     let clean =

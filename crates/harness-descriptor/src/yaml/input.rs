@@ -18,27 +18,6 @@ pub(crate) fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// A text whose byte order marks are replaced, because the parser refuses them where upstream
-/// takes them as content. The stand-in is as long in bytes, so all offsets stay right.
-pub(super) struct Mask {
-    pub(super) text: String,
-    pub(super) stand_in: char,
-}
-
-impl Mask {
-    pub(super) fn of(text: &str) -> Option<Self> {
-        if !text.contains('\u{feff}') {
-            return None;
-        }
-        // Escapes must not make the stand-in either. With every private-use character taken, the
-        // parser gets the text as it is.
-        let lower = text.to_ascii_lowercase();
-        let is_free = |c: &char| !text.contains(*c) && !lower.contains(&format!("{:x}", u32::from(*c)));
-        let stand_in = ('\u{e000}'..='\u{f8ff}').find(is_free)?;
-        Some(Self { text: text.replace('\u{feff}', stand_in.encode_utf8(&mut [0; 4])), stand_in })
-    }
-}
-
 /// Whether a text may hold a character that [`forbidden`] looks for.
 pub(super) fn is_suspicious(text: &str) -> bool {
     let begins_one = |byte: u8| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xef);
