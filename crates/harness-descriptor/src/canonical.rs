@@ -149,7 +149,7 @@ fn write_string(text: &str, sink: &mut impl Sink) {
 /// Calls `emit` with the pieces of `text` as a JSON string has them, without the quotes.
 pub(crate) fn for_each_json_piece(text: &str, mut emit: impl FnMut(&str)) {
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+    while let Some(at) = find_escaped(rest.as_bytes()) {
         let (raw, tail) = rest.split_at(at);
         if !raw.is_empty() {
             emit(raw);
@@ -170,4 +170,19 @@ pub(crate) fn for_each_json_piece(text: &str, mut emit: impl FnMut(&str)) {
     if !rest.is_empty() {
         emit(rest);
     }
+}
+
+/// The first byte that a JSON string must escape.
+///
+/// Whole blocks are looked at without a branch for each byte, which compilers turn into vector
+/// instructions: most of a descriptor is prose.
+fn find_escaped(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 32;
+    #[expect(clippy::needless_bitwise_bool, reason = "without branches the comparisons become vector code")]
+    let is_escaped = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
+    let blocks = bytes.chunks_exact(BLOCK);
+    let clean =
+        blocks.take_while(|block| !block.iter().fold(false, |found, byte| found | is_escaped(*byte))).count();
+    let from = clean * BLOCK;
+    bytes.get(from..)?.iter().position(|byte| is_escaped(*byte)).map(|at| from + at)
 }

@@ -137,7 +137,7 @@ impl TextSource {
             .map_err(|source| io_fault(path.unwrap_or_default(), Field::DescriptorPath, source))?;
         let prompts = prompts.map(|prompts| prompts.resolve(&folders)).transpose()?;
         let label = folders.descriptor.as_deref().map_or(INLINE_LABEL.into(), label);
-        let mut document = parse(yaml.as_bytes(), label, &limits)?;
+        let mut document = parse(yaml.into_bytes(), label, &limits)?;
         let root = root_object(&document)?;
         let plan = Plan::collect(&document, root, &folders)?;
         if let (Some(prompt), None) = (plan.first_prompt(), &prompts) {
@@ -197,8 +197,7 @@ impl FileSource {
             return Err(outside(&real_root).into());
         }
         let bytes = read_bounded(&real, &Field::DescriptorPath, "YAML text in bytes", limits.yaml_bytes())?;
-        let mut document = parse(&bytes, label(&real), &limits)?;
-        drop(bytes);
+        let mut document = parse(bytes, label(&real), &limits)?;
         let root = root_object(&document)?;
         let plan = Plan::collect(&document, root, &folders)?;
         let mut disk = Disk { real_root, limits: limits.clone(), known: HashMap::new() };
@@ -242,13 +241,13 @@ impl Disk {
             return Err(Fault::LinkOutsideRoot { target, path, root }.into());
         }
         let bytes = read_bounded(&real, &prompt.field, "prompt file in bytes", self.limits.prompt_bytes)?;
-        let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
+        let text: Arc<str> = input::lossy(bytes).into();
         self.known.insert(prompt.resolved.clone(), Arc::clone(&text));
         Ok(text)
     }
 }
 
-fn parse(bytes: &[u8], label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
+fn parse(bytes: Vec<u8>, label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
     reader::read(input::decode(bytes).into(), label, limits)
 }
 

@@ -2,36 +2,20 @@
 
 /// Decodes the bytes of a YAML text: invalid UTF-8 becomes U+FFFD, a byte order mark at the
 /// start goes, and a last line without an end gets one.
-pub(crate) fn decode(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let mut decoded = String::with_capacity(text.len() + 1);
-    decoded.push_str(text);
+pub(crate) fn decode(bytes: Vec<u8>) -> String {
+    let mut text = lossy(bytes);
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
     if !text.is_empty() && !text.ends_with(['\n', '\r']) {
-        decoded.push('\n');
+        text.push('\n');
     }
-    decoded
+    text
 }
 
-/// A text whose byte order marks are replaced, because the parser refuses them where upstream
-/// takes them as content. The stand-in is as long in bytes, so all offsets stay right.
-pub(super) struct Mask {
-    pub(super) text: String,
-    pub(super) stand_in: char,
-}
-
-impl Mask {
-    pub(super) fn of(text: &str) -> Option<Self> {
-        if !text.contains('\u{feff}') {
-            return None;
-        }
-        // Escapes must not make the stand-in either. With every private-use character taken, the
-        // parser gets the text as it is.
-        let lower = text.to_ascii_lowercase();
-        let is_free = |c: &char| !text.contains(*c) && !lower.contains(&format!("{:x}", u32::from(*c)));
-        let stand_in = ('\u{e000}'..='\u{f8ff}').find(is_free)?;
-        Some(Self { text: text.replace('\u{feff}', stand_in.encode_utf8(&mut [0; 4])), stand_in })
-    }
+/// Invalid UTF-8 becomes U+FFFD; valid text, the usual case, is not copied.
+pub(crate) fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Whether a text may hold a character that [`forbidden`] looks for.

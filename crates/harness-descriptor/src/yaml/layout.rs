@@ -65,6 +65,15 @@ pub(super) fn check_last_entry(source: &str, last: Option<Bytes>, end: Bytes) ->
     Ok(())
 }
 
+/// A document must not begin with a word like `---x`: upstream takes its dashes for a marker.
+pub(super) fn check_first_word(source: &str, word: Bytes) -> Result<(), YamlFault> {
+    let dashes = source.get(word.start as usize..).is_some_and(|rest| rest.starts_with("---"));
+    if dashes && column(source, word.start) == 0 {
+        return syntax("the first word begins with `---`, put it in quotes");
+    }
+    Ok(())
+}
+
 /// `?` stands before the key, with nothing but comments, a tag and an anchor between.
 pub(super) fn is_announced(source: &str, key: Bytes) -> bool {
     let mut before = source.get(..key.start as usize).unwrap_or_default();

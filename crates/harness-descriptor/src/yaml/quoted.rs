@@ -31,6 +31,34 @@ pub(super) fn fold(written: &str, quote: char) -> Option<String> {
     Some(out)
 }
 
+/// The bytes of a quoted scalar at the start of `text`, both quotes included; `None` if it does not
+/// end, or holds what upstream refuses in quotes: control characters and document markers.
+pub(super) fn length(text: &str) -> Option<usize> {
+    let quote = text.chars().next()?;
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if quote == '"' => {
+                // An escaped line end is looked at as a line end below.
+                chars.next_if(|(_, c)| !matches!(c, '\n' | '\r'));
+            }
+            '\'' if quote == '\'' && chars.next_if(|(_, c)| *c == '\'').is_some() => {}
+            c if c == quote => return Some(at + 1),
+            '\n' | '\r' if is_marker(text.get(at + 1..)?) => return None,
+            '\t' | '\n' | '\r' => {}
+            c if c < ' ' => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `---` or `...` as the first word of a line.
+fn is_marker(line: &str) -> bool {
+    let rest = line.strip_prefix("---").or_else(|| line.strip_prefix("..."));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r']))
+}
+
 /// Skips line ends with the blanks around them and counts them; `first` is taken already.
 fn skip_lines(first: char, rest: &mut Chars<'_>) -> usize {
     let mut count = 0;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle, Tag};
 
-use super::input::{self, Mask};
+use super::input;
+use super::mask::Mask;
 use super::scalar::{Scalar, resolve_plain};
+use super::stop::Stop;
 use super::tags::{self, Known, Tagged};
 use super::{expansion, layout, quoted};
 use crate::document::{Bytes, Document, Entry, Kind, LossyReason, NodeId, Text, sort_properties};
@@ -22,19 +24,22 @@ pub(crate) fn read(text: Arc<str>, label: Arc<str>, limits: &Limits) -> Result<D
         let fault = Fault::TooLarge { what: "YAML text in bytes", limit: limits.yaml_bytes(), actual: size };
         return Err(DescriptorError::new(fault, None));
     }
-    let mask = Mask::of(&text);
-    let source = mask.as_ref().map_or(&*text, |mask| &mask.text);
-    let mut builder = Builder::new(source, Document::new(Arc::clone(&text), label), limits);
-    builder.mask = mask.as_ref().map(|mask| mask.stand_in);
-    let mut parser = Parser::new_from_str_with_options(source, options(limits));
-    let outcome = builder.run(&mut parser);
-    let document = builder.document;
-    match outcome {
-        Ok(()) => {
-            expansion::check(&document, limits)?;
-            Ok(document)
+    let options = options(limits);
+    let mut mask = Mask::new(&text);
+    loop {
+        let mut builder = Builder::new(&mask, Document::new(Arc::clone(&text), Arc::clone(&label)), limits);
+        let outcome = builder.run(Parser::new_from_str_with_options(mask.text(), options.clone()));
+        let document = builder.document;
+        match outcome {
+            Ok(()) => {
+                expansion::check(&document, limits)?;
+                return Ok(document);
+            }
+            Err(Stop { parser: Some(error), .. }) if mask.hide(&error, &options) => {}
+            Err(Stop { fault, bytes, .. }) => {
+                return Err(DescriptorError::new(*fault, Some(document.place_of(bytes))));
+            }
         }
-        Err(Stop { fault, bytes }) => Err(DescriptorError::new(fault, Some(document.place_of(bytes)))),
     }
 }
 
@@ -50,17 +55,6 @@ fn options(limits: &Limits) -> granit_parser::Options {
     options
 }
 
-struct Stop {
-    fault: Fault,
-    bytes: Bytes,
-}
-
-impl Stop {
-    fn yaml(fault: YamlFault, bytes: Bytes) -> Self {
-        Self { fault: Fault::Yaml(fault), bytes }
-    }
-}
-
 struct Builder<'src> {
     source: &'src str,
     document: Document,
@@ -71,8 +65,9 @@ struct Builder<'src> {
     entries: Vec<Entry>,
     anchors: HashMap<usize, Anchor>,
     documents: u32,
-    /// Stands for a byte order mark.
-    mask: Option<char>,
+    mask: &'src Mask<'src>,
+    /// Hidden scalars that came as scalars.
+    revealed: usize,
     /// The text holds characters that plain and block scalars must not have.
     suspicious: bool,
     max_values: u64,
@@ -113,7 +108,8 @@ enum Key<'src> {
 const SMALL_MAP: usize = 12;
 
 impl<'src> Builder<'src> {
-    fn new(source: &'src str, document: Document, limits: &Limits) -> Self {
+    fn new(mask: &'src Mask<'src>, document: Document, limits: &Limits) -> Self {
+        let source = mask.original();
         Self {
             source,
             document,
@@ -122,7 +118,8 @@ impl<'src> Builder<'src> {
             entries: Vec::new(),
             anchors: HashMap::new(),
             documents: 0,
-            mask: None,
+            mask,
+            revealed: 0,
             suspicious: input::is_suspicious(source),
             max_values: limits.values,
             max_depth: limits.depth() as usize,
@@ -130,22 +127,22 @@ impl<'src> Builder<'src> {
         }
     }
 
-    fn run(&mut self, parser: &mut Parser<'src, StrInput<'src>>) -> Result<(), Stop> {
+    fn run(&mut self, mut parser: Parser<'src, StrInput<'src>>) -> Result<(), Stop> {
         if let Some(at) = self.source.find('\0') {
             let at = u32::try_from(at).unwrap_or(u32::MAX);
             return Err(Stop::yaml(YamlFault::ControlCharacter(0), Bytes { start: at, end: at + 1 }));
         }
         while let Some(next) = parser.next_event() {
-            match next {
-                Ok((event, span)) => self.event(event, &span)?,
-                Err(error) => {
-                    let at = error.marker().byte_offset().and_then(|at| u32::try_from(at).ok()).unwrap_or(0);
-                    let fault = YamlFault::Syntax(error.info());
-                    return Err(Stop::yaml(fault, Bytes { start: at, end: at }));
-                }
-            }
+            let (event, span) = next.map_err(Stop::parser)?;
+            self.event(event, &span)?;
         }
-        Ok(())
+        match self.mask.hidden().first() {
+            Some(hidden) if self.revealed != self.mask.hidden().len() => {
+                let reason = "lines of a quoted value are indented too little".to_owned();
+                Err(Stop::yaml(YamlFault::Syntax(reason), *hidden))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn event(&mut self, event: Event<'src>, span: &Span) -> Result<(), Stop> {
@@ -163,7 +160,7 @@ impl<'src> Builder<'src> {
                 Some(Anchor::Open) | None => Err(Stop::yaml(YamlFault::Cycle, bytes)),
             },
             Event::Scalar(text, style, anchor, tag) => {
-                self.scalar(self.unmask(text), style, anchor, tag.as_deref(), bytes)
+                self.scalar(self.mask.unmask(text), style, anchor, tag.as_deref(), bytes)
             }
             Event::SequenceStart(style, anchor, tag) => {
                 let (base, flow) = (self.items.len(), style == StructureStyle::Flow);
@@ -184,15 +181,20 @@ impl<'src> Builder<'src> {
     }
 
     /// Reads a scalar of several lines where upstream and the parser differ.
-    fn lines(&self, text: Cow<'src, str>, style: ScalarStyle, bytes: Bytes) -> Result<Cow<'src, str>, Stop> {
+    fn lines(
+        &mut self,
+        text: Cow<'src, str>,
+        style: ScalarStyle,
+        bytes: Bytes,
+    ) -> Result<Cow<'src, str>, Stop> {
+        let fail = |fault| Stop::yaml(fault, bytes);
         let written = self.source.get(bytes.start as usize..bytes.end as usize).unwrap_or_default();
         let quote = match style {
             ScalarStyle::SingleQuoted => '\'',
             ScalarStyle::DoubleQuoted => '"',
             ScalarStyle::Plain if self.in_flow() => {
                 let block = self.frames.iter().rev().find(|frame| !frame.flow).map(|frame| frame.bytes);
-                layout::check_flow_lines(self.source, written, block)
-                    .map_err(|fault| Stop::yaml(fault, bytes))?;
+                layout::check_flow_lines(self.source, written, block).map_err(fail)?;
                 return Ok(text);
             }
             ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded => return Ok(text),
@@ -201,15 +203,13 @@ impl<'src> Builder<'src> {
             return Ok(text);
         }
         let inner = written.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-        let folded = inner.and_then(|inner| quoted::fold(inner, quote));
-        Ok(folded.map_or(text, |folded| self.unmask(folded.into())))
-    }
-
-    fn unmask(&self, text: Cow<'src, str>) -> Cow<'src, str> {
-        match self.mask {
-            Some(stand_in) if text.contains(stand_in) => text.replace(stand_in, "\u{feff}").into(),
-            _ => text,
+        let folded = inner.and_then(|inner| quoted::fold(inner, quote)).map(Cow::from);
+        if self.mask.is_hidden(bytes) {
+            self.revealed += 1;
+            return folded
+                .ok_or_else(|| fail(YamlFault::Syntax("unknown escape in a quoted value".to_owned())));
         }
+        Ok(folded.unwrap_or(text))
     }
 
     fn scalar(
@@ -225,6 +225,9 @@ impl<'src> Builder<'src> {
         // The parser writes `~` for a value that is not there.
         let absent = plain && bytes.start == bytes.end;
         let text = if absent { Cow::Borrowed("") } else { self.lines(text, style, bytes)? };
+        if plain && self.document.len() == 0 && self.entries.is_empty() {
+            layout::check_first_word(self.source, bytes).map_err(fail)?;
+        }
         if absent && tag.is_none() && anchor == 0 && self.wants_key() && !self.in_flow() {
             layout::check_absent_key(self.source, bytes).map_err(fail)?;
         }
@@ -352,8 +355,7 @@ impl<'src> Builder<'src> {
         }
         if self.frames.len() >= self.max_depth {
             let limit = self.max_depth as u64;
-            let fault = Fault::TooLarge { what: "nesting in levels", limit, actual: limit + 1 };
-            return Err(Stop { fault, bytes });
+            return Err(Stop::too_large("nesting in levels", limit, limit + 1, bytes));
         }
         if let Some(tag) = tag {
             let known = tags::known(tag).map_err(|fault| Stop::yaml(fault, bytes))?;
@@ -445,9 +447,7 @@ impl<'src> Builder<'src> {
     fn push(&mut self, kind: Kind, bytes: Bytes) -> Result<NodeId, Stop> {
         let count = self.document.len() as u64 + self.merged;
         if count >= self.max_values {
-            let fault =
-                Fault::TooLarge { what: "count of values", limit: self.max_values, actual: count + 1 };
-            return Err(Stop { fault, bytes });
+            return Err(Stop::too_large("count of values", self.max_values, count + 1, bytes));
         }
         Ok(self.document.push(kind, bytes))
     }
@@ -465,7 +465,7 @@ impl<'src> Builder<'src> {
             }
             Shape::Map { key, .. } => match key.take() {
                 Some(Key::Named { name, bytes: key }) => {
-                    if frame.flow {
+                    if frame.flow || !self.mask.hidden().is_empty() {
                         layout::check_key_line(self.source, key, bytes)
                             .map_err(|fault| Stop::yaml(fault, key))?;
                     }
@@ -550,12 +550,7 @@ impl<'src> Builder<'src> {
             };
             self.merged += entries.len() as u64;
             if self.merged > self.max_values {
-                let fault = Fault::TooLarge {
-                    what: "count of merged keys",
-                    limit: self.max_values,
-                    actual: self.merged,
-                };
-                return Err(Stop { fault, bytes });
+                return Err(Stop::too_large("count of merged keys", self.max_values, self.merged, bytes));
             }
             for (name, value) in entries {
                 if self.find(&name).is_none() {
@@ -570,7 +565,7 @@ impl<'src> Builder<'src> {
     fn text(&self, text: Cow<'src, str>) -> Text {
         match text {
             Cow::Borrowed(part) => {
-                let offset = (part.as_ptr() as usize).wrapping_sub(self.source.as_ptr() as usize);
+                let offset = (part.as_ptr() as usize).wrapping_sub(self.mask.text().as_ptr() as usize);
                 let end = offset.wrapping_add(part.len());
                 match (u32::try_from(offset), u32::try_from(end)) {
                     (Ok(start), Ok(end)) if self.source.get(start as usize..end as usize) == Some(part) => {

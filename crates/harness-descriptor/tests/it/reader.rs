@@ -71,6 +71,28 @@ fn strings_of_several_lines() {
 }
 
 #[test]
+fn quoted_lines_may_begin_anywhere() {
+    check("a: \"x\ny\"\nb: 'it''s\n\tz'", r#"{"a":"x y","b":"it's z"}"#);
+    check(
+        "a: {k: 'v\n#', l: [it's, \"p\\\"\nq\"]} # 'c'\nb: &x !!str \"1\n2\"\nc: *x",
+        r#"{"a":{"k":"v #","l":["it's","p\" q"]},"b":"1 2","c":"1 2"}"#,
+    );
+    check("a: \"x\n---\ny\"", "2:1: invalid YAML: a quoted value is not closed, or cannot be read");
+    check("a: \"x\n\\q\"", "1:4: invalid YAML: unknown escape in a quoted value");
+    check("a: \"x\ny", "2:1: invalid YAML: a quoted value is not closed, or cannot be read");
+    check("a: 1\n\"x\n y\": 1", "3:4: invalid YAML: invalid trailing content after double-quoted scalar");
+}
+
+#[test]
+fn layouts_that_are_read_in_two_ways_are_refused() {
+    check("---x: 1", "1:1: invalid YAML: the first word begins with `---`, put it in quotes");
+    check(
+        "- - -\n- a",
+        "2:1: invalid YAML: an empty entry at the end of an inner list is ambiguous here, write `null`",
+    );
+}
+
+#[test]
 fn faults_of_the_text() {
     check("a: 1\n---\nb: 2", "2:1: a descriptor is one YAML document, but a second one starts here");
     check("a: [x", "1:4: invalid YAML: unclosed bracket '['");

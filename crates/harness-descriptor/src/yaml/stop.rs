@@ -1,0 +1,35 @@
+//! Why reading stopped.
+
+use granit_parser::{ErrorKind, ScanError};
+
+use crate::document::Bytes;
+use crate::error::{Fault, YamlFault};
+
+/// A fault and its bytes in the text.
+pub(super) struct Stop {
+    pub(super) fault: Box<Fault>,
+    pub(super) bytes: Bytes,
+    /// The parser's own error, if it is the reason.
+    pub(super) parser: Option<Box<ScanError>>,
+}
+
+impl Stop {
+    pub(super) fn yaml(fault: YamlFault, bytes: Bytes) -> Self {
+        Self { fault: Box::new(Fault::Yaml(fault)), bytes, parser: None }
+    }
+
+    pub(super) fn too_large(what: &'static str, limit: u64, actual: u64, bytes: Bytes) -> Self {
+        Self { fault: Box::new(Fault::TooLarge { what, limit, actual }), bytes, parser: None }
+    }
+
+    pub(super) fn parser(error: ScanError) -> Self {
+        let at = error.marker().byte_offset().and_then(|at| u32::try_from(at).ok()).unwrap_or(0);
+        let reason = if *error.kind() == ErrorKind::InvalidQuotedScalarIndent {
+            "a quoted value is not closed, or cannot be read".to_owned()
+        } else {
+            error.info()
+        };
+        let fault = Box::new(Fault::Yaml(YamlFault::Syntax(reason)));
+        Self { fault, bytes: Bytes { start: at, end: at }, parser: Some(Box::new(error)) }
+    }
+}
