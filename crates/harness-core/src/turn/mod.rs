@@ -14,6 +14,7 @@ mod flow;
 mod judge;
 mod redundancy;
 mod repair;
+pub mod source_001;
 mod spec;
 mod state;
 
