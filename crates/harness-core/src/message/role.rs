@@ -214,7 +214,6 @@ macro_rules! messages {
     ($( $(#[$doc:meta])* $variant:ident($ty:ty) = $tag:literal ),* $(,)?) => {
         /// One message of a transcript, tagged by `role`. Shared as `Arc<Message>`, never changed.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        #[expect(clippy::large_enum_variant, reason = "messages live behind an `Arc`; a box would be a second hop")]
         #[non_exhaustive]
         pub enum Message {
             $( $(#[$doc])* $variant($ty), )*

@@ -17,7 +17,9 @@ use crate::limits::{Amount, Grant, Reached};
 use crate::machine::{Cx, Pending, Record};
 use crate::message::{ApprovalRequest, AssistantMessage, Message, ToolCall};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
-use crate::port::{Offer, ArgumentFault, Decision, RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus, Verdict};
+use crate::port::{
+    ArgumentFault, Decision, Offer, RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus, Verdict,
+};
 use crate::time::{Millis, Time};
 
 /// How far a call has come.
@@ -120,10 +122,8 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn new(slots: Vec<Slot>, answer_at: usize, spec: &TurnSpec, offer: Option<&Offer>) -> Self {
-        let demanded = slots
-            .iter()
-            .filter_map(|slot| offer?.tools.get(slot.tool? as usize))
-            .any(|def| def.sequential);
+        let demanded =
+            slots.iter().filter_map(|slot| offer?.tools.get(slot.tool? as usize)).any(|def| def.sequential);
         Self {
             slots,
             flushed: 0,
