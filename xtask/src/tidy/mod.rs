@@ -1,14 +1,14 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! [`tree`] reads the files once; [`arrows`], [`manifests`], [`modules`], [`reference`] and
-//! [`text`] are the rules, pure functions from the tree to problems; [`rules`] lists them. `cargo test` applies them
-//! too.
+//! [`tree`] reads the files once; [`arrows`], [`manifests`], [`modules`], [`stops`] and [`text`] are
+//! the rules, pure functions from the tree to problems; [`rules`] lists them. `cargo test` applies
+//! them too.
 
 mod arrows;
 mod manifests;
 mod modules;
-mod reference;
 mod rules;
+mod stops;
 mod text;
 mod tree;
 

@@ -1,7 +1,7 @@
 //! All rules, applied.
 
 use super::tree::Tree;
-use super::{arrows, manifests, modules, reference, text};
+use super::{arrows, manifests, modules, stops, text};
 use crate::fault::{Fault, Result};
 use crate::repo::{Workspace, root};
 
@@ -24,7 +24,7 @@ fn problems() -> Result<Vec<String>> {
         arrows::problems(&workspace.packages),
         manifests::problems(&workspace.packages, &tree),
         modules::problems(&tree),
-        reference::problems(&tree),
+        stops::problems(&tree),
         text::problems(&tree),
     ];
     Ok(rules.into_iter().flatten().collect())

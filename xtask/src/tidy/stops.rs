@@ -1,21 +1,21 @@
-//! Pages of reference that repeat what the code says.
+//! The reference page of stop reasons, which repeats what the code says.
 
 use harness_core::StopReason;
 
 use super::tree::Tree;
 
-const STOPS: &str = "docs/reference/stops.md";
+const PAGE: &str = "docs/reference/stops.md";
 
 /// Stop reasons that the page has not, or with another outcome, and rows of the page that the
 /// code has not.
 pub(super) fn problems(tree: &Tree) -> Vec<String> {
-    let page = tree.text(STOPS).unwrap_or_default();
+    let page = tree.text(PAGE).unwrap_or_default();
     let expected: Vec<_> = StopReason::ALL.iter().map(|reason| row(*reason)).collect();
     let missing = expected.iter().filter(|row| !page.lines().any(|line| line.starts_with(row.as_str())));
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let unknown = rows.filter(|line| !expected.iter().any(|row| line.starts_with(row.as_str())));
-    let missing = missing.map(|row| format!("{STOPS}: has no row {row}"));
-    missing.chain(unknown.map(|line| format!("{STOPS}: the code does not know {line}"))).collect()
+    let missing = missing.map(|row| format!("{PAGE}: has no row {row}"));
+    missing.chain(unknown.map(|line| format!("{PAGE}: the code does not know {line}"))).collect()
 }
 
 /// The columns of a row that the code determines; its meaning follows.
@@ -29,7 +29,7 @@ mod tests {
 
     #[track_caller]
     fn check(page: &str, expected: usize) {
-        assert_eq!(problems(&Tree::of(&[(STOPS, page)])).len(), expected);
+        assert_eq!(problems(&Tree::of(&[(PAGE, page)])).len(), expected);
     }
 
     #[test]
