@@ -74,6 +74,16 @@ pub(super) fn check_first_word(source: &str, word: Bytes) -> Result<(), YamlFaul
     Ok(())
 }
 
+/// A tag stands on the line of its value, unless that is a string: upstream types the value first.
+pub(super) fn check_tag_line(source: &str, value: Bytes) -> Result<(), YamlFault> {
+    let before = source.get(..value.start as usize).unwrap_or_default();
+    let line = before.rsplit(LINE_ENDS).next().unwrap_or_default();
+    if !line.contains('!') && value.start != value.end {
+        return syntax("a tag must stand on the line of its value");
+    }
+    Ok(())
+}
+
 /// `?` stands before the key, with nothing but comments, a tag and an anchor between.
 pub(super) fn is_announced(source: &str, key: Bytes) -> bool {
     let mut before = source.get(..key.start as usize).unwrap_or_default();

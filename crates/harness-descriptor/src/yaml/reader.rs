@@ -160,7 +160,15 @@ impl<'src> Builder<'src> {
                 Some(Anchor::Open) | None => Err(Stop::yaml(YamlFault::Cycle, bytes)),
             },
             Event::Scalar(text, style, anchor, tag) => {
-                self.scalar(self.mask.unmask(text), style, anchor, tag.as_deref(), bytes)
+                let tag = tag.as_deref();
+                if tag.is_some()
+                    && style == ScalarStyle::Plain
+                    && !self.in_flow()
+                    && resolve_plain(&text) != Scalar::Text
+                {
+                    layout::check_tag_line(self.source, bytes).map_err(|fault| Stop::yaml(fault, bytes))?;
+                }
+                self.scalar(self.mask.unmask(text), style, anchor, tag, bytes)
             }
             Event::SequenceStart(style, anchor, tag) => {
                 let (base, flow) = (self.items.len(), style == StructureStyle::Flow);

@@ -85,6 +85,8 @@ fn quoted_lines_may_begin_anywhere() {
 
 #[test]
 fn layouts_that_are_read_in_two_ways_are_refused() {
+    check("a: !!str\n  00", "2:3: invalid YAML: a tag must stand on the line of its value");
+    check("a: !!str\n  x", r#"{"a":"x"}"#);
     check("---x: 1", "1:1: invalid YAML: the first word begins with `---`, put it in quotes");
     check(
         "- - -\n- a",
