@@ -536,7 +536,7 @@ impl TurnState {
         slot.progress = Progress::Finished(Finished {
             outcome: Arc::clone(&outcome),
             message: Arc::clone(&message),
-            fault,
+            fault: fault.clone(),
             ran,
         });
         if in_turn {
@@ -546,7 +546,7 @@ impl TurnState {
         }
         cx.event(|| {
             if outcome.is_error() {
-                EventKind::ToolFailed { call, outcome, duration, ran }
+                EventKind::ToolFailed { call, outcome, duration, ran, fault }
             } else {
                 EventKind::ToolFinished { call, outcome, duration }
             }

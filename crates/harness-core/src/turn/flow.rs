@@ -298,7 +298,7 @@ impl TurnState {
         if let Some(message) = answer.as_assistant() {
             let duration = cx.now.since(self.asked_at);
             cx.event(|| EventKind::ModelStepFinished {
-                output_type: message.output().kind().to_owned(),
+                output_type: message.output_type().to_owned(),
                 usage: message.usage.clone(),
                 duration,
             });
