@@ -12,6 +12,8 @@ mod kinds;
 mod report;
 mod runner;
 mod skips;
+mod turn;
+mod turn_fn;
 mod verdict;
 
 pub(crate) use runner::{Options, run, run_folders};

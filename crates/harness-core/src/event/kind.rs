@@ -225,6 +225,8 @@ events! {
         duration: Millis = "durationMs",
         /// Whether it ever ran.
         ran: bool = "ran",
+        /// The fault, when the tool panicked or its registry failed instead of answering.
+        fault: Option<Fault> = "fault",
     },
     /// Another agent is active from the next iteration on.
     HandedOff = "handed_off" {

@@ -15,15 +15,12 @@ use crate::ids::SessionId;
 use crate::json::Json;
 use crate::machine::Origin;
 use crate::message::{Block, Cost, ToolCall, Usage};
-use crate::outcome::{End, Evidence, Outcome, StopReason, TotalUsage};
+use crate::outcome::{End, Evidence, Outcome, Stop, StopReason, TotalUsage};
 use crate::port::{ToolError, ToolOutcome};
 use crate::time::{Millis, Time};
 
 /// Trace events that a [`TraceFold`] keeps when nothing else is said.
 const KEPT: usize = 10_000;
-
-/// Code of the error result of a call whose registry failed; the source has no event for it.
-const REGISTRY_FAULT: &str = "tool_fault";
 
 /// One trace event of source 001.
 ///
@@ -188,7 +185,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         EventKind::ToolFinished { call, outcome, .. } => {
             fields.put("result", &SourceResult::of(call, outcome));
         }
-        EventKind::ToolFailed { call, outcome, ran: true, .. } if !is_fault(outcome) => {
+        EventKind::ToolFailed { call, outcome, ran: true, fault: None, .. } => {
             fields.put("result", &SourceResult::of(call, outcome));
         }
         EventKind::ClarificationRequested { question } => fields.put("question", question),
@@ -215,11 +212,6 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::RunFinished { .. } => return None,
     }
     Some(fields.0)
-}
-
-/// Whether the registry failed, not the tool.
-fn is_fault(outcome: &ToolOutcome) -> bool {
-    outcome.error.as_ref().is_some_and(|error| error.code == REGISTRY_FAULT)
 }
 
 #[derive(Default)]
@@ -350,7 +342,7 @@ impl<'a> SourceTurn<'a> {
                 final_event_type: "turn_finished",
             },
             usage: SourceTotals::of(&end.usage),
-            metadata: metadata(&end.stop.evidence),
+            metadata: metadata(&end.stop),
         }
     }
 }
@@ -410,10 +402,14 @@ impl SourceTotals {
     }
 }
 
-/// The result's `metadata`, which in the source is where the evidence stands.
-fn metadata(evidence: &Evidence) -> Option<Json> {
+/// The result's `metadata`, which in the source is where the evidence stands. It has none for limits,
+/// loops and cancellations.
+fn metadata(stop: &Stop) -> Option<Json> {
+    if stop.reason == StopReason::RedundantToolLoop {
+        return None;
+    }
     let mut fields = Fields::default();
-    match evidence {
+    match &stop.evidence {
         Evidence::None | Evidence::Limit(_) | Evidence::Cancelled { .. } => return None,
         Evidence::Invalid(invalid) => {
             fields.put("reason", &invalid.reason);

@@ -541,7 +541,7 @@ impl TurnState {
         slot.progress = Progress::Finished(Finished {
             outcome: Arc::clone(&outcome),
             message: Arc::clone(&message),
-            fault,
+            fault: fault.clone(),
             ran,
         });
         if in_turn {
@@ -551,7 +551,7 @@ impl TurnState {
         }
         cx.event(|| {
             if outcome.is_error() {
-                EventKind::ToolFailed { call, outcome, duration, ran }
+                EventKind::ToolFailed { call, outcome, duration, ran, fault }
             } else {
                 EventKind::ToolFinished { call, outcome, duration }
             }

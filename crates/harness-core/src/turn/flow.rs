@@ -298,7 +298,7 @@ impl TurnState {
         if let Some(message) = answer.as_assistant() {
             let duration = cx.now.since(self.asked_at);
             cx.event(|| EventKind::ModelStepFinished {
-                output_type: message.output().kind().into(),
+                output_type: message.output_type().into(),
                 usage: message.usage.clone(),
                 duration,
             });
