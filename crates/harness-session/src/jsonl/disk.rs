@@ -3,9 +3,12 @@
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+
+/// How much of a file is moved at a time.
+const CHUNK: usize = 64 * 1024;
 
 /// What becomes of a change to the disk.
 #[derive(Debug)]
@@ -53,6 +56,23 @@ impl Disk {
         self.whole(|| file.sync_data())
     }
 
+    /// Writes the bytes of a file between two places once more, so that the next sync takes them with it.
+    pub(crate) fn write_again(&self, path: &Path, from: u64, to: u64) -> io::Result<()> {
+        self.whole(|| {
+            let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+            let mut chunk = vec![0; CHUNK];
+            let mut at = from;
+            while at < to {
+                let most = usize::try_from(to - at).unwrap_or(CHUNK).min(CHUNK);
+                let bytes = chunk.get_mut(..most).unwrap_or_default();
+                file.read_exact_at(bytes, at)?;
+                file.write_all_at(bytes, at)?;
+                at += most as u64;
+            }
+            Ok(())
+        })
+    }
+
     /// Brings a folder's list of files to stable storage.
     pub(crate) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         self.whole(|| File::open(folder)?.sync_all())
@@ -91,7 +111,7 @@ pub(crate) fn set_aside(path: &Path, start: u64, aside: &Path) -> io::Result<()>
     let mut from = File::open(path)?;
     from.seek(SeekFrom::Start(start))?;
     let mut rest = from.take(u64::MAX);
-    let mut chunk = vec![0; 64 * 1024];
+    let mut chunk = vec![0; CHUNK];
     let mut kept: Option<File> = None;
     loop {
         let count = rest.read(&mut chunk)?;

@@ -67,6 +67,12 @@ pub(super) struct State {
     pub(super) tail: Option<Tail>,
     /// Whether bytes may follow that end which do not count.
     pub(super) dirty: bool,
+    /// The length up to which a sync has succeeded; what the file held when it was opened is its earlier
+    /// owners' matter.
+    pub(super) synced: u64,
+    /// Whether a sync has failed since. The system may then take pages for written that are not, so that the
+    /// next sync would succeed without them.
+    pub(super) suspect: bool,
     /// Whether the folder durably lists the file.
     pub(super) listed: bool,
     pub(super) buffer: Vec<u8>,
@@ -270,13 +276,12 @@ impl JsonlSession {
     pub(super) fn heal(&self, state: &mut State) -> Result<(), Error> {
         let write_error = |source| io_error(Action::Write, &self.path, source);
         let tail = state.tail.get_or_insert_default();
-        let file = match state.file.take() {
-            Some(file) => file,
-            None => {
-                open_to_append(&self.real).map_err(|source| io_error(Action::Open, &self.path, source))?
-            }
-        };
-        let file = state.file.insert(file);
+        if state.file.is_none() {
+            let opened = open_to_append(&self.real);
+            state.file = Some(opened.map_err(|source| io_error(Action::Open, &self.path, source))?);
+            state.synced = tail.length;
+        }
+        let Some(file) = &state.file else { return Ok(()) };
         if tail.torn > 0 && !state.dirty {
             set_aside(&self.real, tail.length, &beside(&self.real, ".torn")).map_err(write_error)?;
             state.dirty = true;
@@ -292,7 +297,13 @@ impl JsonlSession {
     fn sync(&self, state: &mut State) -> Result<(), Error> {
         let Some(file) = &state.file else { return Ok(()) };
         let sync_error = |source| io_error(Action::Sync, &self.path, source);
+        let acknowledged = state.tail.as_ref().map_or(0, |tail| tail.length);
+        if std::mem::replace(&mut state.suspect, true) {
+            self.options.disk.write_again(&self.real, state.synced, acknowledged).map_err(sync_error)?;
+        }
         self.options.disk.sync(file).map_err(sync_error)?;
+        state.suspect = false;
+        state.synced = acknowledged;
         if !state.listed {
             if let Some(folder) = self.real.parent() {
                 self.options.disk.sync_folder(folder).map_err(sync_error)?;

@@ -132,6 +132,33 @@ fn check_failure(content: Option<&str>, sync: SyncPolicy, step: usize, fault: Fa
     assert_eq!(load(&place.open()).unwrap().messages.split_off(before), expected, "{told}");
 }
 
+/// After a failed sync the system may believe that it has written what it has not: what was acknowledged
+/// since the last good one is written again before the next one counts.
+#[test]
+fn entries_before_a_failed_sync_are_written_again() {
+    let place = Place::new();
+    let texts: Vec<_> = (0..40).map(|number| format!("{number} {}", "x".repeat(4_000))).collect();
+    let messages: Vec<_> = texts.iter().map(|text| user(text)).collect();
+    // One write for each message that is flushed, one for the last, then its sync.
+    let faults = Faults::at(messages.len(), Fault::Broken(0));
+    let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
+    let (last, flushed) = messages.split_last().unwrap();
+    for message in flushed {
+        session.try_append(&head(), &[Entry::Message(message)], Durability::Flush).unwrap().unwrap();
+    }
+    let before = faults.steps();
+    let outcome = session.try_append(&head(), &[Entry::Message(last)], Durability::Sync).unwrap();
+    assert_eq!(&*outcome.unwrap_err().kind, "session.sync_failed");
+    assert_eq!(faults.steps() - before, 2, "a write and a sync");
+    let before = faults.steps();
+    session.try_append(&head(), &[Entry::Message(last)], Durability::Sync).unwrap().unwrap();
+    assert_eq!(faults.steps() - before, 5, "a cut, a write, the writing again, a sync, the folder's");
+    assert_eq!(load(&session).unwrap().messages, messages);
+    let before = faults.steps();
+    session.try_append(&head(), &[Entry::Message(last)], Durability::Sync).unwrap().unwrap();
+    assert_eq!(faults.steps() - before, 2, "a write and a sync again");
+}
+
 #[test]
 fn a_full_disk_is_told_with_what_to_do() {
     let place = Place::new();
