@@ -134,7 +134,7 @@ fn answer(output: &Value) -> Done<AssistantMessage> {
         "tool_request" => calls(output)?,
         other => return Err(format!("`{other}` is no model output")),
     };
-    message.usage = output.get("usage").map(usage).transpose()?;
+    message.usage = output.get("usage").map(|part| usage(part).map(Arc::new)).transpose()?;
     Ok(message)
 }
 
@@ -177,7 +177,7 @@ fn outcome(result: &Value, payload: Option<Json>) -> Done<ToolOutcome> {
         Some(error) => Some(json(error)?.to().map_err(|e| e.to_string())?),
         None => None,
     };
-    outcome.usage = result.get("usage").map(usage).transpose()?;
+    outcome.usage = result.get("usage").map(|part| usage(part).map(Arc::new)).transpose()?;
     outcome.metadata = result.get("metadata").map(json).transpose()?;
     Ok(outcome)
 }
