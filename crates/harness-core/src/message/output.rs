@@ -205,12 +205,11 @@ impl AssistantMessage {
     /// The wire name of what this message asks of the turn, as the model meant it: a request for tools
     /// that names none is invalid, yet still a `tool_request`.
     pub fn output_type(&self) -> &'static str {
-        match self.output() {
-            ModelOutput::Invalid(_) if self.stop_reason == FinishReason::ToolUse => {
-                ModelOutput::ToolRequest.kind()
-            }
-            output => output.kind(),
+        let output = self.output();
+        if matches!(output, ModelOutput::Invalid(_)) && self.stop_reason == FinishReason::ToolUse {
+            return ModelOutput::ToolRequest.kind();
         }
+        output.kind()
     }
 
     fn marked(&self) -> Option<Invalid> {
