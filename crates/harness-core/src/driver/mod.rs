@@ -231,15 +231,18 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     async fn woken(&mut self, inbox: &mut Inbox) -> Woken {
+        // What the caller wants comes before what is ready: ports that always are would hide it.
+        if let Some(woken) = self.asked_for(inbox) {
+            return woken;
+        }
         if let Some((id, reply)) = self.ready.pop_front() {
             return Woken::Reply(id, reply);
         }
-        if !self.cancel_sent && self.cancel.is_cancelled() {
-            return Woken::Cancelled;
-        }
         // What is ready at once needs no timer.
         if let Some((id, reply)) = poll_fn(|cx| Poll::Ready(self.poll_running(cx))).await {
-            return Woken::Reply(id, reply);
+            let Some(woken) = self.asked_for(inbox) else { return Woken::Reply(id, reply) };
+            self.ready.push_back((id, reply));
+            return woken;
         }
         let wake_at = self.grace_until.or_else(|| self.machine.wake_at());
         let mut timer = wake_at.map(|at| self.ports.clock.sleep_until(at));
@@ -248,6 +251,10 @@ impl<'p, P: Phase> Driver<'p, P> {
         let watch_cancel = !self.cancel_sent;
         poll_fn(|cx| {
             if let Some((id, reply)) = self.poll_running(cx) {
+                if let Some(woken) = self.asked_for(inbox) {
+                    self.ready.push_back((id, reply));
+                    return Poll::Ready(woken);
+                }
                 return Poll::Ready(Woken::Reply(id, reply));
             }
             if watch_cancel && cancelled.as_mut().poll(cx).is_ready() {
@@ -259,6 +266,14 @@ impl<'p, P: Phase> Driver<'p, P> {
             poll_timer(timer.as_mut(), cx)
         })
         .await
+    }
+
+    /// The cancellation, or a command that waits.
+    fn asked_for(&self, inbox: &mut Inbox) -> Option<Woken> {
+        if !self.cancel_sent && self.cancel.is_cancelled() {
+            return Some(Woken::Cancelled);
+        }
+        inbox.try_take().map(Woken::Command)
     }
 
     /// Polls everything that runs; gives the first that is done.

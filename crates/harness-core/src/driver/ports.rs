@@ -129,6 +129,11 @@ impl Inbox {
         Self(None)
     }
 
+    /// A command that waits.
+    pub(super) fn try_take(&mut self) -> Option<Command> {
+        self.0.as_mut()?.try_recv().ok()
+    }
+
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Command>> {
         match &mut self.0 {
             Some(receiver) => {

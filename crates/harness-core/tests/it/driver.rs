@@ -1,0 +1,281 @@
+//! The tokio driver: what ports do to a turn when they hang, panic, fail or are told to stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use harness_core::driver::{Command, Inbox, Ports, drive, drive_with};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Message, ToolCall};
+use harness_core::port::{
+    DeltaPart, Durability, Entry, EntryHead, GateAsk, GateCx, Loaded, RetryClass, Session, SessionError,
+    Tool, ToolCx, ToolDef, ToolGate, ToolOutcome, Toolbox, Verdict,
+};
+use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::transcript::Transcript;
+use harness_core::turn::{Execution, OnTrouble, Turn, TurnSpec};
+use harness_core::{Cancel, End, GateName, Json, Time};
+
+fn call(id: &str, name: &str) -> ToolCall {
+    ToolCall::new(id, name, Json::empty_object())
+}
+
+fn calls(all: &[(&str, &str)]) -> ModelStep {
+    ModelStep::answer(AssistantMessage::calls(all.iter().map(|(id, name)| call(id, name))))
+}
+
+fn answer(text: &str) -> ModelStep {
+    ModelStep::answer(AssistantMessage::text(text))
+}
+
+fn ports(steps: impl IntoIterator<Item = ModelStep>) -> Ports {
+    Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::jumping(Time(0))))
+}
+
+fn with_tools(mut ports: Ports, tools: ScriptedTools) -> Ports {
+    ports.tools = Arc::new(tools);
+    ports
+}
+
+async fn run(ports: &Ports, spec: TurnSpec) -> (Arc<End>, Vec<String>) {
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let end = drive(&mut turn, ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
+    let transcript = turn.log().iter().map(|message| short(message)).collect();
+    (end, transcript)
+}
+
+/// One line for a message: who, and what.
+fn short(message: &Message) -> String {
+    match message {
+        Message::Assistant(answer) => {
+            let calls: Vec<_> = answer.tool_calls().map(|call| call.id.to_string()).collect();
+            let ending = answer.stop_reason.as_str();
+            format!("assistant {ending} {:?} {calls:?}", answer.joined_text())
+        }
+        Message::ToolResult(result) => {
+            let code = result.outcome.as_ref().map_or("ok", |outcome| outcome.text());
+            format!("result {} {code}", result.tool_call_id)
+        }
+        other => format!("{} {:?}", other.role(), other.joined_text()),
+    }
+}
+
+#[tokio::test]
+async fn law_3_a_model_that_hangs_is_cut_off_at_the_deadline_and_what_it_said_stays() {
+    let ports = ports([ModelStep::hang().with_deltas([DeltaPart::Text("Half an ans".into())])]);
+    let (end, transcript) = run(&ports, TurnSpec::default()).await;
+    assert_eq!(end.reason().as_str(), "timeout_reached");
+    assert_eq!(transcript, ["user \"go\"", "assistant aborted \"Half an ans\" []"]);
+    assert_eq!(end.elapsed.0, 32_000, "30 s, and 2 s of grace");
+}
+
+#[tokio::test]
+async fn law_1_a_tool_that_hangs_gets_its_result_and_the_others_keep_theirs() {
+    let tools = ScriptedTools::new([ToolDef::new("slow", ""), ToolDef::new("fast", "")])
+        .answering([ToolStep::hang().of("slow"), ToolStep::outcome(ToolOutcome::text("4")).of("fast")]);
+    let ports = with_tools(ports([calls(&[("a", "slow"), ("b", "fast")])]), tools);
+    let mut spec = TurnSpec::default();
+    spec.execution = Execution::Parallel { max: 4 };
+    let (end, transcript) = run(&ports, spec).await;
+    assert_eq!(end.reason().as_str(), "timeout_reached");
+    assert_eq!(
+        transcript,
+        [
+            "user \"go\"",
+            "assistant toolUse \"\" [\"a\", \"b\"]",
+            r#"result a {"status":"timeout","errorCode":"interrupted"}"#,
+            "result b ok",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_panic_of_a_model_or_a_tool_is_a_fault_of_the_turn_and_not_of_the_host() {
+    let (end, _) = run(&ports([ModelStep::panic("boom")]), TurnSpec::default()).await;
+    assert_eq!(end.reason().as_str(), "runtime_error");
+    assert!(format!("{:?}", end.stop.evidence).contains("the model panicked: boom"), "{end:?}");
+
+    let tools = || ScriptedTools::new([ToolDef::new("t", "")]).answering([ToolStep::panic("boom")]);
+    let step = || [calls(&[("a", "t")]), answer("went on")];
+    let (end, transcript) = run(&with_tools(ports(step()), tools()), TurnSpec::default()).await;
+    assert_eq!(end.reason().as_str(), "runtime_error");
+    assert_eq!(
+        transcript.last().expect("a message"),
+        r#"result a {"status":"failed","errorCode":"tool_panicked"}"#
+    );
+
+    let mut spec = TurnSpec::default();
+    spec.on_tool_fault = OnTrouble::AnswerModel;
+    let (end, _) = run(&with_tools(ports(step()), tools()), spec).await;
+    assert_eq!(end.answer.as_deref(), Some("went on"));
+}
+
+struct Broken;
+
+impl ToolGate for Broken {
+    fn name(&self) -> GateName {
+        "broken".into()
+    }
+
+    async fn check(&self, _: &GateAsk, _: &GateCx) -> Verdict {
+        panic!("gate out of order")
+    }
+}
+
+#[tokio::test]
+async fn a_gate_that_panics_denies() {
+    let tools = ScriptedTools::new([ToolDef::new("t", "")]);
+    let mut ports = with_tools(ports([calls(&[("a", "t")]), answer("understood")]), tools.clone());
+    ports.gates = vec![Arc::new(Broken)];
+    let (end, transcript) = run(&ports, TurnSpec::default()).await;
+    assert_eq!(end.answer.as_deref(), Some("understood"));
+    assert_eq!(transcript[2], r#"result a {"status":"failed","errorCode":"tool_blocked"}"#);
+    assert!(tools.executions().is_empty());
+}
+
+/// Runs until it is told to stop, and then says so.
+struct Patient(ToolDef, Arc<AtomicBool>, Cancel);
+
+impl Tool for Patient {
+    fn def(&self) -> &ToolDef {
+        &self.0
+    }
+
+    async fn call(&self, cx: ToolCx) -> ToolOutcome {
+        self.2.cancel();
+        cx.cancel.cancelled().await;
+        self.1.store(true, Ordering::SeqCst);
+        ToolOutcome::text("stopped in time")
+    }
+}
+
+#[tokio::test]
+async fn law_8_a_cancelled_tool_may_still_answer_and_its_result_is_kept() {
+    let (told, cancel) = (Arc::new(AtomicBool::new(false)), Cancel::new());
+    let mut ports = ports([calls(&[("a", "patient"), ("b", "patient")])]);
+    let tool = Patient(ToolDef::new("patient", ""), Arc::clone(&told), cancel.clone());
+    ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
+    let mut turn =
+        Turn::new(Arc::new(ports.fit_turn(TurnSpec::default())), Origin::default(), Transcript::default());
+    let end = drive(&mut turn, &ports, &cancel, Start::prompt(Message::user("go"))).await;
+    assert_eq!(end.reason().as_str(), "cancelled");
+    assert!(told.load(Ordering::SeqCst));
+    let transcript: Vec<_> = turn.log().iter().map(|message| short(message)).collect();
+    assert_eq!(transcript[2..], ["result a ok", r#"result b {"status":"cancelled","errorCode":"not_run"}"#]);
+}
+
+/// A session that stores nothing from the n-th append on.
+struct Failing {
+    left: Mutex<u32>,
+    stored: Mutex<Vec<&'static str>>,
+}
+
+impl Failing {
+    fn after(appends: u32) -> Arc<Self> {
+        Arc::new(Self { left: Mutex::new(appends), stored: Mutex::default() })
+    }
+}
+
+impl Session for Failing {
+    async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
+        let mut left = self.left.lock().expect("no panic");
+        if *left == 0 {
+            return Err(SessionError::new("session.write_failed", "disk full"));
+        }
+        *left -= 1;
+        self.stored.lock().expect("no panic").extend(entries.iter().map(|entry| match entry {
+            Entry::Message(message) => message.role(),
+            Entry::CallStarted { .. } => "started",
+            _ => "other",
+        }));
+        Ok(())
+    }
+
+    async fn load(&self) -> Result<Loaded, SessionError> {
+        Ok(Loaded::default())
+    }
+}
+
+#[tokio::test]
+async fn when_nothing_can_be_stored_pure_tools_go_on_and_no_other_tool_starts() {
+    let defs = [ToolDef::new("look", "").with_class(RetryClass::Pure), ToolDef::new("pay", "")];
+    let tools = ScriptedTools::new(defs).answering([ToolStep::outcome(ToolOutcome::text("4")).of("look")]);
+    let steps = [calls(&[("a", "look"), ("b", "pay")]), answer("done")];
+    let mut ports = with_tools(ports(steps), tools.clone());
+    let session = Failing::after(1);
+    ports.session = Some(session.clone());
+    let (end, transcript) = run(&ports, TurnSpec::default()).await;
+    assert_eq!(end.answer.as_deref(), Some("done"));
+    assert_eq!(end.persist_failed.as_deref(), Some("disk full"));
+    assert_eq!(transcript[2..4], ["result a ok", r#"result b {"status":"cancelled","errorCode":"not_run"}"#]);
+    let ran: Vec<_> = tools.executions().iter().map(|cx| cx.call.id.to_string()).collect();
+    assert_eq!(ran, ["a"]);
+    assert_eq!(*session.stored.lock().expect("no panic"), ["user"]);
+}
+
+/// Steers the turn from inside a tool.
+struct Steering(ToolDef, Mutex<Option<Command>>, harness_core::driver::Steer);
+
+impl Tool for Steering {
+    fn def(&self) -> &ToolDef {
+        &self.0
+    }
+
+    async fn call(&self, _: ToolCx) -> ToolOutcome {
+        let command = self.1.lock().expect("no panic").take();
+        let interrupts = matches!(command, Some(Command::Interrupt(_)));
+        if let Some(command) = command {
+            self.2.send(command).expect("the turn runs");
+        }
+        if interrupts {
+            std::future::pending::<()>().await;
+        }
+        // Lets the driver look at its inbox.
+        tokio::task::yield_now().await;
+        ToolOutcome::text("4")
+    }
+}
+
+async fn steered(command: Command) -> (Arc<End>, Vec<String>) {
+    let (steer, mut inbox) = Inbox::new(4);
+    let mut ports = ports([calls(&[("a", "steer")]), answer("done")]);
+    let tool = Steering(ToolDef::new("steer", ""), Mutex::new(Some(command)), steer);
+    ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
+    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
+    let start = Start::prompt(Message::user("go"));
+    let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;
+    (end, turn.log().iter().map(|message| short(message)).collect())
+}
+
+#[tokio::test]
+async fn steering_is_injected_between_iterations() {
+    let (end, transcript) = steered(Command::Steer(vec![Arc::new(Message::user("and hurry"))])).await;
+    assert_eq!(end.answer.as_deref(), Some("done"));
+    assert_eq!(transcript[2..], ["result a ok", "user \"and hurry\"", "assistant stop \"done\" []"]);
+}
+
+#[tokio::test]
+async fn an_interruption_stops_the_work_at_hand_and_the_turn_goes_on() {
+    let (end, transcript) = steered(Command::Interrupt(vec![Arc::new(Message::user("stop that"))])).await;
+    assert_eq!(end.answer.as_deref(), Some("done"));
+    assert_eq!(
+        transcript[2..],
+        [
+            r#"result a {"status":"timeout","errorCode":"interrupted"}"#,
+            "user \"stop that\"",
+            "assistant stop \"done\" []",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_run_can_be_spawned_and_its_events_are_numbered_without_gaps() {
+    let log = EventLog::default();
+    let mut ports = ports([answer("done")]);
+    ports.hub.fold(log.clone());
+    let (end, _) =
+        tokio::spawn(async move { run(&ports, TurnSpec::default()).await }).await.expect("no panic");
+    assert_eq!(end.reason().as_str(), "answer_finalized");
+    let numbers: Vec<_> = log.events().iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+}
