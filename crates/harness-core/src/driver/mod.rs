@@ -104,6 +104,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         if ports.session.is_none() {
             fx = fx.without_journal();
         }
+        let stored = machine.log().len();
         Self {
             machine,
             ports,
@@ -117,7 +118,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             events: Vec::new(),
             running: Vec::new(),
             ready: VecDeque::new(),
-            journal: Journal::new(ports.session.as_deref()),
+            journal: Journal::new(ports.session.as_deref(), stored),
             drained: Vec::new(),
             now: Time(0),
         }

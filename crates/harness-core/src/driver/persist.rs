@@ -1,5 +1,6 @@
 //! Writes a machine's records into its session.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::json::Json;
@@ -12,8 +13,11 @@ use crate::time::Time;
 /// The journal of one drive.
 pub(super) struct Journal<'p> {
     session: Option<&'p dyn DynSession>,
-    /// The first message of the transcript that is not stored.
-    unsaved_from: Option<usize>,
+    /// Messages of the transcript that are stored.
+    stored: usize,
+    /// Messages of the transcript that were to be stored. What is missing goes before whatever is stored
+    /// next, so that a session never has a gap and never a message twice.
+    wanted: usize,
     failure: Option<String>,
 }
 
@@ -24,13 +28,14 @@ struct Resolved {
 }
 
 impl<'p> Journal<'p> {
-    pub(super) fn new(session: Option<&'p dyn DynSession>) -> Self {
-        Self { session, unsaved_from: None, failure: None }
+    /// The journal of a machine whose transcript so far, `stored` messages, is in the session.
+    pub(super) fn new(session: Option<&'p dyn DynSession>, stored: usize) -> Self {
+        Self { session, stored, wanted: stored, failure: None }
     }
 
     /// The first message that is not stored, after a failure.
     pub(super) fn unsaved_from(&self) -> Option<usize> {
-        self.unsaved_from
+        (self.stored < self.wanted).then_some(self.stored)
     }
 
     /// Writes one record, as safely as it asks.
@@ -41,7 +46,10 @@ impl<'p> Journal<'p> {
         record: &Record,
     ) -> Result<(), String> {
         let Some(session) = self.session else { return Ok(()) };
-        let resolved = resolve(machine, record);
+        if let Record::Messages(range) = record {
+            self.wanted = self.wanted.max(range.end);
+        }
+        let resolved = resolve(machine, record, self.stored..self.wanted);
         let entries = entries(record, &resolved);
         if entries.is_empty() {
             return Ok(());
@@ -55,19 +63,11 @@ impl<'p> Journal<'p> {
         };
         match written {
             Ok(()) => {
-                if let Record::Messages(range) = record
-                    && self.unsaved_from.is_some_and(|from| from >= range.start)
-                {
-                    self.unsaved_from = None;
-                }
+                self.stored = self.wanted;
                 self.failure = None;
                 Ok(())
             }
             Err(error) => {
-                if let Record::Messages(range) = record {
-                    let from = self.unsaved_from.unwrap_or(range.start);
-                    self.unsaved_from = Some(from.min(range.start));
-                }
                 self.failure = Some(error.message.clone());
                 Err(error.message)
             }
@@ -82,11 +82,11 @@ impl<'p> Journal<'p> {
         now: Time,
         end: Arc<End>,
     ) -> Arc<End> {
-        if self.failure.is_none() && self.unsaved_from.is_none() {
+        if self.failure.is_none() && self.unsaved_from().is_none() {
             return end;
         }
         let mut failure = None;
-        if let Some(from) = self.unsaved_from {
+        if let Some(from) = self.unsaved_from() {
             failure = self.write(machine, now, &Record::Messages(from..machine.log().len())).await.err();
         }
         if failure.is_none() {
@@ -97,14 +97,8 @@ impl<'p> Journal<'p> {
     }
 }
 
-fn resolve<P: Phase>(machine: &Machine<P>, record: &Record) -> Resolved {
-    let messages = match record {
-        Record::Messages(range) => machine.log().range(range.clone()).cloned().collect(),
-        Record::CallStarted { .. }
-        | Record::CallFinished { .. }
-        | Record::Boundary { .. }
-        | Record::RunEnd(_) => Vec::new(),
-    };
+fn resolve<P: Phase>(machine: &Machine<P>, record: &Record, messages: Range<usize>) -> Resolved {
+    let messages = machine.log().range(messages).cloned().collect();
     let state = match record {
         Record::Boundary { phase: Boundary::Turn, .. } => machine.snapshot().ok(),
         Record::Boundary { .. }
@@ -117,19 +111,18 @@ fn resolve<P: Phase>(machine: &Machine<P>, record: &Record) -> Resolved {
 }
 
 fn entries<'a>(record: &'a Record, resolved: &'a Resolved) -> Vec<Entry<'a>> {
-    match record {
-        Record::Messages(_) => resolved.messages.iter().map(Entry::Message).collect(),
+    let own = match record {
+        Record::Messages(_) => None,
         Record::CallStarted { call, attempt, class } => {
-            vec![Entry::CallStarted { call: &call.id, attempt: *attempt, class }]
+            Some(Entry::CallStarted { call: &call.id, attempt: *attempt, class })
         }
         Record::CallFinished { call, attempt, class, result } => {
-            vec![Entry::CallFinished { call: &call.id, attempt: *attempt, class, result }]
+            Some(Entry::CallFinished { call: &call.id, attempt: *attempt, class, result })
         }
-        Record::Boundary { .. } => resolved
-            .state
-            .iter()
-            .map(|state| Entry::RunState { schema_version: SNAPSHOT_VERSION, state })
-            .collect(),
-        Record::RunEnd(end) => vec![Entry::RunEnd { stop: &end.stop, usage: &end.usage }],
-    }
+        Record::Boundary { .. } => {
+            resolved.state.as_ref().map(|state| Entry::RunState { schema_version: SNAPSHOT_VERSION, state })
+        }
+        Record::RunEnd(end) => Some(Entry::RunEnd { stop: &end.stop, usage: &end.usage }),
+    };
+    resolved.messages.iter().map(Entry::Message).chain(own).collect()
 }

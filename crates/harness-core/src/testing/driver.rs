@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Journal;
@@ -74,8 +75,9 @@ pub struct ScriptedDriver<P: Phase, O> {
     queued: u64,
     open: Vec<(OpId, Op)>,
     journal: Journal,
-    /// The first message of the transcript that is not stored.
-    unsaved_from: Option<usize>,
+    /// Messages of the transcript that are stored, and how many were to be.
+    stored: usize,
+    wanted: usize,
     events: Vec<Event>,
     inputs: Vec<(Time, Input)>,
     performed: u64,
@@ -100,6 +102,7 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
     /// A driver whose time stands at `now`. The journal begins with the machine's transcript.
     pub fn new(machine: Machine<P>, outside: O, now: Time) -> Self {
         let journal = Journal::of(machine.log().iter().cloned());
+        let stored = machine.log().len();
         Self {
             machine,
             outside,
@@ -109,7 +112,8 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
             queued: 0,
             open: Vec::new(),
             journal,
-            unsaved_from: None,
+            stored,
+            wanted: stored,
             events: Vec::new(),
             inputs: Vec::new(),
             performed: 0,
@@ -254,27 +258,23 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
             }
         }
         if let Some(message) = failed {
-            let messages_from = self.unsaved_from;
+            let messages_from = self.unsaved().map(|range| range.start);
             self.feed(Input::PersistFailed { message, messages_from, unperformed });
         }
     }
 
+    /// Messages that could not be stored go before whatever is stored next.
     fn persist(&mut self, record: &Record) -> Result<(), String> {
-        let stored = self.outside.persist(record);
-        let messages = if let Record::Messages(range) = record { Some(range.start) } else { None };
-        match (&stored, messages) {
-            (Ok(()), from) => {
-                self.journal.write(record, self.machine.log());
-                if from.is_some_and(|from| self.unsaved_from.is_none_or(|unsaved| from <= unsaved)) {
-                    self.unsaved_from = None;
-                }
-            }
-            (Err(_), Some(from)) => {
-                self.unsaved_from = Some(self.unsaved_from.map_or(from, |unsaved| unsaved.min(from)));
-            }
-            (Err(_), None) => {}
+        if let Record::Messages(range) = record {
+            self.wanted = self.wanted.max(range.end);
         }
-        stored
+        self.outside.persist(record)?;
+        self.journal.write(&Record::Messages(self.stored..self.wanted), self.machine.log());
+        self.stored = self.wanted;
+        if !matches!(record, Record::Messages(_)) {
+            self.journal.write(record, self.machine.log());
+        }
+        Ok(())
     }
 
     fn start(&mut self, id: OpId, op: Op) {
@@ -336,6 +336,11 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
     /// What is durable.
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// The messages at the end of the transcript that could not be stored; `None` when all are.
+    pub fn unsaved(&self) -> Option<Range<usize>> {
+        (self.stored < self.wanted).then_some(self.stored..self.wanted)
     }
 
     /// The events so far.

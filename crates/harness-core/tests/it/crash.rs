@@ -1,0 +1,91 @@
+//! Laws 4 and 5: the process dies after any effect, and a new one goes on from what is durable.
+
+use std::sync::Arc;
+
+use harness_core::machine::{Machine, Origin, Start};
+use harness_core::message::Message;
+use harness_core::port::RetryClass;
+use harness_core::testing::{Journal, Ran, ScriptedDriver};
+use harness_core::transcript::Transcript;
+use harness_core::turn::TurnState;
+use proptest::prelude::*;
+
+use crate::laws::{cases, check_calls_and_results};
+use crate::world::{Case, World, begin, case, finish, told};
+
+type Driver = ScriptedDriver<TurnState, World>;
+
+/// The next process over what the dead one left.
+fn reopen(case: &Case, dead: &Driver) -> (Driver, Start) {
+    let durable = dead.journal().reopen();
+    let start = if durable.messages.is_empty() { begin() } else { Start::resume() };
+    let log: Transcript = durable.messages.into_iter().collect();
+    let machine = Machine::new(Arc::new(case.spec.clone()), Origin::default(), log);
+    let driver = ScriptedDriver::new(machine, dead.outside().next_process(), dead.now());
+    (driver, start.with_open_calls(durable.open_calls))
+}
+
+fn messages(journal: &Journal) -> Vec<Arc<Message>> {
+    journal.messages().cloned().collect()
+}
+
+/// Runs the case, dies after the n-th effect, goes on, and checks what must hold then. Whether it died.
+fn crash_and_go_on(case: &Case, n: u64) -> bool {
+    let mut dead = case.driver().crash_after(n);
+    if case.drive(&mut dead, begin()) != Ran::Crashed {
+        return false;
+    }
+    let before = messages(dead.journal());
+    let (mut driver, start) = reopen(case, &dead);
+    let ran = driver.run(start);
+    finish(&mut driver, ran);
+
+    let after = messages(driver.journal());
+    assert_eq!(after[..before.len()], before[..], "what was durable changed");
+    let end = driver.machine().end().expect("an end");
+    let parked = end.continuation.as_ref().is_some_and(|c| !c.pending.is_empty());
+    check_calls_and_results(after.iter(), parked);
+    if !case.repeated_ids && case.spec.retry.max_retries == 0 {
+        check_executions(&dead, &driver);
+    }
+    true
+}
+
+fn check_executions(dead: &Driver, driver: &Driver) {
+    for (call, runs) in &driver.outside().executions {
+        let at_most = if runs.contains(&RetryClass::Unsafe) { 1 } else { 2 };
+        assert!(
+            runs.len() <= at_most,
+            "#{call} ran {} times:\n{}--\n{}",
+            runs.len(),
+            told(dead),
+            told(driver)
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(250))]
+
+    /// An execution that failed and said that trying again helps may be tried again, whatever its class;
+    /// so the scenarios run without retries where it is counted.
+    #[test]
+    fn law_5_no_unsafe_call_runs_twice_whenever_the_process_dies(mut case in case()) {
+        case.repeated_ids = false;
+        case.spec.retry.max_retries = 0;
+        for n in 1.. {
+            if !crash_and_go_on(&case, n) {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn law_4_whatever_was_durable_stays_and_every_call_is_answered(case in case()) {
+        for n in (1..).step_by(3) {
+            if !crash_and_go_on(&case, n) {
+                break;
+            }
+        }
+    }
+}

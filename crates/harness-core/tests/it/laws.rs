@@ -1,0 +1,232 @@
+//! The laws that always hold, on random scenarios.
+
+use std::sync::Arc;
+
+use harness_core::continuation::ContinuationKind;
+use harness_core::event::{Event, EventKind};
+use harness_core::limits::Limit;
+use harness_core::machine::{Effect, Effects, Machine, Snapshot};
+use harness_core::message::Message;
+use harness_core::testing::{ScriptedDriver, replay};
+use harness_core::transcript::Transcript;
+use harness_core::turn::{DeadlineRule, TurnState};
+use harness_core::{End, Evidence, Outcome, StopReason};
+use proptest::prelude::*;
+
+use crate::world::{BEGIN, Case, World, begin, case, finish, told};
+
+type Driver = ScriptedDriver<TurnState, World>;
+
+pub(crate) fn cases(n: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases: n,
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
+}
+
+fn end(driver: &Driver) -> Arc<End> {
+    Arc::clone(driver.machine().end().expect("an end"))
+}
+
+/// Every call has exactly one result, right after its message, in call order. Results may only be
+/// missing behind a parked call of the last batch.
+pub(crate) fn check_calls_and_results<'a>(messages: impl Iterator<Item = &'a Arc<Message>>, parked: bool) {
+    let mut owed: Vec<_> = Vec::new();
+    for (at, message) in messages.enumerate() {
+        match &**message {
+            Message::ToolResult(result) => {
+                assert!(!owed.is_empty(), "a result without a call at {at}");
+                assert_eq!(result.tool_call_id, owed.remove(0), "out of call order at {at}");
+            }
+            Message::Assistant(message) => {
+                assert!(owed.is_empty(), "calls without results before {at}");
+                owed = message.tool_calls().map(|call| call.id.clone()).collect();
+            }
+            Message::User(_) | Message::System(_) | Message::Custom(_) => {
+                assert!(owed.is_empty(), "calls without results before {at}");
+            }
+            _ => unreachable!("no other kind of message"),
+        }
+    }
+    assert!(owed.is_empty() || parked, "calls without results at the end: {owed:?}");
+}
+
+fn is_parked(end: &End) -> bool {
+    end.continuation.as_ref().is_some_and(|c| !c.pending.is_empty())
+}
+
+fn check_evidence(end: &End) {
+    let evidence = &end.stop.evidence;
+    match end.reason() {
+        StopReason::AnswerFinalized => assert!(end.answer.is_some()),
+        StopReason::ClarificationRequired | StopReason::ModelRefused => assert!(end.answer.is_some()),
+        StopReason::ApprovalRequired => match evidence {
+            Evidence::Approval(_) => {}
+            Evidence::Held(held) => assert!(!held.is_empty() && is_parked(end)),
+            other => panic!("no evidence of an approval: {other:?}"),
+        },
+        StopReason::MaxIterationsReached => check_limit(end, &[Limit::Iterations]),
+        StopReason::MaxToolCallsReached => check_limit(end, &[Limit::ToolCalls]),
+        StopReason::TimeoutReached => check_limit(end, &[Limit::Elapsed]),
+        StopReason::BudgetReached => check_limit(end, &[Limit::Tokens, Limit::Cost]),
+        StopReason::RedundantToolLoop | StopReason::ToolUnavailable | StopReason::ToolErrorUnrecoverable => {
+            assert!(matches!(evidence, Evidence::Tool { .. }), "{evidence:?}");
+        }
+        StopReason::ModelInvalidResponse => assert!(matches!(evidence, Evidence::Invalid(_)), "{evidence:?}"),
+        StopReason::RuntimeError => assert!(matches!(evidence, Evidence::Fault(_)), "{evidence:?}"),
+        StopReason::Cancelled => assert!(matches!(evidence, Evidence::Cancelled { .. }), "{evidence:?}"),
+        other => panic!("`{other}` ends no bare turn: {evidence:?}"),
+    }
+}
+
+fn check_limit(end: &End, limits: &[Limit]) {
+    let Evidence::Limit(reached) = end.stop.evidence else { panic!("no limit: {:?}", end.stop) };
+    assert!(limits.contains(&reached.limit), "{reached:?}");
+}
+
+fn check_continuation(end: &End) {
+    let kind = match end.outcome() {
+        Outcome::NeedsClarification => Some(ContinuationKind::Clarification),
+        Outcome::AwaitingApproval => Some(ContinuationKind::Approval),
+        Outcome::Deferred => Some(ContinuationKind::Deferred),
+        Outcome::Completed | Outcome::Failed => None,
+    };
+    assert_eq!(end.continuation.as_ref().map(|c| c.kind), kind);
+}
+
+fn check_limits(case: &Case, driver: &Driver) {
+    let (limits, end, world) = (&case.spec.limits, end(driver), driver.outside());
+    assert!(world.model_requests <= limits.iterations, "{} model requests", world.model_requests);
+    assert!(world.first_attempts <= limits.tool_calls, "{} calls", world.first_attempts);
+    assert!(end.usage.tool_calls <= limits.tool_calls, "{:?}", end.usage);
+    if end.reason() == StopReason::MaxIterationsReached {
+        assert_eq!(world.model_requests, limits.iterations);
+    }
+    if end.reason() == StopReason::MaxToolCallsReached && !case.spec.closing_step {
+        let stops_early = case.spec.call_limit == harness_core::turn::CallLimit::StopWhenReached;
+        assert!(stops_early || end.usage.tool_calls == limits.tool_calls, "{:?}", end.usage);
+    }
+    if let (Some(elapsed), DeadlineRule::Enforced) = (limits.elapsed, case.spec.deadline) {
+        // An interruption just before the deadline takes its own grace period.
+        assert!(end.elapsed.0 <= elapsed.0 + 2 * case.grace, "it took {}", end.elapsed);
+    }
+}
+
+fn check_order(events: &[Event], end: &End) {
+    assert!(events.iter().zip(0..).all(|(event, n)| event.seq == n), "the numbers have gaps");
+    assert!(events.is_sorted_by_key(|event| event.at), "the time runs backwards");
+    let ends = events.iter().filter(|e| matches!(e.kind, EventKind::TurnFinished { .. })).count();
+    assert_eq!(ends, 1);
+    let Some(EventKind::TurnFinished { end: told }) = events.last().map(|e| &e.kind) else {
+        panic!("the end is not the last event");
+    };
+    assert_eq!(**told, *end);
+    check_calls_told(events);
+}
+
+/// A call that started is told to have ended exactly once.
+fn check_calls_told(events: &[Event]) {
+    let count = |name: &str| events.iter().filter(|e| e.kind.name() == name).count();
+    let ran = events.iter().filter(|e| matches!(e.kind, EventKind::ToolFailed { ran: true, .. })).count();
+    assert_eq!(count("tool_started"), count("tool_finished") + ran, "starts and ends of calls");
+}
+
+fn events_of(effects: &[Effect]) -> Vec<Event> {
+    effects
+        .iter()
+        .filter_map(|e| if let Effect::Event(event) = e { Some(event.clone()) } else { None })
+        .collect()
+}
+
+fn messages(machine: &Machine<TurnState>) -> Vec<Arc<Message>> {
+    machine.log().iter().cloned().collect()
+}
+
+/// A machine that was stored and restored after the first `n` inputs, then given the rest.
+fn replayed_with_restart(case: &Case, driver: &Driver, n: usize) -> (Vec<Event>, Machine<TurnState>) {
+    let (before, after) = driver.inputs().split_at(n);
+    let mut machine = case.machine();
+    let mut events = events_of(&replay(&mut machine, before));
+    if machine.end().is_some() {
+        return (events, machine);
+    }
+    let stored = machine.snapshot().expect("a snapshot");
+    let snapshot: Snapshot<TurnState> = stored.to().expect("its own form");
+    let log: Transcript = machine.log().iter().cloned().collect();
+    let spec = Arc::new(case.spec.clone());
+    let mut machine = Machine::restore(spec, snapshot, log, &mut Effects::new()).expect("it fits");
+    assert_eq!(machine.snapshot().expect("a snapshot"), stored, "a snapshot of a restored machine differs");
+    events.extend(events_of(&replay(&mut machine, after)));
+    (events, machine)
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    #[test]
+    fn law_1_every_call_has_exactly_one_result_in_call_order(case in case()) {
+        let driver = case.run();
+        check_calls_and_results(driver.machine().log().iter(), is_parked(&end(&driver)));
+    }
+
+    #[test]
+    fn law_2_every_turn_ends_once_with_a_legal_reason_and_its_evidence(case in case()) {
+        let driver = case.run();
+        let end = end(&driver);
+        check_evidence(&end);
+        check_continuation(&end);
+    }
+
+    #[test]
+    fn law_3_no_limit_is_passed(case in case()) {
+        check_limits(&case, &case.run());
+    }
+
+    #[test]
+    fn law_7_events_are_ordered_and_a_replay_gives_the_same(case in case()) {
+        let driver = case.run();
+        check_order(driver.events(), &end(&driver));
+        let mut again = case.machine();
+        let events = events_of(&replay(&mut again, driver.inputs()));
+        prop_assert_eq!(&events[..], driver.events());
+        prop_assert_eq!(messages(&again), messages(driver.machine()));
+        prop_assert_eq!(again.end(), driver.machine().end());
+    }
+
+    #[test]
+    fn law_7_a_machine_restored_after_any_input_goes_on_alike(case in case()) {
+        let driver = case.run();
+        for n in 0..=driver.inputs().len() {
+            let (events, machine) = replayed_with_restart(&case, &driver, n);
+            prop_assert_eq!(&events[..], driver.events(), "after {} inputs", n);
+            prop_assert_eq!(messages(&machine), messages(driver.machine()));
+            prop_assert_eq!(machine.end(), driver.machine().end());
+        }
+    }
+
+    #[test]
+    fn law_4_a_failing_store_loses_nothing_silently_and_starts_nothing_unstored(mut case in case()) {
+        case.repeated_ids = false;
+        let mut driver = case.driver();
+        driver.outside_mut().store_fails = true;
+        let ran = case.drive(&mut driver, begin());
+        finish(&mut driver, ran);
+        let (durable, all): (Vec<_>, _) = (driver.journal().messages().cloned().collect(), messages(driver.machine()));
+        prop_assert_eq!(&durable[..], &all[..durable.len()], "what is stored is no prefix");
+        let end = end(&driver);
+        let known = driver.unsaved().unwrap_or(all.len()..all.len());
+        prop_assert_eq!(durable.len()..all.len(), known, "{}", told(&driver));
+        prop_assert_eq!(driver.outside().unstored_starts, 0, "{}", told(&driver));
+        check_calls_and_results(driver.machine().log().iter(), is_parked(&end));
+    }
+
+    #[test]
+    fn law_4_what_is_told_is_durable(case in case()) {
+        let driver = case.run();
+        let durable: Vec<_> = driver.journal().messages().cloned().collect();
+        prop_assert_eq!(durable, messages(driver.machine()));
+        prop_assert!(driver.now() >= BEGIN);
+    }
+}

@@ -1,0 +1,413 @@
+//! A random outside for machines: every decision comes from a list of dice, so that a failure shrinks
+//! and repeats.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use harness_core::limits::Limits;
+use harness_core::machine::{Input, Machine, Op, Origin, Phase, Record, Reply, Start};
+use harness_core::message::{
+    ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
+};
+use harness_core::port::{
+    ArgumentFault, Decision, Judgement, ModelFault, ModelFaultCode, Offer, Prepared, RetryClass, ToolDef,
+    ToolOutcome, Verdict,
+};
+use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
+use harness_core::transcript::{Plan, Span, Transcript};
+use harness_core::turn::{
+    CallLimit, DeadlineRule, Execution, OnTrouble, Redundancy, RetryPolicy, TurnSpec, TurnState,
+};
+use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
+use proptest::prelude::*;
+
+pub(crate) const BEGIN: Time = Time(1_000_000);
+
+/// A whole random scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) spec: TurnSpec,
+    pub(crate) dice: Vec<u16>,
+    pub(crate) inputs: Vec<(u64, External)>,
+    pub(crate) grace: u64,
+    pub(crate) echo: bool,
+    pub(crate) repeated_ids: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum External {
+    Cancel,
+    Steer,
+    Interrupt,
+}
+
+fn trouble() -> impl Strategy<Value = OnTrouble> {
+    prop_oneof![Just(OnTrouble::AnswerModel), Just(OnTrouble::EndTurn)]
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let elapsed = prop_oneof![Just(None), (1u64..200).prop_map(|ms| Some(Millis(ms)))];
+    let tokens = prop_oneof![3 => Just(u64::MAX), 1 => 0u64..300];
+    let cost = prop_oneof![3 => Just(u64::MAX), 1 => 0u64..30];
+    (0u32..6, 0u32..7, elapsed, tokens, cost, 1u32..4).prop_map(
+        |(iterations, tool_calls, elapsed, tokens, cost, invalid)| {
+            let mut limits = Limits::default();
+            limits.iterations = iterations;
+            limits.tool_calls = tool_calls;
+            limits.elapsed = elapsed;
+            limits.tokens = tokens;
+            limits.cost = Cost(cost);
+            limits.invalid_outputs = invalid;
+            limits
+        },
+    )
+}
+
+fn spec() -> impl Strategy<Value = TurnSpec> {
+    let rules = (
+        prop_oneof![Just(CallLimit::RefuseBeyond), Just(CallLimit::StopWhenReached)],
+        prop_oneof![Just(DeadlineRule::Enforced), Just(DeadlineRule::BetweenSteps)],
+        prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })],
+        prop_oneof![Just(Redundancy::Off), Just(Redundancy::SameCalls), Just(Redundancy::SameResults)],
+    );
+    let seams = (0usize..3, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let retry = (0u32..3, prop::collection::vec(prop_oneof![Just(0u64), 1u64..40], 1..3));
+    (limits(), rules, (trouble(), trouble(), trouble()), retry, flags, seams).prop_map(
+        |(limits, rules, (unknown, fault, error), (retries, waits), flags, seams)| {
+            let mut spec = TurnSpec::default();
+            spec.limits = limits;
+            (spec.call_limit, spec.deadline, spec.execution, spec.redundancy) = rules;
+            (spec.on_unknown_tool, spec.on_tool_fault, spec.on_tool_error) = (unknown, fault, error);
+            spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
+            (spec.closing_step, spec.invalid_feedback, spec.prepare_each_iteration) = flags;
+            spec.seams.gates = (0..seams.0).map(|n| format!("gate{n}").as_str().into()).collect();
+            (spec.seams.approver, spec.seams.layers, spec.seams.compactor, spec.seams.steering) =
+                (seams.1, seams.2, seams.3, seams.4);
+            spec
+        },
+    )
+}
+
+pub(crate) fn case() -> impl Strategy<Value = Case> {
+    let external = prop_oneof![Just(External::Cancel), Just(External::Steer), Just(External::Interrupt)];
+    let inputs = prop::collection::vec((0u64..150, external), 0..3);
+    let dice = prop::collection::vec(any::<u16>(), 0..120);
+    (spec(), dice, inputs, 0u64..20, any::<bool>(), any::<bool>()).prop_map(
+        |(spec, dice, inputs, grace, echo, repeated_ids)| Case {
+            spec,
+            dice,
+            inputs,
+            grace,
+            echo,
+            repeated_ids,
+        },
+    )
+}
+
+/// What happens outside of a machine in a [`Case`], and what was asked there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct World {
+    dice: Vec<u16>,
+    at: usize,
+    calls: u32,
+    repeated_ids: bool,
+    steered: u32,
+    hang: bool,
+    /// Whether the store fails now and then.
+    pub(crate) store_fails: bool,
+    /// Attempts whose start is stored.
+    started: BTreeSet<(CallId, u32)>,
+    /// Attempts that began although their start was not stored and their tool is not pure.
+    pub(crate) unstored_starts: u32,
+    /// Model requests: the time is not known here, the count is what matters.
+    pub(crate) model_requests: u32,
+    /// Executions per call.
+    pub(crate) executions: BTreeMap<CallId, Vec<RetryClass>>,
+    pub(crate) first_attempts: u32,
+}
+
+impl World {
+    pub(crate) fn of(case: &Case) -> Self {
+        Self { dice: case.dice.clone(), repeated_ids: case.repeated_ids, hang: true, ..Self::default() }
+    }
+
+    /// The same world in the next process: it goes on where it was, but nothing hangs any more.
+    pub(crate) fn next_process(&self) -> Self {
+        Self { hang: false, ..self.clone() }
+    }
+
+    /// The next die below `sides`; 0 when all are used, which is always the quiet choice.
+    fn die(&mut self, sides: u16) -> u16 {
+        let value = self.dice.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        value % sides
+    }
+
+    fn delay(&mut self) -> Option<Millis> {
+        match self.die(12) {
+            0..=5 => Some(Millis(0)),
+            6..=8 => Some(Millis(u64::from(self.die(5)))),
+            9 | 10 => Some(Millis(u64::from(self.die(120)))),
+            _ if self.hang => None,
+            _ => Some(Millis(1)),
+        }
+    }
+
+    fn calls(&mut self) -> AssistantMessage {
+        let count = 1 + self.die(4);
+        let calls = (0..count).map(|_| {
+            self.calls += 1;
+            let id = if self.repeated_ids { "c".to_owned() } else { format!("c{}", self.calls) };
+            let name =
+                ["pure", "idem", "risky", "ask", "alone", "move", "missing"][usize::from(self.die(13) % 7)];
+            ToolCall::new(id, name, Json::empty_object())
+        });
+        AssistantMessage::calls(calls.collect::<Vec<_>>())
+    }
+
+    fn model(&mut self) -> Reply {
+        self.model_requests += 1;
+        let mut message = match self.die(16) {
+            0 | 1 => AssistantMessage::text("done"),
+            2..=10 => self.calls(),
+            11 => AssistantMessage::clarification("which?"),
+            12 => AssistantMessage::invalid(&Invalid::new("garbled")),
+            13 => AssistantMessage::refusal("no"),
+            14 => AssistantMessage::approval_request(&ApprovalRequest::new("ap", "kind", "may I?")),
+            _ => {
+                let fault = ModelFault::new(ModelFaultCode::Network, "the line broke");
+                let partial = self.calls();
+                let fault = if self.die(2) == 0 { fault } else { fault.with_partial(partial) };
+                return Reply::Model(Err(Box::new(fault)));
+            }
+        };
+        if self.die(3) > 0 {
+            let usage = Usage::tokens(u64::from(self.die(50)), u64::from(self.die(50)));
+            message.usage = Some(usage.with_cost(Cost(u64::from(self.die(8)))));
+        }
+        Reply::Model(Ok(Arc::new(message.into())))
+    }
+
+    fn tool(&mut self) -> Reply {
+        let outcome = match self.die(12) {
+            0..=4 => ToolOutcome::text("fine"),
+            5 => ToolOutcome::text(format!("result {}", self.die(9))),
+            6 => ToolOutcome::error("bad", "it did not work"),
+            7 | 8 => ToolOutcome::retryable("busy", "try later"),
+            9 => {
+                let mut outcome = ToolOutcome::text("bye");
+                outcome.terminate = true;
+                outcome
+            }
+            10 => ToolOutcome::structured(Json::parse(r#"{"n":1}"#).expect("JSON")),
+            _ => return Reply::Tool(Err(Fault::new(FaultSource::Tool, "panic", "the tool panicked"))),
+        };
+        Reply::Tool(Ok(Box::new(outcome)))
+    }
+
+    fn gate(&mut self) -> Reply {
+        Reply::Gate(match self.die(8) {
+            0..=4 => Verdict::Allow,
+            5 => Verdict::Rewrite(Json::parse(r#"{"by":"gate"}"#).expect("JSON")),
+            6 => Verdict::Hold { reason: "it is late".into() },
+            _ => Verdict::Deny { message: "not here".into() },
+        })
+    }
+
+    fn decision(&mut self) -> Reply {
+        Reply::Approval(match self.die(5) {
+            0 | 1 => Decision::Granted,
+            2 => Decision::Edited(Json::parse(r#"{"by":"person"}"#).expect("JSON")),
+            3 => Decision::Denied { reason: "no".into() },
+            _ => Decision::Later,
+        })
+    }
+
+    fn fault<T>(&mut self, value: T) -> Result<T, Fault> {
+        if self.die(9) == 8 { Err(Fault::new(FaultSource::Layer, "broken", "it broke")) } else { Ok(value) }
+    }
+
+    fn plan(&mut self, log: &Transcript) -> Result<Option<Plan>, Fault> {
+        let from = usize::from(self.die(4));
+        let plan = match self.die(3) {
+            0 => None,
+            1 => Some(Plan { spans: Arc::from([Span::Kept(0..usize::MAX)]) }),
+            // A plan that may split a call from its result, which the machine then refuses.
+            _ => Some(Plan { spans: Arc::from([Span::Kept(from..log.len().max(from))]) }),
+        };
+        self.fault(plan)
+    }
+
+    fn after_model(&mut self) -> Reply {
+        let judgement = match self.die(8) {
+            0..=5 => Judgement::Accept,
+            6 => Judgement::Waive { why: "enough".into() },
+            _ => Judgement::Continue { guidance: "look again".into() },
+        };
+        Reply::AfterModel(self.fault(judgement))
+    }
+
+    fn drained(&mut self) -> Reply {
+        if self.die(6) < 5 {
+            return Reply::Drained(Vec::new());
+        }
+        self.steered += 1;
+        let message = UserMessage::text("by the way").from_origin("steering");
+        let id = EntryId::from(format!("q{}", self.steered));
+        Reply::Drained(vec![(id, Arc::new(message.into()))])
+    }
+
+    fn reply(&mut self, op: &Op, log: &Transcript) -> Reply {
+        match op {
+            Op::Prepare { agent, .. } => {
+                let name = agent.as_ref().map_or("main", |agent| agent.as_str());
+                let fault = Fault::new(FaultSource::Agent, "unknown", "no such agent");
+                let broken = self.die(25) == 24;
+                Reply::Prepared(if broken { Err(fault) } else { Ok(Arc::new(Offer::new(name, "", tools()))) })
+            }
+            Op::Append { messages } => Reply::Appended(self.fault(messages.clone())),
+            Op::Recall { .. } => Reply::Recalled(self.plan(log)),
+            Op::Compact { .. } => Reply::Compacted(self.plan(log)),
+            Op::Model { .. } => self.model(),
+            Op::AfterModel { .. } => self.after_model(),
+            Op::Arguments { .. } => Reply::Arguments(match self.die(8) {
+                7 => Err(ArgumentFault::new("a", "a number was expected")),
+                _ => Ok(()),
+            }),
+            Op::Gate { .. } => self.gate(),
+            Op::Approve { .. } => self.decision(),
+            Op::NoteApproval { request } => {
+                let request = request.clone();
+                Reply::ApprovalNoted(self.fault(Box::new(Prepared::new(request, None))))
+            }
+            Op::Tool { call, attempt, .. } => {
+                let class = class_of(&call.name);
+                let stored = class == RetryClass::Pure || self.started.contains(&(call.id.clone(), *attempt));
+                self.unstored_starts += u32::from(!stored);
+                self.first_attempts += u32::from(*attempt == 1);
+                self.executions.entry(call.id.clone()).or_default().push(class);
+                self.tool()
+            }
+            Op::Drain => self.drained(),
+            Op::StopGate { .. } => Reply::Judged(Judgement::Accept),
+        }
+    }
+}
+
+pub(crate) fn tools() -> Vec<ToolDef> {
+    let plain = |name: &str, class| ToolDef::new(name, "").with_class(class);
+    let mut ask = plain("ask", RetryClass::Unsafe);
+    ask.requires_approval = true;
+    let mut alone = plain("alone", RetryClass::Pure);
+    alone.sequential = true;
+    vec![
+        plain("pure", RetryClass::Pure),
+        plain("idem", RetryClass::Idempotent),
+        plain("risky", RetryClass::Unsafe),
+        ask,
+        alone,
+        ToolDef::handoff("move", "", "other".into()),
+    ]
+}
+
+fn class_of(name: &ToolName) -> RetryClass {
+    tools().iter().find(|def| def.name == *name).map_or(RetryClass::Unsafe, |def| def.class)
+}
+
+impl Outside for World {
+    fn perform(&mut self, _: OpId, op: &Op, log: &Transcript) -> Answer {
+        let reply = self.reply(op, log);
+        match self.delay() {
+            Some(delay) => Answer::After(delay, reply),
+            None => Answer::Open,
+        }
+    }
+
+    fn persist(&mut self, record: &Record) -> Result<(), String> {
+        if self.store_fails && self.die(6) == 5 {
+            return Err("the disk is full".to_owned());
+        }
+        if let Record::CallStarted { call, attempt, .. } = record {
+            self.started.insert((call.id.clone(), *attempt));
+        }
+        Ok(())
+    }
+
+    fn partial(&mut self, _: OpId, op: &Op) -> Option<Arc<Message>> {
+        let cut = matches!(op, Op::Model { .. }) && self.die(2) == 1;
+        cut.then(|| {
+            let mut message = self.calls();
+            message.stop_reason = "aborted".into();
+            Arc::new(message.into())
+        })
+    }
+}
+
+impl Case {
+    pub(crate) fn machine(&self) -> Machine<TurnState> {
+        Machine::new(Arc::new(self.spec.clone()), Origin::default(), Transcript::default())
+    }
+
+    pub(crate) fn driver(&self) -> ScriptedDriver<TurnState, World> {
+        let mut driver =
+            ScriptedDriver::new(self.machine(), World::of(self), BEGIN).with_grace(Millis(self.grace));
+        if self.echo {
+            driver = driver.repeating_replies();
+        }
+        driver
+    }
+
+    /// Begins with `start` and lets the inputs from outside come at their times.
+    pub(crate) fn drive(&self, driver: &mut ScriptedDriver<TurnState, World>, start: Start) -> Ran {
+        driver.input(Input::Start(Box::new(start)));
+        for (at, external) in &self.inputs {
+            driver.input_at(BEGIN.after(Millis(*at)), external.input());
+        }
+        driver.go_on()
+    }
+
+    /// Runs to the end; what hangs for ever is cancelled.
+    pub(crate) fn run(&self) -> ScriptedDriver<TurnState, World> {
+        let mut driver = self.driver();
+        let ran = self.drive(&mut driver, begin());
+        finish(&mut driver, ran);
+        driver
+    }
+}
+
+/// How every case begins.
+pub(crate) fn begin() -> Start {
+    Start::prompt(Message::user("go"))
+}
+
+/// What happened, for messages of failed checks.
+pub(crate) fn told<P: Phase>(driver: &ScriptedDriver<P, World>) -> String {
+    let lines =
+        driver.events().iter().map(|e| format!("{:>4} {}\n", e.at.since(BEGIN).0, event_line(&e.kind)));
+    let open = driver.open().iter().map(|(id, op)| format!("open {id} {}\n", &format!("{op:?}")[..12]));
+    lines.chain(open).collect()
+}
+
+/// Cancels what would wait for ever.
+pub(crate) fn finish<P: Phase>(driver: &mut ScriptedDriver<P, World>, ran: Ran) {
+    let ran = match ran {
+        Ran::Waiting => {
+            driver.input(External::Cancel.input());
+            driver.go_on()
+        }
+        ran => ran,
+    };
+    assert!(matches!(ran, Ran::Ended(_)), "it does not end:\n{}", told(driver));
+}
+
+impl External {
+    fn input(self) -> Input {
+        let message = |origin: &str| Arc::new(Message::from(UserMessage::text("wait").from_origin(origin)));
+        match self {
+            Self::Cancel => Input::Cancel { by: Arc::from("test") },
+            Self::Steer => Input::Steer(vec![message("steering")]),
+            Self::Interrupt => Input::Interrupt { messages: vec![message("prompt")] },
+        }
+    }
+}
