@@ -109,7 +109,7 @@ impl Descriptor {
         Some(self.0.document.place(node))
     }
 
-    /// What was noticed while reading, in the order of the text.
+    /// What was noticed while reading, in the order of the text; at most the first hundred things.
     pub fn warnings(&self) -> Vec<Warning> {
         let mut lossy = self.0.document.lossy().to_vec();
         lossy.sort_by_key(|lossy| lossy.bytes.start);

@@ -62,6 +62,9 @@ pub(crate) struct Lossy {
     pub(crate) reason: LossyReason,
 }
 
+/// A descriptor with more lossy values than this says so often enough.
+const MAX_LOSSY: usize = 100;
+
 /// Why two different descriptors may share a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -116,7 +119,9 @@ impl Document {
     }
 
     pub(crate) fn push_lossy(&mut self, bytes: Bytes, reason: LossyReason) {
-        self.lossy.push(Lossy { bytes, reason });
+        if self.lossy.len() < MAX_LOSSY {
+            self.lossy.push(Lossy { bytes, reason });
+        }
     }
 
     /// The number of nodes, shared ones counted once.

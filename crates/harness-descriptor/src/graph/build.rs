@@ -50,7 +50,15 @@ impl Graph {
         let document = descriptor.document();
         let shape = Shape::check(document, descriptor.root_id())?;
         let references = References::read(document, shape.root)?;
-        let builder = Builder { document, root: shape.root, references: &references, registry };
+        let section = |name| document.get(shape.root, name);
+        let tools = section("tools").and_then(|tools| document.object(tools)).unwrap_or_default();
+        let builder = Builder {
+            document,
+            defaults: section("agent_defaults"),
+            tools: tools.iter().map(|entry| (document.resolve(&entry.key), entry.value)).collect(),
+            references: &references,
+            registry,
+        };
         let mut agents = Vec::with_capacity(shape.agents.len());
         for (id, node) in &shape.agents {
             agents.push(builder.agent(id, *node)?);
@@ -89,7 +97,8 @@ impl Graph {
 
 struct Builder<'a> {
     document: &'a Document,
-    root: NodeId,
+    defaults: Option<NodeId>,
+    tools: HashMap<&'a str, NodeId>,
     references: &'a References,
     registry: &'a Registry,
 }
@@ -110,7 +119,7 @@ impl Builder<'_> {
     /// A value of the agent, or of the defaults when the agent has none or `null`.
     fn own_or_default(&self, agent: NodeId, key: &str) -> Option<NodeId> {
         let own = self.document.get(agent, key).filter(|id| !self.document.is_null(*id));
-        own.or_else(|| self.document.get_path(self.root, &["agent_defaults", key]))
+        own.or_else(|| self.document.get(self.defaults?, key))
     }
 
     fn agent(&self, id: &str, node: NodeId) -> Result<Agent, DescriptorError> {
@@ -240,7 +249,7 @@ impl Builder<'_> {
         let document = self.document;
         // Upstream looks tools up by text, so the number 7 finds the key `"7"`.
         let id = document.display_text(item);
-        let Some(tool) = document.get_path(self.root, &["tools", &id]) else {
+        let Some(tool) = self.tools.get(id.as_str()).copied() else {
             return Err(self.at(item)(Fault::UnknownTool { agent: agent.to_owned(), tool: id }));
         };
         let target_node = document.get(tool, "target").unwrap_or(tool);

@@ -8,11 +8,13 @@ use crate::error::YamlFault;
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
 /// Lines of a plain scalar in a flow collection are indented deeper than the block around it.
-pub(super) fn check_flow_lines(source: &str, written: &str, block: Option<Bytes>) -> Result<(), YamlFault> {
+///
+/// `block` is the column of that block, if there is one.
+pub(super) fn check_flow_lines(written: &str, block: Option<usize>) -> Result<(), YamlFault> {
     if !written.contains(LINE_ENDS) {
         return Ok(());
     }
-    let least = block.map_or(0, |block| column(source, block.start) + 1);
+    let least = block.map_or(0, |column| column + 1);
     let is_short = |line: &str| {
         let indent = line.bytes().take_while(|byte| *byte == b' ').count();
         indent < least && !line.trim_ascii().is_empty()
@@ -68,7 +70,9 @@ pub(super) fn check_last_entry(source: &str, last: Option<Bytes>, end: Bytes) ->
 /// A document must not begin with a word like `---x`: upstream takes its dashes for a marker.
 pub(super) fn check_first_word(source: &str, word: Bytes) -> Result<(), YamlFault> {
     let dashes = source.get(word.start as usize..).is_some_and(|rest| rest.starts_with("---"));
-    if dashes && column(source, word.start) == 0 {
+    let line_start = word.start == 0
+        || source.get(..word.start as usize).is_some_and(|before| before.ends_with(LINE_ENDS));
+    if dashes && line_start {
         return syntax("the first word begins with `---`, put it in quotes");
     }
     Ok(())
@@ -104,12 +108,6 @@ pub(super) fn is_announced(source: &str, key: Bytes) -> bool {
             _ => return false,
         }
     }
-}
-
-/// The number of bytes before a place in its line.
-fn column(source: &str, at: u32) -> usize {
-    let before = source.get(..at as usize).unwrap_or_default();
-    before.len() - before.rfind(LINE_ENDS).map_or(0, |end| end + 1)
 }
 
 fn syntax(reason: &str) -> Result<(), YamlFault> {

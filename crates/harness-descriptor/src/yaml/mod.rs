@@ -4,6 +4,7 @@
 //! outside this folder.
 
 mod expansion;
+mod frame;
 pub(crate) mod input;
 mod instant_form;
 mod layout;

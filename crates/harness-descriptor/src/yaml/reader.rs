@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 
+use super::frame::{Anchor, Frame, Key, Shape, bytes_of};
 use super::input;
 use super::mask::Mask;
 use super::scalar::{Scalar, resolve_plain};
@@ -49,6 +50,7 @@ fn options(limits: &Limits) -> granit_parser::Options {
         flow_nesting_limit: depth,
         block_nesting_limit: depth,
         emit_unresolved_aliases: true,
+        emit_anchor_events: true,
         simple_key_max_lookahead: 16 << 10,
     };
     options.set_emit_comments(false);
@@ -73,35 +75,6 @@ struct Builder<'src> {
     max_values: u64,
     max_depth: usize,
     merged: u64,
-}
-
-enum Anchor {
-    Open,
-    Closed(NodeId),
-}
-
-struct Frame<'src> {
-    shape: Shape<'src>,
-    /// Where this frame's items or entries begin in the shared stack.
-    base: usize,
-    anchor: usize,
-    tag: Option<(Known, String)>,
-    bytes: Bytes,
-    flow: bool,
-}
-
-enum Shape<'src> {
-    List,
-    Map {
-        key: Option<Key<'src>>,
-        /// Entries by key, once there are many.
-        index: HashMap<Cow<'src, str>, usize>,
-    },
-}
-
-enum Key<'src> {
-    Named { name: Cow<'src, str>, bytes: Bytes },
-    Merge { bytes: Bytes },
 }
 
 /// Mappings up to this size are searched one by one.
@@ -171,20 +144,21 @@ impl<'src> Builder<'src> {
                 self.scalar(self.mask.unmask(text), style, anchor, tag, bytes)
             }
             Event::SequenceStart(style, anchor, tag) => {
-                let (base, flow) = (self.items.len(), style == StructureStyle::Flow);
-                self.open(Frame { shape: Shape::List, base, anchor, tag: None, bytes, flow }, tag.as_deref())
+                let frame = Frame::new(Shape::List, self.items.len(), anchor, style, span);
+                self.open(frame, tag.as_deref())
             }
             Event::MappingStart(style, anchor, tag) => {
-                let (base, flow) = (self.entries.len(), style == StructureStyle::Flow);
                 let shape = Shape::Map { key: None, index: HashMap::new() };
-                self.open(Frame { shape, base, anchor, tag: None, bytes, flow }, tag.as_deref())
+                let frame = Frame::new(shape, self.entries.len(), anchor, style, span);
+                self.open(frame, tag.as_deref())
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(bytes),
             Event::UnresolvedAlias(name) => {
                 Err(Stop::yaml(YamlFault::Syntax(format!("unknown alias `*{name}`")), bytes))
             }
+            Event::Anchor(id, name) => self.name_anchor(id, name, bytes),
             // The library may gain events; those it has beside the ones above carry no values.
-            Event::StreamStart | Event::StreamEnd | Event::DocumentEnd | Event::Anchor(..) | _ => Ok(()),
+            Event::StreamStart | Event::StreamEnd | Event::DocumentEnd | _ => Ok(()),
         }
     }
 
@@ -201,8 +175,8 @@ impl<'src> Builder<'src> {
             ScalarStyle::SingleQuoted => '\'',
             ScalarStyle::DoubleQuoted => '"',
             ScalarStyle::Plain if self.in_flow() => {
-                let block = self.frames.iter().rev().find(|frame| !frame.flow).map(|frame| frame.bytes);
-                layout::check_flow_lines(self.source, written, block).map_err(fail)?;
+                let block = self.frames.iter().rev().find(|frame| !frame.flow).map(|frame| frame.column);
+                layout::check_flow_lines(written, block).map_err(fail)?;
                 return Ok(text);
             }
             ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded => return Ok(text),
@@ -340,6 +314,19 @@ impl<'src> Builder<'src> {
         Err(Stop::yaml(YamlFault::ComplexKey(complex), bytes))
     }
 
+    /// Upstream defines the anchor of a list or mapping again at its end, so a name must not be used
+    /// twice in one nest.
+    fn name_anchor(&mut self, id: usize, name: Cow<'src, str>, bytes: Bytes) -> Result<(), Stop> {
+        if self.frames.iter().any(|frame| frame.anchor != id && frame.anchor_name.as_ref() == Some(&name)) {
+            let reason = format!("anchor `&{name}` stands inside the value of another `&{name}`");
+            return Err(Stop::yaml(YamlFault::Syntax(reason), bytes));
+        }
+        if let Some(frame) = self.frames.last_mut().filter(|frame| frame.anchor == id) {
+            frame.anchor_name = Some(name);
+        }
+        Ok(())
+    }
+
     fn in_flow(&self) -> bool {
         self.frames.last().is_some_and(|frame| frame.flow)
     }
@@ -380,7 +367,9 @@ impl<'src> Builder<'src> {
     }
 
     fn close(&mut self, end: Bytes) -> Result<(), Stop> {
-        let Some(Frame { shape, base, anchor, tag, bytes, flow }) = self.frames.pop() else { return Ok(()) };
+        let Some(Frame { shape, base, anchor, tag, bytes, flow, .. }) = self.frames.pop() else {
+            return Ok(());
+        };
         let bytes = Bytes { start: bytes.start, end: end.end.max(bytes.end) };
         if matches!(shape, Shape::List) && !flow {
             let last = self.items.get(base..).and_then(<[NodeId]>::last).map(|id| self.document.bytes(*id));
@@ -594,9 +583,4 @@ fn key_text<'src>(source: &'src str, entry: &Entry) -> Cow<'src, str> {
         }
         Text::Shared(key) => Cow::Owned(key.to_string()),
     }
-}
-
-fn bytes_of(span: &Span) -> Bytes {
-    let offset = |offset: Option<usize>| u32::try_from(offset.unwrap_or(0)).unwrap_or(u32::MAX);
-    Bytes { start: offset(span.start.byte_offset()), end: offset(span.end.byte_offset()) }
 }

@@ -47,6 +47,7 @@ fn merges() {
 fn anchors() {
     check("a: &x [1]\nb: *x\nc: &x 2\nd: *x", r#"{"a":[1],"b":[1],"c":2,"d":2}"#);
     check("&k 1: *k", r#"{"1":1}"#);
+    check("a: &x [&x 1]", "1:8: invalid YAML: anchor `&x` stands inside the value of another `&x`");
     check("a: &x {b: [*x]}", "1:12: the value contains itself through an alias");
 }
 
