@@ -42,7 +42,9 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let bound = bind::bind(&args.descriptor, args.registry.as_deref(), &clock)?;
     let message = message::message(args)?;
     let overrides = context::overrides(&args.context)?;
-    let session = args.session.as_deref().map(|path| session::open(path, &bound.graph, args)).transpose()?;
+    let now = clock.now();
+    let session =
+        args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
     let source = model::choose(&args.model, &args.descriptor, message.as_deref(), &clock)?;
 
     let mut builder = Harness::new(source.model)

@@ -69,6 +69,21 @@ fn every_line_is_an_object_and_the_last_one_is_the_result() {
 }
 
 #[test]
+fn events_name_the_session_from_the_first_one_on() {
+    let server = Server::start([Reply::text("ok")]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &["--json", "--session", "s.jsonl"]);
+    let session = &project.session("s.jsonl")[0]["id"];
+    assert!(session.as_str().is_some_and(|id| id.starts_with("s-")), "{session}");
+    let events = lines(&output.stdout).into_iter().filter(|line| line["seq"].is_u64());
+    assert!(
+        events.map(|event| event["origin"]["session"].clone()).all(|of| of == *session),
+        "{}",
+        output.stdout
+    );
+}
+
+#[test]
 fn a_fault_before_the_run_is_a_line_too() {
     let output = Project::plain().harness(&["run", "missing.yaml", "hello", "--json"]);
     let lines = lines(&output.stdout);
