@@ -1,2 +1,58 @@
-//! x
-fn main() {}
+//! The `harness` program: arguments, rendering, exit codes. Everything else is in the libraries.
+
+mod args;
+mod bind;
+mod check;
+mod env;
+mod error;
+mod exit;
+mod log;
+mod render;
+mod run;
+mod signal;
+
+use std::io::{Write as _, stdout};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command};
+use error::CliError;
+use exit::Exit;
+use render::JsonLines;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match go(&cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            let json = matches!(&cli.command, Command::Run(args) if args.json);
+            report(&error, json);
+            Exit::Refused.into()
+        }
+    }
+}
+
+fn go(cli: &Cli) -> Result<Exit, CliError> {
+    if let Some(filter) = &cli.log {
+        log::start(filter)?;
+    }
+    match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Check(args) => check::check(args),
+        Command::Hash(args) => check::hash(args),
+    }
+}
+
+/// Says on standard error what is wrong and what to do; with `--json` also as the last line of output.
+fn report(error: &CliError, json: bool) {
+    let mut err = anstream::stderr();
+    let _ = writeln!(err, "{BAD}error{BAD:#}: {error}", BAD = render::BAD);
+    if let Some(hint) = error.hint() {
+        let _ = writeln!(err, "  {NOTE}hint{NOTE:#}: {hint}", NOTE = render::NOTE);
+    }
+    if json {
+        // Nothing is left to be done about a reader who went away.
+        let _ = JsonLines::new(stdout()).error(error);
+    }
+}

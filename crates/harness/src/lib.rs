@@ -1,1 +1,79 @@
-//! x
+//! LLM agents that are bounded, streamed, durable and truthful about why they stopped.
+//!
+//! This crate is the facade: it re-exports the crates below it and has the [`Builder`] that wires them.
+//! It holds no logic of its own; what it can do can be done without it, with `harness-core` and the one
+//! or two siblings that are needed.
+//!
+//! ```
+//! use harness::prelude::*;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Weather {
+//!     city: String,
+//! }
+//!
+//! /// Asks for the weather, then says what it was told. A real program uses a model of
+//! /// `harness::adapters`.
+//! struct Parrot;
+//!
+//! impl Model for Parrot {
+//!     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+//!         Ok(match request.view.last().map(|message| &**message) {
+//!             Some(Message::ToolResult(_)) => {
+//!                 let said = request.view.last().map(|result| result.joined_text()).unwrap_or_default();
+//!                 AssistantMessage::text(format!("It is {said}."))
+//!             }
+//!             _ => AssistantMessage::calls([harness::core::message::ToolCall::new(
+//!                 "call-1",
+//!                 "weather",
+//!                 harness::core::Json::parse(r#"{"city":"Oslo"}"#).unwrap(),
+//!             )]),
+//!         })
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let weather = tool_fn("weather", "Current weather of a city", |asked: Weather, _| async move {
+//!     Ok::<_, std::io::Error>(format!("4 °C in {}", asked.city))
+//! });
+//! let report = Harness::new(Parrot).tool(weather.pure()).build()?.prompt("How cold is Oslo?").await?;
+//! assert_eq!(report.answer(), "It is 4 °C in Oslo.");
+//! # Ok::<(), harness::HarnessError>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | crate |
+//! |---|---|
+//! | [`core`] | messages, ports, gates, events, limits, the turn and run machines, the driver |
+//! | [`descriptor`] | agent graphs as YAML |
+//! | [`session`] | session stores |
+//! | [`adapters`] | models over HTTP, retry, recording and replay |
+//! | [`tools`] | command tools |
+
+mod agents;
+mod builder;
+mod error;
+mod harness;
+pub mod prelude;
+mod prompt;
+mod report;
+pub mod system;
+mod thread;
+
+pub use harness_adapters as adapters;
+pub use harness_core as core;
+pub use harness_descriptor as descriptor;
+pub use harness_session as session;
+pub use harness_tools as tools;
+
+pub use self::agents::BoundGraph;
+pub use self::builder::Builder;
+pub use self::error::{HarnessError, SetupFault};
+pub use self::harness::Harness;
+pub use self::prompt::Prompt;
+pub use self::report::Report;
+
+#[doc = include_str!("../../../README.md")]
+#[cfg(doctest)]
+struct Readme;

@@ -1,0 +1,131 @@
+//! A scripted chat-completions endpoint for the example `customer-support`: it plays the model's side of
+//! a few conversations, so that their recordings can be written without a key.
+//!
+//! ```sh
+//! cargo run -p harness-cli --example chat_server -- 127.0.0.1:8080
+//! ```
+//!
+//! and in another terminal, from the workspace's folder, for each conversation of [`conversations`]:
+//!
+//! ```sh
+//! cargo run -p harness-cli -- run fixtures/examples/customer-support/harness.yaml \
+//!     "Where is my order 1042?" --base-url http://127.0.0.1:8080/v1 \
+//!     --record fixtures/examples/customer-support/recordings/where-is-my-order.jsonl
+//! ```
+//!
+//! `fixtures/examples/customer-support/record.sh` does both.
+
+#[path = "../tests/it/support/sse.rs"]
+mod sse;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use axum::Json;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sse::Answer;
+
+/// A question and the answers that the model gives, one per request.
+struct Conversation {
+    question: &'static str,
+    answers: Vec<Answer>,
+}
+
+fn conversations() -> [Conversation; 3] {
+    let order = |id: &str| json!({ "order_id": id });
+    [
+        Conversation {
+            question: "Where is my order 1042?",
+            answers: vec![
+                Answer::call("call_1", "handoff_to_orders", &json!({})),
+                Answer::call("call_2", "find_order", &order("1042")).and_call(
+                    "call_3",
+                    "track_parcel",
+                    &order("1042"),
+                ),
+                Answer::text(
+                    "Your order 1042, the Trail tent 2P, is on its way with Nordpost: the parcel NP-77342 was \
+                     last seen at the Gothenburg depot and is expected on 14 March 2026.",
+                ),
+            ],
+        },
+        Conversation {
+            question: "My socks from order 1040 have holes. I want my money back.",
+            answers: vec![
+                Answer::call("call_1", "handoff_to_refunds", &json!({})),
+                Answer::call("call_2", "find_order", &order("1040")),
+                Answer::call("call_3", "issue_refund", &json!({ "order_id": "1040", "amount_cents": 4470 })),
+                Answer::text(
+                    "I am sorry about the Merino socks. I have refunded 44.70 EUR for order 1040; the \
+                     reference is RF-1040.",
+                ),
+            ],
+        },
+        Conversation {
+            question: "Please refund order 1041.",
+            answers: vec![
+                Answer::call("call_1", "handoff_to_refunds", &json!({})),
+                Answer::call("call_2", "find_order", &order("1041")),
+                Answer::text(
+                    "Order 1041, the Headlamp, was refunded already, and an order can be refunded only once, so \
+                     I cannot pay anything back for it.",
+                ),
+            ],
+        },
+    ]
+}
+
+/// What is looked at of a request.
+#[derive(Deserialize)]
+struct Request {
+    model: String,
+    messages: Vec<Message>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    #[serde(default)]
+    content: Value,
+}
+
+/// The next answer: the conversation is known by its question, the place in it by the number of answers
+/// that the request already holds.
+fn next_answer(request: &Request) -> Option<Answer> {
+    let question = request.messages.iter().find(|message| message.role == "user")?.content.as_str()?;
+    let given = request.messages.iter().filter(|message| message.role == "assistant").count();
+    let all = conversations();
+    all.iter().find(|known| known.question == question)?.answers.get(given).cloned()
+}
+
+async fn answer(Json(request): Json<Request>) -> Response {
+    if let Some(answer) = next_answer(&request) {
+        return ([(CONTENT_TYPE, "text/event-stream")], answer.body(&request.model)).into_response();
+    }
+    let error = json!({ "error": { "message": "the script has no answer for this conversation" } });
+    (StatusCode::BAD_REQUEST, Json(error)).into_response()
+}
+
+async fn serve(address: &str) -> std::io::Result<()> {
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    writeln!(std::io::stdout(), "http://{}/v1", listener.local_addr()?)?;
+    axum::serve(listener, Router::new().route("/v1/chat/completions", post(answer))).await
+}
+
+fn main() -> ExitCode {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.and_then(|runtime| runtime.block_on(serve(&address))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            let _ = writeln!(std::io::stderr(), "{address}: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The command line.
+
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use harness::core::Millis;
+use harness::core::message::Cost;
+
+pub(crate) use values::{ContextArg, MessageArg};
+
+use crate::env;
+use crate::exit::Exit;
+
+/// Runs agent graphs that are bounded, streamed, resumable and truthful about why they stopped.
+#[derive(Debug, Parser)]
+#[command(name = "harness", version, after_help = Exit::help(), max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Show logs on standard error: a level (error, warn, info, debug, trace) or a filter such as
+    /// harness_adapters=debug
+    #[arg(long, global = true, value_name = "LEVEL", env = env::LOG, hide_env_values = true)]
+    pub(crate) log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run an agent graph with a message and print the answer
+    Run(Box<RunArgs>),
+    /// Find what is wrong with a descriptor and its registry, with file, line and column
+    Check(CheckArgs),
+    /// Print the hash that names exactly this graph
+    Hash(HashArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = Exit::help(), after_long_help = run_notes())]
+pub(crate) struct RunArgs {
+    /// The descriptor: a YAML file with the agents
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) descriptor: PathBuf,
+
+    /// What to say to the agents; `-`, or nothing when standard input is not a terminal, reads it
+    /// from there
+    #[arg(conflicts_with = "resume")]
+    pub(crate) message: Option<MessageArg>,
+
+    /// What the descriptor's tool targets are [default: registry.yaml beside the descriptor]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) registry: Option<PathBuf>,
+
+    /// Keep the conversation in this file, and go on with what it holds
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) session: Option<PathBuf>,
+
+    /// Go on where the session stopped, without a new message
+    #[arg(long, requires = "session")]
+    pub(crate) resume: bool,
+
+    /// Go on with the session although the descriptor has changed since it was begun
+    #[arg(long, requires = "session")]
+    pub(crate) allow_changed: bool,
+
+    /// A value of the descriptor's context (customer.premium=true), or a YAML or JSON file of them;
+    /// may be repeated
+    #[arg(long, value_name = "KEY=VALUE|FILE")]
+    pub(crate) context: Vec<ContextArg>,
+
+    /// What happens to a call that needs approval
+    #[arg(long, value_enum, default_value_t = Approve::Ask)]
+    pub(crate) approve: Approve,
+
+    /// One event per line on standard output, the last line is the result
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+}
+
+/// Where answers come from.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct ModelArgs {
+    /// Use this model for every agent instead of those that the descriptor names
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// An OpenAI-compatible endpoint instead of OpenRouter, for example http://localhost:11434/v1;
+    /// its key, if it needs one, is read from HARNESS_API_KEY
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) base_url: Option<String>,
+
+    /// Write all requests and answers to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "replay", value_hint = ValueHint::FilePath)]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Take the answers from a file that --record wrote; no network is used
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "base_url"], value_hint = ValueHint::FilePath)]
+    pub(crate) replay: Option<PathBuf>,
+}
+
+/// What the run may use at most.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// Model calls [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_iterations: Option<u32>,
+
+    /// Tool calls [default: 128]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tool_calls: Option<u32>,
+
+    /// Input and output tokens together [default: 4000000]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+
+    /// Money as the provider reports it, for example 0.25 [default: 20]
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) max_cost: Option<Cost>,
+
+    /// Time, for example 90s, 5m or 1h [default: 30m]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) timeout: Option<Millis>,
+}
+
+/// What happens to a call that needs approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// Ask on the terminal; without one the run stops with `awaiting_approval`
+    Ask,
+    /// Approve every call
+    Always,
+    /// Refuse every call; the model is told
+    Never,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The descriptor: a YAML file with the agents
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) descriptor: PathBuf,
+
+    /// Check the bindings of tools against this file, too [default: registry.yaml beside the
+    /// descriptor, when there is one]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) registry: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HashArgs {
+    /// The descriptor: a YAML file with the agents
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) descriptor: PathBuf,
+}
+
+fn run_notes() -> String {
+    format!(
+        "The answer goes to standard output, everything else to standard error. With \
+         {OPENROUTER} set, the models that the descriptor names are asked through OpenRouter. \
+         Without it, and without --model, --base-url and --replay, an example that ships with \
+         recordings is answered from them.\n\n\
+         Ctrl-C stops the run and leaves the session in order; a second one ends the program at \
+         once.\n\n{codes}",
+        OPENROUTER = env::OPENROUTER_KEY,
+        codes = Exit::help(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_limits_in_the_help_are_the_defaults() {
+        let limits = harness::core::limits::Limits::thread();
+        assert_eq!((limits.iterations, limits.tool_calls, limits.tokens), (32, 128, 4_000_000));
+        assert_eq!(limits.elapsed, Some(Millis(30 * 60_000)));
+        assert_eq!(limits.cost.to_string(), "20");
+    }
+}

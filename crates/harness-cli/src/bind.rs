@@ -1,0 +1,52 @@
+//! A descriptor with the registry that lies beside it or is named.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use harness::core::port::{Clock, DynTool};
+use harness::descriptor::{Descriptor, Fault, load_file};
+use harness::tools::Registry;
+use harness::{BoundGraph, HarnessError};
+
+use crate::error::CliError;
+
+/// A graph that can be run, and what it was made from.
+pub(crate) struct Bound {
+    pub(crate) graph: BoundGraph,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) registry: Option<Registry>,
+}
+
+/// Loads both files and binds the tools.
+pub(crate) fn bind(path: &Path, registry: Option<&Path>, clock: &Arc<dyn Clock>) -> Result<Bound, CliError> {
+    let descriptor = load_file(path)?;
+    let registry_path = registry.map_or_else(|| beside(path), Path::to_path_buf);
+    let registry = if registry.is_some() || registry_path.exists() {
+        Some(Registry::load(&registry_path)?.with_clock(clock))
+    } else {
+        None
+    };
+    let tools = registry.iter().flat_map(Registry::iter);
+    let tools = tools.map(|(target, tool)| (target, Arc::clone(tool) as Arc<dyn DynTool>));
+    match BoundGraph::bind(&descriptor, tools) {
+        Ok(graph) => Ok(Bound { graph, descriptor, registry }),
+        Err(error) => Err(explained(error, registry.as_ref(), registry_path)),
+    }
+}
+
+/// A target without a program is a fault of the registry as much as of the descriptor: say which file, and
+/// what is nearly that.
+fn explained(error: HarnessError, registry: Option<&Registry>, path: PathBuf) -> CliError {
+    let HarnessError::Descriptor(fault) = error else { return error.into() };
+    let Fault::UnboundTarget { target, .. } = fault.fault() else { return fault.into() };
+    match registry.map(|registry| registry.get(target)) {
+        Some(Err(why)) => CliError::Unbound { fault, why },
+        Some(Ok(_)) => fault.into(),
+        None => CliError::NoRegistry { fault, registry: path },
+    }
+}
+
+/// `registry.yaml` in the descriptor's folder.
+fn beside(descriptor: &Path) -> PathBuf {
+    descriptor.with_file_name("registry.yaml")
+}

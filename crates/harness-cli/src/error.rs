@@ -1,0 +1,140 @@
+//! What ends the program before a run begins, or instead of one.
+
+use std::io;
+use std::path::PathBuf;
+
+use harness::HarnessError;
+use harness::adapters::AdapterError;
+use harness::descriptor::{DescriptorError, Fault};
+use harness::tools::ToolsError;
+
+use crate::env;
+
+/// Why nothing was run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error(transparent)]
+    Harness(#[from] HarnessError),
+    #[error(transparent)]
+    Descriptor(#[from] DescriptorError),
+    #[error(transparent)]
+    Tools(#[from] ToolsError),
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
+    #[error(transparent)]
+    Session(#[from] harness::session::Error),
+    /// A tool has no program, and there is no registry file that could name one.
+    #[error("{fault}; there is no registry file at {}", registry.display())]
+    NoRegistry { fault: DescriptorError, registry: PathBuf },
+    /// A tool has no program in the registry file.
+    #[error("{fault}: {why}")]
+    Unbound { fault: DescriptorError, why: ToolsError },
+    /// The session was begun under another descriptor.
+    #[error("session `{}` was begun under the descriptor {began}, this one is {now}", session.display())]
+    OtherDescriptor { session: PathBuf, began: String, now: String },
+    #[error("there is no message to send")]
+    NoMessage,
+    #[error("the message on standard input {problem}")]
+    Message { problem: String },
+    #[error("no model can be asked: neither a key nor an endpoint is given")]
+    NoModel,
+    #[error("no key is set, and the recordings in {} hold no conversation that begins with this message", folder.display())]
+    NotRecorded { folder: PathBuf, questions: Vec<String> },
+    #[error("the context {origin} {problem}")]
+    Context { origin: String, problem: String },
+    #[error("the log filter `{filter}` cannot be used: {reason}")]
+    LogFilter { filter: String, reason: String },
+    #[error("cannot {action}: {source}")]
+    Io { action: &'static str, source: io::Error },
+}
+
+impl CliError {
+    /// A stable code.
+    pub(crate) fn kind(&self) -> &str {
+        match self {
+            Self::Harness(error) => error.kind(),
+            Self::Descriptor(error) => error.kind(),
+            Self::Tools(error) => error.kind(),
+            Self::Adapter(error) => error.kind(),
+            Self::Session(error) => error.kind(),
+            Self::NoRegistry { .. } => "cli.no_registry",
+            Self::Unbound { why, .. } => why.kind(),
+            Self::OtherDescriptor { .. } => "cli.other_descriptor",
+            Self::NoMessage => "cli.no_message",
+            Self::Message { .. } => "cli.message",
+            Self::NoModel => "cli.no_model",
+            Self::NotRecorded { .. } => "cli.not_recorded",
+            Self::Context { .. } => "cli.context",
+            Self::LogFilter { .. } => "cli.log_filter",
+            Self::Io { .. } => "cli.io",
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Harness(HarnessError::Descriptor(error)) | Self::Descriptor(error) => {
+                descriptor_hint(error).map(str::to_owned)
+            }
+            Self::Harness(HarnessError::SameName { .. }) => {
+                Some("give one of them another `name` in the registry file".to_owned())
+            }
+            Self::Harness(_) => None,
+            Self::Tools(error) => error.hint(),
+            Self::Adapter(error) => error.hint().map(str::to_owned),
+            Self::Session(harness::session::Error::NotFound { .. }) => {
+                Some("check the path; without --resume a message begins a new session there".to_owned())
+            }
+            Self::Session(error) => Some(error.hint().to_owned()),
+            Self::NoRegistry { .. } => {
+                Some("write one there, or name another with --registry FILE".to_owned())
+            }
+            Self::Unbound { why, .. } => why.hint(),
+            Self::OtherDescriptor { .. } => Some(
+                "use the descriptor that it was begun with, another session file, or --allow-changed to go on \
+                 with this one all the same"
+                    .to_owned(),
+            ),
+            Self::NoMessage => Some(
+                "give it as an argument or on standard input, or use --resume with --session".to_owned(),
+            ),
+            Self::Message { .. } => None,
+            Self::NoModel => Some(no_model_hint()),
+            Self::NotRecorded { questions, .. } => {
+                let known: Vec<_> = questions.iter().map(|question| format!("\n    {question}")).collect();
+                Some(format!("{}; without a key these can be asked:{}", no_model_hint(), known.concat()))
+            }
+            Self::Context { .. } => Some(
+                "write PATH=VALUE, for example customer.premium=true, or name a YAML or JSON file with a \
+                 mapping"
+                    .to_owned(),
+            ),
+            Self::LogFilter { .. } => {
+                Some("use error, warn, info, debug or trace, or a list such as harness_adapters=debug".to_owned())
+            }
+            Self::Io { .. } => None,
+        }
+    }
+}
+
+/// What to do about a descriptor where the library, which knows no command line, has no advice.
+fn descriptor_hint(error: &DescriptorError) -> Option<&str> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
+    let own = match error.fault() {
+        Fault::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Some("check the path"),
+        Fault::Io { .. } => Some("check that it is a file and that you may read it"),
+        Fault::Yaml(_) => Some("check indentation and quotes at that place"),
+        Fault::UnknownEntryAgent { .. } | Fault::UnknownHandoff { .. } => {
+            Some("use the id of an agent, a key under `agents`, or add that agent")
+        }
+        _ => None,
+    };
+    error.hint().or(own)
+}
+
+fn no_model_hint() -> String {
+    format!(
+        "set {} to ask live models, or use --base-url for an endpoint of your own, or --replay for a recording",
+        env::OPENROUTER_KEY
+    )
+}

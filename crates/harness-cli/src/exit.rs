@@ -1,0 +1,138 @@
+//! What each exit code means.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use harness::core::{Outcome, StopReason};
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Completed,
+    Failed,
+    Refused,
+    NeedsClarification,
+    AwaitingApproval,
+    Deferred,
+    Cancelled,
+    OutputClosed,
+}
+
+impl Exit {
+    /// Every ending, by code.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Completed,
+        Self::Failed,
+        Self::Refused,
+        Self::NeedsClarification,
+        Self::AwaitingApproval,
+        Self::Deferred,
+        Self::Cancelled,
+        Self::OutputClosed,
+    ];
+
+    /// The exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Completed => 0,
+            Self::Failed => 1,
+            Self::Refused => 2,
+            Self::NeedsClarification => 3,
+            Self::AwaitingApproval => 4,
+            Self::Deferred => 5,
+            Self::Cancelled => 130,
+            Self::OutputClosed => 141,
+        }
+    }
+
+    /// The outcome that it stands for, in the words of `--json`.
+    #[cfg(test)]
+    fn outcome(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Refused | Self::OutputClosed => "-",
+            Self::NeedsClarification => "needs_clarification",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::Deferred => "deferred",
+            Self::Cancelled => "failed, cancelled",
+        }
+    }
+
+    /// What happened, for people.
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::Completed => "the answer is complete, the descriptor is sound",
+            Self::Failed => "the run failed; the last line says why",
+            Self::Refused => "nothing was run: wrong arguments, or a fault in a file",
+            Self::NeedsClarification => "the agent asks something back",
+            Self::AwaitingApproval => "a call waits for somebody's approval",
+            Self::Deferred => "a limit was reached; the session can be resumed",
+            Self::Cancelled => "Ctrl-C",
+            Self::OutputClosed => "the reader of standard output went away",
+        }
+    }
+
+    /// The ending of a run with that outcome and reason.
+    pub(crate) fn of(outcome: Outcome, reason: StopReason) -> Self {
+        match outcome {
+            Outcome::Completed => Self::Completed,
+            Outcome::NeedsClarification => Self::NeedsClarification,
+            Outcome::AwaitingApproval => Self::AwaitingApproval,
+            Outcome::Deferred => Self::Deferred,
+            Outcome::Failed if reason == StopReason::Cancelled => Self::Cancelled,
+            Outcome::Failed => Self::Failed,
+        }
+    }
+
+    /// The table as plain text, for `--help`.
+    pub(crate) fn help() -> String {
+        let mut text = String::from("Exit codes:\n");
+        for exit in Self::ALL {
+            let _ = writeln!(text, "  {:>3}  {}", exit.code(), exit.meaning());
+        }
+        text
+    }
+
+    /// The table as Markdown, for `docs/reference/exit-codes.md`.
+    #[cfg(test)]
+    fn markdown() -> String {
+        let mut text = String::from("| code | outcome | meaning |\n|---|---|---|\n");
+        for exit in Self::ALL {
+            let _ = writeln!(text, "| {} | {} | {} |", exit.code(), exit.outcome(), exit.meaning());
+        }
+        text
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_page_has_the_table_of_the_program() {
+        let page = include_str!("../../../docs/reference/exit-codes.md");
+        assert!(page.contains(&Exit::markdown()), "put this table into the page:\n\n{}", Exit::markdown());
+    }
+
+    #[test]
+    fn every_stop_has_one_ending() {
+        for reason in StopReason::ALL {
+            let exit = Exit::of(reason.outcome(), *reason);
+            let named = exit.outcome().split(',').next();
+            assert_eq!(named, Some(reason.outcome().as_str()), "{reason}");
+        }
+    }
+
+    #[test]
+    fn codes_are_distinct_and_in_order() {
+        let codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
+        assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");
+    }
+}

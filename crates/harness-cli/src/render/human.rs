@@ -1,0 +1,247 @@
+//! For people: the answer on standard output, what happens on standard error.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use harness::core::End;
+use harness::core::event::{Delta, Event, EventKind, RepairHow, Seen};
+use harness::core::message::ToolCall;
+use harness::core::port::DeltaPart;
+use harness::core::{CallId, Evidence, OpId, Outcome, StopReason};
+
+use super::Render;
+use super::line::{harmless, one_line};
+use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
+
+/// Where the answer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerOn {
+    /// A terminal: text is shown as it arrives.
+    Terminal,
+    /// A pipe or file: nothing but the answer, when it is whole.
+    Pipe,
+}
+
+/// Shows a run to a person.
+pub(crate) struct Human<A, P> {
+    answer: A,
+    progress: P,
+    on: AnswerOn,
+    /// The operation whose text was shown last, and that text.
+    streamed: Option<(OpId, String)>,
+    /// Whether shown text has left the cursor inside a line.
+    inside_line: bool,
+    /// A call that was a handoff and is told already.
+    handed_off: Option<CallId>,
+}
+
+impl<A: Write, P: Write> Human<A, P> {
+    pub(crate) fn new(answer: A, progress: P, on: AnswerOn) -> Self {
+        Self { answer, progress, on, streamed: None, inside_line: false, handed_off: None }
+    }
+
+    fn delta(&mut self, delta: &Delta) -> io::Result<()> {
+        let DeltaPart::Text(text) = &delta.part else { return Ok(()) };
+        if self.on == AnswerOn::Pipe {
+            return Ok(());
+        }
+        if self.streamed.as_ref().is_none_or(|(op, _)| *op != delta.op) {
+            self.end_line()?;
+            self.streamed = Some((delta.op, String::new()));
+        }
+        if let Some((_, shown)) = &mut self.streamed {
+            shown.push_str(text);
+        }
+        self.answer.write_all(harmless(text).as_bytes())?;
+        self.inside_line = !text.ends_with('\n');
+        self.answer.flush()
+    }
+
+    /// Ends a line of streamed text, so that what follows begins a new one.
+    fn end_line(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.inside_line) {
+            self.answer.write_all(b"\n")?;
+            self.answer.flush()?;
+        }
+        Ok(())
+    }
+
+    /// One line of progress. What cannot be shown there is not worth ending a run for.
+    fn note(&mut self, style: Style, mark: &str, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        let _ = writeln!(self.progress, "{style}{mark}{style:#} {text}");
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match &event.kind {
+            EventKind::TurnStarted { agent, .. } => self.note(DIM, "•", &format!("{DIM}{agent}{DIM:#}")),
+            EventKind::HandedOff { call, from, to, .. } => {
+                self.handed_off = Some(call.clone());
+                self.note(NOTE, "↪", &format!("{from} → {to}"))
+            }
+            EventKind::ToolStarted { call, .. } => self.note(DIM, "→", &called(call)),
+            EventKind::ToolFinished { call, .. } if self.handed_off.as_ref() == Some(&call.id) => Ok(()),
+            EventKind::ToolFinished { call, duration, .. } => {
+                self.note(GOOD, "✓", &format!("{} {DIM}{duration}{DIM:#}", one_line(call.name.as_str())))
+            }
+            EventKind::ToolFailed { call, outcome, duration, ran, .. } => {
+                let why = outcome.error.as_ref().map_or("", |error| error.message.as_str());
+                let name = one_line(call.name.as_str());
+                let took = if *ran { format!(" {DIM}{duration}{DIM:#}") } else { " did not run".to_owned() };
+                self.note(BAD, "✗", &format!("{name}{took}: {}", one_line(why)))
+            }
+            EventKind::ToolRetried { call, attempt, max_attempts, backoff, .. } => {
+                let name = one_line(call.name.as_str());
+                self.note(NOTE, "↻", &format!("{name} again in {backoff} ({attempt} of {max_attempts})"))
+            }
+            EventKind::CallRepaired { call, how, .. } => {
+                self.note(NOTE, "•", &format!("{} {}", one_line(call.name.as_str()), repaired(*how)))
+            }
+            EventKind::GateDecided { gate, verdict, reason, .. } => {
+                let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
+                self.note(NOTE, "•", &format!("gate {gate}: {verdict}{reason}"))
+            }
+            EventKind::ApprovalRequested { request, .. } => {
+                self.note(NOTE, "?", &format!("approval needed: {}", one_line(&request.summary)))
+            }
+            EventKind::ApprovalDecided { decision, .. } => {
+                self.note(NOTE, "•", &format!("approval {decision}"))
+            }
+            EventKind::StopJudged { gate, judgement, .. } => {
+                self.note(NOTE, "•", &format!("stop gate {gate}: {judgement}"))
+            }
+            EventKind::PartFailed { fault, .. } => {
+                self.note(BAD, "!", &format!("{}, went on without it", one_line(&fault.to_string())))
+            }
+            EventKind::PersistFailed { message, .. } => {
+                self.note(BAD, "!", &format!("the session was not written: {}", one_line(message)))
+            }
+            EventKind::SteeringInjected { .. } => self.note(NOTE, "•", "new messages"),
+            EventKind::Interrupted { .. } => self.note(NOTE, "•", "interrupted"),
+            // What the last line tells, and what nobody watches.
+            EventKind::RunStarted { .. }
+            | EventKind::MessageAppended { .. }
+            | EventKind::ModelStepStarted { .. }
+            | EventKind::ModelStepFinished { .. }
+            | EventKind::ModelStepFailed { .. }
+            | EventKind::ToolRequested { .. }
+            | EventKind::ClarificationRequested { .. }
+            | EventKind::ViewPlanned { .. }
+            | EventKind::LimitReached { .. }
+            | EventKind::TurnFinished { .. }
+            | EventKind::RunFinished { .. } => Ok(()),
+            other => self.note(DIM, "•", other.name()),
+        }
+    }
+
+    /// The text for the user, unless it was shown while it came.
+    fn answer(&mut self, text: &str) -> io::Result<()> {
+        let streamed = self.streamed.take().is_some_and(|(_, shown)| shown.trim() == text.trim());
+        if !streamed {
+            self.end_line()?;
+            let text = if self.on == AnswerOn::Terminal { harmless(text) } else { text.into() };
+            self.answer.write_all(text.as_bytes())?;
+            self.inside_line = !text.ends_with('\n');
+        }
+        self.end_line()?;
+        self.answer.flush()
+    }
+}
+
+impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
+    fn see(&mut self, seen: &Seen) -> io::Result<()> {
+        match seen {
+            Seen::Event(event) => self.event(event),
+            Seen::Delta(delta) => self.delta(delta),
+            Seen::Lagged { missed } => self.note(NOTE, "•", &format!("{missed} events were not shown")),
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self, end: &End) -> io::Result<()> {
+        if let Some(text) = end.answer.as_deref().filter(|text| !text.is_empty()) {
+            self.answer(text)?;
+        }
+        self.end_line()?;
+        if let Some(why) = why(&end.stop.evidence) {
+            self.note(BAD, "!", &why)?;
+        }
+        if let Some(fault) = &end.persist_failed {
+            self.note(BAD, "!", &format!("the session does not hold all of this: {}", one_line(fault)))?;
+        }
+        let style = match end.outcome() {
+            Outcome::Completed => GOOD,
+            Outcome::NeedsClarification | Outcome::AwaitingApproval | Outcome::Deferred => NOTE,
+            Outcome::Failed => BAD,
+        };
+        self.note(style, &format!("{}", end.outcome()), &summary(end))
+    }
+}
+
+fn called(call: &ToolCall) -> String {
+    let arguments = one_line(call.arguments.text());
+    format!("{BOLD}{}{BOLD:#} {DIM}{arguments}{DIM:#}", one_line(call.name.as_str()))
+}
+
+fn repaired(how: RepairHow) -> &'static str {
+    match how {
+        RepairHow::Recovered => "had finished before; its stored result is used",
+        RepairHow::Rerun => "had begun before; it is safe to run again",
+        RepairHow::Interrupted => "had begun before and may have had effects; it is not run again",
+        RepairHow::NotRun => "had not run before; it is not run now",
+        RepairHow::Run => "had not run before; it is run now",
+        _ => "was settled",
+    }
+}
+
+/// What the stop rests on, where the stop reason alone does not say it.
+fn why(evidence: &Evidence) -> Option<String> {
+    match evidence {
+        Evidence::Limit(reached) => {
+            Some(format!("the limit of {} is {}, {} used", reached.limit, reached.ceiling, reached.value))
+        }
+        Evidence::Fault(fault) => Some(harmless(&fault.to_string()).into_owned()),
+        Evidence::Invalid(invalid) => {
+            Some(format!("the model's answer was of no use: {}", one_line(&invalid.reason)))
+        }
+        Evidence::Tool { name, code } => {
+            let code = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+            Some(format!("tool {}{}", one_line(name), one_line(&code)))
+        }
+        Evidence::Approval(request) => Some(format!("waits for approval: {}", one_line(&request.summary))),
+        Evidence::Held(requests) => {
+            let waiting: Vec<_> = requests.iter().map(|request| one_line(&request.summary)).collect();
+            Some(format!("waits for approval: {}", waiting.join("; ")))
+        }
+        Evidence::None | Evidence::Cancelled { .. } => None,
+        _ => None,
+    }
+}
+
+/// The iterations that were made: one that a limit did not permit is not counted.
+fn iterations(end: &End) -> u32 {
+    let refused = end.reason() == StopReason::MaxIterationsReached;
+    if refused { end.usage.model_calls } else { end.iterations }
+}
+
+/// `(answer_finalized) · 3 iterations · …`
+fn summary(end: &End) -> String {
+    let count = |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+    let mut parts = vec![format!("({})", end.reason())];
+    parts.push(count(u64::from(iterations(end)), "iteration"));
+    parts.push(count(u64::from(end.usage.tool_calls), "tool call"));
+    if end.usage.input_tokens.is_some() || end.usage.output_tokens.is_some() {
+        let tokens = |n: Option<u64>| n.map_or("?".to_owned(), |n| n.to_string());
+        parts.push(format!(
+            "{} + {} tokens",
+            tokens(end.usage.input_tokens),
+            tokens(end.usage.output_tokens)
+        ));
+    }
+    if let Some(cost) = end.usage.cost {
+        parts.push(format!("cost {cost}"));
+    }
+    parts.push(end.elapsed.to_string());
+    parts.join(" · ")
+}

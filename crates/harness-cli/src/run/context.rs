@@ -1,0 +1,98 @@
+//! Values of the descriptor's context from the command line.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use harness::descriptor::{Map, Value};
+
+use crate::args::ContextArg;
+use crate::error::CliError;
+
+/// Bytes of a context file, at most.
+const LONGEST: u64 = 1 << 20;
+
+/// All values, the later ones laid over the earlier ones.
+pub(super) fn overrides(args: &[ContextArg]) -> Result<Map, CliError> {
+    let mut all = Map::new();
+    for arg in args {
+        match arg {
+            ContextArg::Value { path, value } => set(&mut all, path, parsed(value)),
+            ContextArg::File(path) => overlay(&mut all, file(path)?),
+        }
+    }
+    Ok(all)
+}
+
+/// A value as JSON, or else as the text it is.
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+fn set(map: &mut Map, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => map.insert(path, value),
+        Some((first, rest)) => {
+            if !matches!(map.get(first), Some(Value::Map(_))) {
+                map.insert(first, Value::Map(Map::new()));
+            }
+            if let Some(Value::Map(inner)) = map.get_mut(first) {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+fn overlay(base: &mut Map, over: Map) {
+    for (key, new) in over.iter() {
+        match (base.get_mut(key), new) {
+            (Some(Value::Map(base)), Value::Map(new)) => overlay(base, new.clone()),
+            _ => base.insert(key, new.clone()),
+        }
+    }
+}
+
+fn file(path: &Path) -> Result<Map, CliError> {
+    let wrong = |problem: String| CliError::Context { origin: format!("`{}`", path.display()), problem };
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+    read.map_err(|fault| {
+        wrong(format!("is no value (PATH=VALUE), and as a file it cannot be read: {fault}"))
+    })?;
+    if text.len() as u64 > LONGEST {
+        return Err(wrong(format!("is longer than {LONGEST} bytes")));
+    }
+    match serde_yaml::from_str(&text) {
+        Ok(Value::Map(map)) => Ok(map),
+        Ok(_) => Err(wrong("is not a mapping".to_owned())),
+        Err(fault) => Err(wrong(format!("is neither YAML nor JSON: {fault}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(args: &[&str], expected: &str) {
+        let args: Vec<ContextArg> = args
+            .iter()
+            .map(|arg| arg.parse().unwrap_or_else(|never: std::convert::Infallible| match never {}))
+            .collect();
+        let value = Value::Map(overrides(&args).unwrap());
+        assert_eq!(serde_json::to_string(&value).unwrap(), expected);
+    }
+
+    #[test]
+    fn values_are_json_or_text() {
+        check(
+            &["a.b=true", "a.c=x y", "d=1.5", "e=null", "f=[1]"],
+            r#"{"a":{"b":true,"c":"x y"},"d":1.5,"e":null,"f":[1]}"#,
+        );
+    }
+
+    #[test]
+    fn later_values_win() {
+        check(&["a.b=1", "a=2", "a.c=3"], r#"{"a":{"c":3}}"#);
+    }
+}

@@ -1,0 +1,150 @@
+//! `harness run`.
+
+mod approve;
+mod context;
+mod message;
+mod model;
+mod recordings;
+mod session;
+
+use std::io::{self, IsTerminal as _, Write as _, stdout};
+use std::sync::Arc;
+
+use harness::adapters::Replay;
+use harness::core::port::Clock;
+use harness::core::{Cancel, Evidence};
+use harness::system::SystemClock;
+use harness::{Harness, Report};
+
+use crate::args::{LimitArgs, RunArgs};
+use crate::bind;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering};
+use crate::signal::Signals;
+
+/// Things seen that may wait for a slow reader of the output; after that deltas go first, then the oldest
+/// events, and the output says so.
+const WAITING: usize = 65_536;
+
+/// Runs a graph and shows it.
+pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;
+    let exit = runtime.block_on(Box::pin(run_here(args)));
+    // What still reads a terminal or waits for a name service must not hold up the end.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let bound = bind::bind(&args.descriptor, args.registry.as_deref(), &clock)?;
+    let message = message::message(args)?;
+    let overrides = context::overrides(&args.context)?;
+    let now = clock.now();
+    let session =
+        args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
+    let source = model::choose(&args.model, &args.descriptor, message.as_deref(), &clock)?;
+
+    let mut builder = Harness::new(source.model)
+        .graph(bound.graph)
+        .context(overrides)
+        .approver(approve::CommandLineApprover(args.approve))
+        .clock(clock)
+        .limits(|limits| set_limits(limits, &args.limits));
+    if let Some(session) = session {
+        builder = builder.session(session);
+    }
+    let seen = builder.subscribe(WAITING);
+    let harness = builder.build()?;
+
+    let stop = Cancel::new();
+    let rendering = Rendering::start(seen, renderer(args.json), stop.clone())
+        .map_err(|source| CliError::Io { action: "start to show the run", source })?;
+    let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
+    let watch = tokio::spawn(signals.watch(stop.clone()));
+    let prompt = match message {
+        Some(text) => harness.prompt(text),
+        None => harness.resume(),
+    };
+    let report = prompt.cancel_with(stop).await;
+    watch.abort();
+    // The renderer ends when nobody can tell it anything more.
+    drop(harness);
+    let report = report?;
+    finish(args, &report, rendering, source.replay.as_deref())
+}
+
+fn renderer(json: bool) -> Box<dyn Render> {
+    if json {
+        return Box::new(JsonLines::new(stdout()));
+    }
+    let on = if stdout().is_terminal() { AnswerOn::Terminal } else { AnswerOn::Pipe };
+    Box::new(Human::new(stdout(), anstream::stderr(), on))
+}
+
+fn finish(
+    args: &RunArgs,
+    report: &Report,
+    rendering: Rendering,
+    replay: Option<&Replay>,
+) -> Result<Exit, CliError> {
+    match rendering.finish(&report.end) {
+        Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::OutputClosed),
+        Err(source) => return Err(CliError::Io { action: "write to standard output", source }),
+        Ok(()) => {}
+    }
+    let exit = Exit::of(report.outcome(), report.reason());
+    let mut notes = anstream::stderr();
+    if let Some(torn) = report.torn_tail {
+        let (line, bytes) = (torn.line, torn.bytes);
+        let _ = writeln!(
+            notes,
+            "line {line} of the session was not written to its end; its {bytes} bytes were left out"
+        );
+    }
+    if let Some(next) = what_next(args, exit, &report.end.stop.evidence) {
+        let _ = writeln!(notes, "{next}");
+    }
+    match replay.map_or(Ok(()), Replay::finish) {
+        Err(fault) if exit == Exit::Completed => {
+            let _ = writeln!(notes, "{fault}; {}", fault.hint().unwrap_or_default());
+            Ok(Exit::Failed)
+        }
+        Err(_) | Ok(()) => Ok(exit),
+    }
+}
+
+/// What a person can do about a run that is not over.
+fn what_next(args: &RunArgs, exit: Exit, evidence: &Evidence) -> Option<String> {
+    let (descriptor, session) = (args.descriptor.display(), args.session.as_ref()?.display());
+    let again = format!("harness run {descriptor} --session {session}");
+    match exit {
+        Exit::Deferred => Some(format!("go on with: {again} --resume")),
+        Exit::Cancelled => Some(format!("the session is in order; go on with: {again} --resume")),
+        Exit::AwaitingApproval if matches!(evidence, Evidence::Held(_)) => {
+            Some(format!("approve it with: {again} --resume --approve always"))
+        }
+        Exit::NeedsClarification | Exit::AwaitingApproval => Some(format!("answer with: {again} MESSAGE")),
+        Exit::Completed | Exit::Failed | Exit::Refused | Exit::OutputClosed => None,
+    }
+}
+
+fn set_limits(limits: &mut harness::core::limits::Limits, args: &LimitArgs) {
+    if let Some(iterations) = args.max_iterations {
+        limits.iterations = iterations;
+    }
+    if let Some(calls) = args.max_tool_calls {
+        limits.tool_calls = calls;
+    }
+    if let Some(tokens) = args.max_tokens {
+        limits.tokens = tokens;
+    }
+    if let Some(cost) = args.max_cost {
+        limits.cost = cost;
+    }
+    if args.timeout.is_some() {
+        limits.elapsed = args.timeout;
+    }
+}

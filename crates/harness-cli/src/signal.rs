@@ -1,0 +1,55 @@
+//! Ctrl-C: once to stop the run, twice to end the program.
+
+use std::io::{self, Write as _};
+
+use harness::core::Cancel;
+
+use crate::exit::Exit;
+
+/// Takes the signals that ask the program to end, from when it is made.
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Listens from now on. Needs a runtime around it.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Fires `cancel` at the first signal, and ends the program at the second.
+    pub(crate) async fn watch(mut self, cancel: Cancel) {
+        self.next().await;
+        let _ = writeln!(anstream::stderr(), "\nstopping; press Ctrl-C again to end at once");
+        cancel.cancel();
+        self.next().await;
+        let _ =
+            writeln!(anstream::stderr(), "ended at once; the session is put in order when it is next opened");
+        std::process::exit(Exit::Cancelled.code().into());
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

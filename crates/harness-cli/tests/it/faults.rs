@@ -1,0 +1,375 @@
+//! What the program says when something is wrong: which thing, where, and what to do.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::Answer;
+use crate::support::{Gate, Project, Reply, Running, Server, within};
+
+const NOWHERE: &str = "http://127.0.0.1:9/v1";
+
+#[test]
+fn a_descriptor_that_is_not_there() {
+    let project = Project::plain();
+    let output = project.harness(&["run", "missing.yaml", "hello"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: cannot read `[DIR]/missing.yaml` for the descriptor path: No such file or directory (os error 2)
+      hint: check the path
+    "#);
+}
+
+#[test]
+fn a_descriptor_that_cannot_be_read() {
+    let project = Project::plain();
+    fs::create_dir(project.path().join("folder.yaml")).unwrap();
+    let output = project.harness(&["check", "folder.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: cannot read `[DIR]/folder.yaml` for the descriptor path: is a directory
+      hint: check that it is a file and that you may read it
+    "#);
+}
+
+#[test]
+fn a_descriptor_without_permission() {
+    let project = Project::plain();
+    let path = project.path().join("harness.yaml");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(&path).is_ok() {
+        // The superuser may read everything.
+        return;
+    }
+    let output = project.harness(&["check", "harness.yaml"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("Permission denied"), "{}", output.stderr);
+}
+
+#[test]
+fn a_fault_in_the_yaml() {
+    let project = Project::plain();
+    project.write("harness.yaml", "runtime:\n  entry_agent: a\n\tagents: {}\n");
+    let output = project.harness(&["check", "harness.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: [DIR]/harness.yaml:2:16: invalid YAML: while scanning a plain scalar, found a tab
+      hint: check indentation and quotes at that place
+    "#);
+}
+
+#[test]
+fn an_agent_that_is_not_there() {
+    let project = Project::plain();
+    project.write(
+        "harness.yaml",
+        "runtime: { entry_agent: boss }\nagents:\n  a: { model: m, instructions: x }\n",
+    );
+    let output = project.harness(&["check", "harness.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: [DIR]/harness.yaml:1:25: runtime.entry_agent `boss` is no agent
+      hint: use the id of an agent, a key under `agents`, or add that agent
+    "#);
+    project.write("harness.yaml", "runtime: { entry_agent: a }\nagents:\n  a: { model: m, handoffs: [b] }\n");
+    let output = project.harness(&["check", "harness.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: [DIR]/harness.yaml:3:29: agent `a` hands off to `b`, which is no agent
+      hint: use the id of an agent, a key under `agents`, or add that agent
+    "#);
+}
+
+#[test]
+fn a_tool_that_is_not_bound() {
+    let project = Project::plain();
+    let descriptor = project.read("harness.yaml").replace("target: look", "target: loook");
+    project.write("harness.yaml", &descriptor);
+    let output = project.harness(&["check", "harness.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: [DIR]/harness.yaml:3:19: nothing is bound to target `loook` of tool `look`: tool target `loook` is not bound in the registry file registry.yaml
+      hint: did you mean `look`?
+    "#);
+    fs::remove_file(project.path().join("registry.yaml")).unwrap();
+    let output = project.harness(&["check", "harness.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: [DIR]/harness.yaml:3:19: nothing is bound to target `loook` of tool `look`; there is no registry file at registry.yaml
+      hint: write one there, or name another with --registry FILE
+    "#);
+}
+
+#[test]
+fn a_registry_with_faults() {
+    let project = Project::plain();
+    project.write("registry.yaml", "version: 1\ntools:\n  look: { comand: sh, timeout: soon }\n");
+    let output = project.harness(&["check", "harness.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: registry.yaml:3:3: tools.look: `command` is missing; write the program that the tool runs
+    registry.yaml:3:11: tools.look.comand: unknown key `comand`; did you mean `command`?
+    registry.yaml:3:32: tools.look.timeout: `soon` is no span of time; write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
+    "#);
+    let output = project.harness(&["run", "harness.yaml", "hello", "--registry", "missing.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: cannot read the registry file missing.yaml: No such file or directory (os error 2)
+      hint: check the path of the registry file
+    "#);
+}
+
+#[test]
+fn a_program_that_this_machine_lacks() {
+    let project = Project::plain();
+    let registry = project.read("registry.yaml").replacen("command: sh", "command: no-such-program", 1);
+    project.write("registry.yaml", &registry);
+    let output = project.harness(&["check", "harness.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    registry.yaml:5:14: tool target `look`: no program `no-such-program` is in PATH; install it, or write its path in `command`
+    "#);
+}
+
+#[test]
+fn no_message_and_no_key() {
+    let project = Project::plain();
+    let output = project.harness(&["run", "harness.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: there is no message to send
+      hint: give it as an argument or on standard input, or use --resume with --session
+    "#);
+    let output = project.harness(&["run", "harness.yaml", "hello"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: no model can be asked: neither a key nor an endpoint is given
+      hint: set OPENROUTER_API_KEY to ask live models, or use --base-url for an endpoint of your own, or --replay for a recording
+    "#);
+}
+
+#[test]
+fn a_base_url_that_is_none() {
+    let project = Project::plain();
+    let output = project.ask("localhost:80", &[]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: the base URL `localhost:80` cannot be used: the scheme `localhost` is neither http nor https
+      hint: give a URL such as https://openrouter.ai/api/v1, without key or password
+    "#);
+}
+
+#[test]
+fn a_network_that_refuses() {
+    let project = Project::plain();
+    // The port of a listener that is gone.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let output = project.ask(&format!("http://127.0.0.1:{port}/v1"), &[]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 1
+    ---
+    • desk
+    ! model: 127.0.0.1:[PORT]/v1/chat/completions could not be reached: Connection refused (os error 111); check the base URL and the network, then try again (after 3 attempts)
+    failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
+    "#);
+}
+
+#[test]
+fn a_key_that_is_refused() {
+    let server = Server::start([Reply::status(
+        401,
+        r#"{"error":{"message":"No auth credentials found","code":401}}"#,
+    )]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &[]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 1
+    ---
+    • desk
+    ! model: 127.0.0.1:[PORT]/v1/chat/completions answered with HTTP 401: No auth credentials found; check HARNESS_API_KEY
+    failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
+    "#);
+}
+
+#[test]
+fn too_many_requests_are_repeated_after_the_wait_that_is_asked_for() {
+    let headers = vec![("content-type", "application/json"), ("retry-after", "0")];
+    let body = r#"{"error":{"message":"slow down","code":429}}"#;
+    let server = Server::start([Reply::Status { status: 429, headers, body }, Reply::text("at last")]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &[]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "at last\n"), "{}", output.stderr);
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn too_many_requests_with_a_wait_that_is_too_long() {
+    let headers = vec![("content-type", "application/json"), ("retry-after", "3600")];
+    let body = r#"{"error":{"message":"slow down","code":429}}"#;
+    let server = Server::start([Reply::Status { status: 429, headers, body }]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &[]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 1
+    ---
+    • desk
+    ! model: 127.0.0.1:[PORT]/v1/chat/completions answered with HTTP 429: slow down; try again after [TIME]
+    failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
+    "#);
+}
+
+#[test]
+fn a_provider_that_fails() {
+    let again = || Reply::status(503, r#"{"error":{"message":"overloaded","code":503}}"#);
+    let server = Server::start([again(), again(), again()]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &[]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 1
+    ---
+    • desk
+    ! model: 127.0.0.1:[PORT]/v1/chat/completions answered with HTTP 503: overloaded; the fault is the provider's: try again later or use another model (after 3 attempts)
+    failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
+    "#);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_stream_of_garbage() {
+    let garbage = || Reply::Status {
+        status: 200,
+        headers: vec![("content-type", "text/event-stream")],
+        body: "data: {{{\n\ndata: not json\n\n\u{1b}[31m\n\n",
+    };
+    let server = Server::start([garbage(), garbage(), garbage()]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &[]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 1
+    ---
+    • desk
+    ! model: 127.0.0.1:[PORT]/v1/chat/completions sent an event stream that is no chat completion; check that the base URL is that of an OpenAI-compatible endpoint
+    failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
+    "#);
+}
+
+#[test]
+fn a_session_that_another_process_uses() {
+    let (gate, arrived) = Gate::closed();
+    let answer = Answer::text("slow");
+    let server = Server::start([Reply::Paused { answer, after: 0, gate: gate.clone() }]);
+    let project = Project::plain();
+    let arguments = ["run", "harness.yaml", "hello", "--session", "s.jsonl", "--base-url", &server.url];
+    let owner = Running::start(project.command(&arguments));
+    within("the request", move || arrived.recv().unwrap());
+    let output = project.ask(NOWHERE, &["--session", "s.jsonl"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: session `s.jsonl` is in use by process [PID]
+      hint: wait until that process is done, end it, or use another session file; the lock is freed when its owner ends
+    "#);
+    gate.open();
+    assert_eq!(owner.end().code, Some(0), "the owner is not disturbed");
+}
+
+#[test]
+fn a_session_that_cannot_be_taken_up() {
+    let project = Project::plain();
+    let header = r#"{"type":"session","format":"harness.session","version":2,"id":"s","created_at":"2026-01-01T00:00:00Z"}"#;
+    project.write("newer.jsonl", &format!("{header}\n"));
+    let output = project.ask(NOWHERE, &["--session", "newer.jsonl"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: session `newer.jsonl` has format version 2, this program reads up to version 1
+      hint: use the version of harness that wrote it, or a newer one; the file was left as it is
+    "#);
+    project.write(
+        "damaged.jsonl",
+        &format!("{}\noops\n{{}}\n", header.replace("\"version\":2", "\"version\":1")),
+    );
+    let output = project.ask(NOWHERE, &["--session", "damaged.jsonl"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: session `damaged.jsonl`, line 2 (byte 103): a JSON object was expected (keep a copy, then correct or remove that line by hand; the file was left as it is)
+    "#);
+    let output = project.harness(&[
+        "run",
+        "harness.yaml",
+        "--resume",
+        "--session",
+        "none.jsonl",
+        "--base-url",
+        NOWHERE,
+    ]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: session `none.jsonl` does not exist
+      hint: check the path; without --resume a message begins a new session there
+    "#);
+}
+
+#[test]
+fn a_session_that_another_descriptor_began() {
+    let server = Server::start([Reply::text("one"), Reply::text("two")]);
+    let project = Project::plain();
+    project.ask(&server.url, &["--session", "s.jsonl"]);
+    let changed = project.read("harness.yaml").replace("You are the desk.", "You are another desk.");
+    project.write("harness.yaml", &changed);
+    let output = project.ask(&server.url, &["--session", "s.jsonl"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: session `s.jsonl` was begun under the descriptor sha256:425d534efb726584b262655c04d050b255c8d1ab96018e3e7ad7587024b60b5a, this one is sha256:1bac7956508a43b640fe3a00b849c3ee888521ea3156b8d01ed5f663adf43f50
+      hint: use the descriptor that it was begun with, another session file, or --allow-changed to go on with this one all the same
+    "#);
+    let output = project.ask(&server.url, &["--session", "s.jsonl", "--allow-changed"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "two\n"), "{}", output.stderr);
+}
+
+#[test]
+fn a_context_that_is_none() {
+    let project = Project::plain();
+    let output = project.ask(NOWHERE, &["--context", "missing.yaml"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: the context `missing.yaml` is no value (PATH=VALUE), and as a file it cannot be read: No such file or directory (os error 2)
+      hint: write PATH=VALUE, for example customer.premium=true, or name a YAML or JSON file with a mapping
+    "#);
+}
+
+#[test]
+fn a_command_line_that_is_wrong() {
+    let project = Project::plain();
+    let output = project.harness(&["run", "harness.yaml", "hello", "--timeout", "10"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: invalid value '10' for '--timeout <TIME>': expected a number and a unit, for example 500ms, 90s, 5m or 1h
+
+    For more information, try '--help'.
+    "#);
+    let output = project.harness(&["run", "harness.yaml", "hello", "--log", "!!"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 2
+    ---
+    error: the log filter `!!` cannot be used: invalid filter directive
+      hint: use error, warn, info, debug or trace, or a list such as harness_adapters=debug
+    "#);
+}

@@ -1,0 +1,22 @@
+//! The program, from the outside.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails, in its helpers too"
+)]
+
+mod example;
+mod faults;
+mod files;
+mod json;
+mod outcomes;
+mod record;
+mod resume;
+mod run;
+mod signal;
+mod support;
+mod terminal;
+mod tool_faults;

@@ -1,0 +1,28 @@
+//! What the tests share: the program, a scripted endpoint, projects in temporary folders.
+
+mod program;
+mod project;
+mod server;
+mod sse;
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+pub(crate) use program::{Output, Running, harness};
+pub(crate) use project::{Project, normal};
+pub(crate) use server::{Gate, Reply, Server};
+pub(crate) use sse::Answer;
+
+/// Far more than anything here takes, even on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Does something that may hang when the program is wrong, and fails then instead.
+#[track_caller]
+pub(crate) fn within<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, done) = mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
+    match done.recv_timeout(PATIENCE) {
+        Ok(value) => value,
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => panic!("{what} did not happen"),
+    }
+}

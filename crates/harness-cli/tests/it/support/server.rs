@@ -1,0 +1,130 @@
+//! A scripted endpoint on a loopback port.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::Response;
+use axum::routing::post;
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::Answer;
+
+/// A place at which the endpoint stops until the test lets it go on.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    arrived: Sender<()>,
+    open: Arc<Semaphore>,
+}
+
+impl Gate {
+    /// A closed gate, and what tells that the endpoint has arrived there.
+    pub(crate) fn closed() -> (Self, Receiver<()>) {
+        let (arrived, arrivals) = channel();
+        (Self { arrived, open: Arc::new(Semaphore::new(0)) }, arrivals)
+    }
+
+    /// Lets what waits go on.
+    pub(crate) fn open(&self) {
+        self.open.add_permits(1);
+    }
+
+    async fn pass(&self) {
+        // Nobody may be waiting for the news.
+        let _ = self.arrived.send(());
+        self.open.acquire().await.unwrap().forget();
+    }
+}
+
+/// What one request is answered with.
+pub(crate) enum Reply {
+    /// A streamed answer.
+    Stream(Answer),
+    /// A streamed answer that stops after its first events until the gate opens.
+    Paused { answer: Answer, after: usize, gate: Gate },
+    /// A status with headers and a body.
+    Status { status: u16, headers: Vec<(&'static str, &'static str)>, body: &'static str },
+}
+
+impl Reply {
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Stream(Answer::text(text))
+    }
+
+    pub(crate) fn status(status: u16, body: &'static str) -> Self {
+        Self::Status { status, headers: vec![("content-type", "application/json")], body }
+    }
+
+    fn response(self) -> Response {
+        let event_stream =
+            |body| Response::builder().header(CONTENT_TYPE, "text/event-stream").body(body).unwrap();
+        match self {
+            Self::Stream(answer) => event_stream(Body::from(answer.body("scripted"))),
+            Self::Paused { answer, after, gate } => {
+                let body = answer.body("scripted");
+                let events: Vec<String> = body.split_inclusive("\n\n").map(str::to_owned).collect();
+                let events = stream::iter(events.into_iter().enumerate()).then(move |(at, event)| {
+                    let gate = gate.clone();
+                    async move {
+                        if at == after {
+                            gate.pass().await;
+                        }
+                        Ok::<_, std::convert::Infallible>(Bytes::from(event))
+                    }
+                });
+                event_stream(Body::from_stream(events))
+            }
+            Self::Status { status, headers, body } => {
+                let mut response = Response::builder().status(status);
+                for (name, value) in headers {
+                    response = response.header(name, value);
+                }
+                response.body(Body::from(body)).unwrap()
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Script {
+    replies: Arc<Mutex<VecDeque<Reply>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+async fn answer(State(script): State<Script>, axum::Json(request): axum::Json<Value>) -> Response {
+    script.requests.lock().unwrap().push(request);
+    let reply = script.replies.lock().unwrap().pop_front();
+    reply.unwrap_or(Reply::status(400, r#"{"error":{"message":"the script is over"}}"#)).response()
+}
+
+/// An endpoint that answers its requests in order.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    script: Script,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Server {
+    pub(crate) fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let replies = Arc::new(Mutex::new(replies.into_iter().collect()));
+        let script = Script { replies, requests: Arc::default() };
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(script.clone());
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Self { url, script, _runtime: runtime }
+    }
+
+    /// The requests so far.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.script.requests.lock().unwrap().clone()
+    }
+}

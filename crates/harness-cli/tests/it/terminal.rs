@@ -1,0 +1,62 @@
+//! What a person sees on a terminal.
+
+use std::fs::File;
+use std::io::Read as _;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::json;
+
+use crate::support::{Answer, Gate, Project, Reply, Server, normal, within};
+
+/// A new pseudo-terminal: our side and the program's.
+fn terminal() -> (File, File) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(ours), theirs)
+}
+
+#[test]
+fn text_streams_calls_are_shown_and_the_last_line_sums_up() {
+    let (gate, arrived) = Gate::closed();
+    let server = Server::start([
+        Reply::Stream(Answer::call("c1", "look", &json!({ "at": "left" }))),
+        Reply::Paused { answer: Answer::text("All is well."), after: 3, gate: gate.clone() },
+    ]);
+    let project = Project::plain();
+    let (mut ours, theirs) = terminal();
+    let mut command = project.command(&["run", "harness.yaml", "hello", "--base-url", &server.url]);
+    command.stdout(theirs.try_clone().unwrap()).stderr(theirs).env("TERM", "xterm");
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    within("the pause", move || arrived.recv().unwrap());
+    let (mut ours, mut shown) = within("the text before the pause", move || {
+        let mut shown = Vec::new();
+        let mut byte = [0];
+        while !shown.ends_with(b"is ") {
+            ours.read_exact(&mut byte).unwrap();
+            shown.push(byte[0]);
+        }
+        (ours, shown)
+    });
+    gate.open();
+    let shown = within("the end", move || {
+        let mut buffer = [0; 1024];
+        // Reading fails when the program's side is closed.
+        while let Ok(read @ 1..) = ours.read(&mut buffer) {
+            shown.extend_from_slice(&buffer[..read]);
+        }
+        shown
+    });
+    assert!(child.wait().unwrap().success());
+    let shown = String::from_utf8(shown).unwrap().replace("\r\n", "\n").replace('\u{1b}', "^");
+    insta::assert_snapshot!(normal(&shown), @r#"
+    ^[2m•^[0m ^[2mdesk^[0m
+    ^[2m→^[0m ^[1mlook^[0m ^[2m{"at":"left"}^[0m
+    ^[32m✓^[0m look ^[2m[TIME]^[0m
+    All is well.
+    ^[32mcompleted^[0m (answer_finalized) · 2 iterations · 1 tool call · 200 + 10 tokens · cost 0.0002 · [TIME]
+    "#);
+}

@@ -1,0 +1,257 @@
+//! Puts the parts together.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::driver::Ports;
+use harness_core::event::{Fold, Subscription};
+use harness_core::limits::Limits;
+use harness_core::machine::Origin;
+use harness_core::port::{
+    AgentSource, Approver, Clock, Compactor, ContextPipeline, DynTool, DynToolRegistry, Ids, Model, Session,
+    SingleAgent, Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
+};
+use harness_core::run::RunSpec;
+use harness_core::{Millis, ThreadId};
+use harness_descriptor::Map;
+
+use crate::agents::{BoundGraph, GraphAgents};
+use crate::error::{HarnessError, SetupFault};
+use crate::harness::{Harness, Parts};
+use crate::system::{SystemClock, SystemIds};
+
+/// Puts a harness together: every method is one seam, and only the model is needed. Made by
+/// [`Harness::new`].
+///
+/// ```
+/// use harness::prelude::*;
+/// # struct Hosted;
+/// # impl Model for Hosted {
+/// #     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+/// #         Ok(AssistantMessage::text("hi"))
+/// #     }
+/// # }
+///
+/// let harness = Harness::new(Hosted)
+///     .instructions("You are brief.")
+///     .session(harness::session::MemorySession::new())
+///     .limits(|limits| limits.tool_calls = 40)
+///     .build()?;
+/// # Ok::<(), harness::HarnessError>(())
+/// ```
+#[must_use = "call `build`"]
+pub struct Builder {
+    ports: Ports,
+    spec: RunSpec,
+    origin: Origin,
+    ids: Arc<dyn Ids>,
+    tools: Vec<Arc<dyn DynTool>>,
+    registry: Option<Arc<dyn DynToolRegistry>>,
+    /// How often agents were given; once is right.
+    agents_given: usize,
+    graph: Option<Arc<GraphAgents>>,
+    context: Map,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("ports", &self.ports)
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    pub(crate) fn new(model: impl Model + 'static) -> Self {
+        Self {
+            ports: Ports::new(Arc::new(model), Arc::new(SystemClock::new())),
+            spec: RunSpec::default(),
+            origin: Origin::default(),
+            ids: Arc::new(SystemIds::new()),
+            tools: Vec::new(),
+            registry: None,
+            agents_given: 0,
+            graph: None,
+            context: Map::new(),
+        }
+    }
+
+    /// One more tool. Default none.
+    pub fn tool(self, tool: impl Tool + 'static) -> Self {
+        self.shared_tool(Arc::new(tool))
+    }
+
+    /// One more tool, which others may use, too.
+    pub fn shared_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// A source of tools whose list may change, in place of single tools.
+    pub fn registry(mut self, registry: impl ToolRegistry + 'static) -> Self {
+        self.registry = Some(Arc::new(registry));
+        self
+    }
+
+    /// The instructions of the one agent there is. Default none.
+    pub fn instructions(self, text: impl Into<Arc<str>>) -> Self {
+        self.agents(SingleAgent::new(text))
+    }
+
+    /// A source of agents of your own.
+    pub fn agents(mut self, agents: impl AgentSource + 'static) -> Self {
+        self.agents_given += 1;
+        self.ports.agents = Arc::new(agents);
+        self
+    }
+
+    /// The agents of a descriptor, and the tools that they use.
+    pub fn graph(mut self, bound: BoundGraph) -> Self {
+        self.agents_given += 1;
+        self.origin.descriptor_hash = Some(bound.hash().into());
+        self.tools.extend(bound.tools().iter().cloned());
+        let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph())));
+        self.ports.agents = Arc::clone(&agents) as _;
+        self.graph = Some(agents);
+        self
+    }
+
+    /// Values laid over the defaults of the descriptor's context, in every prompt. Default none.
+    pub fn context(mut self, overrides: Map) -> Self {
+        self.context = overrides;
+        self
+    }
+
+    /// Where the transcript is kept. Without, it is kept as long as the harness lives.
+    pub fn session(mut self, session: impl Session + 'static) -> Self {
+        self.ports.session = Some(Arc::new(session));
+        self
+    }
+
+    /// One more tool gate, asked after those that were given before.
+    pub fn gate(mut self, gate: impl ToolGate + 'static) -> Self {
+        self.ports.gates.push(Arc::new(gate));
+        self
+    }
+
+    /// One more stop gate, asked after those that were given before.
+    pub fn stop_gate(mut self, gate: impl StopGate + 'static) -> Self {
+        self.ports.stop_gates.push(Arc::new(gate));
+        self
+    }
+
+    /// Who decides about held calls. Without, a held call parks the run.
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.ports.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// A queue of messages that are injected between iterations.
+    pub fn steering(mut self, steering: impl Steering + 'static) -> Self {
+        self.ports.steering = Some(Arc::new(steering));
+        self
+    }
+
+    /// Memory layers.
+    pub fn layers(mut self, layers: impl ContextPipeline + 'static) -> Self {
+        self.ports.layers = Some(Arc::new(layers));
+        self
+    }
+
+    /// What makes the view shorter.
+    pub fn compactor(mut self, compactor: impl Compactor + 'static) -> Self {
+        self.ports.compactor = Some(Arc::new(compactor));
+        self
+    }
+
+    /// Changes the limits of a turn. Default [`Limits::thread`].
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.spec.turn.limits);
+        self
+    }
+
+    /// Changes everything that configures a run. Default [`RunSpec::default`]; which ports there are is
+    /// filled in.
+    pub fn spec(mut self, change: impl FnOnce(&mut RunSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    /// How long aborted work may still answer. Default 2 s.
+    pub fn grace(mut self, grace: Millis) -> Self {
+        self.ports.grace = grace;
+        self
+    }
+
+    /// An inline listener: quick and trusted.
+    pub fn fold(mut self, fold: impl Fold + 'static) -> Self {
+        self.ports.hub.fold(fold);
+        self
+    }
+
+    /// A listener at its own pace, over a ring of at most `capacity` entries. It ends with the harness.
+    pub fn subscribe(&mut self, capacity: usize) -> Subscription {
+        self.ports.hub.subscribe(capacity)
+    }
+
+    /// The name of the conversation, in events and in the idempotency keys of calls. Default none.
+    pub fn thread(mut self, thread: impl Into<ThreadId>) -> Self {
+        self.origin.thread = Some(thread.into());
+        self
+    }
+
+    /// The clock. Default [`SystemClock`].
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.ports.clock = clock;
+        self
+    }
+
+    /// Where run ids come from. Default [`SystemIds`].
+    pub fn ids(mut self, ids: impl Ids + 'static) -> Self {
+        self.ids = Arc::new(ids);
+        self
+    }
+
+    /// Checks everything and puts it together.
+    ///
+    /// # Errors
+    /// [`HarnessError::Setup`] with all problems.
+    pub fn build(mut self) -> Result<Harness, HarnessError> {
+        let faults = self.faults();
+        if !faults.is_empty() {
+            return Err(HarnessError::Setup(faults));
+        }
+        self.ports.tools = match self.registry {
+            Some(registry) => registry,
+            None => Arc::new(Toolbox::new(self.tools)),
+        };
+        if let Some(session) = &self.ports.session {
+            self.origin.session = session.session_id();
+        }
+        let spec = Arc::new(self.ports.fit_run(self.spec));
+        let (ports, origin, ids, graph, context) =
+            (self.ports, self.origin, self.ids, self.graph, self.context);
+        Ok(Harness::of(Parts { ports, spec, origin, ids, graph, context }))
+    }
+
+    fn faults(&self) -> Vec<SetupFault> {
+        let mut faults = Vec::new();
+        if self.agents_given > 1 {
+            faults.push(SetupFault::AgentsTwice { given: self.agents_given });
+        }
+        if self.registry.is_some() && !self.tools.is_empty() {
+            faults.push(SetupFault::ToolsTwice);
+        }
+        let mut names = HashSet::new();
+        for tool in &self.tools {
+            let name = &tool.tool_def().name;
+            if !names.insert(name) {
+                faults.push(SetupFault::SameTool { name: name.to_string() });
+            }
+        }
+        faults.extend(self.spec.check().into_iter().map(SetupFault::from));
+        faults
+    }
+}

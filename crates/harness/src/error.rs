@@ -1,0 +1,66 @@
+//! What can be wrong before a run begins.
+
+use harness_core::port::SessionError;
+use harness_core::turn::SpecFault;
+use harness_descriptor::DescriptorError;
+
+/// Why there is no harness, or why it could not begin a run.
+///
+/// How a run ended is never here: that is the [`End`](harness_core::End) of its [`Report`](crate::Report).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HarnessError {
+    /// The builder was given things that do not fit together. All of them.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Setup(Vec<SetupFault>),
+    /// A fault of a descriptor, or of the context that it is given.
+    #[error(transparent)]
+    Descriptor(#[from] DescriptorError),
+    /// Two tools of a graph have the name by which a model calls them in common.
+    #[error("the targets `{}` and `{}` are both bound to a tool named `{name}`", targets[0], targets[1])]
+    SameName {
+        /// The name.
+        name: String,
+        /// The targets.
+        targets: [String; 2],
+    },
+    /// The session could not be read.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+impl HarnessError {
+    /// A stable code.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Setup(_) => "harness.setup",
+            Self::Descriptor(error) => error.kind(),
+            Self::SameName { .. } => "harness.same_tool_name",
+            Self::Session(error) => &error.kind,
+        }
+    }
+}
+
+/// One thing that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupFault {
+    /// Agents were given twice.
+    #[error("`agents`, `graph` and `instructions` exclude each other: {given} of them were given")]
+    AgentsTwice {
+        /// How many of them.
+        given: usize,
+    },
+    /// Tools were given one by one, and a registry, too.
+    #[error("`tool` and `registry` exclude each other: a registry lists all tools itself")]
+    ToolsTwice,
+    /// Two tools have one name.
+    #[error("two tools are named `{name}`: a model could call only one of them")]
+    SameTool {
+        /// The name.
+        name: String,
+    },
+    /// A setting of the turn is out of its range.
+    #[error(transparent)]
+    Spec(#[from] SpecFault),
+}

@@ -1,0 +1,105 @@
+//! The harness: one thread of conversation, ready to be prompted.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::driver::{Ports, drive};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{Message, UserMessage};
+use harness_core::port::{Ids, Model};
+use harness_core::run::{Run, RunSpec};
+use harness_descriptor::Map;
+
+use crate::agents::GraphAgents;
+use crate::builder::Builder;
+use crate::error::HarnessError;
+use crate::prompt::{Options, Prompt};
+use crate::report::Report;
+use crate::thread::Thread;
+
+/// What a builder hands over.
+pub(crate) struct Parts {
+    pub(crate) ports: Ports,
+    pub(crate) spec: Arc<RunSpec>,
+    pub(crate) origin: Origin,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) graph: Option<Arc<GraphAgents>>,
+    pub(crate) context: Map,
+}
+
+/// One thread of conversation: its agents, tools, session and limits.
+///
+/// It is prompted any number of times, one run at a time; a second prompt waits for the first.
+pub struct Harness {
+    parts: Parts,
+    thread: tokio::sync::Mutex<Thread>,
+}
+
+impl fmt::Debug for Harness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Harness").field("ports", &self.parts.ports).finish_non_exhaustive()
+    }
+}
+
+impl Harness {
+    /// Begins to put a harness together around a model.
+    #[expect(clippy::new_ret_no_self, reason = "a harness is made by its builder")]
+    pub fn new(model: impl Model + 'static) -> Builder {
+        Builder::new(model)
+    }
+
+    pub(crate) fn of(parts: Parts) -> Self {
+        Self { parts, thread: tokio::sync::Mutex::default() }
+    }
+
+    /// Says something to the agents. Await it for the [`Report`].
+    pub fn prompt(&self, text: impl Into<String>) -> Prompt<'_> {
+        self.prompt_message(UserMessage::text(text))
+    }
+
+    /// Says something that is more than text.
+    pub fn prompt_message(&self, message: impl Into<Message>) -> Prompt<'_> {
+        Prompt::new(self, Some(message.into()))
+    }
+
+    /// Goes on where the conversation stopped: calls that a crash or a pending approval left open are
+    /// settled, then the model is asked.
+    pub fn resume(&self) -> Prompt<'_> {
+        Prompt::new(self, None)
+    }
+
+    pub(crate) async fn run(
+        &self,
+        message: Option<Message>,
+        options: Options,
+    ) -> Result<Report, HarnessError> {
+        let Parts { ports, spec, ids, graph, .. } = &self.parts;
+        let mut thread = self.thread.lock().await;
+        let opened = thread.open(ports.session.as_deref()).await?;
+        let agent = options
+            .agent
+            .or_else(|| opened.agent.filter(|agent| graph.as_ref().is_none_or(|graph| graph.knows(agent))));
+        if let Some(graph) = graph {
+            let said = match &message {
+                Some(message) => message.joined_text(),
+                None => opened.last_said,
+            };
+            let overrides = options.context.as_ref().unwrap_or(&self.parts.context);
+            if let Err(error) = graph.set_context(said, ports.clock.now().iso(), overrides) {
+                thread.put_back(opened.log, opened.open_calls);
+                return Err(error);
+            }
+        }
+        let mut origin = self.parts.origin.clone();
+        origin.run = Some(ids.run_id());
+        if let Some(session) = &ports.session {
+            origin.session = session.session_id();
+        }
+        let start = message.map_or_else(Start::resume, Start::prompt).with_agent(agent);
+        let start = start.with_open_calls(opened.open_calls).with_continuation(options.continuation);
+        let machine = thread.begin(Run::new(Arc::clone(spec), origin, opened.log));
+        let end = drive(machine, ports, &options.cancel, start).await;
+        let transcript = thread.finish(end.persist_failed.is_none());
+        Ok(Report::new(end, transcript, opened.torn_tail))
+    }
+}

@@ -1,0 +1,83 @@
+//! Something said to the agents, with its options.
+
+use std::fmt;
+use std::future::IntoFuture;
+
+use harness_core::continuation::Continuation;
+use harness_core::message::Message;
+use harness_core::port::BoxFuture;
+use harness_core::{AgentId, Cancel};
+use harness_descriptor::Map;
+
+use crate::error::HarnessError;
+use crate::harness::Harness;
+use crate::report::Report;
+
+/// What may be set for one prompt.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) cancel: Cancel,
+    pub(crate) context: Option<Map>,
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) continuation: Option<Continuation>,
+}
+
+/// Something said to the agents. Nothing happens before it is awaited; options may be set until then.
+///
+/// Dropping the future is like a crash: what the session acknowledged is safe, and the next prompt first
+/// settles what was left open. To stop a run in good order, use [`cancel_with`](Self::cancel_with).
+#[must_use = "await it"]
+pub struct Prompt<'h> {
+    harness: &'h Harness,
+    message: Option<Message>,
+    options: Options,
+}
+
+impl fmt::Debug for Prompt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<'h> Prompt<'h> {
+    pub(crate) fn new(harness: &'h Harness, message: Option<Message>) -> Self {
+        Self { harness, message, options: Options::default() }
+    }
+
+    /// Stops the run in good order when `cancel` fires: finished work is kept, every call gets its
+    /// result, and the run ends `cancelled`.
+    pub fn cancel_with(mut self, cancel: Cancel) -> Self {
+        self.options.cancel = cancel;
+        self
+    }
+
+    /// Values laid over the defaults of the descriptor's context, in place of those of the builder.
+    pub fn context(mut self, overrides: Map) -> Self {
+        self.options.context = Some(overrides);
+        self
+    }
+
+    /// The agent to begin with. Default: the one that is active in the conversation, the entry agent at
+    /// its beginning.
+    pub fn agent(mut self, agent: impl Into<AgentId>) -> Self {
+        self.options.agent = Some(agent.into());
+        self
+    }
+
+    /// What an earlier run left to resume it, from its [`End`](harness_core::End).
+    pub fn continuation(mut self, continuation: Option<Continuation>) -> Self {
+        self.options.continuation = continuation;
+        self
+    }
+}
+
+impl<'h> IntoFuture for Prompt<'h> {
+    /// How the run ended, whatever way that was; an error means that it never began: the session could
+    /// not be read, or the descriptor's context could not be made.
+    type Output = Result<Report, HarnessError>;
+    type IntoFuture = BoxFuture<'h, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.harness.run(self.message, self.options))
+    }
+}

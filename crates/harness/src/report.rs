@@ -1,0 +1,41 @@
+//! What came of a prompt.
+
+use std::sync::Arc;
+
+use harness_core::port::TornTail;
+use harness_core::transcript::Prefix;
+use harness_core::{End, Outcome, StopReason};
+
+/// What came of a prompt: how the run ended and why, what it used, and the transcript.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// How the run ended, exactly why, and what it used.
+    pub end: Arc<End>,
+    /// The whole conversation. Shared, not copied.
+    pub transcript: Prefix,
+    /// An unfinished last line that the session left out when it was read.
+    pub torn_tail: Option<TornTail>,
+}
+
+impl Report {
+    pub(crate) fn new(end: Arc<End>, transcript: Prefix, torn_tail: Option<TornTail>) -> Self {
+        Self { end, transcript, torn_tail }
+    }
+
+    /// The text for the user: the answer, the question, the refusal, or what there was of an answer when
+    /// the run ended early; empty when nothing was said.
+    pub fn answer(&self) -> &str {
+        self.end.answer.as_deref().unwrap_or_default()
+    }
+
+    /// How the run ended.
+    pub fn outcome(&self) -> Outcome {
+        self.end.outcome()
+    }
+
+    /// Exactly why it ended.
+    pub fn reason(&self) -> StopReason {
+        self.end.reason()
+    }
+}

@@ -1,0 +1,107 @@
+//! A descriptor's agents through the facade.
+
+use std::sync::Arc;
+
+use harness::core::port::DynTool;
+use harness::descriptor::{Map, Value, load_text};
+use harness::prelude::*;
+use harness::session::MemorySession;
+use harness::{BoundGraph, HarnessError};
+
+use crate::support::{Script, call};
+
+const DESK: &str = "
+runtime: { entry_agent: desk }
+context:
+  fields: { user.name: { default: nobody }, said: { default: '{{input.message}}' } }
+  references: { user.name: true, said: true }
+tools: { find: { target: orders.find } }
+agent_defaults: { model: small }
+agents:
+  desk: { instructions: 'Desk of {{context.user.name}}.', handoffs: [expert] }
+  expert: { instructions: 'Expert on {{context.said}}', tools: [find] }
+";
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Order {
+    id: u32,
+}
+
+fn find() -> Arc<dyn DynTool> {
+    Arc::new(tool_fn("find_order", "Finds an order", |order: Order, _| async move {
+        Ok::<_, std::io::Error>(format!("order {} is packed", order.id))
+    }))
+}
+
+fn bound(yaml: &str, targets: &[&str]) -> Result<BoundGraph, HarnessError> {
+    BoundGraph::bind(&load_text(yaml).unwrap(), targets.iter().map(|target| (*target, find())))
+}
+
+fn named(name: &str) -> Map {
+    [("user".into(), Value::Map([("name".into(), Value::from(name))].into_iter().collect()))]
+        .into_iter()
+        .collect()
+}
+
+#[tokio::test]
+async fn agents_hand_over_and_the_context_is_made_for_each_prompt() {
+    let model = Script::new([
+        call("h1", "handoff_to_expert", "{}"),
+        call("c1", "find_order", r#"{"id":7}"#),
+        AssistantMessage::text("packed"),
+        AssistantMessage::text("welcome"),
+    ]);
+    let harness = Harness::new(model.clone())
+        .graph(bound(DESK, &["orders.find", "unused"]).unwrap())
+        .context(named("Ada"))
+        .session(MemorySession::new())
+        .build()
+        .unwrap();
+    let report = harness.prompt("order 7").await.unwrap();
+    assert_eq!(report.answer(), "packed");
+    let thanks = harness.prompt("thanks").context(named("Bob")).await.unwrap();
+    assert_eq!(thanks.end.agent, Some("expert".into()), "the active agent goes on");
+    let heads: Vec<String> =
+        model.seen().iter().map(|seen| seen.split(" | ").next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(
+        heads,
+        [
+            "desk: Desk of Ada.",
+            "expert: Expert on order 7",
+            "expert: Expert on order 7",
+            "expert: Expert on thanks"
+        ]
+    );
+    assert!(model.seen()[2].ends_with("toolResult order 7 is packed"));
+}
+
+#[tokio::test]
+async fn the_agent_to_begin_with_may_be_chosen() {
+    let model = Script::new([AssistantMessage::text("hi")]);
+    let harness = Harness::new(model).graph(bound(DESK, &["orders.find"]).unwrap()).build().unwrap();
+    let report = harness.prompt("hello").agent("expert").await.unwrap();
+    assert_eq!(report.end.agent, Some("expert".into()));
+}
+
+#[test]
+fn a_target_without_a_tool_is_refused() {
+    let error = bound(DESK, &[]).unwrap_err();
+    assert_eq!(error.kind(), "descriptor.unbound_target");
+}
+
+#[test]
+fn two_targets_with_one_tool_name_are_refused() {
+    let yaml = DESK.replace("tools: { find:", "tools: { again: { target: orders.again }, find:");
+    let yaml = yaml.replace("tools: [find]", "tools: [find, again]");
+    let error = bound(&yaml, &["orders.find", "orders.again"]).unwrap_err();
+    insta::assert_snapshot!(error, @r#"the targets `orders.find` and `orders.again` are both bound to a tool named `find_order`"#);
+}
+
+#[tokio::test]
+async fn a_context_that_cannot_be_made_is_an_error_and_loses_nothing() {
+    let yaml = DESK.replace("user.name: { default: nobody }", "user.name: nobody");
+    let model = Script::new([AssistantMessage::text("hi")]);
+    let harness = Harness::new(model).graph(bound(&yaml, &["orders.find"]).unwrap()).build().unwrap();
+    let error = harness.prompt("hello").await.unwrap_err();
+    assert!(matches!(error, HarnessError::Descriptor(_)), "{error}");
+}

@@ -1,0 +1,9 @@
+//! The facade, used as a program uses it: through `harness` alone.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in its helpers too")]
+
+mod files;
+mod graph;
+mod setup;
+mod support;
+mod thread;
