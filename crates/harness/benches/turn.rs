@@ -5,6 +5,14 @@
 //! `cargo xtask bench peers`. `--only CASE` runs one case, `--quick` fewer turns of it (for profilers).
 //! Not a test: nothing fails because a machine is slow.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark may fail loudly, prints its figures and measures real time"
+)]
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,7 +128,6 @@ async fn one_turn(spec: &Arc<TurnSpec>, ports: &Ports, cancel: &Cancel) {
     black_box(end);
 }
 
-#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 fn start_of_time() -> Instant {
     Instant::now()
 }
