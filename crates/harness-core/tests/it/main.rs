@@ -12,6 +12,10 @@
 mod crash;
 mod driver;
 mod laws;
+mod stored;
+mod turn_calls;
+mod turn_limits;
+mod turn_outputs;
 mod world;
 
 /// Every file beside this one is a module of the binary.

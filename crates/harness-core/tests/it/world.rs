@@ -184,7 +184,7 @@ impl World {
         };
         if self.die(3) > 0 {
             let usage = Usage::tokens(u64::from(self.die(50)), u64::from(self.die(50)));
-            message.usage = Some(usage.with_cost(Cost(u64::from(self.die(8)))));
+            message.usage = Some(Arc::new(usage.with_cost(Cost(u64::from(self.die(8))))));
         }
         Reply::Model(Ok(Arc::new(message.into())))
     }
@@ -203,7 +203,7 @@ impl World {
             10 => ToolOutcome::structured(Json::parse(r#"{"n":1}"#).expect("JSON")),
             _ => return Reply::Tool(Err(Fault::new(FaultSource::Tool, "panic", "the tool panicked"))),
         };
-        Reply::Tool(Ok(Box::new(outcome)))
+        Reply::Tool(Ok(Arc::new(outcome)))
     }
 
     fn gate(&mut self) -> Reply {
