@@ -102,13 +102,14 @@ fn duration(step: &Value) -> Millis {
 
 /// What was thrown, as its message; nothing when nothing was.
 pub(super) fn thrown(step: &Value) -> Option<String> {
-    match step.get("throw")? {
-        Value::String(message) => Some(message.clone()),
-        thrown => match (thrown.get("message"), thrown.get("value")) {
-            (Some(Value::String(message)), _) | (None, Some(Value::String(message))) => Some(message.clone()),
-            (_, Some(value)) => Some(value.to_string()),
-            (_, None) => Some(String::new()),
-        },
+    let thrown = step.get("throw")?;
+    if let Value::String(message) = thrown {
+        return Some(message.clone());
+    }
+    match (thrown.get("message"), thrown.get("value")) {
+        (Some(Value::String(message)), _) | (None, Some(Value::String(message))) => Some(message.clone()),
+        (_, Some(value)) => Some(value.to_string()),
+        (_, None) => Some(String::new()),
     }
 }
 
@@ -134,7 +135,7 @@ fn answer(output: &Value) -> Done<AssistantMessage> {
         "tool_request" => calls(output)?,
         other => return Err(format!("`{other}` is no model output")),
     };
-    message.usage = output.get("usage").map(|part| usage(part).map(Arc::new)).transpose()?;
+    message.usage = output.get("usage").map(usage);
     Ok(message)
 }
 
@@ -146,7 +147,7 @@ fn calls(output: &Value) -> Done<AssistantMessage> {
     Ok(message)
 }
 
-fn usage(usage: &Value) -> Done<Usage> {
+fn usage(usage: &Value) -> Arc<Usage> {
     let number = |key: &str| usage.get(key).and_then(Value::as_u64);
     let mut made = Usage::default();
     made.input = number("inputTokens");
@@ -156,7 +157,7 @@ fn usage(usage: &Value) -> Done<Usage> {
         // A cost below nothing has no place in the product: it reads as not reported.
         made = cost.to_string().parse().map_or(made.clone(), |cost| made.with_cost(cost));
     }
-    Ok(made)
+    Arc::new(made)
 }
 
 pub(super) fn tool_step(step: &Value, payload: Option<Json>) -> Done<ToolStep> {
@@ -177,7 +178,7 @@ fn outcome(result: &Value, payload: Option<Json>) -> Done<ToolOutcome> {
         Some(error) => Some(json(error)?.to().map_err(|e| e.to_string())?),
         None => None,
     };
-    outcome.usage = result.get("usage").map(|part| usage(part).map(Arc::new)).transpose()?;
+    outcome.usage = result.get("usage").map(usage);
     outcome.metadata = result.get("metadata").map(json).transpose()?;
     Ok(outcome)
 }

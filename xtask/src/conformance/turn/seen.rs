@@ -59,7 +59,7 @@ fn transcript(request: &ModelRequest, begin: usize) -> Value {
                 ("toolName", Some(json!(result.tool_name.as_str()))),
                 ("status", Some(json!(if result.is_error { "error" } else { "success" }))),
             ])),
-            _ => {}
+            Message::System(_) | Message::User(_) | Message::Custom(_) | _ => {}
         }
     }
     Value::Array(steps)
@@ -75,7 +75,7 @@ fn step_text(output: &ModelOutput<'_>, message: &Message) -> Option<String> {
             let asked_for_tools = message.as_assistant().is_some_and(|m| m.output_type() == "tool_request");
             (!asked_for_tools).then(|| invalid.reason.clone())
         }
-        _ => None,
+        ModelOutput::ToolRequest | _ => None,
     }
 }
 
