@@ -4,8 +4,6 @@ use std::io::{self, Write as _};
 
 use harness::core::Cancel;
 
-use crate::exit::Exit;
-
 /// Takes the signals that ask the program to end, from when it is made.
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -27,7 +25,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// Fires `cancel` at the first signal, and ends the program at the second.
+    /// Fires `cancel` at the first signal, and completes at the second.
     pub(crate) async fn watch(mut self, cancel: Cancel) {
         self.next().await;
         let _ = writeln!(anstream::stderr(), "\nstopping; press Ctrl-C again to end at once");
@@ -35,7 +33,6 @@ impl Signals {
         self.next().await;
         let _ =
             writeln!(anstream::stderr(), "ended at once; the session is put in order when it is next opened");
-        std::process::exit(Exit::Cancelled.code().into());
     }
 
     #[cfg(unix)]

@@ -63,13 +63,16 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let rendering = Rendering::start(seen, renderer(args.json), stop.clone())
         .map_err(|source| CliError::Io { action: "start to show the run", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
-    let watch = tokio::spawn(signals.watch(stop.clone()));
     let prompt = match message {
         Some(text) => harness.prompt(text),
         None => harness.resume(),
     };
-    let report = prompt.cancel_with(stop).await;
-    watch.abort();
+    let report = tokio::select! {
+        biased;
+        report = prompt.cancel_with(stop.clone()).into_future() => report,
+        // The run is dropped, and with it every program that it has started.
+        () = signals.watch(stop) => return Ok(Exit::Cancelled),
+    };
     // The renderer ends when nobody can tell it anything more.
     drop(harness);
     let report = report?;

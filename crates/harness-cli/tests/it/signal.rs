@@ -19,8 +19,14 @@ fn the_first_ctrl_c_stops_the_run_and_leaves_the_session_in_order() {
     within("the request", move || arrived.recv().unwrap());
     running.signal(Signal::INT);
     let output = running.end();
-    assert!(output.stderr.contains("stopping; press Ctrl-C again to end at once\n"), "{}", output.stderr);
-    assert_ne!(output.code, Some(0), "{}", output.stderr);
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    for expected in [
+        "stopping; press Ctrl-C again to end at once\n",
+        "failed (cancelled) · 1 iteration · 0 tool calls",
+        "the session is in order; go on with: harness run harness.yaml --session s.jsonl --resume\n",
+    ] {
+        assert!(output.stderr.contains(expected), "{}", output.stderr);
+    }
 
     let again = project.ask(&server.url, &["--session", "s.jsonl"]);
     assert_eq!((again.code, again.stdout.as_str()), (Some(0), "whole\n"), "{}", again.stderr);
@@ -35,14 +41,7 @@ fn a_running_tool_is_stopped_with_everything_that_it_started() {
     project.pipe("release");
     let arguments = ["run", "harness.yaml", "hello", "--session", "s.jsonl", "--base-url", &server.url];
     let running = Running::start(project.command(&arguments));
-    let path = project.path().join("alive");
-    let mut alive = within("the start of the tool", move || {
-        let mut alive = BufReader::new(File::open(path).unwrap());
-        let mut line = String::new();
-        alive.read_line(&mut line).unwrap();
-        assert_eq!(line, "started\n");
-        alive
-    });
+    let mut alive = started(&project);
     running.signal(Signal::INT);
     let output = running.end();
     assert_eq!(output.code, Some(130), "{}", output.stderr);
@@ -57,13 +56,12 @@ fn a_running_tool_is_stopped_with_everything_that_it_started() {
 fn the_second_ctrl_c_ends_the_program_at_once() {
     let server = Server::start([Reply::Stream(Answer::call("pay-1", "pay", &json!({})))]);
     // Ignores SIGTERM, so that the run takes its time to stop.
-    let project = Project::new("", "trap '' TERM; echo started >started; cat release");
-    project.pipe("started");
+    let project = Project::new("", "trap '' TERM; exec 3>alive; echo started >&3; cat release");
+    project.pipe("alive");
     project.pipe("release");
     let arguments = ["run", "harness.yaml", "hello", "--session", "s.jsonl", "--base-url", &server.url];
     let running = Running::start(project.command(&arguments));
-    let path = project.path().join("started");
-    within("the start of the tool", move || std::io::read_to_string(File::open(path).unwrap()).unwrap());
+    let mut alive = started(&project);
     // Both are there before the program does anything about the first.
     for signal in [Signal::STOP, Signal::INT, Signal::TERM, Signal::CONT] {
         running.signal(signal);
@@ -71,4 +69,17 @@ fn the_second_ctrl_c_ends_the_program_at_once() {
     let output = running.end();
     assert_eq!(output.code, Some(130), "{}", output.stderr);
     assert!(output.stderr.contains("ended at once"), "{}", output.stderr);
+    within("the end of the tool", move || std::io::read_to_string(&mut alive).unwrap());
+}
+
+/// Waits until a tool has written to the pipe `alive`, which it keeps open for as long as it lives.
+fn started(project: &Project) -> BufReader<File> {
+    let path = project.path().join("alive");
+    within("the start of the tool", move || {
+        let mut alive = BufReader::new(File::open(path).unwrap());
+        let mut line = String::new();
+        alive.read_line(&mut line).unwrap();
+        assert_eq!(line, "started\n");
+        alive
+    })
 }
