@@ -19,22 +19,25 @@ pub(crate) fn run(path: &Path) -> Vec<(String, Verdict)> {
         Ok(cases) => cases,
         Err(fault) => return vec![(path.display().to_string(), Verdict::Failed(fault))],
     };
-    let function = cases["fn"].as_str().unwrap_or_default();
+    let function = cases.get("fn").and_then(Value::as_str).unwrap_or_default();
     let judge = |case: &Value| match function {
         "createHarness" => create_harness(case).into(),
         _ => Verdict::Skipped("turn-functions".to_owned()),
     };
-    let list = cases["cases"].as_array().map(Vec::as_slice).unwrap_or_default();
-    list.iter().map(|case| (case["id"].as_str().unwrap_or_default().to_owned(), judge(case))).collect()
+    let list = cases.get("cases").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let id = |case: &Value| case.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    list.iter().map(|case| (id(case), judge(case))).collect()
 }
 
 fn create_harness(case: &Value) -> Result<(), String> {
-    let config = harness_core::Json::of(&case["args"][0]).map_err(|e| e.to_string())?;
+    let config = case.pointer("/args/0").ok_or("the case has no arguments")?;
+    let config = harness_core::Json::of(config).map_err(|e| e.to_string())?;
     let got = match spec_from_json(&config) {
         Ok(_) => json!({ "ok": true }),
         Err(fault) => {
             json!({ "ok": false, "error": "HarnessConfigError", "message": fault.compat_message() })
         }
     };
-    if got == case["expect"] { Ok(()) } else { Err(format!("expected {}, got {got}", case["expect"])) }
+    let expected = case.get("expect").unwrap_or(&Value::Null);
+    if got == *expected { Ok(()) } else { Err(format!("expected {expected}, got {got}")) }
 }

@@ -10,6 +10,7 @@
 )]
 
 mod crash;
+mod deviations;
 mod driver;
 mod laws;
 mod stored;

@@ -58,6 +58,11 @@ pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The value at a key; null when there is none.
+pub(super) fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
+    value.get(key).unwrap_or(&Value::Null)
+}
+
 /// The list at a key; empty when there is none.
 pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
@@ -103,14 +108,9 @@ fn duration(step: &Value) -> Millis {
 /// What was thrown, as its message; nothing when nothing was.
 pub(super) fn thrown(step: &Value) -> Option<String> {
     let thrown = step.get("throw")?;
-    if let Value::String(message) = thrown {
-        return Some(message.clone());
-    }
-    match (thrown.get("message"), thrown.get("value")) {
-        (Some(Value::String(message)), _) | (None, Some(Value::String(message))) => Some(message.clone()),
-        (_, Some(value)) => Some(value.to_string()),
-        (_, None) => Some(String::new()),
-    }
+    let said = [Some(thrown), thrown.get("message"), thrown.get("value")];
+    let text = said.into_iter().flatten().find_map(Value::as_str).map(str::to_owned);
+    Some(text.or_else(|| Some(thrown.get("value")?.to_string())).unwrap_or_default())
 }
 
 pub(super) fn model_step(step: &Value) -> Done<ModelStep> {
@@ -129,25 +129,26 @@ fn answer(output: &Value) -> Done<AssistantMessage> {
         "refusal" => AssistantMessage::refusal(text(output, "reason")),
         "invalid" => AssistantMessage::invalid(&read::<Invalid>(output)?),
         "approval_request" => {
-            let request: ApprovalRequest = json(&output["request"])?.to().map_err(|e| e.to_string())?;
+            let request: ApprovalRequest = json(at(output, "request"))?.to().map_err(|e| e.to_string())?;
             AssistantMessage::approval_request(&request)
         }
         "tool_request" => calls(output)?,
         other => return Err(format!("`{other}` is no model output")),
     };
-    message.usage = output.get("usage").map(usage);
+    message.usage = output.get("usage").map(|part| Arc::new(usage(part)));
     Ok(message)
 }
 
 fn calls(output: &Value) -> Done<AssistantMessage> {
-    let call = |call: &Value| Ok(ToolCall::new(text(call, "id"), text(call, "name"), json(&call["input"])?));
+    let call =
+        |call: &Value| Ok(ToolCall::new(text(call, "id"), text(call, "name"), json(at(call, "input"))?));
     let calls: Vec<ToolCall> = list(output, "calls").iter().map(call).collect::<Done<_>>()?;
     let mut message = AssistantMessage::calls(calls);
     message.stop_reason = FinishReason::ToolUse;
     Ok(message)
 }
 
-fn usage(usage: &Value) -> Arc<Usage> {
+fn usage(usage: &Value) -> Usage {
     let number = |key: &str| usage.get(key).and_then(Value::as_u64);
     let mut made = Usage::default();
     made.input = number("inputTokens");
@@ -157,7 +158,7 @@ fn usage(usage: &Value) -> Arc<Usage> {
         // A cost below nothing has no place in the product: it reads as not reported.
         made = cost.to_string().parse().map_or(made.clone(), |cost| made.with_cost(cost));
     }
-    Arc::new(made)
+    made
 }
 
 pub(super) fn tool_step(step: &Value, payload: Option<Json>) -> Done<ToolStep> {
@@ -178,7 +179,7 @@ fn outcome(result: &Value, payload: Option<Json>) -> Done<ToolOutcome> {
         Some(error) => Some(json(error)?.to().map_err(|e| e.to_string())?),
         None => None,
     };
-    outcome.usage = result.get("usage").map(usage);
+    outcome.usage = result.get("usage").map(|part| Arc::new(usage(part)));
     outcome.metadata = result.get("metadata").map(json).transpose()?;
     Ok(outcome)
 }
@@ -188,8 +189,8 @@ pub(super) fn prepared(step: &Value) -> Done<Result<Prepared, Fault>> {
     if let Some(message) = thrown(step) {
         return Ok(Err(Fault::new(FaultSource::Approver, "thrown", message)));
     }
-    let prepared = &step["prepared"];
-    let request = json(&prepared["request"])?.to().map_err(|e| e.to_string())?;
+    let prepared = at(step, "prepared");
+    let request = json(at(prepared, "request"))?.to().map_err(|e| e.to_string())?;
     let continuation = prepared.get("continuation").map(json).transpose()?;
     Ok(Ok(Prepared::new(request, continuation)))
 }

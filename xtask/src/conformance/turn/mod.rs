@@ -26,6 +26,9 @@ const ALSO_WEAKNESSES: &[&str] = &[
     "tool-duplicate-definitions",
 ];
 
+/// The page that lists every deviation.
+const DEVIATIONS: &str = include_str!("../../../../docs/design/deviations.md");
+
 /// Runs the one vector of the file.
 pub(crate) fn run(path: &Path) -> Vec<(String, Verdict)> {
     match read(path) {
@@ -61,10 +64,18 @@ fn judge(vector: &Vector) -> Verdict {
     match (class, compared) {
         ("upstream-bug", Err(_)) => Verdict::Passed,
         ("upstream-bug", Ok(())) => Verdict::Failed("a bug of the source is reproduced".to_owned()),
-        ("upstream-weakness", Err(_)) => Verdict::Skipped("deviation".to_owned()),
-        (_, Err(_)) if ALSO_WEAKNESSES.contains(&id.as_str()) => Verdict::Skipped("deviation".to_owned()),
+        (class, Err(_)) if may_differ(class, id) && DEVIATIONS.contains(&format!("`{id}`")) => {
+            Verdict::Skipped("deviation".to_owned())
+        }
+        (class, Err(difference)) if may_differ(class, id) => {
+            Verdict::Failed(format!("not listed in docs/design/deviations.md: {difference}"))
+        }
         (_, compared) => compared.into(),
     }
+}
+
+fn may_differ(class: &str, id: &str) -> bool {
+    class == "upstream-weakness" || ALSO_WEAKNESSES.contains(&id)
 }
 
 fn uses_hooks(vector: &Value) -> bool {
@@ -111,6 +122,15 @@ mod tests {
         check("guard-ladder", |_| {}, r#"Skipped("idempotency-guard")"#);
         check("red-hash-collision", |_| {}, "Passed");
         check("sink-turn-started", |_| {}, r#"Skipped("deviation")"#);
+        let unlisted = |v: &mut Value| {
+            v["conformance"] = "upstream-weakness".into();
+            v["turns"][0]["expect"]["result"]["outcome"] = "failed".into();
+        };
+        check(
+            "tool-one",
+            unlisted,
+            r#"Failed("not listed in docs/design/deviations.md: turn 1, result.outcome: expected \"failed\", got \"completed\"")"#,
+        );
         let as_bug = |v: &mut Value| v["conformance"] = "upstream-bug".into();
         check("tool-one", as_bug, r#"Failed("a bug of the source is reproduced")"#);
     }

@@ -17,7 +17,7 @@ use harness_core::{Cancel, Fault, FaultSource, Json, Time};
 use serde_json::{Value, json};
 
 use super::compare::{only, same, without};
-use super::convert::{self, Done, Payloads, list, text};
+use super::convert::{self, Done, Payloads, at, list, text};
 use super::seen;
 
 /// Continuations: what of them is the contract.
@@ -65,14 +65,14 @@ struct Stage {
 
 impl Thread<'_> {
     fn turn(&mut self, turn: &Value) -> Done<()> {
-        let input = &turn["input"];
+        let input = at(turn, "input");
         let origin = convert::origin(input)?;
         let stage = self.stage(turn)?;
         let ports = stage.ports(&self.clock, input);
         let log = std::mem::take(&mut self.log);
         let begin = log.len();
         let mut machine = Turn::new(Arc::new(ports.fit_turn(self.spec.clone())), origin.clone(), log);
-        let start = Start::prompt(Message::user(text(&input["message"], "text")))
+        let start = Start::prompt(Message::user(text(at(input, "message"), "text")))
             .with_continuation(self.resumed(input)?);
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
         let end = runtime.block_on(drive(&mut machine, &ports, &Cancel::never(), start));
@@ -81,10 +81,10 @@ impl Thread<'_> {
         self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;
         self.log = machine.into_log();
         self.turns += 1;
-        let expect = &turn["expect"];
-        same("result", &contract(&expect["result"]), &contract(&result))?;
+        let expect = at(turn, "expect");
+        same("result", &contract(at(expect, "result")), &contract(&result))?;
         stage.compare(expect, &origin, begin, self.vector.pointer("/limits/budgetLimit").is_some())?;
-        same("clockAtEndMs", &expect["clockAtEndMs"], &seen::clock(self.clock.now()))
+        same("clockAtEndMs", at(expect, "clockAtEndMs"), &seen::clock(self.clock.now()))
     }
 
     fn resumed(&self, input: &Value) -> Done<Option<Continuation>> {
@@ -126,7 +126,7 @@ impl Thread<'_> {
 impl Stage {
     fn ports(&self, clock: &VirtualClock, input: &Value) -> Ports {
         let mut ports = Ports::new(Arc::new(self.model.clone()), Arc::new(clock.clone()));
-        ports.agents = Arc::new(SingleAgent::new(text(&input["instructions"], "systemPrompt")));
+        ports.agents = Arc::new(SingleAgent::new(text(at(input, "instructions"), "systemPrompt")));
         if let Some(tools) = &self.tools {
             ports.tools = Arc::new(tools.clone());
         }
@@ -152,9 +152,9 @@ impl Stage {
             Some(tools) => (tools.lists(), tools.executions()),
             None => (Vec::new(), Vec::new()),
         };
-        same("listInputs", &expect["listInputs"], &lists.iter().map(seen::list_input).collect())?;
+        same("listInputs", at(expect, "listInputs"), &lists.iter().map(seen::list_input).collect())?;
         let executions = executions.iter().map(seen::execution).collect::<Done<Vec<_>>>()?;
-        same("toolExecutions", &expect["toolExecutions"], &Value::Array(executions))?;
+        same("toolExecutions", at(expect, "toolExecutions"), &Value::Array(executions))?;
         let asked = self.approvals.as_ref().map(|a| a.asked(origin)).transpose()?.unwrap_or_default();
         same("approvalInputs", &Value::Array(list(expect, "approvalInputs").to_vec()), &Value::Array(asked))?;
         let unused = |key: &str| expect.get(key).cloned().unwrap_or(json!(0));

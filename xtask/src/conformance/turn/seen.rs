@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::Time;
 use harness_core::machine::Origin;
-use harness_core::message::{Message, ModelOutput};
+use harness_core::message::{AssistantMessage, ModelOutput};
 use harness_core::port::{ModelRequest, ToolCx, ToolScope};
 use serde_json::{Map, Value, json};
 
@@ -42,41 +42,38 @@ fn transcript(request: &ModelRequest, begin: usize) -> Value {
     let mut iteration = 0;
     let mut steps = Vec::new();
     for message in messages.iter().skip(begin) {
-        match &**message {
-            Message::Assistant(answer) => {
-                iteration += 1;
-                steps.push(object([
-                    ("type", Some(json!("assistant_step"))),
-                    ("iteration", Some(json!(iteration))),
-                    ("outputType", Some(json!(answer.output_type()))),
-                    ("text", step_text(&answer.output(), message).map(Value::String)),
-                ]));
-            }
-            Message::ToolResult(result) => steps.push(object([
+        if let Some(answer) = message.as_assistant() {
+            iteration += 1;
+            steps.push(object([
+                ("type", Some(json!("assistant_step"))),
+                ("iteration", Some(json!(iteration))),
+                ("outputType", Some(json!(answer.output_type()))),
+                ("text", step_text(&answer.output(), answer).map(Value::String)),
+            ]));
+        } else if let Some(result) = message.as_tool_result() {
+            steps.push(object([
                 ("type", Some(json!("tool_result"))),
                 ("iteration", Some(json!(iteration))),
                 ("callId", Some(json!(result.tool_call_id.as_str()))),
                 ("toolName", Some(json!(result.tool_name.as_str()))),
                 ("status", Some(json!(if result.is_error { "error" } else { "success" }))),
-            ])),
-            Message::System(_) | Message::User(_) | Message::Custom(_) | _ => {}
+            ]));
         }
     }
     Value::Array(steps)
 }
 
-fn step_text(output: &ModelOutput<'_>, message: &Message) -> Option<String> {
-    match output {
-        ModelOutput::FinalAnswer => Some(message.joined_text()),
-        ModelOutput::Clarification { question } => Some(question.clone()),
-        ModelOutput::ApprovalRequest(request) => Some(request.summary.clone()),
-        ModelOutput::Refusal { reason } => Some((*reason).to_owned()),
-        ModelOutput::Invalid(invalid) => {
-            let asked_for_tools = message.as_assistant().is_some_and(|m| m.output_type() == "tool_request");
-            (!asked_for_tools).then(|| invalid.reason.clone())
-        }
-        ModelOutput::ToolRequest | _ => None,
+fn step_text(output: &ModelOutput<'_>, answer: &AssistantMessage) -> Option<String> {
+    if answer.output_type() == ModelOutput::ToolRequest.kind() {
+        return None;
     }
+    Some(match output {
+        ModelOutput::Clarification { question } => question.clone(),
+        ModelOutput::ApprovalRequest(request) => request.summary.clone(),
+        ModelOutput::Refusal { reason } => (*reason).to_owned(),
+        ModelOutput::Invalid(invalid) => invalid.reason.clone(),
+        ModelOutput::FinalAnswer | ModelOutput::ToolRequest | _ => answer.joined_text(),
+    })
 }
 
 /// One listing of the tools.

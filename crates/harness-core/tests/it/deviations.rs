@@ -1,0 +1,106 @@
+//! Where the product does better than source 001 on purpose: see `docs/design/deviations.md`.
+
+use std::sync::Arc;
+
+use harness_core::driver::{Ports, drive};
+use harness_core::event::{Observer, Seen, observe};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Cost, Message, ToolCall};
+use harness_core::port::{ToolDef, ToolOutcome};
+use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock, check_turn_with};
+use harness_core::transcript::Transcript;
+use harness_core::turn::{Turn, TurnSpec};
+use harness_core::{Cancel, End, Json, StopReason, Time};
+
+/// A model that calls `tide` once and then answers, and the tool `tide`.
+fn tide() -> (ScriptedModel, ScriptedTools) {
+    let model = ScriptedModel::new([
+        AssistantMessage::calls([ToolCall::new("c1", "tide", Json::empty_object())]),
+        AssistantMessage::text("Berth 4 is free."),
+    ]);
+    let tools = ScriptedTools::new([ToolDef::new("tide", "")]).answering([ToolOutcome::text("low")]);
+    (model, tools)
+}
+
+async fn run(ports: &Ports, origin: Origin) -> (Arc<End>, Turn) {
+    let spec = ports.fit_turn(TurnSpec::source_001());
+    let mut turn = Turn::new(Arc::new(spec), origin, Transcript::default());
+    let end = drive(&mut turn, ports, &Cancel::never(), Start::prompt(Message::user("Status?"))).await;
+    (end, turn)
+}
+
+fn ports(model: ScriptedModel, tools: ScriptedTools) -> Ports {
+    let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::frozen(Time(0))));
+    ports.tools = Arc::new(tools);
+    ports
+}
+
+struct Broken;
+
+impl Observer for Broken {
+    async fn on(&mut self, _: Seen) {
+        panic!("the sink failed");
+    }
+}
+
+#[tokio::test]
+async fn a_sink_that_fails_does_not_change_the_turn() {
+    let (model, tools) = tide();
+    let mut ports = ports(model, tools);
+    let log = EventLog::default();
+    ports.hub.fold(log.clone());
+    let observer = tokio::spawn(observe(ports.hub.subscribe(1), Broken));
+    let (end, _) = run(&ports, Origin::default()).await;
+    drop(ports);
+    assert!(observer.await.expect_err("it failed").is_panic());
+    assert_eq!(end.reason(), StopReason::AnswerFinalized);
+    assert_eq!(log.lines().last().map(String::as_str), Some("turn_finished answer_finalized"));
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_allowed_is_not_offered_whatever_the_registry_lists() {
+    let (model, tools) = tide();
+    let ports = ports(model.clone(), tools.clone().ignoring_allowed());
+    let mut origin = Origin::default();
+    origin.allowed_tools = Some(Arc::from(["crane".into()]));
+    let (end, _) = run(&ports, origin).await;
+    assert_eq!(end.reason(), StopReason::ToolUnavailable);
+    assert!(tools.executions().is_empty());
+    assert!(model.requests().iter().all(|request| request.tools().is_empty()));
+}
+
+#[tokio::test]
+async fn a_result_answers_the_call_that_was_made() {
+    let (model, tools) = tide();
+    let (_, turn) = run(&ports(model, tools), Origin::default()).await;
+    let result = turn.log().iter().find_map(|m| m.as_tool_result().cloned()).expect("a result");
+    assert_eq!((result.tool_call_id.as_str(), result.tool_name.as_str()), ("c1", "tide"));
+}
+
+#[test]
+fn a_tool_that_requires_approval_does_not_run_without_it() {
+    check_turn_with(
+        TurnSpec::source_001(),
+        r#"
+        tools: crane approval
+        model: call crane {} #c1
+        "#,
+        r#"
+        message_appended user "go"
+        turn_started main
+        model_step_started
+        message_appended assistant #c1 crane
+        model_step_finished tool_request
+        tool_requested #c1 crane
+        approval_requested c1 "`crane` needs approval"
+        turn_finished approval_required
+        awaiting_approval: approval_required
+        "#,
+    );
+}
+
+#[test]
+fn a_cost_below_nothing_is_refused() {
+    assert!("-1".parse::<Cost>().is_err());
+    assert!(Json::parse("-0.5").expect("JSON").to::<Cost>().is_err());
+}
