@@ -1,7 +1,5 @@
 //! Vectors of kind `turn-fn`: functions of source 001. So far its configuration check, `createHarness`.
 
-#![expect(clippy::indexing_slicing, reason = "indexing a JSON value gives null, it never panics")]
-
 use std::path::Path;
 
 use harness_core::turn::source_001::spec_from_json;
