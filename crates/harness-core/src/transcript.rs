@@ -3,7 +3,7 @@
 //! A machine owns its transcript and only ever appends. A request shares a *prefix* of it (one `Arc`
 //! and a length), so that a call in flight, a slow reader and the growing log never copy a message.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -45,27 +45,57 @@ fn place(at: usize) -> (usize, usize) {
 
 /// The messages of a thread, in order. One owner appends; prefixes of it are shared.
 ///
-/// Messages that are there never change and never move.
-#[derive(Debug)]
-pub struct Transcript {
+/// Messages that are there never change and never move. What can be read of it is what can be read of
+/// its [`Prefix`].
+#[derive(Debug, Default)]
+pub struct Transcript(Prefix);
+
+impl Transcript {
+    /// Appends a message. Beyond the address space (never in practice) it is left out.
+    pub fn push(&mut self, message: Arc<Message>) {
+        if self.0.log.set(self.0.len, message) {
+            self.0.len += 1;
+        }
+    }
+
+    /// A shared prefix: everything that is there now. Costs one reference count.
+    pub fn prefix(&self) -> Prefix {
+        self.0.clone()
+    }
+}
+
+impl Deref for Transcript {
+    type Target = Prefix;
+
+    fn deref(&self) -> &Prefix {
+        &self.0
+    }
+}
+
+impl FromIterator<Arc<Message>> for Transcript {
+    fn from_iter<I: IntoIterator<Item = Arc<Message>>>(messages: I) -> Self {
+        let mut transcript = Self::default();
+        for message in messages {
+            transcript.push(message);
+        }
+        transcript
+    }
+}
+
+/// The first messages of a transcript, shared with it. Later appends do not show.
+#[derive(Clone, Debug)]
+pub struct Prefix {
     log: Arc<Log>,
     len: usize,
 }
 
-impl Default for Transcript {
+impl Default for Prefix {
     fn default() -> Self {
         Self { log: Arc::new(Log { buckets: [const { OnceLock::new() }; BUCKETS] }), len: 0 }
     }
 }
 
-impl Transcript {
-    /// Appends a message. Beyond the address space (never in practice) it is left out.
-    pub fn push(&mut self, message: Arc<Message>) {
-        if self.log.set(self.len, message) {
-            self.len += 1;
-        }
-    }
-
+impl Prefix {
     /// How many messages there are.
     pub fn len(&self) -> usize {
         self.len
@@ -89,50 +119,6 @@ impl Transcript {
     /// All messages in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.range(0..self.len)
-    }
-
-    /// A shared prefix: everything that is there now. Costs one reference count.
-    pub fn prefix(&self) -> Prefix {
-        Prefix { log: Arc::clone(&self.log), len: self.len }
-    }
-}
-
-impl FromIterator<Arc<Message>> for Transcript {
-    fn from_iter<I: IntoIterator<Item = Arc<Message>>>(messages: I) -> Self {
-        let mut transcript = Self::default();
-        for message in messages {
-            transcript.push(message);
-        }
-        transcript
-    }
-}
-
-/// The first messages of a transcript, shared with it. Later appends do not show.
-#[derive(Clone, Debug)]
-pub struct Prefix {
-    log: Arc<Log>,
-    len: usize,
-}
-
-impl Prefix {
-    /// How many messages there are.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is no message.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The message at a position.
-    pub fn get(&self, at: usize) -> Option<&Arc<Message>> {
-        if at < self.len { self.log.get(at) } else { None }
-    }
-
-    /// All messages in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
-        (0..self.len).filter_map(|at| self.log.get(at))
     }
 }
 
@@ -227,9 +213,7 @@ impl View {
         for span in plan.spans.iter() {
             match span {
                 Span::Kept(range) => {
-                    (range.start..range.end.min(self.prefix.len))
-                        .filter_map(|at| self.prefix.get(at))
-                        .for_each(&mut f);
+                    self.prefix.range(range.clone()).for_each(&mut f);
                 }
                 Span::Made(messages) => messages.iter().for_each(&mut f),
             }

@@ -6,188 +6,20 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::spec::{CallLimit, Execution, OnTrouble, TurnSpec};
+use super::slot::{Batch, Finished, Progress, Slot};
+use super::spec::{CallLimit, OnTrouble, TurnSpec};
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::ids::AgentId;
 use crate::json::Json;
-use crate::limits::{Amount, Grant, Reached};
+use crate::limits::{Amount, Reached};
 use crate::machine::{Cx, Pending, Record};
-use crate::message::{ApprovalRequest, AssistantMessage, Message, ToolCall};
+use crate::message::{AssistantMessage, Message};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
-use crate::port::{
-    ArgumentFault, Decision, Offer, RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus, Verdict,
-};
+use crate::port::{RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus};
 use crate::time::{Millis, Time};
-
-/// How far a call has come.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Progress {
-    /// Nothing was asked about it yet.
-    New,
-    /// Its arguments, a gate or the approver is being asked.
-    Asking,
-    /// It may run.
-    Ready,
-    /// An attempt runs.
-    Running,
-    /// The next attempt begins then.
-    Waiting(Time),
-    /// Its result is there.
-    Finished(Finished),
-    /// It waits for a decision that comes after this turn.
-    Parked,
-}
-
-/// A call's result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Finished {
-    pub(super) outcome: Arc<ToolOutcome>,
-    pub(super) message: Arc<Message>,
-    /// The fault of its tool or registry.
-    pub(super) fault: Option<Fault>,
-    pub(super) ran: bool,
-}
-
-/// One call of a batch.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Slot {
-    pub(super) call: Arc<ToolCall>,
-    /// What it calls, by its place in the offer; `None` when that is not offered.
-    pub(super) tool: Option<u32>,
-    /// What a restart may do with it.
-    pub(super) class: RetryClass,
-    pub(super) progress: Progress,
-    pub(super) attempt: u32,
-    pub(super) grant: Grant,
-    pub(super) started: Option<Time>,
-    /// Why it is held.
-    pub(super) held: Option<String>,
-    /// Whether the approver changed its arguments.
-    edited: bool,
-    /// Whether its start was counted.
-    counted: bool,
-    /// What the last failed attempt gave, while the next one is waited for.
-    last: Option<Arc<ToolOutcome>>,
-}
-
-impl Slot {
-    /// A call that nothing was asked about yet.
-    pub(super) fn new(call: Arc<ToolCall>, offer: Option<&Offer>) -> Self {
-        let tools = offer.map_or(&[][..], |offer| &offer.tools);
-        let at = tools.iter().position(|def| def.name == call.name);
-        Self {
-            class: at.and_then(|at| tools.get(at)).map_or(RetryClass::Unsafe, |def| def.class),
-            tool: at.and_then(|at| u32::try_from(at).ok()),
-            call,
-            progress: Progress::New,
-            attempt: 1,
-            grant: Grant::default(),
-            started: None,
-            held: None,
-            edited: false,
-            counted: false,
-            last: None,
-        }
-    }
-
-    pub(super) fn hold_reason(&self, _: &TurnSpec) -> String {
-        self.held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
-    }
-
-    fn is_answered(&self) -> bool {
-        matches!(self.progress, Progress::Finished(_))
-    }
-}
-
-/// The calls of one answer, in call order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Batch {
-    pub(super) slots: Vec<Slot>,
-    /// How many results are in the transcript.
-    pub(super) flushed: usize,
-    /// The position of the answer in the transcript.
-    pub(super) answer_at: u64,
-    sequential: bool,
-    /// The limit that a call of the batch was refused for.
-    refused: Option<Reached>,
-    /// Whether the prompt still has to be appended after it: the batch is a repair.
-    pub(super) repairs: bool,
-}
-
-impl Batch {
-    pub(super) fn new(slots: Vec<Slot>, answer_at: usize, spec: &TurnSpec, offer: Option<&Offer>) -> Self {
-        let demanded =
-            slots.iter().filter_map(|slot| offer?.tools.get(slot.tool? as usize)).any(|def| def.sequential);
-        Self {
-            slots,
-            flushed: 0,
-            answer_at: answer_at as u64,
-            sequential: demanded || spec.execution == Execution::Sequential,
-            refused: None,
-            repairs: false,
-        }
-    }
-
-    pub(super) fn slot(&self, at: u32) -> Option<&Slot> {
-        self.slots.get(at as usize)
-    }
-
-    fn slot_mut(&mut self, at: u32) -> Option<&mut Slot> {
-        self.slots.get_mut(at as usize)
-    }
-
-    pub(super) fn wake_at(&self) -> Option<Time> {
-        self.slots
-            .iter()
-            .filter_map(|slot| if let Progress::Waiting(until) = slot.progress { Some(until) } else { None })
-            .min()
-    }
-
-    /// The next call to prepare or to start.
-    fn next(&self, spec: &TurnSpec) -> Option<(u32, bool)> {
-        let count = |is: fn(&Progress) -> bool| self.slots.iter().filter(|slot| is(&slot.progress)).count();
-        let running = count(|p| matches!(p, Progress::Running | Progress::Waiting(_)));
-        let asking = count(|p| matches!(p, Progress::Asking)) > 0;
-        let room = match spec.execution {
-            Execution::Parallel { max } if !self.sequential => running < max.max(1) as usize,
-            Execution::Parallel { .. } | Execution::Sequential => running == 0 && !asking,
-        };
-        for (at, slot) in self.slots.iter().enumerate() {
-            let at = u32::try_from(at).ok()?;
-            match slot.progress {
-                Progress::Ready if room => return Some((at, true)),
-                Progress::New if !asking && (!self.sequential || room) => return Some((at, false)),
-                Progress::New
-                | Progress::Ready
-                | Progress::Asking
-                | Progress::Running
-                | Progress::Waiting(_)
-                    if self.sequential =>
-                {
-                    return None;
-                }
-                Progress::New
-                | Progress::Ready
-                | Progress::Asking
-                | Progress::Running
-                | Progress::Waiting(_)
-                | Progress::Finished(_)
-                | Progress::Parked => {}
-            }
-        }
-        None
-    }
-
-    fn is_done(&self) -> bool {
-        self.slots.iter().all(|slot| matches!(slot.progress, Progress::Finished(_) | Progress::Parked))
-    }
-}
 
 /// The result of a handoff (source 000's envelope data).
 #[derive(Serialize)]
@@ -250,150 +82,6 @@ impl TurnState {
         if self.batch.as_ref()?.is_done() { self.close_batch(spec, cx) } else { None }
     }
 
-    fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
-        let names = || {
-            let tools = self.offer.iter().flat_map(|offer| offer.tools.iter());
-            tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ")
-        };
-        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        let Some(def) = self.def_of(slot) else {
-            let text = match names() {
-                none if none.is_empty() => {
-                    format!("There is no tool named `{}`; no tool is available.", slot.call.name)
-                }
-                names => format!("There is no tool named `{}`. Available: {names}.", slot.call.name),
-            };
-            return self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
-        };
-        if spec.seams.gates.is_empty() && !def.requires_approval {
-            return self.set(at, Progress::Ready);
-        }
-        self.set(at, Progress::Asking);
-        self.issue(spec, cx, Pending::Arguments(at));
-    }
-
-    pub(super) fn on_arguments(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        at: u32,
-        result: Result<(), ArgumentFault>,
-    ) -> Option<End> {
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
-        match result {
-            Ok(()) => self.ask_gate(spec, cx, at, 0),
-            Err(fault) => {
-                self.answer_call(spec, cx, at, ToolOutcome::error("invalid_arguments", fault.to_string()));
-            }
-        }
-        self.run_batch(spec, cx)
-    }
-
-    /// Asks the n-th gate; after the last one the approver, if the call is held.
-    fn ask_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
-        if (gate as usize) < spec.seams.gates.len() {
-            return self.issue(spec, cx, Pending::Gate(at, gate));
-        }
-        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        let demanded = self.def_of(slot).is_some_and(|def| def.requires_approval);
-        match (slot.held.is_some(), slot.edited, demanded) {
-            (true, true, _) => {
-                let text = "Denied: the changed arguments would need another approval.";
-                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", text));
-            }
-            (false, true, _) | (false, false, false) => self.set(at, Progress::Ready),
-            (true, false, _) | (false, false, true) => self.ask_approver(spec, cx, at),
-        }
-    }
-
-    fn ask_approver(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
-        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        let request = held_request(slot, spec);
-        cx.event(|| EventKind::ApprovalRequested { request });
-        if spec.seams.approver {
-            self.issue(spec, cx, Pending::Approve(at));
-        } else {
-            self.set(at, Progress::Parked);
-        }
-    }
-
-    pub(super) fn on_verdict(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        at: u32,
-        gate: u32,
-        verdict: Verdict,
-    ) -> Option<End> {
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
-        let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
-        if verdict != Verdict::Allow {
-            let call = slot.call.id.clone();
-            let name = spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into());
-            let reason = match &verdict {
-                Verdict::Hold { reason: text } | Verdict::Deny { message: text } => Some(text.clone()),
-                Verdict::Allow | Verdict::Rewrite(_) => None,
-            };
-            let verdict = verdict.kind().to_owned();
-            cx.event(|| EventKind::GateDecided { call, gate: name, verdict, reason });
-        }
-        match verdict {
-            Verdict::Allow => self.ask_gate(spec, cx, at, gate + 1),
-            Verdict::Rewrite(arguments) => {
-                rewrite(slot, arguments);
-                self.ask_gate(spec, cx, at, gate + 1);
-            }
-            Verdict::Hold { reason } => {
-                slot.held.get_or_insert(reason);
-                self.ask_gate(spec, cx, at, gate + 1);
-            }
-            Verdict::Deny { message } => {
-                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
-            }
-        }
-        self.run_batch(spec, cx)
-    }
-
-    pub(super) fn on_decision(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        at: u32,
-        decision: Decision,
-    ) -> Option<End> {
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
-        let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
-        let call = slot.call.id.clone();
-        let (told, reason) = match &decision {
-            Decision::Granted => ("granted", None),
-            Decision::Edited(_) => ("edited", None),
-            Decision::Denied { reason } => ("denied", Some(reason.clone())),
-            Decision::Later => ("later", None),
-        };
-        cx.event(|| EventKind::ApprovalDecided { call, decision: told.to_owned(), reason });
-        match decision {
-            Decision::Granted => self.set(at, Progress::Ready),
-            Decision::Later => self.set(at, Progress::Parked),
-            Decision::Denied { reason } => {
-                let text = format!("Denied: {reason}");
-                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", text));
-            }
-            Decision::Edited(arguments) => {
-                rewrite(slot, arguments);
-                slot.edited = true;
-                slot.held = None;
-                self.issue(spec, cx, Pending::Arguments(at));
-            }
-        }
-        self.run_batch(spec, cx)
-    }
-
     /// Sets the budget aside, journals the start, and runs an attempt.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
@@ -428,7 +116,7 @@ impl TurnState {
             return self.hand_off(spec, cx, at, agent);
         }
         self.set(at, Progress::Running);
-        self.issue(spec, cx, Pending::Tool(at));
+        self.issue(cx, Pending::Tool(at));
     }
 
     /// Moves to another agent from the next iteration on. Of several in one batch the last one wins.
@@ -583,7 +271,7 @@ impl TurnState {
             .slots
             .iter()
             .filter(|slot| matches!(slot.progress, Progress::Parked))
-            .map(|slot| held_request(slot, spec))
+            .map(Slot::held_request)
             .collect();
         if !held.is_empty() {
             let stop = Stop::new(StopReason::ApprovalRequired, Evidence::Held(held));
@@ -654,21 +342,4 @@ fn terminating_text(slots: &[Slot]) -> Option<String> {
         text.push_str(&finished.message.joined_text());
     }
     (!slots.is_empty()).then_some(text)
-}
-
-fn rewrite(slot: &mut Slot, arguments: Json) {
-    let mut call = ToolCall::clone(&slot.call);
-    call.arguments = arguments;
-    if call.rare.raw_arguments.is_some() {
-        call.rare.raw_arguments = None;
-    }
-    slot.call = Arc::new(call);
-}
-
-pub(super) fn held_request(slot: &Slot, spec: &TurnSpec) -> ApprovalRequest {
-    let mut request =
-        ApprovalRequest::new(slot.call.id.as_str(), slot.call.name.as_str(), slot.hold_reason(spec));
-    request.details = Some(slot.call.arguments.text().to_owned());
-    request.call_id = Some(slot.call.id.clone());
-    request
 }

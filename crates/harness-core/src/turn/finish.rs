@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::batch::{Progress, not_run_outcome};
+use super::batch::not_run_outcome;
 use super::flow::answer_unrun;
+use super::slot::Progress;
 use super::spec::{DeadlineRule, TurnSpec};
 use super::state::TurnState;
 use crate::continuation::{CONTINUATION_VERSION, Continuation, ContinuationKind, PendingCall};
@@ -107,7 +108,7 @@ impl TurnState {
             return None;
         }
         // A driver whose clock stands still says with the wake-up itself that the time has come.
-        let asked = self.batch.as_ref().and_then(super::batch::Batch::wake_at).unwrap_or(cx.now);
+        let asked = self.batch.as_ref().and_then(super::slot::Batch::wake_at).unwrap_or(cx.now);
         self.wake_retries(asked.max(cx.now));
         if self.batch.is_some() { self.run_batch(spec, cx) } else { None }
     }
@@ -156,7 +157,7 @@ impl TurnState {
                 let why = "its start could not be stored, and it must not run twice";
                 self.answer_call(spec, cx, at, not_run_outcome(why));
             } else {
-                self.issue(spec, cx, pending);
+                self.issue(cx, pending);
             }
         }
         if self.batch.is_some() && cx.idle() { self.run_batch(spec, cx) } else { None }
@@ -198,7 +199,7 @@ impl TurnState {
             }
             (Some(stop), waiting) => {
                 self.steering.extend(waiting.into_iter().flatten());
-                Some(self.end(spec, cx, stop))
+                Some(self.end(cx, stop))
             }
             (None, None) => self.invariant(spec, cx, "the turn was settled without a stop".into()),
         }
@@ -232,7 +233,7 @@ impl TurnState {
         self.flush(spec, cx, false);
     }
 
-    fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {
+    fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
         if !self.is_parked() {
             // Behind a parked call nothing may stand but its result: what was pushed in stays out, untold.
             cx.append(std::mem::take(&mut self.prompt));
@@ -240,7 +241,7 @@ impl TurnState {
         }
         cx.sh.budgets.pop();
         let answer = self.answer.take();
-        let continuation = self.continuation(spec, cx, &stop, answer.as_deref());
+        let continuation = self.continuation(cx, &stop, answer.as_deref());
         let end = End {
             answer,
             agent: self.agent.clone(),
@@ -263,7 +264,6 @@ impl TurnState {
 
     fn continuation(
         &mut self,
-        spec: &TurnSpec,
         cx: &Cx<'_>,
         stop: &Stop,
         question: Option<&str>,
@@ -293,7 +293,7 @@ impl TurnState {
             transcript_len: cx.log.len() as u64,
             question: question.filter(|_| kind == ContinuationKind::Clarification).map(str::to_owned),
             request,
-            pending: self.pending_calls(spec),
+            pending: self.pending_calls(),
             iteration: cx.sh.iteration,
             tool_call_count: self.usage.tool_calls,
             usage: self.usage.clone(),
@@ -306,11 +306,11 @@ impl TurnState {
         slots.into_iter().any(|slot| matches!(slot.progress, Progress::Parked))
     }
 
-    fn pending_calls(&self, spec: &TurnSpec) -> Vec<PendingCall> {
+    fn pending_calls(&self) -> Vec<PendingCall> {
         let Some(batch) = &self.batch else { return Vec::new() };
         let parked = batch.slots.iter().filter(|slot| matches!(slot.progress, Progress::Parked));
         parked
-            .map(|slot| PendingCall::new(slot.call.id.clone(), batch.answer_at, slot.hold_reason(spec)))
+            .map(|slot| PendingCall::new(slot.call.id.clone(), batch.answer_at, slot.hold_reason()))
             .collect()
     }
 }

@@ -23,7 +23,7 @@ impl TurnState {
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
         self.prompt.clone_from(&start.prompt);
         if super::repair::has_open_calls(cx.log) {
-            return self.repair(spec, cx, start);
+            return self.repair(cx, start);
         }
         self.append_prompt(spec, cx)
     }
@@ -31,7 +31,7 @@ impl TurnState {
     /// Brings the prompt into the transcript, through the layers when there are any.
     pub(super) fn append_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         if spec.seams.layers && !self.prompt.is_empty() {
-            self.issue(spec, cx, Pending::AppendPrompt);
+            self.issue(cx, Pending::AppendPrompt);
             return None;
         }
         let prompt = std::mem::take(&mut self.prompt);
@@ -58,7 +58,7 @@ impl TurnState {
         if self.offer.is_some() && !self.stale_offer {
             return self.begin(spec, cx);
         }
-        self.issue(spec, cx, Pending::Prepare);
+        self.issue(cx, Pending::Prepare);
         None
     }
 
@@ -102,7 +102,7 @@ impl TurnState {
     pub(super) fn drain(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, then: AfterDrain) -> Option<End> {
         self.after_drain = then;
         if spec.seams.steering {
-            self.issue(spec, cx, Pending::Drain);
+            self.issue(cx, Pending::Drain);
             return None;
         }
         self.on_drained(spec, cx, Vec::new())
@@ -156,7 +156,7 @@ impl TurnState {
             self.close_with(cx, StopReason::MaxIterationsReached, reached);
         }
         if self.stale_offer || (spec.prepare_each_iteration && cx.sh.iteration > 1) {
-            self.issue(spec, cx, Pending::Prepare);
+            self.issue(cx, Pending::Prepare);
             return None;
         }
         self.recall(spec, cx)
@@ -164,7 +164,7 @@ impl TurnState {
 
     fn recall(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         if spec.seams.layers {
-            self.issue(spec, cx, Pending::Recall);
+            self.issue(cx, Pending::Recall);
             return None;
         }
         self.compact(spec, cx)
@@ -182,7 +182,7 @@ impl TurnState {
 
     fn compact(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         if spec.seams.compactor {
-            self.issue(spec, cx, Pending::Compact);
+            self.issue(cx, Pending::Compact);
             return None;
         }
         self.ask(spec, cx)
@@ -234,7 +234,7 @@ impl TurnState {
         let agent = self.agent_id();
         let model = self.offer.as_ref().and_then(|offer| offer.model.clone());
         cx.event(|| EventKind::ModelStepStarted { agent, model });
-        self.issue(spec, cx, Pending::Model);
+        self.issue(cx, Pending::Model);
         None
     }
 
@@ -251,7 +251,7 @@ impl TurnState {
                     self.usage.model_calls += 1;
                     if spec.seams.layers && !self.is_stopping() {
                         self.judged = Some(answer);
-                        self.issue(spec, cx, Pending::AfterModel);
+                        self.issue(cx, Pending::AfterModel);
                         return None;
                     }
                     self.take_answer(spec, cx, answer)
@@ -326,7 +326,7 @@ impl TurnState {
             ModelOutput::ApprovalRequest(request) => {
                 self.noted = Some(request.clone());
                 if spec.seams.approver {
-                    self.issue(spec, cx, Pending::NoteApproval);
+                    self.issue(cx, Pending::NoteApproval);
                     return None;
                 }
                 self.on_approval_noted(spec, cx, Ok(Box::new(Prepared::new(request, None))))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::batch::Finished;
+use super::slot::Finished;
 use super::spec::{CallLimit, OnTrouble, TurnSpec};
 use super::state::TurnState;
 use crate::event::EventKind;

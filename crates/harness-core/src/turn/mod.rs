@@ -2,7 +2,7 @@
 //!
 //! One iteration is limits → agent → view → model → output → (tools → results) → steering. The stages
 //! and the rules of each are in the files of this folder: `flow` (prompt, agent, view, model), `batch`
-//! (calls through their gates to their results), `judge` (what a result means for the turn), `finish`
+//! and `gates` (calls through their gates to their results), `judge` (what a result means for the turn), `finish`
 //! (stops and the end), `repair` (calls left open by an earlier process).
 //!
 //! Behaviour follows source 001 (`reference/turn-runtime`); where the product's rule is a better one,
@@ -11,9 +11,11 @@
 mod batch;
 mod finish;
 mod flow;
+mod gates;
 mod judge;
 mod redundancy;
 mod repair;
+mod slot;
 pub mod source_001;
 mod spec;
 mod state;
@@ -60,15 +62,15 @@ impl Phase for TurnState {
         }
     }
 
-    fn reissue(&self, spec: &TurnSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
-        self.op_for(spec, cx, pending)
+    fn reissue(&self, _: &TurnSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
+        self.op_for(cx, pending)
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
         if self.aborted {
             return None;
         }
-        let retry = self.batch.as_ref().filter(|_| !self.is_stopping()).and_then(batch::Batch::wake_at);
+        let retry = self.batch.as_ref().filter(|_| !self.is_stopping()).and_then(slot::Batch::wake_at);
         [retry, self.cut_off(shared)].into_iter().flatten().min()
     }
 

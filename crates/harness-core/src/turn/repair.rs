@@ -8,7 +8,8 @@
 
 use std::sync::Arc;
 
-use super::batch::{Batch, Finished, Progress, Slot, not_run_outcome};
+use super::batch::not_run_outcome;
+use super::slot::{Batch, Finished, Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::{EventKind, RepairHow};
@@ -47,12 +48,12 @@ pub(super) fn has_open_calls(log: &Transcript) -> bool {
 
 impl TurnState {
     /// Asks for the agent first: which calls may run is told by its tools.
-    pub(super) fn repair(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
+    pub(super) fn repair(&mut self, cx: &mut Cx<'_>, start: Start) -> Option<End> {
         self.start = Some(Box::new(start));
         if self.agent.is_none() {
             self.agent = last_agent(cx.log);
         }
-        self.issue(spec, cx, Pending::Prepare);
+        self.issue(cx, Pending::Prepare);
         None
     }
 

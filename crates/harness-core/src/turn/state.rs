@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::batch::Batch;
 use super::redundancy::History;
+use super::slot::Batch;
 use crate::ids::AgentId;
 use crate::limits::Grant;
 use crate::machine::{Cx, Op, Pending, Start};
@@ -14,7 +14,6 @@ use crate::outcome::{Stop, TotalUsage};
 use crate::port::{GateAsk, Offer, Progress};
 use crate::time::Time;
 use crate::transcript::Plan;
-use crate::turn::TurnSpec;
 
 /// What a drained steering queue is followed by when it was empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,15 +85,15 @@ impl TurnState {
     }
 
     /// Asks for what `pending` stands for.
-    pub(super) fn issue(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending) {
-        if let Some(op) = self.op_for(spec, cx, pending) {
+    pub(super) fn issue(&mut self, cx: &mut Cx<'_>, pending: Pending) {
+        if let Some(op) = self.op_for(cx, pending) {
             cx.perform(pending, op);
         }
     }
 
     /// The operation that `pending` stands for, built from the state: the same at first, after a failed
     /// append, and after a restore.
-    pub(super) fn op_for(&self, spec: &TurnSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
+    pub(super) fn op_for(&self, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
         let iteration = cx.sh.iteration;
         let call = |at: u32| self.batch.as_ref().and_then(|batch| batch.slot(at));
         Some(match pending {
@@ -128,7 +127,7 @@ impl TurnState {
                 )),
             },
             Pending::Approve(at) => {
-                Op::Approve { call: Arc::clone(&call(at)?.call), reason: call(at)?.hold_reason(spec) }
+                Op::Approve { call: Arc::clone(&call(at)?.call), reason: call(at)?.hold_reason() }
             }
             Pending::Tool(at) => Op::Tool {
                 call: Arc::clone(&call(at)?.call),

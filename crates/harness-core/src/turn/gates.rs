@@ -1,0 +1,171 @@
+//! What stands between a call and its execution: arguments, gates, approval.
+//!
+//! A hold still asks the remaining gates, and the first denial ends it, so a person is never asked about
+//! a call that a policy refuses anyway.
+
+use std::sync::Arc;
+
+use super::slot::{Progress, Slot};
+use super::spec::TurnSpec;
+use super::state::TurnState;
+use crate::event::EventKind;
+use crate::json::Json;
+use crate::machine::{Cx, Pending};
+use crate::message::ToolCall;
+use crate::outcome::End;
+use crate::port::{ArgumentFault, Decision, ToolOutcome, Verdict};
+
+impl TurnState {
+    pub(super) fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let names = || {
+            let tools = self.offer.iter().flat_map(|offer| offer.tools.iter());
+            tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ")
+        };
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let Some(def) = self.def_of(slot) else {
+            let text = match names() {
+                none if none.is_empty() => {
+                    format!("There is no tool named `{}`; no tool is available.", slot.call.name)
+                }
+                names => format!("There is no tool named `{}`. Available: {names}.", slot.call.name),
+            };
+            return self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
+        };
+        if spec.seams.gates.is_empty() && !def.requires_approval {
+            return self.set(at, Progress::Ready);
+        }
+        self.set(at, Progress::Asking);
+        self.issue(cx, Pending::Arguments(at));
+    }
+
+    pub(super) fn on_arguments(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        at: u32,
+        result: Result<(), ArgumentFault>,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        match result {
+            Ok(()) => self.ask_gate(spec, cx, at, 0),
+            Err(fault) => {
+                self.answer_call(spec, cx, at, ToolOutcome::error("invalid_arguments", fault.to_string()));
+            }
+        }
+        self.run_batch(spec, cx)
+    }
+
+    /// Asks the n-th gate; after the last one the approver, if the call is held.
+    fn ask_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
+        if (gate as usize) < spec.seams.gates.len() {
+            return self.issue(cx, Pending::Gate(at, gate));
+        }
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let demanded = self.def_of(slot).is_some_and(|def| def.requires_approval);
+        match (slot.held.is_some(), slot.edited, demanded) {
+            (true, true, _) => {
+                let text = "Denied: the changed arguments would need another approval.";
+                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", text));
+            }
+            (false, true, _) | (false, false, false) => self.set(at, Progress::Ready),
+            (true, false, _) | (false, false, true) => self.ask_approver(spec, cx, at),
+        }
+    }
+
+    fn ask_approver(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let request = slot.held_request();
+        cx.event(|| EventKind::ApprovalRequested { request });
+        if spec.seams.approver {
+            self.issue(cx, Pending::Approve(at));
+        } else {
+            self.set(at, Progress::Parked);
+        }
+    }
+
+    pub(super) fn on_verdict(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        at: u32,
+        gate: u32,
+        verdict: Verdict,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
+        if verdict != Verdict::Allow {
+            let call = slot.call.id.clone();
+            let name = spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into());
+            let reason = match &verdict {
+                Verdict::Hold { reason: text } | Verdict::Deny { message: text } => Some(text.clone()),
+                Verdict::Allow | Verdict::Rewrite(_) => None,
+            };
+            let verdict = verdict.kind().to_owned();
+            cx.event(|| EventKind::GateDecided { call, gate: name, verdict, reason });
+        }
+        match verdict {
+            Verdict::Allow => self.ask_gate(spec, cx, at, gate + 1),
+            Verdict::Rewrite(arguments) => {
+                rewrite(slot, arguments);
+                self.ask_gate(spec, cx, at, gate + 1);
+            }
+            Verdict::Hold { reason } => {
+                slot.held.get_or_insert(reason);
+                self.ask_gate(spec, cx, at, gate + 1);
+            }
+            Verdict::Deny { message } => {
+                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
+            }
+        }
+        self.run_batch(spec, cx)
+    }
+
+    pub(super) fn on_decision(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        at: u32,
+        decision: Decision,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
+        let call = slot.call.id.clone();
+        let (told, reason) = match &decision {
+            Decision::Granted => ("granted", None),
+            Decision::Edited(_) => ("edited", None),
+            Decision::Denied { reason } => ("denied", Some(reason.clone())),
+            Decision::Later => ("later", None),
+        };
+        cx.event(|| EventKind::ApprovalDecided { call, decision: told.to_owned(), reason });
+        match decision {
+            Decision::Granted => self.set(at, Progress::Ready),
+            Decision::Later => self.set(at, Progress::Parked),
+            Decision::Denied { reason } => {
+                let text = format!("Denied: {reason}");
+                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", text));
+            }
+            Decision::Edited(arguments) => {
+                rewrite(slot, arguments);
+                slot.edited = true;
+                slot.held = None;
+                self.issue(cx, Pending::Arguments(at));
+            }
+        }
+        self.run_batch(spec, cx)
+    }
+}
+
+fn rewrite(slot: &mut Slot, arguments: Json) {
+    let mut call = ToolCall::clone(&slot.call);
+    call.arguments = arguments;
+    if call.rare.raw_arguments.is_some() {
+        call.rare.raw_arguments = None;
+    }
+    slot.call = Arc::new(call);
+}

@@ -1,0 +1,189 @@
+//! The calls of one answer, and how far each has come.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::{Execution, TurnSpec};
+use crate::limits::{Grant, Reached};
+use crate::message::{ApprovalRequest, Message, ToolCall};
+use crate::outcome::Fault;
+use crate::port::{Offer, RetryClass, ToolOutcome};
+use crate::time::Time;
+
+/// How far a call has come.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Progress {
+    /// Nothing was asked about it yet.
+    New,
+    /// Its arguments, a gate or the approver is being asked.
+    Asking,
+    /// It may run.
+    Ready,
+    /// An attempt runs.
+    Running,
+    /// The next attempt begins then.
+    Waiting(Time),
+    /// Its result is there.
+    Finished(Finished),
+    /// It waits for a decision that comes after this turn.
+    Parked,
+}
+
+/// A call's result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Finished {
+    pub(super) outcome: Arc<ToolOutcome>,
+    pub(super) message: Arc<Message>,
+    /// The fault of its tool or registry.
+    pub(super) fault: Option<Fault>,
+    pub(super) ran: bool,
+}
+
+/// One call of a batch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Slot {
+    pub(super) call: Arc<ToolCall>,
+    /// What it calls, by its place in the offer; `None` when that is not offered.
+    pub(super) tool: Option<u32>,
+    /// What a restart may do with it.
+    pub(super) class: RetryClass,
+    pub(super) progress: Progress,
+    pub(super) attempt: u32,
+    pub(super) grant: Grant,
+    pub(super) started: Option<Time>,
+    /// Why it is held.
+    pub(super) held: Option<String>,
+    /// Whether the approver changed its arguments.
+    pub(super) edited: bool,
+    /// Whether its start was counted.
+    pub(super) counted: bool,
+    /// What the last failed attempt gave, while the next one is waited for.
+    pub(super) last: Option<Arc<ToolOutcome>>,
+}
+
+impl Slot {
+    /// A call that nothing was asked about yet.
+    pub(super) fn new(call: Arc<ToolCall>, offer: Option<&Offer>) -> Self {
+        let tools = offer.map_or(&[][..], |offer| &offer.tools);
+        let at = tools.iter().position(|def| def.name == call.name);
+        Self {
+            class: at.and_then(|at| tools.get(at)).map_or(RetryClass::Unsafe, |def| def.class),
+            tool: at.and_then(|at| u32::try_from(at).ok()),
+            call,
+            progress: Progress::New,
+            attempt: 1,
+            grant: Grant::default(),
+            started: None,
+            held: None,
+            edited: false,
+            counted: false,
+            last: None,
+        }
+    }
+
+    /// Why it is held, for the one who decides.
+    pub(super) fn hold_reason(&self) -> String {
+        self.held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
+    }
+
+    /// What the one who decides is told.
+    pub(super) fn held_request(&self) -> ApprovalRequest {
+        let mut request =
+            ApprovalRequest::new(self.call.id.as_str(), self.call.name.as_str(), self.hold_reason());
+        request.details = Some(self.call.arguments.text().to_owned());
+        request.call_id = Some(self.call.id.clone());
+        request
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        matches!(self.progress, Progress::Finished(_))
+    }
+}
+
+/// The calls of one answer, in call order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Batch {
+    pub(super) slots: Vec<Slot>,
+    /// How many results are in the transcript.
+    pub(super) flushed: usize,
+    /// The position of the answer in the transcript.
+    pub(super) answer_at: u64,
+    sequential: bool,
+    /// The limit that a call of the batch was refused for.
+    pub(super) refused: Option<Reached>,
+    /// Whether the prompt still has to be appended after it: the batch is a repair.
+    pub(super) repairs: bool,
+}
+
+impl Batch {
+    pub(super) fn new(slots: Vec<Slot>, answer_at: usize, spec: &TurnSpec, offer: Option<&Offer>) -> Self {
+        let demanded =
+            slots.iter().filter_map(|slot| offer?.tools.get(slot.tool? as usize)).any(|def| def.sequential);
+        Self {
+            slots,
+            flushed: 0,
+            answer_at: answer_at as u64,
+            sequential: demanded || spec.execution == Execution::Sequential,
+            refused: None,
+            repairs: false,
+        }
+    }
+
+    pub(super) fn slot(&self, at: u32) -> Option<&Slot> {
+        self.slots.get(at as usize)
+    }
+
+    pub(super) fn slot_mut(&mut self, at: u32) -> Option<&mut Slot> {
+        self.slots.get_mut(at as usize)
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Time> {
+        self.slots
+            .iter()
+            .filter_map(|slot| if let Progress::Waiting(until) = slot.progress { Some(until) } else { None })
+            .min()
+    }
+
+    /// The next call to prepare or to start.
+    pub(super) fn next(&self, spec: &TurnSpec) -> Option<(u32, bool)> {
+        let count = |is: fn(&Progress) -> bool| self.slots.iter().filter(|slot| is(&slot.progress)).count();
+        let running = count(|p| matches!(p, Progress::Running | Progress::Waiting(_)));
+        let asking = count(|p| matches!(p, Progress::Asking)) > 0;
+        let room = match spec.execution {
+            Execution::Parallel { max } if !self.sequential => running < max.max(1) as usize,
+            Execution::Parallel { .. } | Execution::Sequential => running == 0 && !asking,
+        };
+        for (at, slot) in self.slots.iter().enumerate() {
+            let at = u32::try_from(at).ok()?;
+            match slot.progress {
+                Progress::Ready if room => return Some((at, true)),
+                Progress::New if !asking && (!self.sequential || room) => return Some((at, false)),
+                Progress::New
+                | Progress::Ready
+                | Progress::Asking
+                | Progress::Running
+                | Progress::Waiting(_)
+                    if self.sequential =>
+                {
+                    return None;
+                }
+                Progress::New
+                | Progress::Ready
+                | Progress::Asking
+                | Progress::Running
+                | Progress::Waiting(_)
+                | Progress::Finished(_)
+                | Progress::Parked => {}
+            }
+        }
+        None
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.slots.iter().all(|slot| matches!(slot.progress, Progress::Finished(_) | Progress::Parked))
+    }
+}
