@@ -69,7 +69,9 @@ impl<A: Write, P: Write> Human<A, P> {
     /// One line of progress. What cannot be shown there is not worth ending a run for.
     fn note(&mut self, style: Style, mark: &str, text: &str) -> io::Result<()> {
         self.end_line()?;
-        let _ = writeln!(self.progress, "{style}{mark}{style:#} {text}");
+        // In one piece, because others write to standard error, too.
+        let line = format!("{style}{mark}{style:#} {text}\n");
+        let _ = self.progress.write_all(line.as_bytes());
         Ok(())
     }
 

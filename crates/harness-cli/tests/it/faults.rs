@@ -3,8 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::support::Answer;
-use crate::support::{Gate, Project, Reply, Running, Server, within};
+use crate::support::{Answer, Gate, Project, Reply, Running, Server, harness_on_a_full_disk, within};
 
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
 
@@ -322,6 +321,29 @@ fn a_session_that_cannot_be_taken_up() {
     error: session `none.jsonl` does not exist
       hint: check the path; without --resume a message begins a new session there
     "#);
+}
+
+#[test]
+fn a_session_that_cannot_be_written() {
+    let server = Server::start([
+        Reply::Stream(Answer::call("pay-1", "pay", &serde_json::json!({}))),
+        Reply::text("It was not paid."),
+        Reply::text("Once more."),
+    ]);
+    let project = Project::new("", "echo ran >>pay.log");
+    let arguments = ["run", "harness.yaml", "hello", "--session", "s.jsonl", "--base-url", &server.url];
+    let output = Running::start(harness_on_a_full_disk(project.path(), &arguments)).end();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "It was not paid.\n"), "{}", output.stderr);
+    for expected in [
+        "! the session was not written: cannot write to session `s.jsonl`: File too large",
+        "✗ pay did not run: This call did not run: its start could not be stored",
+        "! the session does not hold all of this: cannot write to session `s.jsonl`",
+    ] {
+        assert!(output.stderr.contains(expected), "{}", output.stderr);
+    }
+    assert!(!project.path().join("pay.log").exists(), "an unsafe call needs its record first");
+    let again = project.ask(&server.url, &["--session", "s.jsonl"]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), "Once more.\n"), "{}", again.stderr);
 }
 
 #[test]

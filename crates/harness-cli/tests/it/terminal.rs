@@ -1,7 +1,8 @@
 //! What a person sees on a terminal.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::process::Stdio;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
@@ -26,21 +27,13 @@ fn text_streams_calls_are_shown_and_the_last_line_sums_up() {
         Reply::Paused { answer: Answer::text("All is well."), after: 3, gate: gate.clone() },
     ]);
     let project = Project::plain();
-    let (mut ours, theirs) = terminal();
+    let (ours, theirs) = terminal();
     let mut command = project.command(&["run", "harness.yaml", "hello", "--base-url", &server.url]);
     command.stdout(theirs.try_clone().unwrap()).stderr(theirs).env("TERM", "xterm");
     let mut child = command.spawn().unwrap();
     drop(command);
     within("the pause", move || arrived.recv().unwrap());
-    let (mut ours, mut shown) = within("the text before the pause", move || {
-        let mut shown = Vec::new();
-        let mut byte = [0];
-        while !shown.ends_with(b"is ") {
-            ours.read_exact(&mut byte).unwrap();
-            shown.push(byte[0]);
-        }
-        (ours, shown)
-    });
+    let (mut ours, mut shown) = read_until(ours, b"is ");
     gate.open();
     let shown = within("the end", move || {
         let mut buffer = [0; 1024];
@@ -59,4 +52,55 @@ fn text_streams_calls_are_shown_and_the_last_line_sums_up() {
     All is well.
     ^[32mcompleted^[0m (answer_finalized) · 2 iterations · 1 tool call · 200 + 10 tokens · cost 0.0002 · [TIME]
     "#);
+}
+
+/// Reads what is shown until it ends with a text.
+fn read_until(mut ours: File, end: &'static [u8]) -> (File, Vec<u8>) {
+    within("a text on the terminal", move || {
+        let mut shown = Vec::new();
+        let mut byte = [0];
+        while !shown.ends_with(end) {
+            ours.read_exact(&mut byte).unwrap();
+            shown.push(byte[0]);
+        }
+        (ours, shown)
+    })
+}
+
+#[track_caller]
+fn check_approval(answer: &[u8], expected_code: i32, expected_runs: usize) {
+    let server = Server::start([Reply::Stream(Answer::call("p1", "pay", &json!({}))), Reply::text("done")]);
+    let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
+    let (ours, theirs) = terminal();
+    let mut command = project.command(&["run", "harness.yaml", "hello", "--base-url", &server.url]);
+    command.stdin(theirs.try_clone().unwrap()).stdout(Stdio::null()).stderr(theirs).env("TERM", "xterm");
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let (mut ours, shown) = read_until(ours, b"[l]ater: ");
+    assert!(String::from_utf8(shown).unwrap().contains("? pay {}"), "the call is shown");
+    ours.write_all(answer).unwrap();
+    let status = within("the end", move || {
+        let mut rest = Vec::new();
+        // Reading fails when the program's side is closed.
+        let _ = ours.read_to_end(&mut rest);
+        child.wait().unwrap()
+    });
+    assert_eq!(status.code(), Some(expected_code));
+    let log = project.path().join("pay.log");
+    assert_eq!(if log.exists() { project.read("pay.log").lines().count() } else { 0 }, expected_runs);
+}
+
+#[test]
+fn a_person_approves_a_call() {
+    check_approval(b"y\n", 0, 1);
+}
+
+#[test]
+fn a_person_refuses_a_call() {
+    check_approval(b"n\n", 0, 0);
+}
+
+#[test]
+fn a_person_decides_later() {
+    check_approval(b"l\n", 4, 0);
 }

@@ -25,6 +25,16 @@ pub(crate) fn harness(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// A start of the program in a folder on a disk that takes no more than 512 bytes per file.
+#[expect(clippy::disallowed_methods, reason = "this module starts the program under test")]
+pub(crate) fn harness_on_a_full_disk(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_harness")]);
+    command.args(arguments).current_dir(folder).env_clear().stdin(Stdio::null());
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
 /// The program while it runs. It is killed when the test gives up on it.
 pub(crate) struct Running {
     child: Child,
