@@ -220,3 +220,30 @@ fn a_line_that_was_not_written_to_its_end_is_left_out_and_said_so() {
     assert!(output.stderr.contains(&note), "{}", output.stderr);
     assert!(project.read("s.jsonl").starts_with(&whole), "what was acknowledged is still there");
 }
+
+#[test]
+fn an_idempotent_call_is_repeated_with_the_same_key() {
+    let server =
+        Server::start([Reply::Stream(Answer::call("pay-1", "pay", &json!({}))), Reply::text("Paid once.")]);
+    let pay = "\
+echo \"$HARNESS_IDEMPOTENCY_KEY\" >>pay.log
+if [ \"$(wc -l <pay.log)\" -eq 1 ]; then echo started >started; cat release >/dev/null; fi
+echo '{\"paid\":1}'
+";
+    let project = Project::new("", pay);
+    project.write("registry.yaml", &project.read("registry.yaml").replace("unsafe", "idempotent"));
+    project.pipe("started");
+    project.pipe("release");
+    let running = start(&project, &server);
+    started(&project);
+    running.kill();
+    release(project.path());
+
+    let output = resume(&project, &server.url);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    check_one_result_each(&project, &[("pay-1", "paid")]);
+    let log = project.read("pay.log");
+    let keys: Vec<&str> = log.lines().collect();
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
+}

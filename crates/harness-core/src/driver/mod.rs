@@ -72,7 +72,8 @@ struct Driver<'p, P: Phase> {
     sink: &'p Sink<'p>,
     cancel: &'p Cancel,
     cancel_sent: bool,
-    /// Given to what is being performed; a new one after each abort.
+    /// Given to what is being performed; a new one after each abort. Not a child of `cancel`: what is performed
+    /// must not hear of a cancellation, and fail of it, before the machine has fixed its stop reason.
     token: Cancel,
     grace_until: Option<Time>,
     fx: Effects,
@@ -111,7 +112,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             sink,
             cancel,
             cancel_sent: false,
-            token: cancel.child(),
+            token: Cancel::new(),
             grace_until: None,
             fx,
             work: Vec::new(),
@@ -193,7 +194,7 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     fn abort(&mut self) {
         self.token.cancel();
-        self.token = self.cancel.child();
+        self.token = Cancel::new();
         self.grace_until = Some(self.now.after(self.ports.grace));
     }
 

@@ -267,7 +267,7 @@ fn start_inner<'p, P: Phase>(
                 async move { Reply::ApprovalNoted(approver.prepare_boxed(request).await.map(Box::new)) };
             Running::Other(Box::pin(asked), note_panicked)
         }
-        Op::Tool { call, agent, iteration, index, attempt, grant } => {
+        Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
             let span = tracing::info_span!(
                 "execute_tool",
                 gen_ai.operation.name = "execute_tool",
@@ -280,6 +280,7 @@ fn start_inner<'p, P: Phase>(
                 origin: Arc::clone(origin),
                 agent,
                 iteration,
+                message,
                 index,
                 attempt,
                 deadline: machine.cut_off(),

@@ -227,6 +227,8 @@ pub enum Op {
         agent: AgentId,
         /// The iteration.
         iteration: u32,
+        /// The position of the message that asks for it, in the transcript.
+        message: u64,
         /// Its place in the batch, from 0.
         index: u32,
         /// The attempt, from 1.

@@ -133,6 +133,7 @@ impl TurnState {
                 call: Arc::clone(&call(at)?.call),
                 agent: self.agent_id(),
                 iteration,
+                message: self.batch.as_ref()?.answer_at,
                 index: at,
                 attempt: call(at)?.attempt,
                 grant: call(at)?.grant,

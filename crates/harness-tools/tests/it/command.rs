@@ -71,7 +71,7 @@ fn a_program_sees_only_the_variables_meant_for_it() {
     let text = outcome.content.first().and_then(|block| block.as_text()).unwrap();
     let expected = [
         "HARNESS_CALL_ID=call-7",
-        "HARNESS_IDEMPOTENCY_KEY=-/-/-/1/0/call-7",
+        "HARNESS_IDEMPOTENCY_KEY=-/-/0/0/call-7",
         "MODE=test",
         "PATH=/usr/local/bin:/usr/bin:/bin",
     ];

@@ -137,6 +137,8 @@ pub struct ToolCx {
     pub agent: AgentId,
     /// The iteration, from 1.
     pub iteration: u32,
+    /// The position of the message that asks for the call, in the transcript.
+    pub message: u64,
     /// The call's place in its batch, from 0.
     pub index: u32,
     /// The attempt, from 1.
@@ -157,6 +159,7 @@ impl ToolCx {
             origin: Arc::default(),
             agent: "main".into(),
             iteration: 1,
+            message: 0,
             index: 0,
             attempt: 1,
             deadline: None,
@@ -165,13 +168,14 @@ impl ToolCx {
         }
     }
 
-    /// `THREAD/RUN/TURN/ITERATION/INDEX/CALL`: equal on every attempt of this call and after every
-    /// restart, different for every other call.
+    /// `THREAD/SESSION/MESSAGE/INDEX/CALL`: equal on every attempt of this call and, in a session with a name,
+    /// after every restart; different for every other call. Without a session nothing survives a restart, and
+    /// the run's id stands in the session's place.
     pub fn idempotency_key(&self) -> String {
         let thread = self.origin.thread.as_ref().map_or("-", |id| id.as_str());
         let run = self.origin.run.as_ref().map_or("-", |id| id.as_str());
-        let turn = self.origin.turn.as_ref().map_or("-", |id| id.as_str());
-        format!("{thread}/{run}/{turn}/{}/{}/{}", self.iteration, self.index, self.call.id)
+        let session = self.origin.session.as_ref().map_or(run, |id| id.as_str());
+        format!("{thread}/{session}/{}/{}/{}", self.message, self.index, self.call.id)
     }
 }
 
