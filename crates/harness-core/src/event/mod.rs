@@ -25,7 +25,7 @@ use crate::time::Time;
 
 /// Something that happened.
 ///
-/// As JSON one flat object: `seq`, `at` (ISO time), the ids, `turn`, `iteration`, `type`, and the fields of
+/// As JSON one flat object: `seq`, `at` (milliseconds since 1970), the ids, `turn`, `iteration`, `type`, and the fields of
 /// the kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

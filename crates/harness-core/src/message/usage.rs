@@ -118,7 +118,7 @@ stored! {
     /// What one model call used. A number that the provider did not report is absent, not zero.
     #[derive(Default)]
     pub struct Usage {
-        /// Input tokens that were not read from a cache.
+        /// Input tokens that were neither read from a cache nor written to one.
         input: Option<u64> = "input",
         /// Output tokens, reasoning included.
         output: Option<u64> = "output",

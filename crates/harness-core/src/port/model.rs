@@ -47,7 +47,8 @@ pub struct ModelRequest {
     pub view: View,
     /// The agent: instructions, tools, model name and settings.
     pub offer: Arc<Offer>,
-    /// Whether tools may be called. When not (the closing step), none is sent.
+    /// Whether tools may be called in this step; not in the closing step. An adapter may still send the
+    /// definitions, where its protocol demands them for earlier calls, but must forbid their use.
     pub with_tools: bool,
     /// Where the turn stands.
     pub progress: Progress,
