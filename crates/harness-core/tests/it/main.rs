@@ -13,6 +13,7 @@ mod crash;
 mod deviations;
 mod driver;
 mod laws;
+mod run;
 mod stored;
 mod turn_calls;
 mod turn_limits;
