@@ -88,6 +88,13 @@ struct Driver<'p, P: Phase> {
     now: Time,
 }
 
+impl<P: Phase> Drop for Driver<'_, P> {
+    /// Work that a port has detached hears that nobody waits for it any more.
+    fn drop(&mut self) {
+        self.token.cancel();
+    }
+}
+
 /// What woke the driver.
 enum Woken {
     Reply(OpId, Reply),
