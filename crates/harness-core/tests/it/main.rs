@@ -15,6 +15,7 @@ mod driver;
 mod laws;
 mod run;
 mod stored;
+mod trace;
 mod turn_calls;
 mod turn_limits;
 mod turn_outputs;
