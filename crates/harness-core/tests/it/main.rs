@@ -20,6 +20,7 @@ mod trace;
 mod turn_calls;
 mod turn_limits;
 mod turn_outputs;
+mod turn_resume;
 mod world;
 
 /// Every file beside this one is a module of the binary.
