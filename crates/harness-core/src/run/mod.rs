@@ -229,9 +229,13 @@ impl RunState {
         end.iterations = end.iterations.saturating_add(self.iterations);
         end.turns = cx.sh.turn;
         end.elapsed = cx.now.since(self.started_at);
-        end.waived = std::mem::take(&mut self.waived);
         if let Some(stop) = stop {
             end.stop = stop;
+        }
+        // A waiver counts only when the end was accepted with it: not when the judging was cut short.
+        let waived = std::mem::take(&mut self.waived);
+        if end.reason() == StopReason::CompletionWaived {
+            end.waived = waived;
         }
         let told = Arc::new(end.clone());
         cx.persist(Record::RunEnd(Arc::clone(&told)));

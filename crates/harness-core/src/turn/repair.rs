@@ -137,7 +137,7 @@ fn settle_open(cx: &Cx<'_>, slot: &mut Slot, before: Option<&InterruptedCall>, g
         }
         None if goes_on => RepairHow::Run,
         None => {
-            slot.progress = answer(slot, not_run_outcome("the process ended before it began"));
+            slot.progress = answer(slot, not_run_outcome("the turn that asked for it ended before it began"));
             RepairHow::NotRun
         }
     }

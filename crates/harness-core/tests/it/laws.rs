@@ -5,15 +5,16 @@ use std::sync::Arc;
 use harness_core::continuation::ContinuationKind;
 use harness_core::event::{Event, EventKind};
 use harness_core::limits::Limit;
-use harness_core::machine::{Effect, Effects, Machine, Snapshot};
+use harness_core::machine::{Effect, Effects, Input, Machine, Phase, Snapshot};
 use harness_core::message::Message;
+use harness_core::run::{RunState, StopMode};
 use harness_core::testing::{ScriptedDriver, replay};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{DeadlineRule, TurnState};
-use harness_core::{End, Evidence, Outcome, StopReason};
+use harness_core::{End, Evidence, Outcome, StopReason, Time};
 use proptest::prelude::*;
 
-use crate::world::{BEGIN, Case, World, begin, case, finish, told};
+use crate::world::{BEGIN, Case, RunCase, World, begin, case, finish, run_case, told};
 
 type Driver = ScriptedDriver<TurnState, World>;
 
@@ -140,26 +141,66 @@ fn events_of(effects: &[Effect]) -> Vec<Event> {
         .collect()
 }
 
-fn messages(machine: &Machine<TurnState>) -> Vec<Arc<Message>> {
+fn messages<P: Phase>(machine: &Machine<P>) -> Vec<Arc<Message>> {
     machine.log().iter().cloned().collect()
 }
 
 /// A machine that was stored and restored after the first `n` inputs, then given the rest.
-fn replayed_with_restart(case: &Case, driver: &Driver, n: usize) -> (Vec<Event>, Machine<TurnState>) {
-    let (before, after) = driver.inputs().split_at(n);
-    let mut machine = case.machine();
+fn replayed_with_restart<P: Phase>(
+    mut machine: Machine<P>,
+    spec: &Arc<P::Spec>,
+    inputs: &[(Time, Input)],
+    n: usize,
+) -> (Vec<Event>, Machine<P>) {
+    let (before, after) = inputs.split_at(n);
     let mut events = events_of(&replay(&mut machine, before));
     if machine.end().is_some() {
         return (events, machine);
     }
     let stored = machine.snapshot().expect("a snapshot");
-    let snapshot: Snapshot<TurnState> = stored.to().expect("its own form");
+    let snapshot: Snapshot<P> = stored.to().expect("its own form");
     let log: Transcript = machine.log().iter().cloned().collect();
-    let spec = Arc::new(case.spec.clone());
-    let mut machine = Machine::restore(spec, snapshot, log, &mut Effects::new()).expect("it fits");
+    let mut machine =
+        Machine::restore(Arc::clone(spec), snapshot, log, &mut Effects::new()).expect("it fits");
     assert_eq!(machine.snapshot().expect("a snapshot"), stored, "a snapshot of a restored machine differs");
     events.extend(events_of(&replay(&mut machine, after)));
     (events, machine)
+}
+
+/// Law 7: equal inputs give equal events, messages and ends, also with a restart after any input.
+fn check_replays<P: Phase>(
+    driver: &ScriptedDriver<P, World>,
+    spec: &Arc<P::Spec>,
+    new: impl Fn() -> Machine<P>,
+) {
+    let same = |events: &[Event], machine: &Machine<P>, how: &str| {
+        assert!(events == driver.events(), "{how}: other events\n{}", told(driver));
+        assert!(messages(machine) == messages(driver.machine()), "{how}: other messages\n{}", told(driver));
+        assert_eq!(machine.end(), driver.machine().end(), "{how}");
+    };
+    let mut again = new();
+    let events = events_of(&replay(&mut again, driver.inputs()));
+    same(&events, &again, "replayed");
+    for n in 0..=driver.inputs().len() {
+        let (events, machine) = replayed_with_restart(new(), spec, driver.inputs(), n);
+        same(&events, &machine, &format!("restored after {n} inputs"));
+    }
+}
+
+fn check_run_limits(case: &RunCase, driver: &ScriptedDriver<RunState, World>, end: &End) {
+    let (limits, world) = (&case.spec.limits, driver.outside());
+    assert!(end.turns <= limits.turns);
+    assert!(world.model_requests <= limits.amount.iterations, "{} model requests", world.model_requests);
+    assert!(world.first_attempts <= limits.amount.tool_calls, "{} calls", world.first_attempts);
+    assert_eq!(end.reason() == StopReason::CompletionWaived, !end.waived.is_empty());
+    if case.spec.mode == StopMode::StrictAutomation {
+        assert!(end.waived.is_empty(), "a strict run waived");
+    }
+    if end.outcome() == Outcome::Completed {
+        let last = driver.events().iter().rev().find(|e| matches!(e.kind, EventKind::TurnFinished { .. }));
+        let Some(EventKind::TurnFinished { end: turn }) = last.map(|e| &e.kind) else { panic!("no turn") };
+        assert_eq!(turn.reason(), StopReason::AnswerFinalized);
+    }
 }
 
 proptest! {
@@ -185,25 +226,10 @@ proptest! {
     }
 
     #[test]
-    fn law_7_events_are_ordered_and_a_replay_gives_the_same(case in case()) {
+    fn law_7_events_are_ordered_and_replays_and_restarts_give_the_same(case in case()) {
         let driver = case.run();
         check_order(driver.events(), &end(&driver));
-        let mut again = case.machine();
-        let events = events_of(&replay(&mut again, driver.inputs()));
-        prop_assert_eq!(&events[..], driver.events());
-        prop_assert_eq!(messages(&again), messages(driver.machine()));
-        prop_assert_eq!(again.end(), driver.machine().end());
-    }
-
-    #[test]
-    fn law_7_a_machine_restored_after_any_input_goes_on_alike(case in case()) {
-        let driver = case.run();
-        for n in 0..=driver.inputs().len() {
-            let (events, machine) = replayed_with_restart(&case, &driver, n);
-            prop_assert_eq!(&events[..], driver.events(), "after {} inputs", n);
-            prop_assert_eq!(messages(&machine), messages(driver.machine()));
-            prop_assert_eq!(machine.end(), driver.machine().end());
-        }
+        check_replays(&driver, &Arc::new(case.spec.clone()), || case.machine());
     }
 
     #[test]
@@ -228,5 +254,25 @@ proptest! {
         let durable: Vec<_> = driver.journal().messages().cloned().collect();
         prop_assert_eq!(durable, messages(driver.machine()));
         prop_assert!(driver.now() >= BEGIN);
+    }
+
+    #[test]
+    fn the_laws_hold_for_runs_of_several_turns(case in run_case()) {
+        let mut driver = case.driver();
+        let ran = case.turn.drive(&mut driver, begin());
+        finish(&mut driver, ran);
+        let end = Arc::clone(driver.machine().end().expect("an end"));
+        check_calls_and_results(driver.machine().log().iter(), is_parked(&end));
+        check_run_limits(&case, &driver, &end);
+        let turns = end.turns as usize;
+        let events = driver.events();
+        prop_assert!(events.iter().zip(0..).all(|(event, n)| event.seq == n));
+        let count = |name: &str| events.iter().filter(|e| e.kind.name() == name).count();
+        prop_assert_eq!(count("run_finished"), 1);
+        prop_assert_eq!(count("turn_finished"), turns);
+        let last = &events[events.len() - 1].kind;
+        prop_assert_eq!(last, &EventKind::RunFinished { end });
+        check_calls_told(events);
+        check_replays(&driver, &Arc::new(case.spec.clone()), || case.machine());
     }
 }

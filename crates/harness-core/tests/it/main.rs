@@ -6,7 +6,8 @@
     clippy::indexing_slicing,
     clippy::wildcard_enum_match_arm,
     clippy::unreachable,
-    reason = "a test fails by panicking, in its helpers too"
+    clippy::needless_raw_string_hashes,
+    reason = "a test fails by panicking, in its helpers too; scripts are all quoted alike"
 )]
 
 mod crash;
@@ -15,9 +16,11 @@ mod driver;
 mod laws;
 mod run;
 mod stored;
+mod trace;
 mod turn_calls;
 mod turn_limits;
 mod turn_outputs;
+mod turn_resume;
 mod world;
 
 /// Every file beside this one is a module of the binary.

@@ -13,6 +13,7 @@ use harness_core::port::{
     ArgumentFault, Decision, Judgement, ModelFault, ModelFaultCode, Offer, Prepared, RetryClass, ToolDef,
     ToolOutcome, Verdict,
 };
+use harness_core::run::{RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{
@@ -290,7 +291,11 @@ impl World {
                 self.tool()
             }
             Op::Drain => self.drained(),
-            Op::StopGate { .. } => Reply::Judged(Judgement::Accept),
+            Op::StopGate { .. } => Reply::Judged(match self.die(5) {
+                0 | 1 => Judgement::Accept,
+                2 => Judgement::Waive { why: "good enough".into() },
+                _ => Judgement::Continue { guidance: "it is not done".into() },
+            }),
         }
     }
 }
@@ -350,16 +355,16 @@ impl Case {
     }
 
     pub(crate) fn driver(&self) -> ScriptedDriver<TurnState, World> {
-        let mut driver =
-            ScriptedDriver::new(self.machine(), World::of(self), BEGIN).with_grace(Millis(self.grace));
-        if self.echo {
-            driver = driver.repeating_replies();
-        }
-        driver
+        self.driver_of(self.machine())
+    }
+
+    fn driver_of<P: Phase>(&self, machine: Machine<P>) -> ScriptedDriver<P, World> {
+        let driver = ScriptedDriver::new(machine, World::of(self), BEGIN).with_grace(Millis(self.grace));
+        if self.echo { driver.repeating_replies() } else { driver }
     }
 
     /// Begins with `start` and lets the inputs from outside come at their times.
-    pub(crate) fn drive(&self, driver: &mut ScriptedDriver<TurnState, World>, start: Start) -> Ran {
+    pub(crate) fn drive<P: Phase>(&self, driver: &mut ScriptedDriver<P, World>, start: Start) -> Ran {
         driver.input(Input::Start(Box::new(start)));
         for (at, external) in &self.inputs {
             driver.input_at(BEGIN.after(Millis(*at)), external.input());
@@ -373,6 +378,36 @@ impl Case {
         let ran = self.drive(&mut driver, begin());
         finish(&mut driver, ran);
         driver
+    }
+}
+
+/// A scenario of a run: its turns are like those of `turn`.
+#[derive(Clone, Debug)]
+pub(crate) struct RunCase {
+    pub(crate) turn: Case,
+    pub(crate) spec: RunSpec,
+}
+
+pub(crate) fn run_case() -> impl Strategy<Value = RunCase> {
+    let mode = prop_oneof![Just(StopMode::Interactive), Just(StopMode::StrictAutomation)];
+    (case(), mode, 1u32..4, 0u32..10, 0u32..12, 0usize..3, 0u32..3).prop_map(
+        |(turn, mode, turns, iterations, calls, gates, nudges)| {
+            let mut spec = RunSpec::of(turn.spec.clone());
+            (spec.mode, spec.nudges, spec.limits.turns) = (mode, nudges, turns);
+            (spec.limits.amount.iterations, spec.limits.amount.tool_calls) = (iterations, calls);
+            spec.stop_gates = (0..gates).map(|n| format!("stop{n}").as_str().into()).collect();
+            RunCase { turn, spec }
+        },
+    )
+}
+
+impl RunCase {
+    pub(crate) fn machine(&self) -> Machine<RunState> {
+        Machine::new(Arc::new(self.spec.clone()), Origin::default(), Transcript::default())
+    }
+
+    pub(crate) fn driver(&self) -> ScriptedDriver<RunState, World> {
+        self.turn.driver_of(self.machine())
     }
 }
 

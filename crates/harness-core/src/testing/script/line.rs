@@ -6,6 +6,7 @@ use crate::ids::CallId;
 use crate::machine::Reply;
 use crate::message::Message;
 use crate::port::ToolDef;
+use crate::testing::Ran;
 use crate::time::Millis;
 use crate::turn::TurnSpec;
 
@@ -56,11 +57,22 @@ pub(super) enum Says {
     Interrupt(Message),
     Advance(Millis),
     Crash,
+    /// Another turn, of the turn that ended: with a message, or going on where it stopped.
+    Turn(Option<Message>),
 }
 
 impl Says {
     pub(super) fn is_answer(&self) -> bool {
         matches!(self, Self::Answer(..))
+    }
+
+    /// Whether it can happen now: another turn after the end, everything else before it.
+    pub(super) fn fits(&self, ran: &Ran) -> bool {
+        match ran {
+            Ran::Waiting => !matches!(self, Self::Turn(_)),
+            Ran::Ended(_) => matches!(self, Self::Turn(_)),
+            Ran::Crashed | Ran::Endless => false,
+        }
     }
 }
 

@@ -34,6 +34,7 @@ use crate::turn::TurnSpec;
 /// | `cancel`, `steer "text"`, `interrupt "text"` | inputs from outside |
 /// | `advance 30s` | the time moves (`ms`, `s`, `m`) |
 /// | `crash` | the process dies and a new one goes on from what is durable |
+/// | `resume`, `next "text"` | after the end: another turn on the same transcript, going on where it stopped or with a new message |
 ///
 /// # Errors
 /// A line that cannot be read; it is named with its number.

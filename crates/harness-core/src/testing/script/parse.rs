@@ -78,6 +78,8 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         }
         "cancel" => Says::Cancel,
         "crash" => Says::Crash,
+        "resume" => Says::Turn(None),
+        "next" => Says::Turn(Some(Message::user(words.text()?))),
         "steer" => Says::Steer(said(words.text()?, "steering")),
         "interrupt" => Says::Interrupt(said(words.text()?, "prompt")),
         "advance" => Says::Advance(span(words.word())?),

@@ -25,7 +25,11 @@ pub(super) fn play(script: Script) -> String {
     let mut driver = play.process(Transcript::default(), stage);
     driver.input(Input::Start(Box::new(Start::prompt(Message::user(prompt)))));
     let mut ran = reach(&mut driver);
-    while let (Ran::Waiting, Some(at)) = (&ran, driver.outside().next_from_outside()) {
+    while let Some(at) = driver.outside().next_from_outside() {
+        let fits = driver.outside().lines.get(at).is_some_and(|line| line.says.fits(&ran));
+        if !fits {
+            break;
+        }
         driver.outside_mut().free = at + 1;
         play.enter(&mut driver, at);
         ran = reach(&mut driver);
@@ -59,7 +63,21 @@ impl Play {
                 driver.advance(by);
                 return;
             }
-            Says::Crash => return self.crash(driver),
+            Says::Crash => {
+                self.tell(driver.events());
+                self.told.push_str("-- crash\n");
+                return self.next_process(driver, Start::resume());
+            }
+            Says::Turn(message) => {
+                let start = message.clone().map_or_else(Start::resume, Start::prompt);
+                self.tell(driver.events());
+                let end = driver.machine().end().cloned();
+                if let Some(end) = &end {
+                    let _ = writeln!(self.told, "{}", verdict_line(end));
+                }
+                let continuation = end.and_then(|end| end.continuation.clone());
+                return self.next_process(driver, start.with_continuation(continuation.map(|c| *c)));
+            }
             Says::Cancel => Input::Cancel { by: Arc::from("script") },
             Says::Steer(message) => Input::Steer(vec![Arc::new(message.clone())]),
             Says::Interrupt(message) => Input::Interrupt { messages: vec![Arc::new(message.clone())] },
@@ -67,15 +85,13 @@ impl Play {
         driver.input(input);
     }
 
-    /// The process dies; a new one goes on from what is durable.
-    fn crash(&mut self, driver: &mut Driver) {
-        self.tell(driver.events());
-        self.told.push_str("-- crash\n");
+    /// Another process goes on from what is durable.
+    fn next_process(&mut self, driver: &mut Driver, start: Start) {
         self.at = driver.now();
         let stage = driver.outside_mut().take_over();
         let durable = driver.journal().reopen();
         *driver = self.process(durable.messages.into_iter().collect(), stage);
-        driver.input(Input::Start(Box::new(Start::resume().with_open_calls(durable.open_calls))));
+        driver.input(Input::Start(Box::new(start.with_open_calls(durable.open_calls))));
     }
 
     fn tell(&mut self, events: &[Event]) {
