@@ -10,6 +10,44 @@
 //!   short text.
 //!
 //! Nothing here waits, reads a clock or uses randomness, so a test that fails fails every time.
+//!
+//! A turn with the real driver:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness_core::driver::{Ports, drive};
+//! use harness_core::machine::{Origin, Start};
+//! use harness_core::message::{AssistantMessage, Message, ToolCall};
+//! use harness_core::port::{ToolDef, ToolOutcome};
+//! use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
+//! use harness_core::transcript::Transcript;
+//! use harness_core::turn::{Turn, TurnSpec};
+//! use harness_core::{Cancel, Json, StopReason, Time};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let model = ScriptedModel::new([
+//!     AssistantMessage::calls([ToolCall::new("c1", "add", Json::parse(r#"{"a":2}"#)?)]),
+//!     AssistantMessage::text("It is 4."),
+//! ]);
+//! let tools = ScriptedTools::new([ToolDef::new("add", "adds")]).answering([ToolOutcome::text("4")]);
+//! let events = EventLog::default();
+//!
+//! let mut ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::jumping(Time(0))));
+//! ports.tools = Arc::new(tools.clone());
+//! ports.hub.fold(events.clone());
+//! let spec = ports.fit_turn(TurnSpec::default());
+//! let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
+//! let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("2 + 2?"))).await;
+//!
+//! assert_eq!(end.reason(), StopReason::AnswerFinalized);
+//! assert_eq!(tools.executions()[0].call.arguments.text(), r#"{"a":2}"#);
+//! assert_eq!(events.lines().last().map(String::as_str), Some("turn_finished answer_finalized"));
+//! assert_eq!((model.unused(), tools.unused()), (0, 0));
+//! # Ok::<(), serde_json::Error>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod clock;
 mod driver;

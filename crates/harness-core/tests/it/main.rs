@@ -13,6 +13,7 @@
 mod crash;
 mod deviations;
 mod driver;
+mod exact;
 mod laws;
 mod run;
 mod stored;
