@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::{Machine, Origin, Start};
+use harness_core::machine::{Machine, Origin, Phase, Start};
 use harness_core::message::Message;
 use harness_core::port::RetryClass;
 use harness_core::testing::{Journal, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::turn::TurnState;
 use proptest::prelude::*;
 
 use crate::laws::{cases, check_calls_and_results};
-use crate::world::{Case, World, begin, case, finish, told};
-
-type Driver = ScriptedDriver<TurnState, World>;
+use crate::world::{Case, RunCase, World, begin, case, finish, run_case, told};
 
 /// The next process over what the dead one left.
-fn reopen(case: &Case, dead: &Driver) -> (Driver, Start) {
+fn reopen<P: Phase>(
+    dead: &ScriptedDriver<P, World>,
+    new: impl Fn(Transcript) -> Machine<P>,
+) -> (ScriptedDriver<P, World>, Start) {
     let durable = dead.journal().reopen();
     let start = if durable.messages.is_empty() { begin() } else { Start::resume() };
-    let log: Transcript = durable.messages.into_iter().collect();
-    let machine = Machine::new(Arc::new(case.spec.clone()), Origin::default(), log);
+    let machine = new(durable.messages.into_iter().collect());
     let driver = ScriptedDriver::new(machine, dead.outside().next_process(), dead.now());
     (driver, start.with_open_calls(durable.open_calls))
 }
@@ -30,13 +29,18 @@ fn messages(journal: &Journal) -> Vec<Arc<Message>> {
 }
 
 /// Runs the case, dies after the n-th effect, goes on, and checks what must hold then. Whether it died.
-fn crash_and_go_on(case: &Case, n: u64) -> bool {
-    let mut dead = case.driver().crash_after(n);
+fn crash_and_go_on<P: Phase>(
+    case: &Case,
+    n: u64,
+    driver: ScriptedDriver<P, World>,
+    new: impl Fn(Transcript) -> Machine<P>,
+) -> bool {
+    let mut dead = driver.crash_after(n);
     if case.drive(&mut dead, begin()) != Ran::Crashed {
         return false;
     }
     let before = messages(dead.journal());
-    let (mut driver, start) = reopen(case, &dead);
+    let (mut driver, start) = reopen(&dead, new);
     let ran = driver.run(start);
     finish(&mut driver, ran);
 
@@ -51,7 +55,17 @@ fn crash_and_go_on(case: &Case, n: u64) -> bool {
     true
 }
 
-fn check_executions(dead: &Driver, driver: &Driver) {
+fn turn_crashes(case: &Case, n: u64) -> bool {
+    let new = |log| Machine::new(Arc::new(case.spec.clone()), Origin::default(), log);
+    crash_and_go_on(case, n, case.driver(), new)
+}
+
+fn run_crashes(case: &RunCase, n: u64) -> bool {
+    let new = |log| Machine::new(Arc::new(case.spec.clone()), Origin::default(), log);
+    crash_and_go_on(&case.turn, n, case.driver(), new)
+}
+
+fn check_executions<P: Phase>(dead: &ScriptedDriver<P, World>, driver: &ScriptedDriver<P, World>) {
     for (call, runs) in &driver.outside().executions {
         let at_most = if runs.contains(&RetryClass::Unsafe) { 1 } else { 2 };
         assert!(
@@ -74,7 +88,7 @@ proptest! {
         case.repeated_ids = false;
         case.spec.retry.max_retries = 0;
         for n in 1.. {
-            if !crash_and_go_on(&case, n) {
+            if !turn_crashes(&case, n) {
                 break;
             }
         }
@@ -83,7 +97,19 @@ proptest! {
     #[test]
     fn law_4_whatever_was_durable_stays_and_every_call_is_answered(case in case()) {
         for n in (1..).step_by(3) {
-            if !crash_and_go_on(&case, n) {
+            if !turn_crashes(&case, n) {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn law_5_no_unsafe_call_runs_twice_whenever_the_process_of_a_run_dies(mut case in run_case()) {
+        case.turn.repeated_ids = false;
+        case.turn.spec.retry.max_retries = 0;
+        case.spec.turn.retry.max_retries = 0;
+        for n in 1.. {
+            if !run_crashes(&case, n) {
                 break;
             }
         }
