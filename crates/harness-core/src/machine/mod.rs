@@ -85,6 +85,7 @@ pub struct Shared {
     /// Messages of the transcript that are known to be stored.
     pub(crate) persisted: usize,
     pub(crate) persist_failed: Option<String>,
+    pub(crate) started: bool,
     pub(crate) len: usize,
 }
 
@@ -282,6 +283,7 @@ impl<P: Phase> Machine<P> {
             pending: Vec::new(),
             persisted: log.len(),
             persist_failed: None,
+            started: false,
             len: log.len(),
         };
         Self { spec, shared, phase: P::default(), log, end: None }
@@ -289,12 +291,14 @@ impl<P: Phase> Machine<P> {
 
     /// Takes one input and adds the effects of it to `fx`.
     ///
-    /// Total: an input that does not fit (an unknown operation, a repeated reply, anything after the
-    /// end) changes nothing.
+    /// Total: an input that does not fit (an unknown operation, a repeated reply, anything before the
+    /// start or after the end) changes nothing.
     pub fn advance(&mut self, input: Input, now: Time, fx: &mut Effects) {
-        if self.end.is_some() {
+        let starts = matches!(input, Input::Start(_));
+        if self.end.is_some() || starts == self.shared.started {
             return;
         }
+        self.shared.started = true;
         let pending = match &input {
             Input::Reply(op, _) => {
                 let Some(at) = self.shared.pending.iter().position(|(id, _)| id == op) else { return };

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use spec::{RunLimits, RunSpec, StopMode};
 
+use crate::continuation::Continuation;
 use crate::event::EventKind;
 use crate::ids::TurnId;
 use crate::limits::{Budget, Limit, Reached};
@@ -230,6 +231,7 @@ impl RunState {
         end.turns = cx.sh.turn;
         end.elapsed = cx.now.since(self.started_at);
         if let Some(stop) = stop {
+            end.continuation = Continuation::of(cx, &stop, end.agent.clone(), &end.usage).map(Box::new);
             end.stop = stop;
         }
         // A waiver counts only when the end was accepted with it: not when the judging was cut short.

@@ -7,13 +7,13 @@ use super::flow::answer_unrun;
 use super::slot::Progress;
 use super::spec::{DeadlineRule, TurnSpec};
 use super::state::TurnState;
-use crate::continuation::{CONTINUATION_VERSION, Continuation, ContinuationKind, PendingCall};
+use crate::continuation::{Continuation, ContinuationKind, PendingCall};
 use crate::event::EventKind;
-use crate::ids::{OpId, TurnId};
+use crate::ids::OpId;
 use crate::limits::{Limit, Reached};
 use crate::machine::{Boundary, Cx, Effect, Pending, Record};
 use crate::message::Message;
-use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
+use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::RetryClass;
 
 /// The stop reason of a limit.
@@ -268,37 +268,16 @@ impl TurnState {
         stop: &Stop,
         question: Option<&str>,
     ) -> Option<Box<Continuation>> {
-        let kind = match stop.outcome() {
-            Outcome::NeedsClarification => ContinuationKind::Clarification,
-            Outcome::AwaitingApproval => ContinuationKind::Approval,
-            Outcome::Deferred => ContinuationKind::Deferred,
-            Outcome::Completed | Outcome::Failed => return None,
-        };
-        let origin = &cx.sh.origin;
-        let turn_id = origin.turn.clone().unwrap_or_else(|| TurnId::from("turn"));
-        let request =
-            if let Evidence::Approval(request) = &stop.evidence { Some(request.clone()) } else { None };
-        Some(Box::new(Continuation {
-            version: CONTINUATION_VERSION,
-            id: format!("{turn_id}:{}", kind.as_str()),
-            kind,
-            created_at: cx.now,
-            turn_id,
-            session_id: origin.session.clone(),
-            thread_id: origin.thread.clone(),
-            assistant_id: origin.assistant.as_deref().map(str::to_owned),
-            descriptor_hash: origin.descriptor_hash.as_deref().map(str::to_owned),
-            stop_reason: stop.reason,
-            agent: self.agent.clone(),
-            transcript_len: cx.log.len() as u64,
-            question: question.filter(|_| kind == ContinuationKind::Clarification).map(str::to_owned),
-            request,
-            pending: self.pending_calls(),
-            iteration: cx.sh.iteration,
-            tool_call_count: self.usage.tool_calls,
-            usage: self.usage.clone(),
-            replaced_by: self.replaced.take(),
-        }))
+        let mut made = Continuation::of(cx, stop, self.agent.clone(), &self.usage)?;
+        if made.kind == ContinuationKind::Clarification {
+            made.question = question.map(str::to_owned);
+        }
+        if let Evidence::Approval(request) = &stop.evidence {
+            made.request = Some(request.clone());
+        }
+        made.pending = self.pending_calls();
+        made.replaced_by = self.replaced.take();
+        Some(Box::new(made))
     }
 
     fn is_parked(&self) -> bool {

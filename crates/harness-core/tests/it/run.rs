@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::{Effects, Input, Origin, Start};
 use harness_core::message::{AssistantMessage, Message, Usage};
 use harness_core::port::{GateCx, Judgement, StopGate};
 use harness_core::run::{Run, RunSpec, StopMode};
@@ -127,4 +127,31 @@ async fn law_3_the_limits_of_a_run_hold_inside_its_turns() {
     assert_eq!(end.reason().as_str(), "max_iterations_reached");
     assert_eq!(turns, ["r.1 answer_finalized", "r.2 answer_finalized", "r.3 max_iterations_reached"]);
     assert_eq!(end.usage.model_calls, 2);
+}
+
+#[tokio::test]
+async fn a_deferred_run_leaves_a_continuation() {
+    let nagging = (0..9).map(|_| go_on("not yet"));
+    let strict = |spec: &mut RunSpec| {
+        spec.mode = StopMode::StrictAutomation;
+        spec.limits.turns = 2;
+    };
+    let (end, ..) = run(9, nagging, strict).await;
+    let continuation = end.continuation.as_ref().expect("a continuation");
+    assert_eq!((continuation.id.as_str(), continuation.transcript_len), ("r.2:deferred", 4));
+    assert_eq!(continuation.stop_reason, end.reason());
+}
+
+#[test]
+fn what_comes_before_the_start_changes_nothing_and_a_start_counts_once() {
+    let mut run = Run::new(Arc::default(), Origin::default(), Transcript::default());
+    let mut effects = Effects::new();
+    run.advance(Input::Cancel { by: "nobody".into() }, Time(0), &mut effects);
+    run.advance(Input::Steer(vec![Arc::new(Message::user("early"))]), Time(0), &mut effects);
+    assert!(effects.as_slice().is_empty());
+    let start = || Input::Start(Box::new(Start::prompt(Message::user("go"))));
+    run.advance(start(), Time(0), &mut effects);
+    let begun = effects.as_slice().len();
+    run.advance(start(), Time(0), &mut effects);
+    assert!(begun > 0 && effects.as_slice().len() == begun);
 }
