@@ -23,9 +23,8 @@ use persist::Journal;
 use sink::Sink;
 
 use crate::cancel::Cancel;
-use crate::event::Event;
 use crate::ids::{EntryId, OpId};
-use crate::machine::{Effect, Effects, Input, Machine, Phase, Reply, Start};
+use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Reply, Start};
 use crate::outcome::End;
 use crate::port::BoxFuture;
 use crate::time::Time;
@@ -79,7 +78,6 @@ struct Driver<'p, P: Phase> {
     fx: Effects,
     /// Effects being performed; kept for its memory.
     work: Vec<Effect>,
-    events: Vec<Event>,
     running: Vec<(OpId, Running<'p>)>,
     ready: VecDeque<(OpId, Reply)>,
     journal: Journal<'p>,
@@ -123,7 +121,6 @@ impl<'p, P: Phase> Driver<'p, P> {
             grace_until: None,
             fx,
             work: Vec::new(),
-            events: Vec::new(),
             running: Vec::new(),
             ready: VecDeque::new(),
             journal: Journal::new(ports.session.as_deref(), stored),
@@ -146,29 +143,24 @@ impl<'p, P: Phase> Driver<'p, P> {
             let mut done = None;
             let mut failed: Option<String> = None;
             let mut unperformed = Vec::new();
-            for effect in work.drain(..) {
+            // Looked at in place: an event is large, and only told.
+            for effect in &mut work {
                 match effect {
                     Effect::Persist(record) => {
-                        if let Err(message) = self.journal.write(self.machine, self.now, &record).await {
+                        if let Err(message) = self.journal.write(self.machine, self.now, record).await {
                             failed.get_or_insert(message);
                         }
                     }
-                    Effect::Event(event) => self.events.push(event),
-                    Effect::Perform(id, _) if failed.is_some() => unperformed.push(id),
-                    Effect::Perform(id, op) => {
-                        let running = start(self.ports, self.machine, self.sink, &self.token, id, op);
-                        if let Running::Ready(reply) = running {
-                            self.ready.push_back((id, reply));
-                        } else {
-                            self.running.push((id, running));
-                        }
-                    }
+                    Effect::Event(_) => {}
+                    Effect::Perform(id, _) if failed.is_some() => unperformed.push(*id),
+                    Effect::Perform(id, op) => self.start(*id, std::mem::replace(op, Op::Drain)),
                     Effect::AbortAll => self.abort(),
-                    Effect::Done(end) => done = Some(end),
+                    Effect::Done(end) => done = Some(Arc::clone(end)),
                 }
             }
+            self.publish(&work);
+            work.clear();
             self.work = work;
-            self.publish();
             if failed.is_none() {
                 self.let_go_of_drained();
             }
@@ -181,11 +173,24 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
-    fn publish(&mut self) {
-        if let Some(last) = self.events.last() {
+    fn start(&mut self, id: OpId, op: Op) {
+        let running = start(self.ports, self.machine, self.sink, &self.token, id, op);
+        if let Running::Ready(reply) = running {
+            self.ready.push_back((id, reply));
+        } else {
+            self.running.push((id, running));
+        }
+    }
+
+    /// Tells the events among the effects, once every record before them is safe.
+    fn publish(&self, work: &[Effect]) {
+        let events = work.iter().filter_map(|effect| match effect {
+            Effect::Event(event) => Some(event),
+            Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => None,
+        });
+        if let Some(last) = events.clone().next_back() {
             self.sink.saw(last.seq);
-            self.ports.hub.publish(&self.events);
-            self.events.clear();
+            self.ports.hub.publish(events);
         }
     }
 
@@ -234,7 +239,7 @@ impl<'p, P: Phase> Driver<'p, P> {
     fn give_up(&mut self) {
         self.grace_until = None;
         for (id, running) in self.running.drain(..) {
-            let partial = if running.is_model() { self.sink.partial(id) } else { None };
+            let partial = running.model_of().and_then(|agent| self.sink.partial(id, agent));
             self.ready.push_back((id, Reply::Interrupted { partial }));
         }
     }

@@ -33,8 +33,9 @@ pub(super) enum Running<'p> {
 }
 
 impl Running<'_> {
-    pub(super) fn is_model(&self) -> bool {
-        matches!(self, Self::Model(..))
+    /// The agent whose model this is.
+    pub(super) fn model_of(&self) -> Option<&AgentId> {
+        if let Self::Model(_, agent) = self { Some(agent) } else { None }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
@@ -214,7 +215,7 @@ fn start_inner<'p, P: Phase>(
         },
         Op::Model { progress, plan, offer, with_tools, .. } => {
             let agent = offer.agent.clone();
-            sink.begin(id, &agent);
+            sink.begin(id);
             let span = tracing::info_span!(
                 "chat",
                 gen_ai.operation.name = "chat",
@@ -222,11 +223,14 @@ fn start_inner<'p, P: Phase>(
                 gen_ai.agent.id = agent.as_str(),
                 iteration = progress.iteration,
             );
-            let mut request = ModelRequest::new(machine.view(plan), offer);
-            request.with_tools = with_tools;
-            request.progress = progress;
-            request.deadline = machine.cut_off();
-            request.cancel = token.clone();
+            let request = ModelRequest {
+                view: machine.view(plan),
+                offer,
+                with_tools,
+                progress,
+                deadline: machine.cut_off(),
+                cancel: token.clone(),
+            };
             let step = ports.model.step_boxed(request, sink);
             if span.is_disabled() {
                 return Running::Model(step, agent);

@@ -1,6 +1,6 @@
 //! Takes the pieces of a model's answer and passes them on.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::event::{Delta, Hub};
@@ -11,12 +11,6 @@ use crate::port::{DeltaPart, Deltas};
 /// Text of an answer that is kept for the case that it is cut off: 1 MiB.
 const PARTIAL_BOUND: usize = 1 << 20;
 
-#[derive(Debug, Default)]
-struct Partial {
-    agent: Option<AgentId>,
-    text: String,
-}
-
 /// One sink per drive: a machine asks one model at a time.
 #[derive(Debug)]
 pub(super) struct Sink<'h> {
@@ -24,7 +18,9 @@ pub(super) struct Sink<'h> {
     op: AtomicU64,
     n: AtomicU32,
     after: AtomicU64,
-    partial: Mutex<Partial>,
+    /// Whether there is partial text, so that a model that streams nothing costs no lock.
+    has_partial: AtomicBool,
+    partial: Mutex<String>,
 }
 
 impl<'h> Sink<'h> {
@@ -34,17 +30,18 @@ impl<'h> Sink<'h> {
             op: AtomicU64::new(u64::MAX),
             n: AtomicU32::new(0),
             after: AtomicU64::new(0),
+            has_partial: AtomicBool::new(false),
             partial: Mutex::default(),
         }
     }
 
     /// A model is asked: pieces belong to this operation from now on.
-    pub(super) fn begin(&self, op: OpId, agent: &AgentId) {
+    pub(super) fn begin(&self, op: OpId) {
         self.op.store(op.0, Ordering::Relaxed);
         self.n.store(0, Ordering::Relaxed);
-        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
-        partial.text.clear();
-        partial.agent = Some(agent.clone());
+        if self.has_partial.swap(false, Ordering::AcqRel) {
+            self.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
     }
 
     /// An event was published.
@@ -52,19 +49,18 @@ impl<'h> Sink<'h> {
         self.after.store(seq, Ordering::Relaxed);
     }
 
-    /// What the model had said before it was cut off.
-    pub(super) fn partial(&self, op: OpId) -> Option<Arc<Message>> {
+    /// What the model of an agent had said before it was cut off.
+    pub(super) fn partial(&self, op: OpId, agent: &AgentId) -> Option<Arc<Message>> {
         let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.op.load(Ordering::Relaxed) != op.0 || partial.text.is_empty() {
+        if self.op.load(Ordering::Relaxed) != op.0 || partial.is_empty() {
             return None;
         }
-        let mut message = AssistantMessage {
-            content: vec![Block::text(std::mem::take(&mut partial.text))],
+        Some(Arc::new(Message::Assistant(AssistantMessage {
+            content: vec![Block::text(std::mem::take(&mut *partial))],
             stop_reason: FinishReason::Aborted,
+            agent: Some(agent.clone()),
             ..AssistantMessage::default()
-        };
-        message.agent.clone_from(&partial.agent);
-        Some(Arc::new(Message::Assistant(message)))
+        })))
     }
 }
 
@@ -72,8 +68,9 @@ impl Deltas for Sink<'_> {
     fn part(&self, part: DeltaPart) {
         if let DeltaPart::Text(text) = &part {
             let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
-            if partial.text.len() + text.len() <= PARTIAL_BOUND {
-                partial.text.push_str(text);
+            if partial.len() + text.len() <= PARTIAL_BOUND {
+                partial.push_str(text);
+                self.has_partial.store(true, Ordering::Release);
             }
         }
         if self.hub.wants_deltas() {

@@ -149,19 +149,21 @@ impl Hub {
     }
 
     /// Tells events, in order. Never waits for a subscriber.
-    pub fn publish(&self, batch: &[Event]) {
-        if batch.is_empty() {
-            return;
-        }
+    pub fn publish<'e, I>(&self, batch: I)
+    where
+        I: IntoIterator<Item = &'e Event>,
+        I::IntoIter: Clone,
+    {
+        let batch = batch.into_iter();
         if self.has_folds {
             let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-            for event in batch {
+            for event in batch.clone() {
                 folds.iter_mut().for_each(|fold| fold.apply(event));
             }
         }
         for shared in &self.rings {
             let mut ring = shared.lock();
-            for event in batch {
+            for event in batch.clone() {
                 shared.push(&mut ring, Seen::Event(event.clone()));
             }
             drop(ring);
