@@ -13,7 +13,7 @@ use crate::message::Message;
 /// Slots of the first bucket; each further bucket is twice as large.
 const FIRST: usize = 16;
 /// Enough buckets for more messages than memory can hold.
-const BUCKETS: usize = 40;
+const BUCKETS: usize = 28;
 
 type Bucket = OnceLock<Box<[OnceLock<Arc<Message>>]>>;
 

@@ -22,7 +22,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
 use harness_core::limits::Limits;
 use harness_core::machine::{Origin, Start};
-use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
+use harness_core::message::{AssistantMessage, Block, Cost, FinishReason, Message, ToolCall, Usage};
 use harness_core::outcome::StopReason;
 use harness_core::port::{
     BoxFuture, Clock, Deltas, Model, ModelFault, ModelRequest, RetryClass, SingleAgent, Tool, ToolCx,
@@ -32,18 +32,26 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{CallLimit, Redundancy, Turn, TurnSpec};
 use harness_core::{Cancel, Json, Millis, Time};
 
-/// Answers at once, or after a pause: `iterations - 1` calls of `tide`, then an answer.
+/// Answers at once, or after a pause, with what was prepared: `iterations - 1` calls of `tide`, then an
+/// answer.
 struct Loop {
     iterations: u32,
     pause: Option<Duration>,
-    call: ToolCall,
+    /// One prepared call per iteration, each with an id of its own.
+    calls: Vec<Arc<ToolCall>>,
     usage: Arc<Usage>,
 }
 
 impl Loop {
     fn new(iterations: u32, pause: Option<Duration>) -> Self {
-        let call = ToolCall::new("c", "tide", Json::parse(r#"{"n":1}"#).expect("JSON"));
-        Self { iterations, pause, call, usage: Arc::new(Usage::tokens(10, 5).with_cost(Cost(1_000_000))) }
+        let arguments = Json::parse(r#"{"n":1}"#).expect("JSON");
+        let call = |n: u32| Arc::new(ToolCall::new(n.to_string(), "tide", arguments.clone()));
+        Self {
+            iterations,
+            pause,
+            calls: (0..iterations).map(call).collect(),
+            usage: Arc::new(Usage::tokens(10, 5).with_cost(Cost(1_000_000))),
+        }
     }
 }
 
@@ -53,13 +61,13 @@ impl Model for Loop {
             tokio::time::sleep(pause).await;
         }
         let n = request.progress.iteration;
-        let mut answer = if n >= self.iterations {
-            AssistantMessage::text("done")
+        let mut answer = AssistantMessage::default();
+        if n >= self.iterations {
+            answer.content.push(Block::text("done"));
         } else {
-            let mut call = self.call.clone();
-            call.id = n.to_string().into();
-            AssistantMessage::calls([call])
-        };
+            answer.content = vec![Block::ToolCall(Arc::clone(&self.calls[n as usize]))];
+            answer.stop_reason = FinishReason::ToolUse;
+        }
         answer.usage = Some(Arc::clone(&self.usage));
         Ok(answer)
     }

@@ -120,7 +120,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             token: Cancel::new(),
             grace_until: None,
             fx,
-            work: Vec::new(),
+            work: Vec::with_capacity(Effects::USUAL),
             running: Vec::new(),
             ready: VecDeque::new(),
             journal: Journal::new(ports.session.as_deref(), stored),

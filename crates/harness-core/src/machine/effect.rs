@@ -45,9 +45,13 @@ impl Default for Effects {
 }
 
 impl Effects {
+    /// Effects of one input, nearly always: room for them is made once, and below the size from which an
+    /// allocator tidies up.
+    pub(crate) const USUAL: usize = 6;
+
     /// All effects.
     pub fn new() -> Self {
-        Self { list: Vec::new(), events: true, journal: true }
+        Self { list: Vec::with_capacity(Self::USUAL), events: true, journal: true }
     }
 
     /// Leaves events out (they are still numbered), for runs that nobody listens to.
