@@ -1,12 +1,11 @@
-//! A descriptor's graph as the source of agents, and its tools bound to a registry.
+//! A descriptor's graph with its tools bound.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
-use harness_core::port::{AgentBrief, AgentSource, DynTool, PrepareAsk, ToolDef};
-use harness_core::{AgentId, Fault, FaultSource, Json, ModelName, ToolName};
-use harness_descriptor::{Agent, ContextInput, Descriptor, Graph, Map, Offer, Registry, Value};
+use harness_core::port::DynTool;
+use harness_descriptor::{Agent, Descriptor, Graph, Registry};
 
 use crate::error::HarnessError;
 
@@ -100,62 +99,5 @@ impl BoundGraph {
     /// The tools that its agents use, each once.
     pub fn tools(&self) -> &[Arc<dyn DynTool>] {
         &self.tools
-    }
-}
-
-/// The agents of a graph, under the context of the prompt at hand.
-pub(crate) struct GraphAgents {
-    graph: Arc<Graph>,
-    context: RwLock<Arc<Value>>,
-}
-
-impl GraphAgents {
-    pub(crate) fn new(graph: Arc<Graph>) -> Self {
-        Self { graph, context: RwLock::new(Arc::new(Value::Map(Map::new()))) }
-    }
-
-    /// Makes the context of a prompt: the descriptor's defaults, then `overrides`.
-    pub(crate) fn set_context(
-        &self,
-        message: String,
-        now: String,
-        overrides: &Map,
-    ) -> Result<(), HarnessError> {
-        let input = ContextInput::new(now).message(message).overrides(overrides.clone());
-        let context = self.graph.create_context(&input)?;
-        *self.context.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(context);
-        Ok(())
-    }
-
-    /// Whether the graph has this agent.
-    pub(crate) fn knows(&self, agent: &AgentId) -> bool {
-        self.graph.agent(agent.as_str()).is_some()
-    }
-
-    fn brief(&self, agent: Option<&AgentId>) -> Result<AgentBrief, Fault> {
-        let id = agent.map_or_else(|| self.graph.entry_agent().id(), AgentId::as_str);
-        let context = Arc::clone(&self.context.read().unwrap_or_else(PoisonError::into_inner));
-        let fault =
-            |error: &dyn fmt::Display| Fault::new(FaultSource::Agent, "descriptor", error.to_string());
-        let Offer { instructions, tools, handoffs, model, model_settings, .. } =
-            self.graph.offer(id, &context).map_err(|error| fault(&error))?;
-        let mut brief = AgentBrief::new(id, instructions.unwrap_or_default());
-        brief.tools = Some(tools.iter().map(|tool| ToolName::from(&*tool.name)).collect());
-        brief.handoffs = handoffs
-            .iter()
-            .map(|handoff| {
-                let to = AgentId::from(&*handoff.to);
-                ToolDef::handoff(&*handoff.tool_name, Arc::clone(&handoff.description), to)
-            })
-            .collect();
-        brief.model = Some(ModelName::from(&*model));
-        brief.settings = model_settings.as_ref().map(Json::of).transpose().map_err(|error| fault(&error))?;
-        Ok(brief)
-    }
-}
-
-impl AgentSource for GraphAgents {
-    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
-        self.brief(ask.agent.as_ref())
     }
 }

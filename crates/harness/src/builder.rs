@@ -14,9 +14,9 @@ use harness_core::port::{
 };
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ThreadId};
-use harness_descriptor::Map;
+use harness_descriptor::{GraphAgents, Map, Value};
 
-use crate::agents::{BoundGraph, GraphAgents};
+use crate::agents::BoundGraph;
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
 use crate::system::{SystemClock, SystemIds};
@@ -112,7 +112,7 @@ impl Builder {
         self.agents_given += 1;
         self.origin.descriptor_hash = Some(bound.hash().into());
         self.tools.extend(bound.tools().iter().cloned());
-        let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph())));
+        let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new())));
         self.ports.agents = Arc::clone(&agents) as _;
         self.graph = Some(agents);
         self

@@ -8,9 +8,8 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{Ids, Model};
 use harness_core::run::{Run, RunSpec};
-use harness_descriptor::Map;
+use harness_descriptor::{ContextInput, GraphAgents, Map};
 
-use crate::agents::GraphAgents;
 use crate::builder::Builder;
 use crate::error::HarnessError;
 use crate::prompt::{Options, Prompt};
@@ -76,18 +75,24 @@ impl Harness {
         let Parts { ports, spec, ids, graph, .. } = &self.parts;
         let mut thread = self.thread.lock().await;
         let opened = thread.open(ports.session.as_deref()).await?;
-        let agent = options
-            .agent
-            .or_else(|| opened.agent.filter(|agent| graph.as_ref().is_none_or(|graph| graph.knows(agent))));
-        if let Some(graph) = graph {
+        let agent = options.agent.or_else(|| {
+            opened.agent.filter(|agent| {
+                graph.as_ref().is_none_or(|agents| agents.graph().agent(agent.as_str()).is_some())
+            })
+        });
+        if let Some(agents) = graph {
             let said = match &message {
                 Some(message) => message.joined_text(),
                 None => opened.last_said,
             };
             let overrides = options.context.as_ref().unwrap_or(&self.parts.context);
-            if let Err(error) = graph.set_context(said, ports.clock.now().iso(), overrides) {
-                thread.put_back(opened.log, opened.open_calls);
-                return Err(error);
+            let input = ContextInput::new(ports.clock.now().iso()).message(said).overrides(overrides.clone());
+            match agents.graph().create_context(&input) {
+                Ok(context) => agents.set_context(context),
+                Err(error) => {
+                    thread.put_back(opened.log, opened.open_calls);
+                    return Err(error.into());
+                }
             }
         }
         let mut origin = self.parts.origin.clone();
