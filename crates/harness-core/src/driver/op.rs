@@ -214,28 +214,9 @@ fn start_inner<'p, P: Phase>(
             None => Running::Ready(Reply::Compacted(Ok(None))),
         },
         Op::Model { progress, plan, offer, with_tools, .. } => {
-            let agent = offer.agent.clone();
-            sink.begin(id);
-            let span = tracing::info_span!(
-                "chat",
-                gen_ai.operation.name = "chat",
-                gen_ai.request.model = offer.model.as_ref().map(crate::ModelName::as_str),
-                gen_ai.agent.id = agent.as_str(),
-                iteration = progress.iteration,
-            );
-            let request = ModelRequest {
-                view: machine.view(plan),
-                offer,
-                with_tools,
-                progress,
-                deadline: machine.cut_off(),
-                cancel: token.clone(),
-            };
-            let step = ports.model.step_boxed(request, sink);
-            if span.is_disabled() {
-                return Running::Model(step, agent);
-            }
-            Running::Model(Box::pin(step.instrument(span)), agent)
+            let (view, deadline, cancel) = (machine.view(plan), machine.cut_off(), token.clone());
+            let request = ModelRequest { view, offer, with_tools, progress, deadline, cancel };
+            start_model(ports, sink, id, request)
         }
         Op::AfterModel { answer } => match &ports.layers {
             Some(layers) => {
@@ -272,34 +253,10 @@ fn start_inner<'p, P: Phase>(
             Running::Other(Box::pin(asked), note_panicked)
         }
         Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
-            let span = tracing::info_span!(
-                "execute_tool",
-                gen_ai.operation.name = "execute_tool",
-                gen_ai.tool.name = call.name.as_str(),
-                gen_ai.tool.call.id = call.id.as_str(),
-                attempt,
-            );
-            let cx = ToolCx {
-                call,
-                origin: Arc::clone(origin),
-                agent,
-                iteration,
-                message,
-                index,
-                attempt,
-                deadline: machine.cut_off(),
-                grant,
-                cancel: token.clone(),
-            };
-            match ports.tools.call_plain(cx) {
-                Ok(tool) if span.is_disabled() => Running::Tool(tool),
-                Ok(tool) => Running::Tool(Box::pin(tool.instrument(span))),
-                Err(cx) => {
-                    let tool = ports.tools.call_boxed(cx).instrument(span);
-                    let called = async move { Reply::Tool(tool.await.map(Arc::new)) };
-                    Running::Other(Box::pin(called), tool_panicked)
-                }
-            }
+            let (origin, deadline, cancel) = (Arc::clone(origin), machine.cut_off(), token.clone());
+            let place =
+                ToolCx { call, origin, agent, iteration, message, index, attempt, deadline, grant, cancel };
+            start_tool(ports, place)
         }
         Op::Drain => Running::Ready(Reply::Drained(
             ports.steering.as_ref().map(|steering| steering.waiting()).unwrap_or_default(),
@@ -312,6 +269,42 @@ fn start_inner<'p, P: Phase>(
             }
             None => Running::Ready(stop_gate_panicked("it is not there".into())),
         },
+    }
+}
+
+fn start_model<'p>(ports: &'p Ports, sink: &'p Sink<'p>, id: OpId, request: ModelRequest) -> Running<'p> {
+    sink.begin(id);
+    let agent = request.offer.agent.clone();
+    let span = tracing::info_span!(
+        "chat",
+        gen_ai.operation.name = "chat",
+        gen_ai.request.model = request.offer.model.as_ref().map(crate::ModelName::as_str),
+        gen_ai.agent.id = agent.as_str(),
+        iteration = request.progress.iteration,
+    );
+    let step = ports.model.step_boxed(request, sink);
+    if span.is_disabled() {
+        return Running::Model(step, agent);
+    }
+    Running::Model(Box::pin(step.instrument(span)), agent)
+}
+
+fn start_tool(ports: &Ports, cx: ToolCx) -> Running<'_> {
+    let span = tracing::info_span!(
+        "execute_tool",
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = cx.call.name.as_str(),
+        gen_ai.tool.call.id = cx.call.id.as_str(),
+        attempt = cx.attempt,
+    );
+    match ports.tools.call_plain(cx) {
+        Ok(tool) if span.is_disabled() => Running::Tool(tool),
+        Ok(tool) => Running::Tool(Box::pin(tool.instrument(span))),
+        Err(cx) => {
+            let tool = ports.tools.call_boxed(cx).instrument(span);
+            let called = async move { Reply::Tool(tool.await.map(Arc::new)) };
+            Running::Other(Box::pin(called), tool_panicked)
+        }
     }
 }
 
