@@ -109,6 +109,18 @@ impl Descriptor {
         Some(self.0.document.place(node))
     }
 
+    /// The YAML text as it was read: decoded, without a byte order mark, with a final line end.
+    ///
+    /// The bytes of a [`Place`] are offsets in it.
+    pub fn source(&self) -> &str {
+        self.0.document.text()
+    }
+
+    /// A line of [`Self::source`] by its number from 1, without its end.
+    pub fn source_line(&self, number: u32) -> Option<&str> {
+        self.0.document.lines().line(self.source(), number)
+    }
+
     /// What was noticed while reading, in the order of the text; at most the first hundred things.
     pub fn warnings(&self) -> Vec<Warning> {
         let mut lossy = self.0.document.lossy().to_vec();

@@ -5,9 +5,10 @@
 //! materialization requires (reference section 3). Children always have smaller numbers than
 //! their parents, so a document cannot hold a cycle.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::instant::Instant;
+use crate::lines::Lines;
 use crate::number::{array_index, push_number};
 
 /// The number of a node in its [`Document`].
@@ -87,13 +88,15 @@ pub(crate) struct Document {
     slots: Vec<Slot>,
     root: Option<NodeId>,
     lossy: Vec<Lossy>,
+    /// Made when the first place is asked for: most descriptors have nothing to complain about.
+    lines: OnceLock<Lines>,
 }
 
 static MISSING: Slot = Slot { kind: Kind::Null, bytes: Bytes { start: 0, end: 0 } };
 
 impl Document {
     pub(crate) fn new(text: Arc<str>, label: Arc<str>) -> Self {
-        Self { text, label, slots: Vec::new(), root: None, lossy: Vec::new() }
+        Self { text, label, slots: Vec::new(), root: None, lossy: Vec::new(), lines: OnceLock::new() }
     }
 
     /// The name shown in messages: a path, or `<inline descriptor>`.
@@ -103,6 +106,10 @@ impl Document {
 
     pub(crate) fn text(&self) -> &Arc<str> {
         &self.text
+    }
+
+    pub(crate) fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| Lines::of(&self.text))
     }
 
     /// The root value; `None` when the text holds no value at all.

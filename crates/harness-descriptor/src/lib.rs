@@ -39,6 +39,7 @@ mod field;
 mod graph;
 mod instant;
 mod limits;
+mod lines;
 mod load;
 mod materialize;
 mod number;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::{Bytes, Document, NodeId};
+use crate::lines::Lines;
 
 /// Where in a file a value stands.
 ///
@@ -18,6 +19,10 @@ pub struct Place {
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
+    /// The line on which the value ends.
+    pub end_line: u32,
+    /// The column behind the value's last character, on `end_line`.
+    pub end_column: u32,
     /// The bytes of the value in the decoded text, a leading byte order mark not counted.
     pub bytes: Range<usize>,
     /// The line of the text, cut after 200 characters.
@@ -27,31 +32,34 @@ pub struct Place {
 const MAX_EXCERPT: usize = 200;
 
 impl Place {
-    pub(crate) fn new(file: &Arc<str>, text: &str, bytes: Bytes) -> Self {
+    pub(crate) fn new(file: &Arc<str>, text: &str, lines: &Lines, bytes: Bytes) -> Self {
         let start = text.floor_char_boundary(bytes.start as usize);
-        let before = text.get(..start).unwrap_or_default();
-        let line_start = before.rfind(is_line_end).map_or(0, |at| at + 1);
-        // CRLF is one line end: its line feed is counted, its carriage return is not.
-        let line = 1 + before
-            .char_indices()
-            .filter(|(at, c)| *c == '\n' || *c == '\r' && text.as_bytes().get(at + 1) != Some(&b'\n'))
-            .count();
-        let line_text = text.get(line_start..).unwrap_or_default();
-        let excerpt = line_text.split(is_line_end).next().unwrap_or_default();
-        let column = 1 + before.get(line_start..).unwrap_or_default().chars().count();
+        let end = text.floor_char_boundary(bytes.end as usize).max(start);
+        // A block ends where its last line has content, not where the next value begins.
+        let end = start + text.get(start..end).unwrap_or_default().trim_ascii_end().len();
+        let (line, column) = lines.position(text, start);
+        let (end_line, end_column) = lines.position(text, end);
+        // A terminal must not obey what the text says.
+        let visible = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
+        let excerpt = lines.line(text, line).unwrap_or_default();
+        let excerpt: String = excerpt.chars().take(MAX_EXCERPT).map(visible).collect();
         Self {
             file: Arc::clone(file),
-            line: u32::try_from(line).unwrap_or(u32::MAX),
-            column: u32::try_from(column).unwrap_or(u32::MAX),
-            bytes: start..bytes.end as usize,
-            // A terminal must not obey what the text says.
-            excerpt: excerpt
-                .chars()
-                .take(MAX_EXCERPT)
-                .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
-                .collect::<String>()
-                .into(),
+            line,
+            column,
+            end_line,
+            end_column,
+            bytes: start..end,
+            excerpt: excerpt.into(),
         }
+    }
+
+    /// The characters of the value on its first line, as far as [`Self::excerpt`] shows them; at least 1.
+    pub fn width(&self) -> usize {
+        let room = self.excerpt.chars().count().saturating_sub(self.column as usize - 1);
+        let width =
+            if self.end_line == self.line { (self.end_column - self.column) as usize } else { usize::MAX };
+        width.clamp(1, room.max(1))
     }
 }
 
@@ -70,7 +78,7 @@ impl Document {
     }
 
     pub(crate) fn place_of(&self, bytes: Bytes) -> Place {
-        Place::new(self.label(), self.text(), bytes)
+        Place::new(self.label(), self.text(), self.lines(), bytes)
     }
 }
 
@@ -80,12 +88,10 @@ impl Place {
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
         let before = self.column as usize - 1;
-        let room = self.excerpt.chars().count().saturating_sub(before);
-        let width = self.bytes.len().clamp(1, room.max(1));
         // Tabs stay tabs, so that the caret stands below the value.
         let pad: String =
             self.excerpt.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
-        let caret = "^".repeat(width);
+        let caret = "^".repeat(self.width());
         for line in [
             format!("{margin}--> {self}"),
             format!("{margin} |"),
@@ -98,10 +104,6 @@ impl Place {
     }
 }
 
-fn is_line_end(c: char) -> bool {
-    matches!(c, '\n' | '\r')
-}
-
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
@@ -112,10 +114,13 @@ impl fmt::Display for Place {
 mod tests {
     use super::*;
 
+    fn place(text: &str, bytes: std::ops::Range<u32>) -> Place {
+        Place::new(&"f".into(), text, &Lines::of(text), Bytes { start: bytes.start, end: bytes.end })
+    }
+
     #[track_caller]
     fn check(text: &str, at: u32, expected: &str) {
-        let place = Place::new(&"f".into(), text, Bytes { start: at, end: at });
-        assert_eq!(place.to_string(), expected);
+        assert_eq!(place(text, at..at).to_string(), expected);
     }
 
     #[test]
@@ -126,5 +131,21 @@ mod tests {
         check("ab\rcd", 3, "f:2:1");
         check("é\nüx", 5, "f:2:2");
         check("ab", 9, "f:1:3");
+    }
+
+    #[track_caller]
+    fn check_end(text: &str, bytes: std::ops::Range<u32>, end: (u32, u32), width: usize) {
+        let place = place(text, bytes);
+        assert_eq!(((place.end_line, place.end_column), place.width()), (end, width));
+    }
+
+    #[test]
+    fn ends_and_widths() {
+        check_end("a: büx # c", 3..7, (1, 7), 3);
+        check_end("a: bcd", 3..3, (1, 4), 1);
+        check_end("a: bcd", 6..6, (1, 7), 1);
+        check_end("a: 'b\n  c'\nd: 1", 3..10, (2, 5), 2);
+        check_end("a: |\n  b\n\nd: 1", 3..10, (2, 4), 1);
+        check_end(&"x".repeat(300), 150..250, (1, 251), 50);
     }
 }

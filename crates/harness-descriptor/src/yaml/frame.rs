@@ -23,6 +23,8 @@ pub(super) struct Frame<'src> {
     pub(super) anchor_name: Option<Cow<'src, str>>,
     pub(super) tag: Option<(Known, String)>,
     pub(super) bytes: Bytes,
+    /// Where its last key or value ends.
+    pub(super) content_end: u32,
     pub(super) flow: bool,
     /// The characters before its start in the line.
     pub(super) column: usize,
@@ -52,13 +54,15 @@ impl<'src> Frame<'src> {
         style: StructureStyle,
         span: &Span,
     ) -> Self {
+        let bytes = bytes_of(span);
         Self {
             shape,
             base,
             anchor,
             anchor_name: None,
             tag: None,
-            bytes: bytes_of(span),
+            bytes,
+            content_end: bytes.end,
             flow: style == StructureStyle::Flow,
             column: span.start.col(),
         }

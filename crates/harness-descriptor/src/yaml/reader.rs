@@ -336,7 +336,9 @@ impl<'src> Builder<'src> {
     }
 
     fn set_key(&mut self, new: Key<'src>) {
-        if let Some(Frame { shape: Shape::Map { key, .. }, .. }) = self.frames.last_mut() {
+        if let Some(Frame { shape: Shape::Map { key, .. }, content_end, .. }) = self.frames.last_mut() {
+            let (Key::Named { bytes, .. } | Key::Merge { bytes }) = &new;
+            *content_end = bytes.end.max(*content_end);
             *key = Some(new);
         }
     }
@@ -367,10 +369,12 @@ impl<'src> Builder<'src> {
     }
 
     fn close(&mut self, end: Bytes) -> Result<(), Stop> {
-        let Some(Frame { shape, base, anchor, tag, bytes, flow, .. }) = self.frames.pop() else {
+        let Some(Frame { shape, base, anchor, tag, bytes, content_end, flow, .. }) = self.frames.pop() else {
             return Ok(());
         };
-        let bytes = Bytes { start: bytes.start, end: end.end.max(bytes.end) };
+        // A block has no end of its own: its event comes with the next value.
+        let last = if flow { end.end } else { content_end };
+        let bytes = Bytes { start: bytes.start, end: last.max(bytes.end) };
         if matches!(shape, Shape::List) && !flow {
             let last = self.items.get(base..).and_then(<[NodeId]>::last).map(|id| self.document.bytes(*id));
             layout::check_last_entry(self.source, last, end).map_err(|fault| Stop::yaml(fault, end))?;
@@ -455,6 +459,9 @@ impl<'src> Builder<'src> {
             self.document.set_root(id);
             return Ok(());
         };
+        if bytes.start < bytes.end {
+            frame.content_end = bytes.end;
+        }
         match &mut frame.shape {
             Shape::List => {
                 self.items.push(id);

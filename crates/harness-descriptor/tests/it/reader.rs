@@ -142,6 +142,25 @@ fn values_that_hash_with_less_than_they_say_are_warned_of() {
 }
 
 #[test]
+fn values_know_their_ends() {
+    let yaml =
+        "a:\n  b: [x,\n    y] # c\n  c: |\n    text\n\n# comment\nd: &k {}\ne:\n  - *k\n  -\n\nf: 'é'\n";
+    let descriptor = load_text(yaml).unwrap();
+    let end = |pointer| {
+        let place = descriptor.place(pointer).unwrap();
+        format!("{}:{}-{}:{}", place.line, place.column, place.end_line, place.end_column)
+    };
+    assert_eq!(end("/a"), "2:3-5:9");
+    assert_eq!(end("/a/b"), "2:6-3:7");
+    assert_eq!(end("/a/c"), "5:5-5:9");
+    assert_eq!(end("/d"), "8:7-8:9");
+    assert_eq!(end("/e"), "10:3-10:7");
+    assert_eq!(end("/f"), "13:4-13:7");
+    assert_eq!(descriptor.source_line(10), Some("  - *k"));
+    assert_eq!(descriptor.source_line(99), None);
+}
+
+#[test]
 fn values_know_their_places() {
     let descriptor = load_text("a:\n  b: [x,\n    y]\n").unwrap();
     let place = |pointer| descriptor.place(pointer).map(|place| format!("{}:{}", place.line, place.column));
