@@ -7,7 +7,8 @@ use sha2::{Digest as _, Sha256};
 use crate::document::{Document, Entry, Kind, NodeId};
 use crate::number::{canonical_key_order, push_json_number};
 
-/// The hash of a materialized descriptor: `sha256:` and 64 lower-case hexadecimal digits.
+/// The hash of a materialized descriptor, or of one agent or part of it: `sha256:` and 64 lower-case
+/// hexadecimal digits.
 ///
 /// Equal descriptors have equal hashes on every machine and in the source system.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,8 +36,17 @@ impl fmt::Debug for DescriptorHash {
 
 /// Hashes the canonical text of a value without building it.
 pub(crate) fn hash(document: &Document, root: NodeId) -> DescriptorHash {
+    hash_written(|sink| write_value(document, root, sink))
+}
+
+/// Hashes the canonical text of a mapping with these entries, whose keys differ.
+pub(crate) fn hash_properties(document: &Document, properties: Vec<(&str, NodeId)>) -> DescriptorHash {
+    hash_written(|sink| write_properties(document, properties, sink))
+}
+
+fn hash_written(write: impl FnOnce(&mut Hashing)) -> DescriptorHash {
     let mut sink = Hashing { buffer: String::with_capacity(FLUSH_AT), digest: Sha256::new() };
-    write_value(document, root, &mut sink);
+    write(&mut sink);
     sink.digest.update(sink.buffer.as_bytes());
     DescriptorHash(sink.digest.finalize().into())
 }
@@ -121,12 +131,20 @@ fn write_value(document: &Document, id: NodeId, sink: &mut impl Sink) {
 }
 
 fn write_map(document: &Document, entries: &[Entry], sink: &mut impl Sink) {
-    let mut sorted: Vec<(&str, NodeId)> = entries
-        .iter()
-        .map(|entry| (document.resolve(&entry.key), entry.value))
-        // Upstream sets this key on a fresh object, where it is no property.
-        .filter(|(key, _)| *key != "__proto__")
-        .collect();
+    write_properties(document, properties(document, entries).collect(), sink);
+}
+
+/// The entries that are hashed.
+pub(crate) fn properties<'a>(
+    document: &'a Document,
+    entries: &'a [Entry],
+) -> impl Iterator<Item = (&'a str, NodeId)> {
+    let pairs = entries.iter().map(|entry| (document.resolve(&entry.key), entry.value));
+    // Upstream sets this key on a fresh object, where it is no property.
+    pairs.filter(|(key, _)| *key != "__proto__")
+}
+
+fn write_properties(document: &Document, mut sorted: Vec<(&str, NodeId)>, sink: &mut impl Sink) {
     sorted.sort_unstable_by(|(left, _), (right, _)| canonical_key_order(left, right));
     sink.gather().push('{');
     for (at, (key, value)) in sorted.into_iter().enumerate() {

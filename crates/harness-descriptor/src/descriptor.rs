@@ -60,6 +60,9 @@ impl std::fmt::Display for WarningKind {
     }
 }
 
+/// What an agent takes from `agent_defaults` when it has none of its own.
+const INHERITED: [&str; 3] = ["model", "modelSettings", "instructions"];
+
 impl Descriptor {
     pub(crate) fn new(document: Document, root: NodeId) -> Self {
         Self(Arc::new(Inner { document, root, hash: OnceLock::new() }))
@@ -76,6 +79,45 @@ impl Descriptor {
     /// The hash over [`Self::canonical_text`]; computed once.
     pub fn hash(&self) -> DescriptorHash {
         *self.0.hash.get_or_init(|| canonical::hash(&self.0.document, self.0.root))
+    }
+
+    /// A hash for each agent, in the order of the descriptor: tells which agents a change touched.
+    ///
+    /// It covers what the agent is in a run: its entry as materialized, with `model`,
+    /// `modelSettings` and `instructions` of `agent_defaults` where it has none of its own. So a
+    /// change of the defaults shows in exactly the agents that inherit it, and moving a text from
+    /// the agent into the defaults shows nowhere. The tools' targets, the context and the
+    /// catalog of parts are not covered (a part's text is, in the agents that use it).
+    ///
+    /// Computed at each call. Agents that are no mappings are left out.
+    pub fn agent_hashes(&self) -> impl Iterator<Item = (&str, DescriptorHash)> {
+        let document = &self.0.document;
+        let get = |key| document.get(self.0.root, key).and_then(|id| document.object(id)).unwrap_or_default();
+        let defaults: Vec<_> = canonical::properties(document, get("agent_defaults"))
+            .filter(|(key, _)| INHERITED.contains(key))
+            .collect();
+        canonical::properties(document, get("agents")).filter_map(move |(id, agent)| {
+            let mut properties: Vec<_> = canonical::properties(document, document.object(agent)?).collect();
+            // `null` stands for what is inherited, in the source system as here.
+            properties.retain(|(key, value)| !(INHERITED.contains(key) && document.is_null(*value)));
+            for default in &defaults {
+                if properties.iter().all(|(key, _)| *key != default.0) && !document.is_null(default.1) {
+                    properties.push(*default);
+                }
+            }
+            Some((id, canonical::hash_properties(document, properties)))
+        })
+    }
+
+    /// A hash for each entry of `instruction_parts`, in the order of the descriptor.
+    ///
+    /// It covers the canonical text of the entry alone, so a part keeps its hash under another
+    /// name. Computed at each call.
+    pub fn part_hashes(&self) -> impl Iterator<Item = (&str, DescriptorHash)> {
+        let document = &self.0.document;
+        let parts = document.get(self.0.root, "instruction_parts").and_then(|id| document.object(id));
+        canonical::properties(document, parts.unwrap_or_default())
+            .map(|(name, part)| (name, canonical::hash(document, part)))
     }
 
     /// The exact text that is hashed: JSON without white space, keys sorted.

@@ -7,6 +7,7 @@ mod fixtures;
 mod forgotten;
 mod fuzz;
 mod graph;
+mod hashes;
 mod limits;
 mod paths;
 mod reader;
