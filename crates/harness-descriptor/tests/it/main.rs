@@ -10,3 +10,4 @@ mod graph;
 mod limits;
 mod paths;
 mod reader;
+mod show;
