@@ -34,6 +34,7 @@ mod canonical;
 mod compat;
 mod descriptor;
 mod document;
+mod emit;
 mod error;
 mod field;
 mod graph;
@@ -55,8 +56,9 @@ pub use document::LossyReason;
 pub use error::{DescriptorError, Fault, PathRule, YamlFault};
 pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
-    Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, Instructions,
-    Metadata, Offer, OfferedHandoff, Part, Registry, RegistryTool, Template,
+    Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, HandoffPreview,
+    Instructions, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry, RegistryTool,
+    Standing, Template,
 };
 pub use limits::Limits;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};

@@ -3,8 +3,10 @@
 mod agents;
 mod build;
 mod context;
+mod draw;
 mod offer;
 mod path;
+mod preview;
 mod references;
 mod registry;
 mod shape;
@@ -15,5 +17,6 @@ pub use build::BuildOptions;
 pub use context::ContextInput;
 pub use offer::{HandoffNaming, Offer, OfferedHandoff};
 pub use path::ContextPath;
+pub use preview::{HandoffPreview, PartPreview, Preview, Standing};
 pub use registry::{Registry, RegistryTool};
 pub use template::Template;

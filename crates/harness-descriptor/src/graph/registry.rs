@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::descriptor::Descriptor;
+
 /// The tools of a program by target.
 ///
 /// A graph needs a binding for each tool that an agent lists; other bindings are ignored.
@@ -26,6 +28,22 @@ impl Registry {
     /// A registry without tools.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Binds every target that a descriptor declares to a tool that has the tool's id for a name.
+    ///
+    /// For looking at a graph where the program's tools are not at hand; a model that is run with
+    /// it could call nothing.
+    pub fn stand_in(descriptor: &Descriptor) -> Self {
+        let document = descriptor.document();
+        let tools = document.get(descriptor.root_id(), "tools").and_then(|tools| document.object(tools));
+        tools.unwrap_or_default().iter().fold(Self::new(), |registry, entry| {
+            let target = document.get(entry.value, "target").and_then(|target| document.string(target));
+            match target {
+                Some(target) => registry.bind(target, document.resolve(&entry.key), ""),
+                None => registry,
+            }
+        })
     }
 
     /// Names the version, which the graph's metadata carries.

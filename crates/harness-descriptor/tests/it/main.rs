@@ -11,3 +11,4 @@ mod hashes;
 mod limits;
 mod paths;
 mod reader;
+mod show;
