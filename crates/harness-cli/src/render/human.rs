@@ -123,6 +123,7 @@ impl<A: Write, P: Write> Human<A, P> {
             EventKind::Interrupted { .. } => self.note(NOTE, "•", "interrupted"),
             // What the last line tells, and what nobody watches.
             EventKind::RunStarted { .. }
+            | EventKind::AgentPrepared { .. }
             | EventKind::MessageAppended { .. }
             | EventKind::ModelStepStarted { .. }
             | EventKind::ModelStepFinished { .. }

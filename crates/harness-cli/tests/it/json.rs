@@ -20,6 +20,7 @@ fn every_line_is_an_object_and_the_last_one_is_the_result() {
     insta::assert_snapshot!(types.join("\n"), @r#"
     run_started
     message_appended
+    agent_prepared
     turn_started
     model_step_started
     delta

@@ -11,8 +11,9 @@ use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
 use crate::outcome::{End, Fault, StopReason};
-use crate::port::{ToolError, ToolOutcome};
+use crate::port::{Offer, ToolError, ToolOutcome};
 use crate::time::Millis;
+use crate::transcript::Plan;
 
 /// How a call without a result was settled when a transcript was taken up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +60,7 @@ macro_rules! required {
 required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     ApprovalRequest, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
+    Arc<Offer>, Plan,
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
@@ -115,6 +117,12 @@ events! {
     RunStarted = "run_started" {
         /// The descriptor that its agents come from.
         descriptor_hash: Option<Arc<str>> = "descriptorHash",
+    },
+    /// An agent is what the next model requests are made with: at the start of a turn, after a handoff, and
+    /// when it was prepared again and has changed.
+    AgentPrepared = "agent_prepared" {
+        /// Its instructions, tools, model and settings.
+        offer: Arc<Offer> = "offer",
     },
     /// A turn began.
     TurnStarted = "turn_started" {
@@ -260,6 +268,8 @@ events! {
         messages: u64 = "messages",
         /// Spans of the plan.
         spans: u64 = "spans",
+        /// Which messages those are.
+        plan: Plan = "plan",
     },
     /// A part failed and the turn went on without it.
     PartFailed = "part_failed" {

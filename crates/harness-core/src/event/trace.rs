@@ -197,6 +197,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         }
         EventKind::ToolFailed { .. }
         | EventKind::RunStarted { .. }
+        | EventKind::AgentPrepared { .. }
         | EventKind::CallRepaired { .. }
         | EventKind::MessageAppended { .. }
         | EventKind::ModelStepFailed { .. }

@@ -60,6 +60,7 @@ impl Observer for RecordingObserver {
 pub fn event_line(kind: &EventKind) -> String {
     let detail = match kind {
         EventKind::RunStarted { .. } | EventKind::ModelStepStarted { .. } => String::new(),
+        EventKind::AgentPrepared { offer } => format!("{} with {} tools", offer.agent, offer.tools.len()),
         EventKind::TurnStarted { agent, resumed } => {
             format!("{agent}{}", if *resumed { " resumed" } else { "" })
         }
@@ -92,7 +93,7 @@ pub fn event_line(kind: &EventKind) -> String {
             entries.iter().map(EntryId::as_str).collect::<Vec<_>>().join(" ")
         }
         EventKind::Interrupted { messages } => messages.to_string(),
-        EventKind::ViewPlanned { by, messages, spans } => format!("{by} {messages} in {spans}"),
+        EventKind::ViewPlanned { by, messages, spans, .. } => format!("{by} {messages} in {spans}"),
         EventKind::PersistFailed { message } => format!("{message:?}"),
         EventKind::LimitReached { reason, reached } => match reached {
             Some(reached) => format!("{reason} {}/{}", reached.value, reached.ceiling),

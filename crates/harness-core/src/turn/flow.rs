@@ -74,6 +74,9 @@ impl TurnState {
         match result {
             Ok(offer) => {
                 self.agent = Some(offer.agent.clone());
+                if self.offer.as_ref() != Some(&offer) {
+                    cx.event(|| EventKind::AgentPrepared { offer: Arc::clone(&offer) });
+                }
                 self.offer = Some(offer);
                 self.stale_offer = false;
             }
@@ -217,7 +220,10 @@ impl TurnState {
             Ok(None) => {}
             Ok(Some(plan)) => {
                 let (messages, spans) = (cx.log.len() as u64, plan.spans.len() as u64);
-                cx.event(|| EventKind::ViewPlanned { by: by.to_owned(), messages, spans });
+                cx.event(|| {
+                    let (by, plan) = (by.to_owned(), plan.clone());
+                    EventKind::ViewPlanned { by, messages, spans, plan }
+                });
                 self.plan = Some(plan);
             }
             Err(fault) => cx.event(|| EventKind::PartFailed { fault }),

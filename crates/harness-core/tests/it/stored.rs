@@ -150,6 +150,10 @@ fn the_rest_survives_its_text_too() {
         r#""type":"call_repaired","call":{"type":"toolCall","id":"c","name":"t","arguments":{"n":1.10}},"how":"rerun""#
             .to_owned(),
         r#""type":"persist_failed","message":"full""#.to_owned(),
+        r#""type":"agent_prepared","offer":{"agent":"a","instructions":"Be brief.","tools":[],"model":"m","settings":{"n":1.10}}"#
+            .to_owned(),
+        r#""type":"view_planned","by":"layers","messages":2,"spans":1,"plan":{"spans":[{"kept":{"start":0,"end":2}}]}"#
+            .to_owned(),
         r#""type":"stop_judged","gate":"g","judgement":"waive","reason":"why""#.to_owned(),
         format!(r#""type":"run_finished","end":{end}"#),
     ];

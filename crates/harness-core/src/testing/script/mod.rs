@@ -11,6 +11,7 @@ pub use line::ScriptFault;
 use crate::turn::TurnSpec;
 
 /// Plays a script against a turn and gives what happened, one line per event and the verdict last.
+/// `agent_prepared` is left out: a script has one agent, and it never changes.
 ///
 /// # Script
 /// One thing per line; empty lines and lines that begin with `//` are left out. A line takes effect when

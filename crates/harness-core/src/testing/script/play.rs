@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::line::{Asked, Line, Says, Script};
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::ids::OpId;
 use crate::machine::{Input, Op, Origin, Reply, Start};
 use crate::message::Message;
@@ -95,7 +95,8 @@ impl Play {
     }
 
     fn tell(&mut self, events: &[Event]) {
-        for event in events {
+        let told = |event: &&Event| !matches!(event.kind, EventKind::AgentPrepared { .. });
+        for event in events.iter().filter(told) {
             if event.at > self.at {
                 self.at = event.at;
                 let _ = writeln!(self.told, "-- {}", self.at.since(BEGIN));

@@ -1,0 +1,69 @@
+//! When an agent is told: whenever model requests begin to be made with it.
+
+use std::sync::Arc;
+
+use harness_core::driver::{Ports, drive};
+use harness_core::event::EventKind;
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Message, ToolCall};
+use harness_core::outcome::Fault;
+use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef, ToolOutcome};
+use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::transcript::Transcript;
+use harness_core::turn::{Turn, TurnSpec};
+use harness_core::{Cancel, Json, Time};
+
+/// `desk` can hand over to `expert`, and is told of the half in which an iteration is.
+struct Desk;
+
+impl AgentSource for Desk {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        let agent = ask.agent.clone().unwrap_or_else(|| "desk".into());
+        let half = if ask.iteration < 3 { "first" } else { "second" };
+        let mut brief = AgentBrief::new(agent, format!("It is the {half} half."));
+        brief.handoffs = vec![ToolDef::handoff("to_expert", "", "expert".into())];
+        Ok(brief)
+    }
+}
+
+/// Calls these tools, one per step, and answers then; gives what is told of agents and model requests.
+async fn check(spec: TurnSpec, calls: &[&str], expected: &[&str]) {
+    let steps = calls.iter().enumerate().map(|(n, name)| {
+        AssistantMessage::calls([ToolCall::new(format!("c{n}"), *name, Json::empty_object())])
+    });
+    let model = ScriptedModel::new(steps.chain([AssistantMessage::text("done")]));
+    let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::still(Time(0))));
+    ports.agents = Arc::new(Desk);
+    let looked = calls.iter().map(|_| ToolStep::outcome(ToolOutcome::text("seen")).of("look"));
+    ports.tools = Arc::new(ScriptedTools::new([ToolDef::new("look", "")]).answering(looked));
+    let log = EventLog::default();
+    ports.hub.fold(log.clone());
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
+    let told = log.events().into_iter().filter_map(|event| match event.kind {
+        EventKind::AgentPrepared { offer } => {
+            Some(format!("{}: {} {} tools", offer.agent, offer.instructions, offer.tools.len()))
+        }
+        EventKind::ModelStepStarted { agent, .. } => Some(format!("{agent} asks")),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn an_agent_is_told_at_the_start_and_after_a_handoff() {
+    let first = "desk: It is the first half. 2 tools";
+    let second = "expert: It is the first half. 2 tools";
+    let expected = [first, "desk asks", second, "expert asks", "expert asks"];
+    check(TurnSpec::default(), &["to_expert", "look"], &expected).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_is_prepared_again_is_told_only_when_it_has_changed() {
+    let mut spec = TurnSpec::default();
+    spec.prepare_each_iteration = true;
+    spec.redundancy = harness_core::turn::Redundancy::Off;
+    let (first, second) = ("desk: It is the first half. 2 tools", "desk: It is the second half. 2 tools");
+    let expected = [first, "desk asks", "desk asks", second, "desk asks", "desk asks"];
+    check(spec, &["look", "look", "look"], &expected).await;
+}
