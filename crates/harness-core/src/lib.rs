@@ -61,6 +61,7 @@
 //! ```
 
 pub mod cancel;
+pub mod canonical;
 pub mod continuation;
 pub mod driver;
 pub mod event;

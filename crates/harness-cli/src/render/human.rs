@@ -100,9 +100,15 @@ impl<A: Write, P: Write> Human<A, P> {
             EventKind::CallRepaired { call, how, .. } => {
                 self.note(NOTE, "•", &format!("{} {}", one_line(call.name.as_str()), repaired(*how)))
             }
+            EventKind::GateDecided { verdict, .. } if verdict == "allow" => Ok(()),
             EventKind::GateDecided { gate, verdict, reason, .. } => {
                 let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
                 self.note(NOTE, "•", &format!("gate {gate}: {verdict}{reason}"))
+            }
+            EventKind::GuardrailDecided { decision, .. } if decision == "pass" => Ok(()),
+            EventKind::GuardrailDecided { guardrail, stage, reason, .. } => {
+                let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
+                self.note(BAD, "!", &format!("{stage} guardrail {guardrail} triggered{reason}"))
             }
             EventKind::ApprovalRequested { request, .. } => {
                 self.note(NOTE, "?", &format!("approval needed: {}", one_line(&request.summary)))

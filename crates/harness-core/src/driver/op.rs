@@ -120,7 +120,7 @@ fn after_model_panicked(text: String) -> Reply {
 }
 
 fn gate_panicked(text: String) -> Reply {
-    Reply::Gate(Verdict::Deny { message: format!("Denied: the gate failed ({text}).") })
+    Reply::Gate(Verdict::Deny { message: format!("Denied: the gate failed ({text}).") }.into())
 }
 
 fn approver_panicked(text: String) -> Reply {
@@ -180,7 +180,10 @@ fn start_inner<'p, P: Phase>(
     op: Op,
 ) -> Running<'p> {
     let origin = machine.origin();
-    let gate_cx = || GateCx::new(machine.log().prefix(), Arc::clone(origin), token.clone());
+    let gate_cx = || {
+        GateCx::new(machine.log().prefix(), Arc::clone(origin), token.clone(), ports.clock.now())
+            .with_facts(!ports.hub.is_silent())
+    };
     match op {
         Op::Prepare { agent, iteration } => {
             let ask = PrepareAsk::new(agent, Arc::clone(origin), iteration);
@@ -230,7 +233,7 @@ fn start_inner<'p, P: Phase>(
         Op::Gate { gate, ask } => match ports.gates.get(gate as usize) {
             Some(gate) => {
                 let cx = gate_cx();
-                let asked = async move { Reply::Gate(gate.check_boxed(&ask, &cx).await) };
+                let asked = async move { Reply::Gate(gate.rule_boxed(&ask, &cx).await) };
                 Running::Other(Box::pin(asked), gate_panicked)
             }
             None => Running::Ready(gate_panicked("it is not there".into())),

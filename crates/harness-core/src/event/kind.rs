@@ -171,16 +171,31 @@ events! {
         /// The calls in order.
         calls: Vec<Arc<ToolCall>> = "calls",
     },
-    /// A gate decided something other than to allow.
+    /// A gate decided something other than to allow, or allowed and said what that rests on.
     GateDecided = "gate_decided" {
         /// The call.
         call: CallId = "callId",
         /// The gate.
         gate: GateName = "gate",
-        /// `rewrite`, `hold` or `deny`.
+        /// `allow` (only with facts), `rewrite`, `hold` or `deny`.
         verdict: String = "verdict",
         /// Why.
         reason: Option<String> = "reason",
+        /// What it rests on, as the gate gave it: of a policy its whole decision.
+        facts: Option<Json> = "facts",
+    },
+    /// A guardrail looked at a prompt or at an answer.
+    GuardrailDecided = "guardrail_decided" {
+        /// The guardrail.
+        guardrail: GateName = "guardrail",
+        /// `input` or `output`.
+        stage: Cow<'static, str> = "stage",
+        /// `pass` or `triggered`.
+        decision: Cow<'static, str> = "decision",
+        /// Why.
+        reason: Option<String> = "reason",
+        /// What it noted, as it gave it.
+        metadata: Option<Json> = "metadata",
     },
     /// Somebody must approve something.
     ApprovalRequested = "approval_requested" {

@@ -202,6 +202,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::MessageAppended { .. }
         | EventKind::ModelStepFailed { .. }
         | EventKind::GateDecided { .. }
+        | EventKind::GuardrailDecided { .. }
         | EventKind::ApprovalDecided { .. }
         | EventKind::HandedOff { .. }
         | EventKind::SteeringInjected { .. }

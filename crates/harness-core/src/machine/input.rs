@@ -9,8 +9,8 @@ use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{
-    ArgumentFault, Decision, Judgement, ModelFault, Offer, OpenCall, Prepared, RetryClass, ToolOutcome,
-    Verdict,
+    ArgumentFault, Decision, Judgement, ModelFault, Offer, OpenCall, Prepared, RetryClass, Ruling,
+    ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -135,7 +135,7 @@ pub enum Reply {
     /// Of [`crate::machine::Op::Arguments`].
     Arguments(Result<(), ArgumentFault>),
     /// Of [`crate::machine::Op::Gate`].
-    Gate(Verdict),
+    Gate(Ruling),
     /// Of [`crate::machine::Op::Approve`].
     Approval(Decision),
     /// Of [`crate::machine::Op::NoteApproval`].

@@ -12,6 +12,7 @@ use crate::machine::Origin;
 use crate::message::ToolCall;
 use crate::outcome::End;
 use crate::port::ToolDef;
+use crate::time::Time;
 use crate::transcript::Prefix;
 
 /// A call that a tool gate is asked about.
@@ -30,7 +31,8 @@ pub struct GateAsk {
 }
 
 impl GateAsk {
-    pub(crate) fn new(call: Arc<ToolCall>, def: ToolDef, agent: AgentId, iteration: u32) -> Self {
+    /// A question to a gate.
+    pub fn new(call: Arc<ToolCall>, def: ToolDef, agent: AgentId, iteration: u32) -> Self {
         Self { call, def, agent, iteration }
     }
 }
@@ -45,11 +47,22 @@ pub struct GateCx {
     pub origin: Arc<Origin>,
     /// Fires when the answer is not wanted any more.
     pub cancel: Cancel,
+    /// When it is asked.
+    pub now: Time,
+    /// Whether somebody listens, so that [`Ruling::facts`] are worth building.
+    pub facts_wanted: bool,
 }
 
 impl GateCx {
-    pub(crate) fn new(log: Prefix, origin: Arc<Origin>, cancel: Cancel) -> Self {
-        Self { log, origin, cancel }
+    /// What a gate may look at, for tests of gates and drivers of your own. Facts are wanted.
+    pub fn new(log: Prefix, origin: Arc<Origin>, cancel: Cancel, now: Time) -> Self {
+        Self { log, origin, cancel, now, facts_wanted: true }
+    }
+
+    /// The same, with or without facts.
+    #[must_use]
+    pub fn with_facts(self, wanted: bool) -> Self {
+        Self { facts_wanted: wanted, ..self }
     }
 }
 
@@ -82,6 +95,32 @@ impl Verdict {
             Self::Hold { .. } => "hold",
             Self::Deny { .. } => "deny",
         }
+    }
+}
+
+/// A verdict with what it rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Ruling {
+    /// What the gate says.
+    pub verdict: Verdict,
+    /// What the decision rests on, for the event: an object of the gate's own. `None` for simple gates,
+    /// and when nobody listens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Json>,
+}
+
+impl Ruling {
+    /// A verdict and what it rests on.
+    pub fn new(verdict: Verdict, facts: Option<Json>) -> Self {
+        Self { verdict, facts }
+    }
+}
+
+impl From<Verdict> for Ruling {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, facts: None }
     }
 }
 
@@ -143,6 +182,12 @@ pub trait ToolGate: Send + Sync {
 
     /// Decides about one call.
     fn check(&self, ask: &GateAsk, cx: &GateCx) -> impl Future<Output = Verdict> + Send;
+
+    /// Decides about one call and says what the decision rests on. The default asks [`check`](Self::check)
+    /// and gives no facts; this is what a turn asks.
+    fn rule(&self, ask: &GateAsk, cx: &GateCx) -> impl Future<Output = Ruling> + Send {
+        async move { Ruling::from(self.check(ask, cx).await) }
+    }
 }
 
 /// The object-safe twin of [`ToolGate`].
@@ -150,8 +195,8 @@ pub trait DynToolGate: Send + Sync {
     /// [`ToolGate::name`].
     fn gate_name(&self) -> GateName;
 
-    /// [`ToolGate::check`], boxed.
-    fn check_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Verdict>;
+    /// [`ToolGate::rule`], boxed.
+    fn rule_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Ruling>;
 }
 
 impl<G: ToolGate> DynToolGate for G {
@@ -159,8 +204,8 @@ impl<G: ToolGate> DynToolGate for G {
         self.name()
     }
 
-    fn check_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Verdict> {
-        Box::pin(self.check(ask, cx))
+    fn rule_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Ruling> {
+        Box::pin(self.rule(ask, cx))
     }
 }
 

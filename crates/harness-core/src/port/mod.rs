@@ -19,7 +19,7 @@ pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, Sing
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 pub use clock::{Clock, Ids};
 pub use context::{Compactor, ContextPipeline, DynCompactor, DynContextPipeline};
-pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, StopGate, ToolGate, Verdict};
+pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, Ruling, StopGate, ToolGate, Verdict};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,

@@ -73,8 +73,11 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::ToolRequested { calls } => {
             calls.iter().map(|call| tag(call)).collect::<Vec<_>>().join(" ")
         }
-        EventKind::GateDecided { call, gate, verdict, reason } => {
+        EventKind::GateDecided { call, gate, verdict, reason, .. } => {
             with_reason(format!("#{call} {gate} {verdict}"), reason.as_deref())
+        }
+        EventKind::GuardrailDecided { guardrail, stage, decision, reason, .. } => {
+            with_reason(format!("{guardrail} {stage} {decision}"), reason.as_deref())
         }
         EventKind::ApprovalRequested { request } => format!("{} {:?}", request.id, request.summary),
         EventKind::ApprovalDecided { call, decision, reason } => {

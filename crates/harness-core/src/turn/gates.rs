@@ -13,7 +13,7 @@ use crate::json::Json;
 use crate::machine::{Cx, Pending};
 use crate::message::ToolCall;
 use crate::outcome::End;
-use crate::port::{ArgumentFault, Decision, ToolOutcome, Verdict};
+use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict};
 
 impl TurnState {
     pub(super) fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
@@ -91,13 +91,14 @@ impl TurnState {
         cx: &mut Cx<'_>,
         at: u32,
         gate: u32,
-        verdict: Verdict,
+        ruling: Ruling,
     ) -> Option<End> {
         if self.is_stopping() {
             return self.settle(spec, cx);
         }
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
-        if verdict != Verdict::Allow {
+        let Ruling { verdict, facts } = ruling;
+        if verdict != Verdict::Allow || facts.is_some() {
             let call = slot.call.id.clone();
             let name = spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into());
             let reason = match &verdict {
@@ -105,7 +106,7 @@ impl TurnState {
                 Verdict::Allow | Verdict::Rewrite(_) => None,
             };
             let verdict = verdict.kind().to_owned();
-            cx.event(|| EventKind::GateDecided { call, gate: name, verdict, reason });
+            cx.event(|| EventKind::GateDecided { call, gate: name, verdict, reason, facts });
         }
         match verdict {
             Verdict::Allow => self.ask_gate(spec, cx, at, gate + 1),

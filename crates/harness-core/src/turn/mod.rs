@@ -94,7 +94,7 @@ impl TurnState {
             (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),
             (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
             (Pending::Arguments(at), Reply::Arguments(result)) => self.on_arguments(spec, cx, at, result),
-            (Pending::Gate(at, gate), Reply::Gate(verdict)) => self.on_verdict(spec, cx, at, gate, verdict),
+            (Pending::Gate(at, gate), Reply::Gate(ruling)) => self.on_verdict(spec, cx, at, gate, ruling),
             (Pending::Approve(at), Reply::Approval(decision)) => self.on_decision(spec, cx, at, decision),
             (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
             (Pending::Tool(at), Reply::Interrupted { .. }) => self.on_tool_cut(spec, cx, at),

@@ -208,12 +208,13 @@ impl World {
     }
 
     fn gate(&mut self) -> Reply {
-        Reply::Gate(match self.die(8) {
+        let verdict = match self.die(8) {
             0..=4 => Verdict::Allow,
             5 => Verdict::Rewrite(Json::parse(r#"{"by":"gate"}"#).expect("JSON")),
             6 => Verdict::Hold { reason: "it is late".into() },
             _ => Verdict::Deny { message: "not here".into() },
-        })
+        };
+        Reply::Gate(verdict.into())
     }
 
     fn decision(&mut self) -> Reply {

@@ -224,7 +224,7 @@ fn verdict(mut words: Words<'_>) -> Read<Reply> {
         "rewrite" => Verdict::Rewrite(words.json()?),
         other => return Err(format!("`{other}` is no verdict")),
     };
-    Ok(Reply::Gate(verdict))
+    Ok(Reply::Gate(verdict.into()))
 }
 
 fn decision(mut words: Words<'_>) -> Read<Reply> {

@@ -174,7 +174,7 @@ impl Stage {
             return Some(reply);
         }
         match asked {
-            Asked::Gate(..) if !self.speaks_of(&asked) => Some(Reply::Gate(Verdict::Allow)),
+            Asked::Gate(..) if !self.speaks_of(&asked) => Some(Reply::Gate(Verdict::Allow.into())),
             Asked::Arguments(_) if !self.speaks_of(&asked) => Some(Reply::Arguments(Ok(()))),
             Asked::Model | Asked::Tool(_) | Asked::Gate(..) | Asked::Arguments(_) | Asked::Approve(_) => None,
         }

@@ -1,0 +1,403 @@
+//! Canonical JSON text and SHA-256 over it: what proposals, approvals and request fingerprints are
+//! compared by.
+//!
+//! The rules are those of source 000, so that equal values have equal text there and here: no white
+//! space; keys that are array indexes first, in numeric order, the rest by UTF-16 code units; of a key
+//! that occurs twice the last value, and none of a key `__proto__`; numbers as ECMAScript prints the
+//! double (`1.0` is `1`, `1e400` is `null`); strings with the fewest escapes, lone surrogates escaped.
+//!
+//! ```
+//! use harness_core::{Json, canonical};
+//!
+//! let value = Json::parse(r#"{ "b": 1.0, "10": "\u00e9", "9": [1e21, -0] }"#)?;
+//! assert_eq!(canonical::text(&value), r#"{"9":[1e+21,0],"10":"é","b":1}"#);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::json::Json;
+
+/// The canonical text of a value.
+pub fn text(value: &Json) -> String {
+    let source = value.text();
+    let mut writer = Writer { source, at: 0, out: String::with_capacity(source.len()), open: Vec::new() };
+    while writer.step() {}
+    writer.out
+}
+
+/// The canonical text of what `value` is as JSON.
+///
+/// # Errors
+/// When `value` has no JSON form.
+pub fn text_of<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
+    Json::of(value).map(|value| text(&value))
+}
+
+/// SHA-256 over the canonical text of a value: 64 lower-case hexadecimal digits.
+pub fn hash(value: &Json) -> String {
+    sha256_hex(text(value))
+}
+
+/// SHA-256 over bytes: 64 lower-case hexadecimal digits.
+pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// A list or an object whose end was not reached yet.
+enum Open {
+    List { empty: bool },
+    Object { from: usize, entries: Vec<Entry>, key: Option<Key> },
+}
+
+struct Key {
+    literal: String,
+    from: usize,
+}
+
+struct Entry {
+    literal: String,
+    value: Range<usize>,
+}
+
+/// Walks valid JSON without recursion, however deep it is.
+struct Writer<'a> {
+    source: &'a str,
+    at: usize,
+    out: String,
+    open: Vec<Open>,
+}
+
+impl<'a> Writer<'a> {
+    /// Takes the next token. Whether there was one.
+    fn step(&mut self) -> bool {
+        let rest = self.source.get(self.at..).unwrap_or_default();
+        let Some(first) = rest.bytes().next() else { return false };
+        match first {
+            b' ' | b'\n' | b'\r' | b'\t' | b',' | b':' => self.at += 1,
+            b'{' => {
+                self.at += 1;
+                let from = self.begin_value();
+                self.open.push(Open::Object { from, entries: Vec::new(), key: None });
+            }
+            b'[' => {
+                self.at += 1;
+                self.begin_value();
+                self.out.push('[');
+                self.open.push(Open::List { empty: true });
+            }
+            b'}' | b']' => {
+                self.at += 1;
+                self.close();
+            }
+            b'"' => {
+                let literal = self.string(rest);
+                if let Some(Open::Object { key: key @ None, .. }) = self.open.last_mut() {
+                    *key = Some(Key { literal: literal.into_owned(), from: self.out.len() });
+                    return true;
+                }
+                self.begin_value();
+                self.out.push_str(&literal);
+                self.end_value();
+            }
+            _ => {
+                let end = rest.find([',', ']', '}', ' ', '\n', '\r', '\t']).unwrap_or(rest.len());
+                self.at += end;
+                self.begin_value();
+                push_plain(&mut self.out, rest.get(..end).unwrap_or_default());
+                self.end_value();
+            }
+        }
+        true
+    }
+
+    /// A value of a list needs a comma before it. Gives where the value begins.
+    fn begin_value(&mut self) -> usize {
+        if let Some(Open::List { empty }) = self.open.last_mut()
+            && !std::mem::replace(empty, false)
+        {
+            self.out.push(',');
+        }
+        self.out.len()
+    }
+
+    /// A value of an object is over: it is kept with its key until the object is.
+    fn end_value(&mut self) {
+        let to = self.out.len();
+        if let Some(Open::Object { entries, key, .. }) = self.open.last_mut()
+            && let Some(Key { literal, from }) = key.take()
+        {
+            entries.push(Entry { literal, value: from..to });
+        }
+    }
+
+    fn close(&mut self) {
+        match self.open.pop() {
+            Some(Open::Object { from, entries, .. }) => {
+                let object = object(&self.out, entries);
+                self.out.truncate(from);
+                self.out.push_str(&object);
+            }
+            Some(Open::List { .. }) => self.out.push(']'),
+            None => {}
+        }
+        self.end_value();
+    }
+
+    /// The canonical literal of the string at the beginning of `rest`, with its quotes.
+    fn string(&mut self, rest: &'a str) -> Cow<'a, str> {
+        let mut escaped = false;
+        let mut has_escapes = false;
+        let end = rest.bytes().skip(1).position(|byte| {
+            let ends = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            has_escapes |= escaped;
+            ends
+        });
+        let end = end.map_or(rest.len(), |at| at + 2);
+        self.at += end;
+        let literal = rest.get(..end).unwrap_or_default();
+        if has_escapes { Cow::Owned(unescape(literal)) } else { Cow::Borrowed(literal) }
+    }
+}
+
+/// An object of the values that stand in `text`, in canonical order.
+fn object(text: &str, entries: Vec<Entry>) -> String {
+    let mut sorted: Vec<(SortKey, Entry)> =
+        entries.into_iter().map(|entry| (SortKey::of(&entry.literal), entry)).collect();
+    // Stable, so that of equal keys the last one comes last.
+    sorted.sort_by(|(left, _), (right, _)| left.cmp(right));
+    let size: usize = sorted.iter().map(|(_, entry)| entry.literal.len() + entry.value.len() + 2).sum();
+    let mut out = String::with_capacity(size + 2);
+    out.push('{');
+    let mut entries = sorted.into_iter().peekable();
+    while let Some((key, entry)) = entries.next() {
+        let is_replaced = entries.peek().is_some_and(|(next, _)| *next == key);
+        if is_replaced || entry.literal == r#""__proto__""# {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(&entry.literal);
+        out.push(':');
+        out.push_str(text.get(entry.value).unwrap_or_default());
+    }
+    out.push('}');
+    out
+}
+
+/// The place of a key: array indexes first, then code units.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum SortKey {
+    Index(u32),
+    Units(Vec<u16>),
+}
+
+impl SortKey {
+    fn of(literal: &str) -> Self {
+        let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
+        array_index(inner).map_or_else(|| Self::Units(units(inner)), Self::Index)
+    }
+}
+
+/// The value of a canonical array index: decimal `0`..`4294967294`, no leading zero, no sign.
+fn array_index(key: &str) -> Option<u32> {
+    let digits = key.bytes().all(|byte| byte.is_ascii_digit());
+    let canonical = digits && (key == "0" || !key.starts_with('0'));
+    key.parse::<u32>().ok().filter(|index| canonical && *index != u32::MAX)
+}
+
+/// The order of two keys in canonical text: array indexes first in numeric order, the rest by UTF-16 code
+/// units.
+pub fn key_order(left: &str, right: &str) -> Ordering {
+    match (array_index(left), array_index(right)) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => left.encode_utf16().cmp(right.encode_utf16()),
+    }
+}
+
+/// The code units that the inside of a string literal stands for.
+fn units(inner: &str) -> Vec<u16> {
+    if !inner.contains('\\') {
+        return inner.encode_utf16().collect();
+    }
+    let mut units = Vec::with_capacity(inner.len());
+    for piece in pieces(inner) {
+        match piece {
+            Piece::Raw(text) => units.extend(text.encode_utf16()),
+            Piece::Unit(unit) => units.push(unit),
+        }
+    }
+    units
+}
+
+/// A string literal with the fewest escapes.
+fn unescape(literal: &str) -> String {
+    let inner = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
+    let mut out = String::with_capacity(literal.len());
+    out.push('"');
+    let mut waiting: Vec<u16> = Vec::new();
+    for piece in pieces(inner) {
+        match piece {
+            Piece::Unit(unit) => waiting.push(unit),
+            Piece::Raw(text) => {
+                push_units(&mut out, &mut waiting);
+                out.push_str(text);
+            }
+        }
+    }
+    push_units(&mut out, &mut waiting);
+    out.push('"');
+    out
+}
+
+/// Appends what units of escapes stand for; pairs of surrogates become one character.
+fn push_units(out: &mut String, units: &mut Vec<u16>) {
+    for decoded in char::decode_utf16(units.drain(..)) {
+        match decoded {
+            Ok('"') => out.push_str("\\\""),
+            Ok('\\') => out.push_str("\\\\"),
+            Ok('\u{8}') => out.push_str("\\b"),
+            Ok('\u{c}') => out.push_str("\\f"),
+            Ok('\n') => out.push_str("\\n"),
+            Ok('\r') => out.push_str("\\r"),
+            Ok('\t') => out.push_str("\\t"),
+            Ok(control @ '\0'..='\u{1f}') => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            Ok(plain) => out.push(plain),
+            Err(lone) => {
+                let _ = write!(out, "\\u{:04x}", lone.unpaired_surrogate());
+            }
+        }
+    }
+}
+
+/// A part of a string literal.
+enum Piece<'a> {
+    /// Text without escapes.
+    Raw(&'a str),
+    /// What one escape stands for.
+    Unit(u16),
+}
+
+fn pieces(inner: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = inner;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let Some(escape) = rest.strip_prefix('\\') else {
+            let (raw, tail) = rest.split_at(rest.find('\\').unwrap_or(rest.len()));
+            rest = tail;
+            return Some(Piece::Raw(raw));
+        };
+        let mut length = 1;
+        let unit = match escape.bytes().next().unwrap_or(b'\\') {
+            b'b' => 0x08,
+            b'f' => 0x0c,
+            b'n' => 0x0a,
+            b'r' => 0x0d,
+            b't' => 0x09,
+            b'u' => {
+                length = 5;
+                escape.get(1..5).and_then(|hex| u16::from_str_radix(hex, 16).ok()).unwrap_or(0xfffd)
+            }
+            plain => u16::from(plain),
+        };
+        rest = escape.get(length..).unwrap_or_default();
+        Some(Piece::Unit(unit))
+    })
+}
+
+/// A number, `true`, `false` or `null`.
+fn push_plain(out: &mut String, plain: &str) {
+    if !plain.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+        return out.push_str(plain);
+    }
+    let number: f64 = plain.parse().unwrap_or(f64::NAN);
+    if number.is_finite() {
+        out.push_str(ryu_js::Buffer::new().format_finite(number));
+    } else {
+        out.push_str("null");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(input: &str, expected: &str) {
+        let value: Json = serde_json::from_str(input).expect("valid JSON");
+        assert_eq!(text(&value), expected);
+    }
+
+    #[test]
+    fn keys_are_sorted_and_white_space_is_gone() {
+        check(
+            r#" { "b" : 1, "10" : 2, "9" : 3, "a" : 4, "01" : 5 } "#,
+            r#"{"9":3,"10":2,"01":5,"a":4,"b":1}"#,
+        );
+        check("{\"\u{e000}\":1,\"\u{10000}\":2}", "{\"\u{10000}\":2,\"\u{e000}\":1}");
+        check(
+            r#"{"b":{"z":[],"y":{}},"a":[{"d":1,"c":2},3]}"#,
+            r#"{"a":[{"c":2,"d":1},3],"b":{"y":{},"z":[]}}"#,
+        );
+        check(r#"{"4294967295":1,"4294967294":2}"#, r#"{"4294967294":2,"4294967295":1}"#);
+    }
+
+    #[test]
+    fn of_a_repeated_key_the_last_value_counts() {
+        check(r#"{"a":1,"b":2,"\u0061":3}"#, r#"{"a":3,"b":2}"#);
+        check(r#"{"__proto__":{"x":1},"a":1}"#, r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn numbers_are_those_of_ecmascript() {
+        check(
+            "[1.0,-0,1e21,123456789012345680000,1e-7,0.000001]",
+            "[1,0,1e+21,123456789012345680000,1e-7,0.000001]",
+        );
+        check("[1e400,-1e400,9007199254740993,5e-324]", "[null,null,9007199254740992,5e-324]");
+        check("[true,false,null]", "[true,false,null]");
+    }
+
+    #[test]
+    fn strings_have_the_fewest_escapes() {
+        check(r#""\u0041\/\u00e9\uD83D\uDE00 é""#, "\"A/é\u{1f600} é\"");
+        check(
+            r#""\u0008\u000C\u000a\u000D\u0009\u001F\"\\\u007f""#,
+            "\"\\b\\f\\n\\r\\t\\u001f\\\"\\\\\u{7f}\"",
+        );
+        check(r#""\uD800x\uDFFF""#, r#""\ud800x\udfff""#);
+        check(r#""a\\""#, r#""a\\""#);
+    }
+
+    #[test]
+    fn depth_is_no_problem() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let value = Json::parse(&deep).map_or_else(|_| None, |value| Some(text(&value)));
+        assert!(value.is_none_or(|text| text == deep));
+    }
+
+    #[test]
+    fn a_hash_is_that_of_the_text() {
+        let value = Json::parse(r#"{"b":1,"a":"x"}"#).expect("JSON");
+        assert_eq!(hash(&value), sha256_hex(r#"{"a":"x","b":1}"#));
+        assert_eq!(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+}
