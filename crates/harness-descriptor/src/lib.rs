@@ -31,10 +31,12 @@
 //! ```
 
 mod canonical;
+pub mod check;
 mod compat;
 mod descriptor;
 mod document;
 mod error;
+mod faults;
 mod field;
 mod graph;
 mod instant;
