@@ -229,6 +229,12 @@ pub enum Fault {
         /// The agent id it names.
         agent: String,
     },
+    /// `runtime.max_turns` is no limit.
+    #[error("runtime.max_turns must be a whole number from 1 on, not `{found}`")]
+    MaxTurns {
+        /// What is written.
+        found: String,
+    },
     /// An agent id that the graph does not have.
     #[error("the graph has no agent `{agent}`")]
     UnknownAgent {
@@ -468,6 +474,7 @@ impl Fault {
             Self::UnboundTarget { .. } => "descriptor.unbound_target",
             Self::UnknownHandoff { .. } => "descriptor.unknown_handoff",
             Self::UnknownEntryAgent { .. } => "descriptor.unknown_entry_agent",
+            Self::MaxTurns { .. } => "descriptor.max_turns",
             Self::UnknownAgent { .. } => "descriptor.unknown_agent",
             Self::ContextMissing { .. } => "context.missing",
             Self::GateMissing { .. } => "context.gate_missing",
@@ -489,6 +496,7 @@ impl Fault {
             }
             Self::UnknownTool { .. } => "declare the tool under `tools` with a `target`",
             Self::UnboundTarget { .. } => "bind the target in the registry",
+            Self::MaxTurns { .. } => "it counts model calls; leave it out for the program's own limit",
             Self::NoModel { .. } => "set `model` on the agent or in `agent_defaults`",
             Self::OutsideRoot { .. } | Self::LinkOutsideRoot { .. } => {
                 "move the file below the root folder, or choose a wider root folder"

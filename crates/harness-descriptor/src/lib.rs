@@ -57,7 +57,7 @@ pub use error::{DescriptorError, Fault, PathRule, YamlFault};
 pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
     Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, Instructions,
-    Metadata, Offer, OfferedHandoff, Part, Registry, RegistryTool, Template,
+    MaxTurns, Metadata, Offer, OfferedHandoff, Part, Registry, RegistryTool, Template,
 };
 pub use limits::Limits;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};

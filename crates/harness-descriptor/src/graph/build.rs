@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
+use super::max_turns::{self, MaxTurns};
 use super::offer::{HandoffNaming, stable_tool_names};
 use super::path::ContextPath;
 use super::references::References;
@@ -23,13 +24,27 @@ use crate::number::is_blank;
 pub struct BuildOptions {
     /// How handoff tools are named. Default: by agent id.
     pub handoff_naming: HandoffNaming,
+    /// What is done about a `runtime.max_turns` that limits nothing. Default: it is a fault.
+    pub max_turns: MaxTurns,
 }
 
 impl BuildOptions {
+    /// The choices of source 000: handoff tools named by agent name, `max_turns` unchecked.
+    pub fn source_000() -> Self {
+        Self { handoff_naming: HandoffNaming::ByAgentName, max_turns: MaxTurns::Unchecked }
+    }
+
     /// Names handoff tools in another way.
     #[must_use]
     pub fn handoff_naming(mut self, naming: HandoffNaming) -> Self {
         self.handoff_naming = naming;
+        self
+    }
+
+    /// Does something else about a `max_turns` that limits nothing.
+    #[must_use]
+    pub fn max_turns(mut self, max_turns: MaxTurns) -> Self {
+        self.max_turns = max_turns;
         self
     }
 }
@@ -87,6 +102,7 @@ impl Graph {
         let by_id: HashMap<_, _> =
             agents.iter().map(|agent| (Arc::clone(&agent.id), Arc::clone(agent))).collect();
         let Some(entry) = builder.entry_agent(&shape, &by_id)? else { return Ok(None) };
+        let max_turns = faults.keep(max_turns::read(document, shape.root, options.max_turns))?.flatten();
         let value = |path: &[&str]| document.get_path(shape.root, path).map(|id| document.value(id));
         Ok(Some(Self {
             metadata: Metadata {
@@ -96,7 +112,8 @@ impl Graph {
                 descriptor_hash: descriptor.hash(),
                 registry_version: bindings.version().map(ToOwned::to_owned),
             },
-            max_turns: value(&["runtime", "max_turns"]),
+            max_turns,
+            max_turns_written: value(&["runtime", "max_turns"]),
             naming: options.handoff_naming,
             descriptor: descriptor.clone(),
             agents,

@@ -3,6 +3,7 @@
 mod agents;
 mod build;
 mod context;
+mod max_turns;
 mod offer;
 mod path;
 mod references;
@@ -14,6 +15,7 @@ pub use agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part}
 pub use build::BuildOptions;
 pub use context::ContextInput;
 pub(crate) use context::defaults;
+pub use max_turns::MaxTurns;
 pub use offer::{HandoffNaming, Offer, OfferedHandoff};
 pub use path::ContextPath;
 pub(crate) use registry::Bindings;
