@@ -9,7 +9,11 @@ use crate::field::{Expected, Field, Form, PathUse, Target};
 /// The text of `fault` in the source system, where it has one.
 pub(crate) fn message(fault: &Fault) -> Option<String> {
     Some(match fault {
-        Fault::Io { .. } | Fault::TooLarge { .. } | Fault::Yaml(_) | Fault::UnknownAgent { .. } => {
+        Fault::Io { .. }
+        | Fault::TooLarge { .. }
+        | Fault::Yaml(_)
+        | Fault::MaxTurns { .. }
+        | Fault::UnknownAgent { .. } => {
             return None;
         }
         Fault::NotADescriptor { label, .. } => format!("Invalid harness descriptor YAML: {label}"),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::check::{Diagnostic, Style, suggest};
 use crate::field::{Expected, Field, Form, PathUse, Target};
 use crate::place::Place;
 
@@ -18,6 +19,9 @@ pub struct DescriptorError(Box<Inner>);
 struct Inner {
     fault: Fault,
     place: Option<Place>,
+    /// What was probably meant; a hint more precise than that of the fault.
+    suggestion: Option<String>,
+    related: Vec<(Place, String)>,
 }
 
 /// What is wrong, as data.
@@ -225,6 +229,12 @@ pub enum Fault {
         /// The agent id it names.
         agent: String,
     },
+    /// `runtime.max_turns` is no limit.
+    #[error("runtime.max_turns must be a whole number from 1 on, not `{found}`")]
+    MaxTurns {
+        /// What is written.
+        found: String,
+    },
     /// An agent id that the graph does not have.
     #[error("the graph has no agent `{agent}`")]
     UnknownAgent {
@@ -334,7 +344,19 @@ impl fmt::Display for PathRule {
 
 impl DescriptorError {
     pub(crate) fn new(fault: Fault, place: Option<Place>) -> Self {
-        Self(Box::new(Inner { fault, place }))
+        Self(Box::new(Inner { fault, place, suggestion: None, related: Vec::new() }))
+    }
+
+    /// Adds what was probably meant: the known name that is closest to the one written.
+    pub(crate) fn suggest<'a>(mut self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        self.0.suggestion = suggest::did_you_mean(written, known);
+        self
+    }
+
+    /// Adds another place that has to do with it.
+    pub(crate) fn relate(mut self, place: Place, why: impl Into<String>) -> Self {
+        self.0.related.push((place, why.into()));
+        self
     }
 
     /// Adds a place to a fault that has none yet.
@@ -358,23 +380,21 @@ impl DescriptorError {
         self.0.fault.kind()
     }
 
-    /// What to do about it, where that can be said in general.
-    pub fn hint(&self) -> Option<&'static str> {
-        self.0.fault.hint()
+    /// What to do about it: the name that was probably meant, or what helps in general.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.suggestion.as_deref().or_else(|| self.0.fault.hint())
     }
 
-    /// The fault for people: its code, the line with a caret below the value, and what to do.
+    /// Other places that have to do with it, each with what stands there.
+    pub fn related(&self) -> &[(Place, String)] {
+        &self.0.related
+    }
+
+    /// The fault for people: its place and code, the line with a caret below the value, and what to do.
+    ///
+    /// [`Report::render`](crate::check::Report::render) shows all faults of a descriptor.
     pub fn render(&self) -> String {
-        let mut out = format!("error[{}]: {}\n", self.kind(), self.0.fault);
-        if let Some(place) = &self.0.place {
-            place.underline(&mut out);
-        }
-        if let Some(hint) = self.hint() {
-            out.push_str("help: ");
-            out.push_str(hint);
-            out.push('\n');
-        }
-        out
+        Diagnostic::from(self).render(Style::Plain).to_string()
     }
 
     /// The text that source 000 gives for this fault.
@@ -420,6 +440,15 @@ impl Fault {
         None
     }
 
+    /// The context path in normal form that the fault is about.
+    pub(crate) fn context_path(&self) -> Option<&str> {
+        if let Self::Undeclared { path, .. } | Self::NotDeclaredBoolean { path, .. } = self {
+            Some(path)
+        } else {
+            None
+        }
+    }
+
     /// The stable code.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -445,6 +474,7 @@ impl Fault {
             Self::UnboundTarget { .. } => "descriptor.unbound_target",
             Self::UnknownHandoff { .. } => "descriptor.unknown_handoff",
             Self::UnknownEntryAgent { .. } => "descriptor.unknown_entry_agent",
+            Self::MaxTurns { .. } => "descriptor.max_turns",
             Self::UnknownAgent { .. } => "descriptor.unknown_agent",
             Self::ContextMissing { .. } => "context.missing",
             Self::GateMissing { .. } => "context.gate_missing",
@@ -457,7 +487,7 @@ impl Fault {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::PromptMapRequired => {
-                "give the prompt texts with `Source::prompts`, or load the file with `load_file`"
+                "give the prompt texts with `TextSource::prompts`, or load the file with `load_file`"
             }
             Self::NotMaterialized { .. } => "load the descriptor through this crate before building it",
             Self::Undeclared { .. } => "add the path under `context.references`",
@@ -466,6 +496,7 @@ impl Fault {
             }
             Self::UnknownTool { .. } => "declare the tool under `tools` with a `target`",
             Self::UnboundTarget { .. } => "bind the target in the registry",
+            Self::MaxTurns { .. } => "it counts model calls; leave it out for the program's own limit",
             Self::NoModel { .. } => "set `model` on the agent or in `agent_defaults`",
             Self::OutsideRoot { .. } | Self::LinkOutsideRoot { .. } => {
                 "move the file below the root folder, or choose a wider root folder"

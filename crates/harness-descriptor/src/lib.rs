@@ -31,11 +31,13 @@
 //! ```
 
 mod canonical;
+pub mod check;
 mod compat;
 mod descriptor;
 mod document;
 mod emit;
 mod error;
+mod faults;
 mod field;
 mod graph;
 mod instant;
@@ -57,7 +59,7 @@ pub use error::{DescriptorError, Fault, PathRule, YamlFault};
 pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
     Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, HandoffPreview,
-    Instructions, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry, RegistryTool,
+    Instructions, MaxTurns, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry, RegistryTool,
     Standing, Template,
 };
 pub use limits::Limits;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::descriptor::Descriptor;
-use crate::document::Document;
+use crate::document::{Document, NodeId};
 use crate::error::{DescriptorError, Fault};
+use crate::faults::Faults;
 use crate::field::{Expected, Field};
 use crate::limits::Limits;
 use crate::materialize::{Plan, PromptRef};
@@ -130,7 +131,17 @@ impl TextSource {
     }
 
     /// Reads and materializes the descriptor.
+    ///
+    /// The first fault ends it, in the order of the source system; [`Self::check`] reports all.
     pub fn load(self) -> Result<Descriptor, DescriptorError> {
+        self.load_watched(&mut Unwatched, &Faults::first())
+    }
+
+    pub(crate) fn load_watched(
+        self,
+        watch: &mut impl Watch,
+        faults: &Faults,
+    ) -> Result<Descriptor, DescriptorError> {
         let Self { yaml, path, root, prompts, limits } = self;
         let path = path.filter(|path| !path.as_os_str().is_empty());
         let folders = Folders::new(path.as_deref(), root.as_deref())
@@ -139,14 +150,18 @@ impl TextSource {
         let label = folders.descriptor.as_deref().map_or(INLINE_LABEL.into(), label);
         let mut document = parse(yaml.into_bytes(), label, &limits)?;
         let root = root_object(&document)?;
-        let plan = Plan::collect(&document, root, &folders)?;
+        watch.parsed(&document, root);
+        let plan = Plan::collect(&document, root, &folders, faults)?;
         if let (Some(prompt), None) = (plan.first_prompt(), &prompts) {
-            return Err(DescriptorError::new(Fault::PromptMapRequired, Some(document.place(prompt.node))));
+            let place = document.place(prompt.node);
+            faults.report(DescriptorError::new(Fault::PromptMapRequired, Some(place)))?;
         }
+        // Without a map that was said once and for all files.
+        let no_map = prompts.is_none();
         let prompts = prompts.unwrap_or_default();
-        plan.apply(&mut document, &limits, |document, prompt| {
+        plan.apply(&mut document, &limits, faults, |document, prompt| {
             let known = prompts.get(&prompt.resolved).map(Arc::clone);
-            known.ok_or_else(|| {
+            known.or_else(|| no_map.then(|| "".into())).ok_or_else(|| {
                 let PromptRef { target, written: path, .. } = prompt.clone();
                 DescriptorError::new(Fault::PromptMissing { target, path }, Some(document.place(prompt.node)))
             })
@@ -174,7 +189,17 @@ impl FileSource {
     }
 
     /// Reads and materializes the descriptor. Blocks while files are read.
+    ///
+    /// The first fault ends it, in the order of the source system; [`Self::check`] reports all.
     pub fn load(self) -> Result<Descriptor, DescriptorError> {
+        self.load_watched(&mut Unwatched, &Faults::first())
+    }
+
+    pub(crate) fn load_watched(
+        self,
+        watch: &mut impl Watch,
+        faults: &Faults,
+    ) -> Result<Descriptor, DescriptorError> {
         let Self { path, root, limits } = self;
         if path.to_str().is_some_and(is_blank) {
             let field = Field::DescriptorPath;
@@ -199,13 +224,26 @@ impl FileSource {
         let bytes = read_bounded(&real, &Field::DescriptorPath, "YAML text in bytes", limits.yaml_bytes())?;
         let mut document = parse(bytes, label(&real), &limits)?;
         let root = root_object(&document)?;
-        let plan = Plan::collect(&document, root, &folders)?;
+        watch.parsed(&document, root);
+        let plan = Plan::collect(&document, root, &folders, faults)?;
         let mut disk = Disk { real_root, limits: limits.clone(), known: HashMap::new() };
-        plan.apply(&mut document, &limits, |document, prompt| {
+        plan.apply(&mut document, &limits, faults, |document, prompt| {
             disk.fetch(prompt).map_err(|error| error.or_at(|| document.place(prompt.node)))
         })?;
         Ok(Descriptor::new(document, root))
     }
+}
+
+/// Sees a descriptor while it is loaded.
+pub(crate) trait Watch {
+    /// The text is read; prompts and parts are not yet in place.
+    fn parsed(&mut self, document: &Document, root: NodeId);
+}
+
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn parsed(&mut self, _: &Document, _: NodeId) {}
 }
 
 /// Loads a descriptor and its prompt files from disk, the descriptor's folder as root.
@@ -252,7 +290,7 @@ fn parse(bytes: Vec<u8>, label: Arc<str>, limits: &Limits) -> Result<Document, D
 }
 
 /// The root, if it is what upstream takes for an object.
-fn root_object(document: &Document) -> Result<crate::document::NodeId, DescriptorError> {
+fn root_object(document: &Document) -> Result<NodeId, DescriptorError> {
     let root = document.root();
     root.filter(|root| document.object(*root).is_some()).ok_or_else(|| {
         let label = document.label().to_string();

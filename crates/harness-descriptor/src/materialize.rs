@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::document::{Document, Entry, Kind, NodeId, Text};
 use crate::error::{DescriptorError, Fault};
+use crate::faults::Faults;
 use crate::field::{Expected, Field, Form, Target};
 use crate::limits::Limits;
 use crate::number::is_blank;
@@ -30,6 +31,8 @@ pub(crate) struct PromptRef {
 pub(crate) struct Plan {
     files: Vec<FileForm>,
     sequences: Vec<Sequence>,
+    /// Owners of forms whose faults were collected; what is left of the forms is taken away.
+    broken: Vec<NodeId>,
 }
 
 #[derive(Debug)]
@@ -67,8 +70,9 @@ impl Plan {
         document: &Document,
         root: NodeId,
         folders: &Folders,
+        faults: &Faults,
     ) -> Result<Self, DescriptorError> {
-        let collector = Collector { document, root, folders, catalog: None };
+        let collector = Collector { document, root, folders, faults, catalog: None };
         collector.collect()
     }
 
@@ -87,14 +91,21 @@ impl Plan {
         self,
         document: &mut Document,
         limits: &Limits,
+        faults: &Faults,
         fetch: impl FnMut(&Document, &PromptRef) -> Result<Arc<str>, DescriptorError>,
     ) -> Result<(), DescriptorError> {
-        let mut prompts = Prompts { fetch, budget: TextBudget { limit: limits.text_bytes, used: 0 } };
+        let budget = TextBudget { limit: limits.text_bytes, used: 0 };
+        let mut prompts = Prompts { fetch, budget, faults };
         for form in self.files {
             form.apply(document, &mut prompts)?;
         }
         for sequence in self.sequences {
             sequence.apply(document, &mut prompts)?;
+        }
+        for owner in self.broken {
+            for form in [Form::File, Form::Files, Form::Sequence] {
+                document.remove(owner, form.key());
+            }
         }
         Ok(())
     }
@@ -104,11 +115,11 @@ impl FileForm {
     fn apply<F: Fetch>(
         self,
         document: &mut Document,
-        prompts: &mut Prompts<F>,
+        prompts: &mut Prompts<'_, F>,
     ) -> Result<(), DescriptorError> {
         let mut texts = Vec::with_capacity(self.prompts.len() + 1);
         for prompt in &self.prompts {
-            texts.push(prompts.fetch(document, prompt)?);
+            texts.extend(prompts.fetch(document, prompt)?);
         }
         // Inline text is read now and not when the form was collected: a mapping shared by two
         // agents already holds the result of the first pass here, and upstream appends that.
@@ -136,7 +147,7 @@ impl Sequence {
     fn apply<F: Fetch>(
         self,
         document: &mut Document,
-        prompts: &mut Prompts<F>,
+        prompts: &mut Prompts<'_, F>,
     ) -> Result<(), DescriptorError> {
         let mut parts = Vec::with_capacity(self.items.len());
         for Item { node, content, gate } in self.items {
@@ -146,7 +157,7 @@ impl Sequence {
                     id
                 }
                 Content::Prompt(prompt) => {
-                    let text = prompts.fetch(document, &prompt)?;
+                    let Some(text) = prompts.fetch(document, &prompt)? else { continue };
                     document.push(Kind::Text(Text::Shared(text)), document.bytes(prompt.node))
                 }
             };
@@ -175,6 +186,7 @@ struct Collector<'a> {
     document: &'a Document,
     root: NodeId,
     folders: &'a Folders,
+    faults: &'a Faults,
     /// `instruction_parts` by name, made at the first use.
     catalog: Option<HashMap<&'a str, NodeId>>,
 }
@@ -182,15 +194,23 @@ struct Collector<'a> {
 impl Collector<'_> {
     fn collect(mut self) -> Result<Plan, DescriptorError> {
         let targets = self.targets();
-        let mut files = Vec::new();
+        let (mut files, mut sequences, mut broken) = (Vec::new(), Vec::new(), Vec::new());
         for (target, owner) in &targets {
-            files.extend(self.file_form(target, *owner)?);
+            match self.faults.keep(self.file_form(target, *owner))? {
+                Some(form) => files.extend(form),
+                None => broken.push(*owner),
+            }
         }
-        let mut sequences = Vec::new();
         for (target, owner) in &targets {
-            sequences.extend(self.sequence(target, *owner)?);
+            if broken.contains(owner) {
+                continue;
+            }
+            match self.faults.keep(self.sequence(target, *owner))? {
+                Some(sequence) => sequences.extend(sequence),
+                None => broken.push(*owner),
+            }
         }
-        Ok(Plan { files, sequences })
+        Ok(Plan { files, sequences, broken })
     }
 
     /// The defaults, then the agents in order; what is not an object is left to the builder.
@@ -251,11 +271,17 @@ impl Collector<'_> {
                 .fail(Fault::WrongType { field: whole, expected: Expected::NonEmptyStringList }, value);
         };
         let item = |index| Field::Item { target: target.clone(), key, index, below: "" };
+        let mut sound = Vec::with_capacity(items.len());
         for (index, id) in items.iter().enumerate() {
-            self.check_path(&item(index), *id)?;
+            let checked = self.check_path(&item(index), *id);
+            sound.extend(self.faults.keep(checked)?.map(|()| (index, *id)));
         }
         let label = |index| if items.len() > 1 { item(index) } else { whole.clone() };
-        items.iter().enumerate().map(|(index, id)| self.prompt(label(index), target, *id)).collect()
+        let mut prompts = Vec::with_capacity(sound.len());
+        for (index, id) in sound {
+            prompts.extend(self.faults.keep(self.prompt(label(index), target, id))?);
+        }
+        Ok(prompts)
     }
 
     fn check_path(&self, field: &Field, node: NodeId) -> Result<(), DescriptorError> {
@@ -289,7 +315,8 @@ impl Collector<'_> {
         };
         let mut items = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
-            items.push(self.item(target, index, *node)?);
+            let item = self.item(target, index, *node);
+            items.extend(self.faults.keep(item)?);
         }
         Ok(Some(Sequence { owner, value, items }))
     }
@@ -359,7 +386,12 @@ impl Collector<'_> {
             entries.iter().map(|entry| (document.resolve(&entry.key), entry.value)).collect()
         });
         match catalog.get(name).copied() {
-            None => self.fail(Fault::UnknownPart { target, index, part }, node),
+            None => {
+                let place = Some(document.place(node));
+                let known = entries.iter().map(|entry| document.resolve(&entry.key));
+                Err(DescriptorError::new(Fault::UnknownPart { target, index, part }, place)
+                    .suggest(name, known))
+            }
             Some(text) if document.string(text).is_none() => {
                 let field = Field::CatalogPart(part);
                 self.fail(Fault::WrongType { field, expected: Expected::String }, text)
@@ -373,16 +405,22 @@ impl Collector<'_> {
 trait Fetch: FnMut(&Document, &PromptRef) -> Result<Arc<str>, DescriptorError> {}
 impl<F: FnMut(&Document, &PromptRef) -> Result<Arc<str>, DescriptorError>> Fetch for F {}
 
-struct Prompts<F> {
+struct Prompts<'a, F> {
     fetch: F,
     budget: TextBudget,
+    faults: &'a Faults,
 }
 
-impl<F: Fetch> Prompts<F> {
-    fn fetch(&mut self, document: &Document, prompt: &PromptRef) -> Result<Arc<str>, DescriptorError> {
-        let text = (self.fetch)(document, prompt)?;
+impl<F: Fetch> Prompts<'_, F> {
+    /// The text; `None` if the fault of getting it was collected.
+    fn fetch(
+        &mut self,
+        document: &Document,
+        prompt: &PromptRef,
+    ) -> Result<Option<Arc<str>>, DescriptorError> {
+        let Some(text) = self.faults.keep((self.fetch)(document, prompt))? else { return Ok(None) };
         self.budget.take(&text)?;
-        Ok(text)
+        Ok(Some(text))
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+
 use crate::document::{Bytes, Document, NodeId};
 use crate::lines::Lines;
 
@@ -82,25 +84,15 @@ impl Document {
     }
 }
 
-impl Place {
-    /// The line with a caret below the value, between bars, for people.
-    pub(crate) fn underline(&self, out: &mut String) {
-        let number = self.line.to_string();
-        let margin = " ".repeat(number.len());
-        let before = self.column as usize - 1;
-        // Tabs stay tabs, so that the caret stands below the value.
-        let pad: String =
-            self.excerpt.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
-        let caret = "^".repeat(self.width());
-        for line in [
-            format!("{margin}--> {self}"),
-            format!("{margin} |"),
-            format!("{number} | {}", self.excerpt),
-            format!("{margin} | {pad}{caret}"),
-        ] {
-            out.push_str(&line);
-            out.push('\n');
-        }
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Place", 5)?;
+        out.serialize_field("file", &self.file)?;
+        out.serialize_field("line", &self.line)?;
+        out.serialize_field("column", &self.column)?;
+        out.serialize_field("start", &self.bytes.start)?;
+        out.serialize_field("end", &self.bytes.end)?;
+        out.end()
     }
 }
 

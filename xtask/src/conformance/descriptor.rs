@@ -1,14 +1,14 @@
 //! Vectors of kind `descriptor`: load, hash, build, resolve and createContext of one descriptor.
 //!
-//! Profile: handoff tools named by agent name, the first fault only, messages of source 000.
+//! Profile: `BuildOptions::source_000`, the first fault only, messages of source 000.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use harness_descriptor::{
-    Agent, BuildOptions, ContextInput, Descriptor, DescriptorError, FileSource, Graph, Handoff,
-    HandoffNaming, Instructions, Map, PromptMap, Registry, TextSource, Value,
+    Agent, BuildOptions, ContextInput, Descriptor, DescriptorError, FileSource, Graph, Handoff, Instructions,
+    Map, PromptMap, Registry, TextSource, Value,
 };
 
 use crate::conformance::Verdict;
@@ -96,7 +96,7 @@ impl Case<'_> {
             return Err(format!("loaded, but expected the error {}", at(expect, "error.message")));
         }
         check_loaded(&descriptor, expect)?;
-        let options = BuildOptions::default().handoff_naming(HandoffNaming::ByAgentName);
+        let options = BuildOptions::source_000();
         let graph = match Graph::build_with(&descriptor, &self.registry(), &options) {
             Ok(graph) => graph,
             Err(error) => return self.check_error(&error, "build", at(expect, "error")),
@@ -210,7 +210,7 @@ fn check_graph(graph: &Graph, expect: &Value) -> Result<(), String> {
         ("registryVersion", meta.registry_version.as_deref().map(Value::from)),
     ];
     same("metadata", &present(metadata), at(expect, "metadata"))?;
-    same("maxTurns", graph.max_turns().unwrap_or(&Value::Null), at(expect, "maxTurns"))?;
+    same("maxTurns", graph.max_turns_written().unwrap_or(&Value::Null), at(expect, "maxTurns"))?;
     same("entryAgent", &graph.entry_agent().id().into(), at(expect, "entryAgent"))?;
     let order = graph.agents().map(|agent| agent.id().into()).collect();
     same("agentOrder", &Value::List(order), at(expect, "agentOrder"))?;

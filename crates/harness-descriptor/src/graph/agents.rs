@@ -1,6 +1,7 @@
 //! What a built graph consists of.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::offer::HandoffNaming;
@@ -23,7 +24,8 @@ pub struct Graph {
     pub(super) by_id: HashMap<Arc<str>, Arc<Agent>>,
     pub(super) entry: Arc<Agent>,
     pub(super) metadata: Metadata,
-    pub(super) max_turns: Option<Value>,
+    pub(super) max_turns: Option<NonZeroU32>,
+    pub(super) max_turns_written: Option<Value>,
     pub(super) naming: HandoffNaming,
 }
 
@@ -124,9 +126,18 @@ impl Graph {
         &self.metadata
     }
 
-    /// `runtime.max_turns` as written: the number of model calls that a run may make.
-    pub fn max_turns(&self) -> Option<&Value> {
-        self.max_turns.as_ref()
+    /// The number of model calls that a run may make, from `runtime.max_turns`; `None` if the
+    /// descriptor sets no limit.
+    ///
+    /// Built with [`MaxTurns::Unchecked`](crate::MaxTurns::Unchecked), also `None` if what it sets is
+    /// no limit.
+    pub fn max_turns(&self) -> Option<NonZeroU32> {
+        self.max_turns
+    }
+
+    /// `runtime.max_turns` as written.
+    pub fn max_turns_written(&self) -> Option<&Value> {
+        self.max_turns_written.as_ref()
     }
 
     pub(super) fn known_agent(&self, id: &str) -> Result<&Agent, DescriptorError> {

@@ -4,15 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
+use super::max_turns::{self, MaxTurns};
 use super::offer::{HandoffNaming, stable_tool_names};
 use super::path::ContextPath;
 use super::references::References;
-use super::registry::Registry;
+use super::registry::{Bindings, Registry};
 use super::shape::Shape;
-use super::template::Scanned;
+use super::template::{Scanned, Template};
 use crate::descriptor::Descriptor;
 use crate::document::{Document, Kind, NodeId, Text};
 use crate::error::{DescriptorError, Fault};
+use crate::faults::Faults;
 use crate::field::{Expected, Field, PathUse, Target};
 use crate::number::is_blank;
 
@@ -22,13 +24,27 @@ use crate::number::is_blank;
 pub struct BuildOptions {
     /// How handoff tools are named. Default: by agent id.
     pub handoff_naming: HandoffNaming,
+    /// What is done about a `runtime.max_turns` that limits nothing. Default: it is a fault.
+    pub max_turns: MaxTurns,
 }
 
 impl BuildOptions {
+    /// The choices of source 000: handoff tools named by agent name, `max_turns` unchecked.
+    pub fn source_000() -> Self {
+        Self { handoff_naming: HandoffNaming::ByAgentName, max_turns: MaxTurns::Unchecked }
+    }
+
     /// Names handoff tools in another way.
     #[must_use]
     pub fn handoff_naming(mut self, naming: HandoffNaming) -> Self {
         self.handoff_naming = naming;
+        self
+    }
+
+    /// Does something else about a `max_turns` that limits nothing.
+    #[must_use]
+    pub fn max_turns(mut self, max_turns: MaxTurns) -> Self {
+        self.max_turns = max_turns;
         self
     }
 }
@@ -47,9 +63,22 @@ impl Graph {
         registry: &Registry,
         options: &BuildOptions,
     ) -> Result<Self, DescriptorError> {
+        let built = Self::assemble(descriptor, Bindings::Registry(registry), options, &Faults::first())?;
+        // Only a collecting sink lets a graph without an entry agent through.
+        built.ok_or_else(|| Fault::UnknownEntryAgent { agent: String::new() }.into())
+    }
+
+    /// The one way to build: with a collecting sink all faults are found, and the graph is of no use
+    /// if there are any.
+    pub(crate) fn assemble(
+        descriptor: &Descriptor,
+        bindings: Bindings<'_>,
+        options: &BuildOptions,
+        faults: &Faults,
+    ) -> Result<Option<Self>, DescriptorError> {
         let document = descriptor.document();
-        let shape = Shape::check(document, descriptor.root_id())?;
-        let references = References::read(document, shape.root)?;
+        let shape = Shape::check(document, descriptor.root_id(), faults)?;
+        let references = References::read(document, shape.root, faults)?;
         let section = |name| document.get(shape.root, name);
         let tools = section("tools").and_then(|tools| document.object(tools)).unwrap_or_default();
         let builder = Builder {
@@ -57,7 +86,8 @@ impl Graph {
             defaults: section("agent_defaults"),
             tools: tools.iter().map(|entry| (document.resolve(&entry.key), entry.value)).collect(),
             references: &references,
-            registry,
+            bindings,
+            faults,
         };
         let mut agents = Vec::with_capacity(shape.agents.len());
         for (id, node) in &shape.agents {
@@ -71,27 +101,25 @@ impl Graph {
         let agents: Vec<Arc<Agent>> = agents.into_iter().map(Arc::new).collect();
         let by_id: HashMap<_, _> =
             agents.iter().map(|agent| (Arc::clone(&agent.id), Arc::clone(agent))).collect();
-        let entry = document.string(shape.entry_agent).unwrap_or_default();
-        let Some(entry) = by_id.get(entry).map(Arc::clone) else {
-            let fault = Fault::UnknownEntryAgent { agent: entry.to_owned() };
-            return Err(DescriptorError::new(fault, Some(document.place(shape.entry_agent))));
-        };
+        let Some(entry) = builder.entry_agent(&shape, &by_id)? else { return Ok(None) };
+        let max_turns = faults.keep(max_turns::read(document, shape.root, options.max_turns))?.flatten();
         let value = |path: &[&str]| document.get_path(shape.root, path).map(|id| document.value(id));
-        Ok(Self {
+        Ok(Some(Self {
             metadata: Metadata {
                 name: value(&["metadata", "name"]),
                 version: value(&["metadata", "version"]),
                 descriptor_version: value(&["descriptor_version"]),
                 descriptor_hash: descriptor.hash(),
-                registry_version: registry.version_name().map(ToOwned::to_owned),
+                registry_version: bindings.version().map(ToOwned::to_owned),
             },
-            max_turns: value(&["runtime", "max_turns"]),
+            max_turns,
+            max_turns_written: value(&["runtime", "max_turns"]),
             naming: options.handoff_naming,
             descriptor: descriptor.clone(),
             agents,
             by_id,
             entry,
-        })
+        }))
     }
 }
 
@@ -100,7 +128,8 @@ struct Builder<'a> {
     defaults: Option<NodeId>,
     tools: HashMap<&'a str, NodeId>,
     references: &'a References,
-    registry: &'a Registry,
+    bindings: Bindings<'a>,
+    faults: &'a Faults,
 }
 
 impl Builder<'_> {
@@ -122,11 +151,29 @@ impl Builder<'_> {
         own.or_else(|| self.document.get(self.defaults?, key))
     }
 
+    fn entry_agent(
+        &self,
+        shape: &Shape<'_>,
+        agents: &HashMap<Arc<str>, Arc<Agent>>,
+    ) -> Result<Option<Arc<Agent>>, DescriptorError> {
+        let Some(node) = shape.entry_agent else { return Ok(None) };
+        let entry = self.document.string(node).unwrap_or_default();
+        if let Some(agent) = agents.get(entry) {
+            return Ok(Some(Arc::clone(agent)));
+        }
+        let error = self.at(node)(Fault::UnknownEntryAgent { agent: entry.to_owned() });
+        let known = shape.agents.iter().map(|(id, _)| *id);
+        self.faults.report(error.suggest(entry, known)).map(|()| None)
+    }
+
     fn agent(&self, id: &str, node: NodeId) -> Result<Agent, DescriptorError> {
         let document = self.document;
         let text = |key| document.get(node, key).filter(|id| !document.is_null(*id));
         let instructions_node = self.own_or_default(node, "instructions");
-        let instructions = instructions_node.map(|source| self.instructions(id, source)).transpose()?;
+        let instructions = match instructions_node {
+            Some(source) => self.faults.keep(self.instructions(id, source))?.flatten(),
+            None => None,
+        };
         let tools = self.tools(id, node)?;
         let value = |key| {
             let value = self.own_or_default(node, key).filter(|id| !document.is_null(*id));
@@ -147,20 +194,39 @@ impl Builder<'_> {
         })
     }
 
-    fn instructions(&self, agent: &str, source: NodeId) -> Result<Instructions, DescriptorError> {
+    /// Compiled instructions; `None` if a fault of theirs was collected.
+    fn instructions(&self, agent: &str, source: NodeId) -> Result<Option<Instructions>, DescriptorError> {
         match self.document.kind(source) {
             Kind::Text(text) => {
-                let at = self.at_placeholder(source);
-                let scanned = Scanned::new(self.shared(text), agent).map_err(&at)?;
-                let template = scanned.declare(self.references, agent).map_err(at)?;
-                Ok(Instructions::Text(template))
+                let scanned = self.scan(agent, source, text)?;
+                Ok(self.declare(scanned, agent, source)?.map(Instructions::Text))
             }
-            Kind::List(parts) => Ok(Instructions::Parts(self.parts(agent, parts)?)),
+            Kind::List(parts) => Ok(Some(Instructions::Parts(self.parts(agent, parts)?))),
             Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_) | Kind::Map(_) => {
                 let field = Field::Key { target: Target::Agent(agent.to_owned()), key: "instructions" };
                 Err(self.at(source)(Fault::WrongType { field, expected: Expected::StringOrParts }))
             }
         }
+    }
+
+    /// Finds the placeholders of a text.
+    fn scan(&self, agent: &str, node: NodeId, text: &Text) -> Result<Scanned, DescriptorError> {
+        Scanned::new(self.shared(text), agent, |fault| self.faults.report(self.at_placeholder(node)(fault)))
+    }
+
+    /// Checks the placeholders of a text; `None` if a fault of theirs was collected.
+    fn declare(
+        &self,
+        scanned: Scanned,
+        agent: &str,
+        node: NodeId,
+    ) -> Result<Option<Template>, DescriptorError> {
+        scanned.declare(self.references, agent, |fault| {
+            let error = self.at_placeholder(node)(fault);
+            let path = error.fault().context_path().map(ToOwned::to_owned);
+            let error = error.suggest(path.as_deref().unwrap_or_default(), self.references.paths());
+            self.faults.report(error)
+        })
     }
 
     fn shared(&self, text: &Text) -> Arc<str> {
@@ -174,24 +240,23 @@ impl Builder<'_> {
     fn parts(&self, agent: &str, parts: &[NodeId]) -> Result<Vec<Part>, DescriptorError> {
         let mut shaped = Vec::with_capacity(parts.len());
         for (index, node) in parts.iter().enumerate() {
-            shaped.push(self.part_shape(agent, index, *node)?);
+            shaped.extend(self.faults.keep(self.part_shape(agent, index, *node))?);
         }
         let mut scanned = Vec::with_capacity(parts.len());
-        for (text, _) in &shaped {
-            let (Kind::Text(source), at) = (self.document.kind(*text), self.at_placeholder(*text)) else {
-                continue;
-            };
-            scanned.push((Scanned::new(self.shared(source), agent).map_err(at)?, *text));
+        for (node, gate) in shaped {
+            if let Kind::Text(text) = self.document.kind(node) {
+                scanned.push((self.scan(agent, node, text)?, node, gate));
+            }
         }
         let mut templates = Vec::with_capacity(parts.len());
-        for (scanned, text) in scanned {
-            templates.push(scanned.declare(self.references, agent).map_err(self.at_placeholder(text))?);
+        for (scanned, node, gate) in scanned {
+            templates.push((self.declare(scanned, agent, node)?, gate));
         }
         let used_by = || PathUse::PartGate { agent: agent.to_owned() };
         let mut compiled = Vec::with_capacity(parts.len());
-        for (template, (_, gate)) in templates.into_iter().zip(shaped) {
-            let gate = gate.map(|gate| self.gate(gate, used_by)).transpose()?;
-            compiled.push(Part { template, gate });
+        for (template, gate) in templates {
+            let gate = gate.map(|gate| self.faults.keep(self.gate(gate, used_by))).transpose()?.flatten();
+            compiled.extend(template.map(|template| Part { template, gate }));
         }
         Ok(compiled)
     }
@@ -230,8 +295,17 @@ impl Builder<'_> {
     fn gate(&self, node: NodeId, used_by: impl Fn() -> PathUse) -> Result<ContextPath, DescriptorError> {
         let written = self.document.string(node).unwrap_or_default();
         let path = ContextPath::parse(written, &used_by).map_err(self.at(node))?;
-        self.references.declared_boolean(&path, used_by).map_err(self.at(node))?;
-        Ok(path)
+        match self.references.declared_boolean(&path, used_by) {
+            Ok(()) => Ok(path),
+            Err(fault) => {
+                let declared = self.references.get(&path).map(|found| found.key_bytes);
+                let error = self.at(node)(fault);
+                Err(match declared {
+                    Some(bytes) => error.relate(self.document.place_of(bytes), "declared here"),
+                    None => error.suggest(path.as_str(), self.references.paths()),
+                })
+            }
+        }
     }
 
     fn tools(&self, agent: &str, node: NodeId) -> Result<Vec<BoundTool>, DescriptorError> {
@@ -240,25 +314,34 @@ impl Builder<'_> {
         let Some(list) = listed else { return Ok(Vec::new()) };
         let Some(items) = document.list(list) else {
             let field = Field::Key { target: Target::Agent(agent.to_owned()), key: "tools" };
-            return Err(self.at(list)(Fault::WrongType { field, expected: Expected::List }));
+            let error = self.at(list)(Fault::WrongType { field, expected: Expected::List });
+            return self.faults.report(error).map(|()| Vec::new());
         };
-        items.iter().map(|item| self.tool(agent, *item)).collect()
+        let mut tools = Vec::with_capacity(items.len());
+        for item in items {
+            tools.extend(self.faults.keep(self.tool(agent, *item))?.flatten());
+        }
+        Ok(tools)
     }
 
-    fn tool(&self, agent: &str, item: NodeId) -> Result<BoundTool, DescriptorError> {
+    /// A tool that is bound; `None` if its target has a fault that was collected before.
+    fn tool(&self, agent: &str, item: NodeId) -> Result<Option<BoundTool>, DescriptorError> {
         let document = self.document;
         // Upstream looks tools up by text, so the number 7 finds the key `"7"`.
         let id = document.display_text(item);
         let Some(tool) = self.tools.get(id.as_str()).copied() else {
-            return Err(self.at(item)(Fault::UnknownTool { agent: agent.to_owned(), tool: id }));
+            let error = self.at(item)(Fault::UnknownTool { agent: agent.to_owned(), tool: id.clone() });
+            return Err(error.suggest(&id, self.tools.keys().copied()));
         };
-        let target_node = document.get(tool, "target").unwrap_or(tool);
-        let target = document.string(target_node).unwrap_or_default();
-        let Some(bound) = self.registry.get(target) else {
-            return Err(self.at(target_node)(Fault::UnboundTarget { tool: id, target: target.to_owned() }));
+        let Some(target_node) = document.get(tool, "target") else { return Ok(None) };
+        let Some(target) = document.string(target_node).filter(|target| !is_blank(target)) else {
+            return Ok(None);
         };
-        let (name, description) = (Arc::clone(&bound.name), Arc::clone(&bound.description));
-        Ok(BoundTool { id: id.into(), target: target.into(), name, description })
+        if let Some(bound) = self.bindings.bind(&id, target) {
+            return Ok(Some(bound));
+        }
+        let error = self.at(target_node)(Fault::UnboundTarget { tool: id, target: target.to_owned() });
+        Err(error.suggest(target, self.bindings.targets()))
     }
 
     fn handoffs(
@@ -270,21 +353,34 @@ impl Builder<'_> {
         let list = document.get(agent.node, "handoffs").and_then(|id| document.list(id)).unwrap_or_default();
         let mut handoffs = Vec::with_capacity(list.len());
         for node in list {
-            let to_node = document.get(*node, "agent").unwrap_or(*node);
-            let to = document.string(to_node).unwrap_or_default();
-            let from = || agent.id.to_string();
-            let Some(to) = known.get(to) else {
-                return Err(self.at(to_node)(Fault::UnknownHandoff { agent: from(), to: to.to_owned() }));
-            };
-            let gate = document.get_path(*node, &["where", "context"]);
-            let used_by = || PathUse::HandoffGate { agent: from(), to: to.to_string() };
-            let gate = gate.map(|gate| self.gate(gate, used_by)).transpose()?;
-            handoffs.push(Handoff { to: Arc::clone(to), gate, tool_name: "".into(), node: *node });
+            handoffs.extend(self.faults.keep(self.handoff(agent, *node, known))?.flatten());
         }
         let names = stable_tool_names(handoffs.iter().map(Handoff::to), &agent.tools);
         for (handoff, name) in handoffs.iter_mut().zip(names) {
             handoff.tool_name = name;
         }
         Ok(handoffs)
+    }
+
+    /// A handoff; `None` if its shape has a fault that was collected before.
+    fn handoff(
+        &self,
+        agent: &Agent,
+        node: NodeId,
+        known: &HashMap<&str, Arc<str>>,
+    ) -> Result<Option<Handoff>, DescriptorError> {
+        let document = self.document;
+        let to_node = document.get(node, "agent").unwrap_or(node);
+        let Some(to) = document.string(to_node).filter(|to| !is_blank(to)) else { return Ok(None) };
+        let from = || agent.id.to_string();
+        let Some(to) = known.get(to) else {
+            let error = self.at(to_node)(Fault::UnknownHandoff { agent: from(), to: to.to_owned() });
+            return Err(error.suggest(to, known.keys().copied()));
+        };
+        let gate = document.get_path(node, &["where", "context"]);
+        let gate = gate.filter(|gate| document.string(*gate).is_some_and(|path| !is_blank(path)));
+        let used_by = || PathUse::HandoffGate { agent: from(), to: to.to_string() };
+        let gate = gate.map(|gate| self.gate(gate, used_by)).transpose()?;
+        Ok(Some(Handoff { to: Arc::clone(to), gate, tool_name: "".into(), node }))
     }
 }

@@ -1,8 +1,9 @@
 //! The first context of a run (reference section 10).
 
 use super::agents::Graph;
-use crate::document::{Document, NodeId};
+use crate::document::{Document, Entry, NodeId};
 use crate::error::{DescriptorError, Fault};
+use crate::faults::Faults;
 use crate::field::{Expected, Field, PathUse};
 use crate::limits::Limits;
 use crate::number::array_index;
@@ -48,23 +49,44 @@ impl Graph {
     /// Makes a context from the defaults of `context.fields` and the input.
     pub fn create_context(&self, input: &ContextInput) -> Result<Value, DescriptorError> {
         let document = self.descriptor.document();
-        let fields = document.get_path(self.descriptor.root_id(), &["context", "fields"]);
-        let mut context = Value::Map(Map::new());
-        for entry in fields.and_then(|id| document.object(id)).unwrap_or_default() {
-            let key = document.resolve(&entry.key);
-            let at = |fault| DescriptorError::new(fault, Some(document.place_of(entry.key_bytes)));
-            if document.object(entry.value).is_none() && document.list(entry.value).is_none() {
-                let field = Field::ContextField(key.to_owned());
-                return Err(at(Fault::WrongType { field, expected: Expected::Object }));
-            }
-            if let Some(default) = document.get(entry.value, "default") {
-                set(&mut context, key, default_value(document, default, input)).map_err(at)?;
-            }
-        }
+        let mut context = defaults(document, self.descriptor.root_id(), input, &Faults::first())?;
         if let Value::Map(context) = &mut context {
             overlay(context, &input.overrides);
         }
         Ok(context)
+    }
+}
+
+/// The defaults of `context.fields` laid over each other.
+pub(crate) fn defaults(
+    document: &Document,
+    root: NodeId,
+    input: &ContextInput,
+    faults: &Faults,
+) -> Result<Value, DescriptorError> {
+    let fields = document.get_path(root, &["context", "fields"]);
+    let mut context = Value::Map(Map::new());
+    for entry in fields.and_then(|id| document.object(id)).unwrap_or_default() {
+        faults.keep(set_default(&mut context, document, entry, input))?;
+    }
+    Ok(context)
+}
+
+fn set_default(
+    context: &mut Value,
+    document: &Document,
+    entry: &Entry,
+    input: &ContextInput,
+) -> Result<(), DescriptorError> {
+    let key = document.resolve(&entry.key);
+    let at = |fault| DescriptorError::new(fault, Some(document.place_of(entry.key_bytes)));
+    if document.object(entry.value).is_none() && document.list(entry.value).is_none() {
+        let field = Field::ContextField(key.to_owned());
+        return Err(at(Fault::WrongType { field, expected: Expected::Object }));
+    }
+    match document.get(entry.value, "default") {
+        Some(default) => set(context, key, default_value(document, default, input)).map_err(at),
+        None => Ok(()),
     }
 }
 

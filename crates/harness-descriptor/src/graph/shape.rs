@@ -2,6 +2,7 @@
 
 use crate::document::{Document, NodeId};
 use crate::error::{DescriptorError, Fault};
+use crate::faults::Faults;
 use crate::field::{Expected, Field, Form, Target};
 use crate::number::is_blank;
 
@@ -29,7 +30,8 @@ const SECTION_NAMES: [&str; 7] = [
 /// The parts of a descriptor whose shape was checked.
 pub(super) struct Shape<'a> {
     pub(super) root: NodeId,
-    pub(super) entry_agent: NodeId,
+    /// `None` only if its fault was collected.
+    pub(super) entry_agent: Option<NodeId>,
     /// Agent ids with their nodes, in order.
     pub(super) agents: Agents<'a>,
 }
@@ -37,19 +39,27 @@ pub(super) struct Shape<'a> {
 type Agents<'a> = Vec<(&'a str, NodeId)>;
 
 impl<'a> Shape<'a> {
-    pub(super) fn check(document: &'a Document, root: NodeId) -> Result<Self, DescriptorError> {
-        let checker = Checker { document, root };
-        let (entry_agent, agents) = checker.required()?;
+    pub(super) fn check(
+        document: &'a Document,
+        root: NodeId,
+        faults: &'a Faults,
+    ) -> Result<Self, DescriptorError> {
+        let checker = Checker { document, root, faults };
+        faults.keep(checker.expect(Field::Root, Expected::Object, Some(root)))?;
+        let entry_agent = faults.keep(checker.entry_agent())?;
+        let mut agents = faults.keep(checker.agents())?.unwrap_or_default();
         checker.optional()?;
         if let Some(defaults) = document.get(root, "agent_defaults") {
-            checker.materialized(&Target::Defaults, defaults)?;
+            faults.keep(checker.materialized(&Target::Defaults, defaults))?;
         }
         for (id, agent) in &agents {
-            checker.agent(id, *agent)?;
+            faults.keep(checker.agent(id, *agent))?;
         }
+        // The others were reported; nothing more can be said of them.
+        agents.retain(|(_, agent)| document.object(*agent).is_some());
         for entry in document.get(root, "tools").and_then(|tools| document.object(tools)).unwrap_or_default()
         {
-            checker.tool(document.resolve(&entry.key), entry.value)?;
+            faults.keep(checker.tool(document.resolve(&entry.key), entry.value))?;
         }
         Ok(Self { root, entry_agent, agents })
     }
@@ -58,6 +68,7 @@ impl<'a> Shape<'a> {
 struct Checker<'a> {
     document: &'a Document,
     root: NodeId,
+    faults: &'a Faults,
 }
 
 impl<'a> Checker<'a> {
@@ -92,27 +103,33 @@ impl<'a> Checker<'a> {
         self.document.string(id).is_some_and(|text| !is_blank(text))
     }
 
-    fn required(&self) -> Result<(NodeId, Agents<'a>), DescriptorError> {
-        let document = self.document;
-        let section =
-            |name| self.expect(Field::Section(name), Expected::Object, document.get(self.root, name));
-        self.expect(Field::Root, Expected::Object, Some(self.root))?;
-        let runtime = section("runtime")?;
-        let entry = document.get(runtime, "entry_agent");
-        let entry = self.expect(Field::EntryAgent, Expected::NonEmptyString, entry)?;
-        let agents = section("agents")?;
-        let entries = document.object(agents).unwrap_or_default();
+    fn section(&self, name: &'static str) -> Result<NodeId, DescriptorError> {
+        self.expect(Field::Section(name), Expected::Object, self.document.get(self.root, name))
+    }
+
+    fn entry_agent(&self) -> Result<NodeId, DescriptorError> {
+        let runtime = self.section("runtime")?;
+        let entry = self.document.get(runtime, "entry_agent");
+        let fault = || Fault::WrongType { field: Field::EntryAgent, expected: Expected::NonEmptyString };
+        match entry {
+            None => self.fail(fault(), runtime),
+            entry => self.expect(Field::EntryAgent, Expected::NonEmptyString, entry),
+        }
+    }
+
+    fn agents(&self) -> Result<Agents<'a>, DescriptorError> {
+        let agents = self.section("agents")?;
+        let entries = self.document.object(agents).unwrap_or_default();
         if entries.is_empty() {
             return self.fail(Fault::NoAgents, agents);
         }
-        let agents = entries.iter().map(|entry| (document.resolve(&entry.key), entry.value)).collect();
-        Ok((entry, agents))
+        Ok(entries.iter().map(|entry| (self.document.resolve(&entry.key), entry.value)).collect())
     }
 
     fn optional(&self) -> Result<(), DescriptorError> {
         for (path, name) in OPTIONAL_SECTIONS.iter().zip(SECTION_NAMES) {
             if let Some(section) = self.document.get_path(self.root, path) {
-                self.expect(Field::Section(name), Expected::Object, Some(section))?;
+                self.faults.keep(self.expect(Field::Section(name), Expected::Object, Some(section)))?;
             }
         }
         Ok(())
@@ -135,7 +152,7 @@ impl<'a> Checker<'a> {
         let field = Field::Key { target: target.clone(), key: "handoffs" };
         self.expect(field, Expected::List, Some(handoffs))?;
         for (index, handoff) in self.document.list(handoffs).unwrap_or_default().iter().enumerate() {
-            self.handoff(&target, index, *handoff)?;
+            self.faults.keep(self.handoff(&target, index, *handoff))?;
         }
         Ok(())
     }

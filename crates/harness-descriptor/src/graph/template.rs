@@ -32,32 +32,56 @@ struct Read {
 pub(super) struct Scanned {
     text: Arc<str>,
     found: Vec<(Range<usize>, ContextPath)>,
+    /// No placeholder had a fault.
+    sound: bool,
 }
 
 impl Scanned {
     /// Finds all placeholders and checks the form of their paths.
-    pub(super) fn new(text: Arc<str>, agent: &str) -> Result<Self, Fault> {
+    ///
+    /// Each fault goes to `report`, which ends the work or goes on without the placeholder.
+    pub(super) fn new<E>(
+        text: Arc<str>,
+        agent: &str,
+        mut report: impl FnMut(Fault) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let mut found = Vec::new();
         let mut from = 0;
+        let mut sound = true;
         while let Some(placeholder) = next_placeholder(&text, from) {
             let Placeholder { at, path } = placeholder;
             from = at.end;
             let path = text.get(path).unwrap_or_default();
-            let path = ContextPath::parse(path, || placeholder_use(agent, &text, &at))?;
-            found.push((at, path));
+            match ContextPath::parse(path, || placeholder_use(agent, &text, &at)) {
+                Ok(path) => found.push((at, path)),
+                Err(fault) => {
+                    report(fault)?;
+                    sound = false;
+                }
+            }
         }
-        Ok(Self { text, found })
+        Ok(Self { text, found, sound })
     }
 
-    /// Checks that every path is declared.
-    pub(super) fn declare(self, references: &References, agent: &str) -> Result<Template, Fault> {
-        let Self { text, found } = self;
+    /// Checks that every path is declared; `None` if the template has faults that were reported.
+    pub(super) fn declare<E>(
+        self,
+        references: &References,
+        agent: &str,
+        mut report: impl FnMut(Fault) -> Result<(), E>,
+    ) -> Result<Option<Template>, E> {
+        let Self { text, found, mut sound } = self;
         let mut reads = Vec::with_capacity(found.len());
         for (at, path) in found {
-            let reference = references.declared(&path, || placeholder_use(agent, &text, &at))?;
-            reads.push(Read { at, path, optional: reference.optional });
+            match references.declared(&path, || placeholder_use(agent, &text, &at)) {
+                Ok(reference) => reads.push(Read { at, path, optional: reference.optional }),
+                Err(fault) => {
+                    report(fault)?;
+                    sound = false;
+                }
+            }
         }
-        Ok(Template { text, reads })
+        Ok(sound.then_some(Template { text, reads }))
     }
 }
 

@@ -102,12 +102,11 @@ fn undeclared_path() {
     let error = Graph::build(&load("invalid-undeclared").unwrap(), &registry()).unwrap_err();
     let shown = error.render().replace(folder("invalid-undeclared").to_str().unwrap(), "");
     insta::assert_snapshot!(shown, @r"
-    error[descriptor.undeclared]: placeholder `{{context.user.nmae}}` of agent `greeter` reads context path `user.nmae`, which context.references does not declare
-      --> /descriptor.yaml:10:21
+    /descriptor.yaml:10:21: error[descriptor.undeclared]: placeholder `{{context.user.nmae}}` of agent `greeter` reads context path `user.nmae`, which context.references does not declare
        |
     10 |       Their name is {{context.user.nmae}}.
        |                     ^^^^^^^^^^^^^^^^^^^^^
-    help: add the path under `context.references`
+    help: did you mean `user.name`?
     ");
     assert_eq!(error.kind(), "descriptor.undeclared");
 }

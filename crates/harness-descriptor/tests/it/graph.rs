@@ -1,5 +1,7 @@
 //! Graphs: bindings, handoffs, instructions, contexts (reference sections 7 to 11).
 
+use std::num::NonZeroU32;
+
 use harness_descriptor::{
     BuildOptions, ContextInput, DescriptorError, Graph, HandoffNaming, Registry, Value, load_text,
 };
@@ -187,4 +189,28 @@ fn prototype_keys_are_plain_data() {
         r#"{"__proto__":{"y":2}}"#,
         r#"{"__proto__":{"x":1,"y":2}}"#,
     );
+}
+
+#[track_caller]
+fn check_max_turns(written: &str, expected: Result<Option<u32>, &str>) {
+    let yaml = format!("runtime: {{ entry_agent: a, max_turns: {written} }}\nagents: {{ a: {{}} }}");
+    let built = build(&yaml, HandoffNaming::ById);
+    let found = built.map(|graph| graph.max_turns().map(NonZeroU32::get));
+    assert_eq!(found.map_err(|error| error.fault().to_string()), expected.map_err(ToOwned::to_owned));
+    let options = BuildOptions::source_000();
+    let graph = Graph::build_with(&load_text(yaml).unwrap(), &Registry::new(), &options).unwrap();
+    assert_eq!(graph.max_turns().map(NonZeroU32::get), expected.ok().flatten());
+}
+
+#[test]
+fn max_turns_is_a_limit_or_a_fault() {
+    check_max_turns("1", Ok(Some(1)));
+    check_max_turns("4294967295", Ok(Some(u32::MAX)));
+    check_max_turns("12.0", Ok(Some(12)));
+    check_max_turns("~", Ok(None));
+    for bad in ["0", "-3", "2.5", "4294967296", ".inf", ".nan", "seven", "'7'", "true"] {
+        let found = bad.trim_matches('\'').replace(".inf", "Infinity").replace(".nan", "NaN");
+        let fault = format!("runtime.max_turns must be a whole number from 1 on, not `{found}`");
+        check_max_turns(bad, Err(&fault));
+    }
 }

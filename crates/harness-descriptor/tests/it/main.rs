@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod agents;
+mod check;
 mod fixtures;
 mod forgotten;
 mod fuzz;

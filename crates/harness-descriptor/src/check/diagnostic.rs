@@ -1,0 +1,106 @@
+//! One thing that is wrong, or looks wrong.
+
+use serde::Serialize;
+
+use super::render::{Rendered, Style};
+use crate::descriptor::Warning;
+use crate::error::DescriptorError;
+use crate::place::Place;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The descriptor cannot be used, or every run of it fails.
+    Error,
+    /// The descriptor can be used, but probably does not do what is meant.
+    Warning,
+}
+
+impl Severity {
+    /// The word for people and machines: `error` or `warning`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// A fault or a warning, with its place.
+///
+/// Serializes as `{severity, code, message, place?, hint?, related}`; a place is
+/// `{file, line, column, endLine, endColumn, start, end}` with lines and columns from 1 and
+/// `start..end` in bytes of the text.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The stable code, such as `descriptor.unknown_tool`; each is described in
+    /// `docs/reference/diagnostics.md`.
+    pub code: &'static str,
+    /// What is wrong, as a sentence without a full stop.
+    pub message: String,
+    /// Where it stands, unless it concerns no place in a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Other places that have to do with it.
+    pub related: Vec<Related>,
+}
+
+/// A place that a [`Diagnostic`] refers to beside its own.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Related {
+    /// Where.
+    pub place: Place,
+    /// What stands there, such as `declared here`.
+    pub message: String,
+}
+
+impl Diagnostic {
+    pub(crate) fn warning(code: &'static str, message: impl Into<String>, place: Place) -> Self {
+        Self {
+            severity: Severity::Warning,
+            code,
+            message: message.into(),
+            place: Some(place),
+            hint: None,
+            related: Vec::new(),
+        }
+    }
+
+    /// The diagnostic for people: place and code, the line with a caret below the value, what to do,
+    /// and the related places.
+    pub fn render(&self, style: Style) -> Rendered<'_> {
+        Rendered::of(std::slice::from_ref(self), style)
+    }
+}
+
+impl From<&DescriptorError> for Diagnostic {
+    fn from(error: &DescriptorError) -> Self {
+        let related = error.related().iter();
+        Self {
+            severity: Severity::Error,
+            code: error.kind(),
+            message: error.fault().to_string(),
+            place: error.place().cloned(),
+            hint: error.hint().map(ToOwned::to_owned),
+            related: related
+                .map(|(place, message)| Related { place: place.clone(), message: message.clone() })
+                .collect(),
+        }
+    }
+}
+
+impl From<Warning> for Diagnostic {
+    fn from(warning: Warning) -> Self {
+        Self::warning(warning.kind.code(), warning.kind.to_string(), warning.place)
+    }
+}

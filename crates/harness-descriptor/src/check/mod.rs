@@ -1,0 +1,32 @@
+//! Everything that is wrong with a descriptor, and everything that looks wrong, in one pass.
+//!
+//! [`check_file`] and [`check_text`] (or [`FileSource::check`](crate::FileSource::check) and
+//! [`TextSource::check`](crate::TextSource::check)) give a [`Report`]: faults and warnings in the
+//! order of the text, for people ([`Report::render`]) and for machines (it serializes).
+//!
+//! ```
+//! use harness_descriptor::check::{CheckOptions, Style, check_text};
+//!
+//! let report = check_text("
+//! runtime: { entry_agent: desk }
+//! agents:
+//!   desk: { model: small, handoffs: [exprt] }
+//!   expert: { model: large, instructions: Be exact. }
+//! ", &CheckOptions::default());
+//! assert!(!report.is_sound());
+//! let shown = report.render(Style::Plain).to_string();
+//! assert!(shown.contains("did you mean `expert`?"), "{shown}");
+//! ```
+
+mod diagnostic;
+mod options;
+mod pass;
+mod render;
+mod report;
+pub(crate) mod suggest;
+
+pub use diagnostic::{Diagnostic, Related, Severity};
+pub use options::CheckOptions;
+pub use pass::{check_file, check_text};
+pub use render::{Rendered, Style};
+pub use report::Report;

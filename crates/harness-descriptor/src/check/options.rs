@@ -1,0 +1,30 @@
+//! Choices about a check.
+
+use crate::graph::Registry;
+
+/// How a descriptor is checked.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CheckOptions {
+    /// Makes every warning about the hash (`hash.lossy`, `hash.encoding`) a fault. Default: no.
+    pub strict: bool,
+    /// The tools that targets stand for. Default: unknown, targets are not checked and tools are
+    /// named by their ids.
+    pub registry: Option<Registry>,
+}
+
+impl CheckOptions {
+    /// Makes every warning about the hash a fault.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Checks the targets of tools against these bindings.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+}

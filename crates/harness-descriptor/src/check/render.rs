@@ -1,0 +1,129 @@
+//! Diagnostics for people.
+
+use std::fmt;
+
+use super::diagnostic::{Diagnostic, Severity};
+use crate::place::Place;
+
+/// How diagnostics are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Style {
+    /// Text alone.
+    #[default]
+    Plain,
+    /// With the colours of a terminal, as ANSI escape codes.
+    Ansi,
+}
+
+/// Diagnostics that display as text, each followed by an empty line but the last.
+///
+/// ```text
+/// desk.yaml:4:14: error[descriptor.unknown_tool]: agent `desk` lists tool `fnd`, which tools does not declare
+///   |
+/// 4 |     tools: [fnd]
+///   |             ^^^
+/// help: did you mean `find`?
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Rendered<'a> {
+    diagnostics: &'a [Diagnostic],
+    style: Style,
+}
+
+impl<'a> Rendered<'a> {
+    pub(super) fn of(diagnostics: &'a [Diagnostic], style: Style) -> Self {
+        Self { diagnostics, style }
+    }
+}
+
+impl fmt::Display for Rendered<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paint = Paint::of(self.style);
+        for (at, diagnostic) in self.diagnostics.iter().enumerate() {
+            if at > 0 {
+                writeln!(f)?;
+            }
+            write_diagnostic(f, diagnostic, &paint)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_diagnostic(f: &mut fmt::Formatter<'_>, diagnostic: &Diagnostic, paint: &Paint) -> fmt::Result {
+    let Diagnostic { severity, code, message, place, hint, related } = diagnostic;
+    let Paint { bold, note, off, .. } = paint;
+    let colour = paint.severity(*severity);
+    if let Some(place) = place {
+        write!(f, "{bold}{place}:{off} ")?;
+    }
+    writeln!(f, "{colour}{}[{code}]{off}: {bold}{message}{off}", severity.as_str())?;
+    if let Some(place) = place {
+        write_excerpt(f, place, '^', colour, paint)?;
+    }
+    if let Some(hint) = hint {
+        writeln!(f, "{note}help:{off} {hint}")?;
+    }
+    for related in related {
+        writeln!(f, "{bold}{}:{off} {note}note:{off} {}", related.place, related.message)?;
+        write_excerpt(f, &related.place, '-', note, paint)?;
+    }
+    Ok(())
+}
+
+/// The line of a place with its value underlined.
+fn write_excerpt(
+    f: &mut fmt::Formatter<'_>,
+    place: &Place,
+    mark: char,
+    colour: &str,
+    paint: &Paint,
+) -> fmt::Result {
+    let Paint { margin, off, .. } = paint;
+    let number = place.line.to_string();
+    let space = " ".repeat(number.len());
+    let before = place.column as usize - 1;
+    // Tabs stay tabs, so that the mark stands below the value.
+    let pad: String = place.excerpt.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
+    let room = place.excerpt.chars().count().saturating_sub(before);
+    let width = place.bytes.len().clamp(1, room.max(1));
+    writeln!(f, "{margin}{space} |{off}")?;
+    writeln!(f, "{margin}{number} |{off} {}", place.excerpt)?;
+    writeln!(f, "{margin}{space} |{off} {pad}{colour}{}{off}", mark.to_string().repeat(width))
+}
+
+/// The escape codes of a style, all empty without colours.
+struct Paint {
+    error: &'static str,
+    warning: &'static str,
+    note: &'static str,
+    margin: &'static str,
+    bold: &'static str,
+    off: &'static str,
+}
+
+impl Paint {
+    const PLAIN: Self = Self { error: "", warning: "", note: "", margin: "", bold: "", off: "" };
+    const ANSI: Self = Self {
+        error: "\u{1b}[1;31m",
+        warning: "\u{1b}[1;33m",
+        note: "\u{1b}[1;36m",
+        margin: "\u{1b}[34m",
+        bold: "\u{1b}[1m",
+        off: "\u{1b}[0m",
+    };
+
+    fn of(style: Style) -> Self {
+        match style {
+            Style::Plain => Self::PLAIN,
+            Style::Ansi => Self::ANSI,
+        }
+    }
+
+    fn severity(&self, severity: Severity) -> &'static str {
+        match severity {
+            Severity::Error => self.error,
+            Severity::Warning => self.warning,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The outcome of a check.
+
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::render::{Rendered, Style};
+use crate::descriptor::Descriptor;
+use crate::graph::Graph;
+
+/// All that was found, and the descriptor and its graph if they can be used.
+///
+/// Serializes as `{sound, hash?, faults, warnings, truncated, diagnostics}`: whether it can be used,
+/// the hash if so, how many diagnostics of each severity there are, whether there were more than are
+/// listed, and the list.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) descriptor: Option<Descriptor>,
+    pub(super) graph: Option<Graph>,
+    pub(super) truncated: bool,
+}
+
+impl Report {
+    /// Faults and warnings: first those without a place, then by file (the descriptor's first) and
+    /// place.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// What must be changed.
+    pub fn faults(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.of(Severity::Error)
+    }
+
+    /// What should be looked at.
+    pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.of(Severity::Warning)
+    }
+
+    fn of(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(move |diagnostic| diagnostic.severity == severity)
+    }
+
+    /// Whether there are no faults.
+    pub fn is_sound(&self) -> bool {
+        self.faults().next().is_none()
+    }
+
+    /// Whether there are neither faults nor warnings.
+    pub fn is_clean(&self) -> bool {
+        self.diagnostics.is_empty()
+    }
+
+    /// Whether there is more to find than is listed; lists are cut after a few hundred entries.
+    pub fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// The materialized descriptor; `None` if there are faults.
+    pub fn descriptor(&self) -> Option<&Descriptor> {
+        self.descriptor.as_ref()
+    }
+
+    /// The graph; `None` if there are faults.
+    ///
+    /// Without a registry in the options its tools are named by their ids and not described.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.graph.as_ref()
+    }
+
+    /// All diagnostics for people, without a summary.
+    pub fn render(&self, style: Style) -> Rendered<'_> {
+        Rendered::of(&self.diagnostics, style)
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Report", 6)?;
+        out.serialize_field("sound", &self.is_sound())?;
+        match &self.descriptor {
+            Some(descriptor) => out.serialize_field("hash", &descriptor.hash().to_string())?,
+            None => out.skip_field("hash")?,
+        }
+        out.serialize_field("faults", &self.faults().count())?;
+        out.serialize_field("warnings", &self.warnings().count())?;
+        out.serialize_field("truncated", &self.truncated)?;
+        out.serialize_field("diagnostics", &self.diagnostics)?;
+        out.end()
+    }
+}

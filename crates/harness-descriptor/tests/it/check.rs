@@ -1,0 +1,277 @@
+//! All faults of a descriptor in one pass.
+
+use harness_descriptor::check::{CheckOptions, Report, Style, check_text};
+use harness_descriptor::{Registry, TextSource};
+
+/// What is shown of the faults.
+fn faults(report: &Report) -> String {
+    let shown: Vec<String> = report.faults().map(|fault| fault.render(Style::Plain).to_string()).collect();
+    shown.join("\n").replace("<inline descriptor>:", "")
+}
+
+fn check(yaml: &str) -> String {
+    faults(&check_text(yaml, &CheckOptions::default()))
+}
+
+#[test]
+fn seven_faults_of_seven_kinds_are_all_shown() {
+    let yaml = r#"
+runtime: { entry_agent: dsk }
+context:
+  references:
+    user.name: true
+    shop.open: { type: string }
+instruction_parts:
+  tone: Be kind.
+tools:
+  find: { target: "" }
+agents:
+  desk:
+    tools: [find, lsit]
+    handoffs: [{ agent: expert, where: { context: shop.open } }, exprt]
+    instructions_sequence:
+      - ref: tnoe
+      - text: Greet {{context.user.nmae}}.
+  expert:
+    instructions_file: /etc/expert.md
+"#;
+    insta::assert_snapshot!(check(yaml), @r#"
+    2:25: error[descriptor.unknown_entry_agent]: runtime.entry_agent `dsk` is no agent
+      |
+    2 | runtime: { entry_agent: dsk }
+      |                         ^^^
+    help: did you mean `desk`?
+
+    10:19: error[descriptor.wrong_type]: tools.find.target must be a non-empty string
+       |
+    10 |   find: { target: "" }
+       |                   ^^
+
+    13:19: error[descriptor.unknown_tool]: agent `desk` lists tool `lsit`, which tools does not declare
+       |
+    13 |     tools: [find, lsit]
+       |                   ^^^^
+    help: declare the tool under `tools` with a `target`
+
+    14:51: error[descriptor.gate_type]: the gate of the handoff from `desk` to `expert` reads context path `shop.open`, which is not declared with type boolean
+       |
+    14 |     handoffs: [{ agent: expert, where: { context: shop.open } }, exprt]
+       |                                                   ^^^^^^^^^
+    help: declare the path as `{ type: boolean }` under `context.references`
+    6:5: note: declared here
+      |
+    6 |     shop.open: { type: string }
+      |     ---------
+
+    14:66: error[descriptor.unknown_handoff]: agent `desk` hands off to `exprt`, which is no agent
+       |
+    14 |     handoffs: [{ agent: expert, where: { context: shop.open } }, exprt]
+       |                                                                  ^^^^^
+    help: did you mean `expert`?
+
+    16:14: error[descriptor.unknown_part]: agents.desk.instructions_sequence[0] uses part `tnoe`, which instruction_parts does not have
+       |
+    16 |       - ref: tnoe
+       |              ^^^^
+    help: did you mean `tone`?
+
+    17:21: error[descriptor.undeclared]: placeholder `{{context.user.nmae}}` of agent `desk` reads context path `user.nmae`, which context.references does not declare
+       |
+    17 |       - text: Greet {{context.user.nmae}}.
+       |                     ^^^^^^^^^^^^^^^^^^^^^
+    help: did you mean `user.name`?
+
+    19:24: error[descriptor.path_rule]: agents.expert.instructions_file `/etc/expert.md` must not be an absolute path
+       |
+    19 |     instructions_file: /etc/expert.md
+       |                        ^^^^^^^^^^^^^^
+    "#);
+}
+
+#[test]
+fn shared_text_has_its_fault_once() {
+    let yaml = "
+runtime: { entry_agent: a }
+agent_defaults: { instructions: '{{context.x}} {{context.y z}} {{context.x}}' }
+agents: { a: {}, b: {}, c: { instructions: 7 } }
+";
+    insta::assert_snapshot!(check(yaml), @r"
+    3:34: error[descriptor.undeclared]: placeholder `{{context.x}}` of agent `a` reads context path `x`, which context.references does not declare
+      |
+    3 | agent_defaults: { instructions: '{{context.x}} {{context.y z}} {{context.x}}' }
+      |                                  ^^^^^^^^^^^^^
+    help: add the path under `context.references`
+
+    3:48: error[descriptor.bad_context_path]: placeholder `{{context.y z}}` of agent `a` has the invalid path segment `y z`
+      |
+    3 | agent_defaults: { instructions: '{{context.x}} {{context.y z}} {{context.x}}' }
+      |                                                ^^^^^^^^^^^^^^^
+
+    4:44: error[descriptor.wrong_type]: agents.c.instructions must be a string or a list of parts
+      |
+    4 | agents: { a: {}, b: {}, c: { instructions: 7 } }
+      |                                            ^
+    ");
+}
+
+#[test]
+fn missing_sections_do_not_hide_the_rest() {
+    insta::assert_snapshot!(check("metadata: 1\ntools: []\nagents: { a: ~, b: { handoffs: ~ } }\n"), @r"
+    1:1: error[descriptor.wrong_type]: runtime must be a mapping
+      |
+    1 | metadata: 1
+      | ^^^^^^^^^^^
+
+    1:11: error[descriptor.wrong_type]: metadata must be a mapping
+      |
+    1 | metadata: 1
+      |           ^
+
+    2:8: error[descriptor.wrong_type]: tools must be a mapping
+      |
+    2 | tools: []
+      |        ^^
+
+    3:14: error[descriptor.wrong_type]: agents.a must be a mapping
+      |
+    3 | agents: { a: ~, b: { handoffs: ~ } }
+      |              ^
+
+    3:32: error[descriptor.wrong_type]: agents.b.handoffs must be a list
+      |
+    3 | agents: { a: ~, b: { handoffs: ~ } }
+      |                                ^
+    ");
+}
+
+#[test]
+fn one_fault_of_syntax_stops_the_pass() {
+    insta::assert_snapshot!(check("a: [b\nc: {"), @r"
+    2:2: error[yaml.syntax]: invalid YAML: illegal placement of ':' indicator
+      |
+    2 | c: {
+      |  ^
+    ");
+}
+
+#[test]
+fn prompts_that_are_missing_are_all_named() {
+    let yaml = "
+runtime: { entry_agent: a }
+agents:
+  a: { instructions_files: [a.md, b.md, ../c.md] }
+  b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
+";
+    let source = || TextSource::new(yaml).root("/project");
+    insta::assert_snapshot!(faults(&source().check(&CheckOptions::default())), @r"
+    4:29: error[descriptor.prompt_map_required]: the descriptor uses prompt files, but no prompt map was given
+      |
+    4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
+      |                             ^^^^
+    help: give the prompt texts with `TextSource::prompts`, or load the file with `load_file`
+
+    4:41: error[descriptor.outside_root]: agents.a.instructions_files[2] `../c.md` lies outside the root folder `/project`
+      |
+    4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
+      |                                         ^^^^^^^
+    help: move the file below the root folder, or choose a wider root folder
+    ");
+    let source = source().prompts([("a.md", "{{context.no}}")]);
+    insta::assert_snapshot!(faults(&source.check(&CheckOptions::default())), @r"
+    4:28: error[descriptor.undeclared]: placeholder `{{context.no}}` of agent `a` reads context path `no`, which context.references does not declare
+      |
+    4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
+      |                            ^^^^^^^^^^^^^^^^^^^^^
+    help: add the path under `context.references`
+
+    4:35: error[descriptor.prompt_missing]: the prompt map has no text for `b.md` of agents.a
+      |
+    4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
+      |                                   ^^^^
+
+    4:41: error[descriptor.outside_root]: agents.a.instructions_files[2] `../c.md` lies outside the root folder `/project`
+      |
+    4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
+      |                                         ^^^^^^^
+    help: move the file below the root folder, or choose a wider root folder
+
+    5:40: error[descriptor.prompt_missing]: the prompt map has no text for `d.md` of agents.b
+      |
+    5 |   b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
+      |                                        ^^^^
+
+    5:56: error[descriptor.undeclared]: placeholder `{{context.no}}` of agent `b` reads context path `no`, which context.references does not declare
+      |
+    5 |   b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
+      |                                                        ^^^^
+    help: add the path under `context.references`
+    ");
+}
+
+#[test]
+fn targets_are_compared_with_the_registry() {
+    let yaml =
+        "runtime: { entry_agent: a }\ntools: { x: { target: shop.find } }\nagents: { a: { tools: [x] } }\n";
+    assert_eq!(check(yaml), "");
+    let registry = Registry::new().bind("shop.finds", "find", "Finds.");
+    let report = check_text(yaml, &CheckOptions::default().registry(registry));
+    insta::assert_snapshot!(faults(&report), @r"
+    2:23: error[descriptor.unbound_target]: nothing is bound to target `shop.find` of tool `x`
+      |
+    2 | tools: { x: { target: shop.find } }
+      |                       ^^^^^^^^^
+    help: did you mean `shop.finds`?
+    ");
+}
+
+#[test]
+fn fields_are_checked_before_a_context_is_made() {
+    let yaml = "
+runtime: { entry_agent: a }
+context: { fields: { x: ~, '..': { default: 1 }, y: { default: 2 } } }
+agents: { a: {} }
+";
+    insta::assert_snapshot!(check(yaml), @r"
+    3:22: error[descriptor.wrong_type]: context.fields.x must be a mapping
+      |
+    3 | context: { fields: { x: ~, '..': { default: 1 }, y: { default: 2 } } }
+      |                      ^
+
+    3:28: error[descriptor.bad_context_path]: the key of a context field is an empty path
+      |
+    3 | context: { fields: { x: ~, '..': { default: 1 }, y: { default: 2 } } }
+      |                            ^^^^
+    ");
+}
+
+#[test]
+fn a_sound_descriptor_comes_with_its_graph() {
+    let yaml =
+        "runtime: { entry_agent: a }\ntools: { x: { target: t } }\nagents: { a: { model: m, tools: [x] } }\n";
+    let report = check_text(yaml, &CheckOptions::default());
+    assert!(report.is_sound());
+    assert!(report.descriptor().is_some());
+    let graph = report.graph().unwrap();
+    assert_eq!(&*graph.entry_agent().tools()[0].name, "x");
+}
+
+#[test]
+fn strict_makes_a_lossy_hash_a_fault() {
+    let yaml = "runtime: { entry_agent: a }\nmetadata: { since: 2020-01-01 }\nagents: { a: { model: m } }\n";
+    let check = |strict| check_text(yaml, &CheckOptions::default().strict(strict));
+    let report = check(false);
+    assert!(report.is_sound() && !report.is_clean());
+    assert_eq!(report.diagnostics()[0].code, "hash.lossy");
+    let report = check(true);
+    assert!(!report.is_sound());
+    assert!(report.descriptor().is_none() && report.graph().is_none());
+}
+
+#[test]
+fn lists_of_faults_are_bounded() {
+    let tools = "x, ".repeat(500);
+    let yaml = format!("runtime: {{ entry_agent: a }}\nagents: {{ a: {{ tools: [{tools}] }} }}\n");
+    let report = check_text(yaml, &CheckOptions::default());
+    assert!(report.is_truncated());
+    assert_eq!(report.faults().count(), 201);
+}
