@@ -196,6 +196,8 @@ fn shown(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
+const ZERO_WIDTH_SPACE: &str = "#8203;";
+
 /// A text inside a quoted Mermaid label.
 ///
 /// Mermaid reads such a label as Markdown and HTML, and looks for directives and icons in it, so
@@ -214,6 +216,10 @@ fn mermaid_text(text: &str) -> String {
             '_' | '-' | '.' | '/' | '\'' if in_word => out.push(c),
             c => {
                 let _ = write!(out, "#{};", u32::from(c));
+                // Formulas (`$$`) and icons (`fa:fa-car`) are looked for when entities are gone.
+                if c == '$' || c == ':' && next == 'f' {
+                    out.push_str(ZERO_WIDTH_SPACE);
+                }
             }
         }
         before = c;
@@ -235,7 +241,6 @@ fn dot_text(text: &str, quoted: Quoted) -> String {
         match c {
             '\n' => out.push_str("\\n"),
             '"' => out.push_str("\\\""),
-            '\\' if quoted == Quoted::Record => out.push_str("\\\\\\\\"),
             '\\' => out.push_str("\\\\"),
             '{' | '}' | '|' | '<' | '>' if quoted == Quoted::Record => {
                 out.push('\\');
