@@ -47,6 +47,6 @@ fn explained(error: HarnessError, registry: Option<&Registry>, path: PathBuf) ->
 }
 
 /// `registry.yaml` in the descriptor's folder.
-fn beside(descriptor: &Path) -> PathBuf {
+pub(crate) fn beside(descriptor: &Path) -> PathBuf {
     descriptor.with_file_name("registry.yaml")
 }

@@ -1,6 +1,6 @@
 //! `harness check` and `harness hash`.
 
-use std::io::{Write as _, stdout};
+use std::io::Write as _;
 use std::sync::Arc;
 
 use harness::descriptor::load_file;
@@ -11,6 +11,7 @@ use crate::args::{CheckArgs, HashArgs};
 use crate::bind;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::output;
 
 /// Says what a descriptor and its registry hold, or what is wrong with them.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
@@ -34,18 +35,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
         args.descriptor.display(),
         bound.graph.hash(),
     );
-    write(&text)
+    output::print(&text, Exit::Completed)
 }
 
 /// Prints the hash.
 pub(crate) fn hash(args: &HashArgs) -> Result<Exit, CliError> {
-    write(&format!("{}\n", load_file(&args.descriptor)?.hash()))
-}
-
-fn write(text: &str) -> Result<Exit, CliError> {
-    match stdout().write_all(text.as_bytes()) {
-        Err(fault) if fault.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
-        Err(source) => Err(CliError::Io { action: "write to standard output", source }),
-        Ok(()) => Ok(Exit::Completed),
-    }
+    output::print(&format!("{}\n", load_file(&args.descriptor)?.hash()), Exit::Completed)
 }

@@ -32,6 +32,17 @@ pub(crate) enum CliError {
     /// The session was begun under another descriptor.
     #[error("session `{}` was begun under the descriptor {began}, this one is {now}", session.display())]
     OtherDescriptor { session: PathBuf, began: String, now: String },
+    /// `show --agent` with an id that is no agent's.
+    #[error("{} has no agent `{agent}`", descriptor.display())]
+    NoAgent { agent: String, descriptor: PathBuf, known: Vec<String> },
+    /// A turn of the agent would end before it asks a model.
+    #[error("in this context agent `{agent}` could not have a turn: {fault}")]
+    NoTurn { agent: String, fault: DescriptorError },
+    /// A file that `new` would replace.
+    #[error("{} is there already and was left as it is", path.display())]
+    Exists { path: PathBuf },
+    #[error("cannot write {}: {source}", path.display())]
+    NotWritten { path: PathBuf, source: io::Error },
     #[error("there is no message to send")]
     NoMessage,
     #[error("the message on standard input {problem}")]
@@ -60,6 +71,10 @@ impl CliError {
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
             Self::OtherDescriptor { .. } => "cli.other_descriptor",
+            Self::NoAgent { .. } => "descriptor.unknown_agent",
+            Self::NoTurn { fault, .. } => fault.kind(),
+            Self::Exists { .. } => "cli.exists",
+            Self::NotWritten { .. } => "cli.not_written",
             Self::NoMessage => "cli.no_message",
             Self::Message { .. } => "cli.message",
             Self::NoModel => "cli.no_model",
@@ -95,6 +110,10 @@ impl CliError {
                  with this one all the same"
                     .to_owned(),
             ),
+            Self::NoAgent { known, .. } => Some(format!("its agents are {}", listed(known))),
+            Self::NoTurn { fault, .. } => no_turn_hint(fault),
+            Self::Exists { .. } => Some("choose another name, or replace it with --force".to_owned()),
+            Self::NotWritten { .. } => Some("check that the folder is there and that you may write to it".to_owned()),
             Self::NoMessage => Some(
                 "give it as an argument or on standard input, or use --resume with --session".to_owned(),
             ),
@@ -130,6 +149,26 @@ fn descriptor_hint(error: &DescriptorError) -> Option<&str> {
         _ => None,
     };
     error.hint().or(own)
+}
+
+/// What to do about a context that an agent cannot have a turn with.
+fn no_turn_hint(error: &DescriptorError) -> Option<String> {
+    let (path, value) = match error.fault() {
+        Fault::ContextMissing { path } => (path, "VALUE"),
+        Fault::GateMissing { path, .. } | Fault::GateNotBoolean { path, .. } => (path, "true"),
+        _ => return descriptor_hint(error).map(str::to_owned),
+    };
+    Some(format!("give the value with --context {path}={value}, or a default under `context.fields`"))
+}
+
+/// `a`, `b` and 3 more.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 fn no_model_hint() -> String {

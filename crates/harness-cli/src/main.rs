@@ -3,12 +3,17 @@
 mod args;
 mod bind;
 mod check;
+mod completions;
 mod env;
 mod error;
 mod exit;
+mod graph;
 mod log;
+mod new;
+mod output;
 mod render;
 mod run;
+mod show;
 mod signal;
 
 use std::io::{Write as _, stdout};
@@ -26,8 +31,7 @@ fn main() -> ExitCode {
     match go(&cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            let json = matches!(&cli.command, Command::Run(args) if args.json);
-            report(&error, json);
+            report(&error, cli.command.json());
             Exit::Refused.into()
         }
     }
@@ -41,6 +45,10 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::check(args),
         Command::Hash(args) => check::hash(args),
+        Command::Show(args) => show::show(args),
+        Command::Graph(args) => graph::graph(args),
+        Command::New(args) => new::new(args),
+        Command::Completions(args) => completions::completions(args),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod descriptors;
 mod values;
 
 use std::path::PathBuf;
@@ -8,6 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use harness::core::Millis;
 use harness::core::message::Cost;
 
+pub(crate) use descriptors::{
+    CheckArgs, CompletionsArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, ShowArgs,
+};
 pub(crate) use values::{ContextArg, MessageArg};
 
 use crate::env;
@@ -34,6 +38,25 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Print the hash that names exactly this graph
     Hash(HashArgs),
+    /// Print a descriptor with its prompts in place, or what one of its agents would get
+    Show(ShowArgs),
+    /// Print the graph as text for Mermaid or Graphviz, which make a picture of it
+    Graph(GraphArgs),
+    /// Write a descriptor to begin with
+    New(NewArgs),
+    /// Print the script with which a shell completes commands and options
+    Completions(CompletionsArgs),
+}
+
+impl Command {
+    /// Whether its output is for programs, faults included.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::Run(args) => args.json,
+            Self::Show(args) => args.json,
+            Self::Check(_) | Self::Hash(_) | Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -140,25 +163,6 @@ pub(crate) enum Approve {
     Always,
     /// Refuse every call; the model is told
     Never,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
-
-    /// Check the bindings of tools against this file, too [default: registry.yaml beside the
-    /// descriptor, when there is one]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) registry: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct HashArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
 }
 
 fn run_notes() -> String {

@@ -13,8 +13,8 @@ use harness::core::{Cancel, End};
 
 pub(crate) use human::{AnswerOn, Human};
 pub(crate) use json::JsonLines;
-pub(crate) use line::one_line;
-pub(crate) use style::{BAD, NOTE};
+pub(crate) use line::{harmless, one_line};
+pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
 
 /// Shows what is seen of a run, then its end.
 pub(crate) trait Render: Send {

@@ -13,7 +13,7 @@ use crate::error::CliError;
 const LONGEST: u64 = 1 << 20;
 
 /// All values, the later ones laid over the earlier ones.
-pub(super) fn overrides(args: &[ContextArg]) -> Result<Map, CliError> {
+pub(crate) fn overrides(args: &[ContextArg]) -> Result<Map, CliError> {
     let mut all = Map::new();
     for arg in args {
         match arg {

@@ -1,7 +1,7 @@
 //! `harness run`.
 
 mod approve;
-mod context;
+pub(crate) mod context;
 mod message;
 mod model;
 mod recordings;

@@ -51,8 +51,8 @@ struct Card<'g> {
     /// The node's name in both languages.
     node: String,
     name: &'g str,
-    /// Id and model, where they say more than the name.
-    details: String,
+    /// The id, where it says more than the name, and the model.
+    details: Vec<&'g str>,
     tools: Vec<&'g str>,
     entry: bool,
 }
@@ -88,11 +88,15 @@ impl<'g> Drawing<'g> {
     }
 
     fn mermaid(&self) -> String {
-        let mut out = String::from("flowchart LR\n");
+        // Wide enough for the names of models, which would be broken at their hyphens.
+        let mut out = String::from("%%{init: {\"flowchart\": {\"wrappingWidth\": 400}}}%%\nflowchart LR\n");
         for agent in &self.cards {
             let mut label = format!("<b>{}</b>", mermaid_text(agent.name));
-            if !agent.details.is_empty() {
-                let _ = write!(label, "<br/>{}", mermaid_text(&agent.details));
+            if agent.entry {
+                label.push_str("<br/><i>entry agent</i>");
+            }
+            for detail in &agent.details {
+                let _ = write!(label, "<br/>{}", mermaid_text(detail));
             }
             for tool in &agent.tools {
                 let _ = write!(label, "<br/>• {}", mermaid_text(tool));
@@ -118,11 +122,12 @@ impl<'g> Drawing<'g> {
         out.push_str("  rankdir=LR\n");
         out.push_str("  graph [fontname=\"Helvetica\" nodesep=0.4 ranksep=0.9]\n");
         out.push_str("  node [shape=Mrecord fontname=\"Helvetica\" fontsize=12]\n");
+        out.push_str("  start [shape=point width=0.15 label=\"\"]\n");
         out.push_str("  edge [fontname=\"Helvetica\" fontsize=10]\n");
         for agent in &self.cards {
             let mut label = dot_text(agent.name, Quoted::Record);
-            if !agent.details.is_empty() {
-                let _ = write!(label, "\\n{}", dot_text(&agent.details, Quoted::Record));
+            for detail in &agent.details {
+                let _ = write!(label, "\\n{}", dot_text(detail, Quoted::Record));
             }
             if !agent.tools.is_empty() {
                 label.push('|');
@@ -130,9 +135,11 @@ impl<'g> Drawing<'g> {
                     let _ = write!(label, "{}\\l", dot_text(tool, Quoted::Record));
                 }
             }
-            // Braces turn the parts of the record from a row into a column.
             let entry = if agent.entry { " penwidth=3" } else { "" };
-            let _ = writeln!(out, "  {} [label=\"{{{label}}}\"{entry}]", agent.node);
+            let _ = writeln!(out, "  {} [label=\"{label}\"{entry}]", agent.node);
+            if agent.entry {
+                let _ = writeln!(out, "  start -> {}", agent.node);
+            }
         }
         for arrow in &self.arrows {
             let _ = match arrow.condition {
@@ -150,13 +157,16 @@ impl<'g> Drawing<'g> {
 
 impl<'g> Card<'g> {
     fn of(agent: &'g Agent, graph: &Graph, entry: bool) -> Self {
-        let id = Some(agent.id()).filter(|id| *id != agent.name());
+        let id = Some(agent.id()).filter(|id| !id.eq_ignore_ascii_case(agent.name()));
         let model = agent.model().and_then(Value::as_str);
-        let details: Vec<&str> = id.into_iter().chain(model).collect();
         let mut seen = HashSet::new();
         let tools = agent.tools().iter().map(|tool| &*tool.id).filter(|id| seen.insert(*id)).collect();
         Self {
-            node: node(graph, agent.id()), name: agent.name(), details: details.join(" · "), tools, entry
+            node: node(graph, agent.id()),
+            name: agent.name(),
+            details: id.into_iter().chain(model).collect(),
+            tools,
+            entry,
         }
     }
 }
@@ -186,6 +196,8 @@ fn shown(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
+const ZERO_WIDTH_SPACE: &str = "#8203;";
+
 /// A text inside a quoted Mermaid label.
 ///
 /// Mermaid reads such a label as Markdown and HTML, and looks for directives and icons in it, so
@@ -204,6 +216,10 @@ fn mermaid_text(text: &str) -> String {
             '_' | '-' | '.' | '/' | '\'' if in_word => out.push(c),
             c => {
                 let _ = write!(out, "#{};", u32::from(c));
+                // Formulas (`$$`) and icons (`fa:fa-car`) are looked for when entities are gone.
+                if c == '$' || c == ':' && next == 'f' {
+                    out.push_str(ZERO_WIDTH_SPACE);
+                }
             }
         }
         before = c;
@@ -225,7 +241,6 @@ fn dot_text(text: &str, quoted: Quoted) -> String {
         match c {
             '\n' => out.push_str("\\n"),
             '"' => out.push_str("\\\""),
-            '\\' if quoted == Quoted::Record => out.push_str("\\\\\\\\"),
             '\\' => out.push_str("\\\\"),
             '{' | '}' | '|' | '<' | '>' if quoted == Quoted::Record => {
                 out.push('\\');

@@ -34,9 +34,10 @@ agents:
 #[test]
 fn a_flowchart_begins_with_the_entry_agent() {
     insta::assert_snapshot!(graph(DESK).to_mermaid(), @r#"
+    %%{init: {"flowchart": {"wrappingWidth": 400}}}%%
     flowchart LR
-      agent_front("<b>front</b><br/>small"):::entry
-      agent_expert("<b>Expert</b><br/>expert · small<br/>• find")
+      agent_front("<b>front</b><br/><i>entry agent</i><br/>small"):::entry
+      agent_expert("<b>Expert</b><br/>small<br/>• find")
       agent_night("<b>night</b><br/>large")
       agent_front --> agent_expert
       agent_front -.->|"if known"| agent_expert
@@ -48,10 +49,12 @@ fn a_flowchart_begins_with_the_entry_agent() {
       rankdir=LR
       graph [fontname="Helvetica" nodesep=0.4 ranksep=0.9]
       node [shape=Mrecord fontname="Helvetica" fontsize=12]
+      start [shape=point width=0.15 label=""]
       edge [fontname="Helvetica" fontsize=10]
-      agent_front [label="{front\nsmall}" penwidth=3]
-      agent_expert [label="{Expert\nexpert · small|find\l}"]
-      agent_night [label="{night\nlarge}"]
+      agent_front [label="front\nsmall" penwidth=3]
+      start -> agent_front
+      agent_expert [label="Expert\nsmall|find\l"]
+      agent_night [label="night\nlarge"]
       agent_front -> agent_expert
       agent_front -> agent_expert [style=dashed label="if known"]
       agent_front -> agent_night [style=dashed label="if late"]
@@ -67,14 +70,15 @@ metadata: { name: "\"]; x" }
 runtime: { entry_agent: "a\"b" }
 agents:
   "a\"b": { name: "1. **Dr** \"O'Neil\" <b>&</b> `x` %%{init}%% fa:fa-x\n[new]  {line}\\|", handoffs: [end, 日本] }
-  end: { name: "\u001b[31m red \\N" }
+  end: { name: "\u001b[31m red $$ \\N" }
   日本: {}
 "#,
     );
     insta::assert_snapshot!(graph.to_mermaid(), @r#"
+    %%{init: {"flowchart": {"wrappingWidth": 400}}}%%
     flowchart LR
-      agent_1("<b>1#46; #42;#42;Dr#42;#42; #34;O'Neil#34; #60;b#62;#38;#60;#47;b#62; #96;x#96; #37;#37;#123;init#125;#37;#37; fa#58;fa-x<br/>#91;new#93; #123;l…</b><br/>a#34;b"):::entry
-      agent_end("<b>�#91;31m red #92;N</b><br/>end")
+      agent_1("<b>1#46; #42;#42;Dr#42;#42; #34;O'Neil#34; #60;b#62;#38;#60;#47;b#62; #96;x#96; #37;#37;#123;init#125;#37;#37; fa#58;#8203;fa-x<br/>#91;new#93; #123;l…</b><br/><i>entry agent</i><br/>a#34;b"):::entry
+      agent_end("<b>�#91;31m red #36;#8203;#36;#8203; #92;N</b><br/>end")
       agent_3("<b>日本</b>")
       agent_1 --> agent_end
       agent_1 --> agent_3
@@ -85,10 +89,12 @@ agents:
       rankdir=LR
       graph [fontname="Helvetica" nodesep=0.4 ranksep=0.9]
       node [shape=Mrecord fontname="Helvetica" fontsize=12]
+      start [shape=point width=0.15 label=""]
       edge [fontname="Helvetica" fontsize=10]
-      agent_1 [label="{1. **Dr** \"O'Neil\" \<b\>&amp;\</b\> `x` %%\{init\}%% fa:fa-x\n[new]  \{l…\na\"b}" penwidth=3]
-      agent_end [label="{�[31m red \\\\N\nend}"]
-      agent_3 [label="{日本}"]
+      agent_1 [label="1. **Dr** \"O'Neil\" \<b\>&amp;\</b\> `x` %%\{init\}%% fa:fa-x\n[new]  \{l…\na\"b" penwidth=3]
+      start -> agent_1
+      agent_end [label="�[31m red $$ \\N\nend"]
+      agent_3 [label="日本"]
       agent_1 -> agent_end
       agent_1 -> agent_3
     }

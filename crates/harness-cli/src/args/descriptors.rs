@@ -1,0 +1,98 @@
+//! The arguments of the commands about descriptors.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::ContextArg;
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The descriptor: a YAML file with the agents
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) descriptor: PathBuf,
+
+    /// Check the bindings of tools against this file, too [default: registry.yaml beside the
+    /// descriptor, when there is one]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) registry: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HashArgs {
+    /// The descriptor: a YAML file with the agents
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) descriptor: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The descriptor: a YAML file with the agents
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) descriptor: PathBuf,
+
+    /// Show what this agent would get in a turn: its instructions, tools and handoffs, and why
+    /// parts and handoffs are left out
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+
+    /// A value of the descriptor's context (customer.premium=true), or a YAML or JSON file of them;
+    /// may be repeated
+    #[arg(long, value_name = "KEY=VALUE|FILE", requires = "agent")]
+    pub(crate) context: Vec<ContextArg>,
+
+    /// The user's message, for contexts that hold it
+    #[arg(long, value_name = "TEXT", requires = "agent")]
+    pub(crate) message: Option<String>,
+
+    /// What the descriptor's tool targets are [default: registry.yaml beside the descriptor, when
+    /// there is one]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "agent")]
+    pub(crate) registry: Option<PathBuf>,
+
+    /// JSON instead of YAML, or instead of text for people
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GraphArgs {
+    /// The descriptor: a YAML file with the agents
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) descriptor: PathBuf,
+
+    /// The language of the picture
+    #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
+    pub(crate) format: GraphFormat,
+}
+
+/// A language of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A Mermaid flowchart, as Markdown pages show it
+    Mermaid,
+    /// Graphviz: `harness graph … --format dot | dot -Tsvg`
+    Dot,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// Where to write the descriptor
+    #[arg(value_hint = ValueHint::FilePath, default_value = "harness.yaml")]
+    pub(crate) file: PathBuf,
+
+    /// Write a registry file with a tool beside it
+    #[arg(long)]
+    pub(crate) with_registry: bool,
+
+    /// Replace files that are there already
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}

@@ -1,0 +1,33 @@
+//! Standard output of the commands that print one thing and end.
+
+use std::io::{self, Write as _, stdout};
+
+use serde::Serialize;
+
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Prints a text as it is, and ends with `exit`.
+pub(crate) fn print(text: &str, exit: Exit) -> Result<Exit, CliError> {
+    ended(stdout().write_all(text.as_bytes()), exit)
+}
+
+/// Prints a text with styles, which only a terminal gets to see, and ends with `exit`.
+pub(crate) fn print_styled(text: &str, exit: Exit) -> Result<Exit, CliError> {
+    ended(anstream::stdout().write_all(text.as_bytes()), exit)
+}
+
+/// Prints a value as JSON for people and programs, and ends with `exit`.
+pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T, exit: Exit) -> Result<Exit, CliError> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|fault| CliError::Io { action: "write JSON", source: fault.into() })?;
+    print(&(text + "\n"), exit)
+}
+
+fn ended(written: io::Result<()>, exit: Exit) -> Result<Exit, CliError> {
+    match written {
+        Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
+        Err(source) => Err(CliError::Io { action: "write to standard output", source }),
+        Ok(()) => Ok(exit),
+    }
+}
