@@ -14,6 +14,7 @@ mod model;
 mod session;
 mod steering;
 mod tool;
+mod workspace;
 
 pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
@@ -26,8 +27,12 @@ pub use session::{
 };
 pub use steering::{NoSteering, Steering};
 pub use tool::{
-    ArgumentFault, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RetryClass, Tool, ToolCx, ToolDef,
-    ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus, Toolbox, tool_fn,
+    ArgumentFault, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RawTool, RetryClass, Structured, Tool,
+    ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus, Toolbox, tool_fn,
+};
+pub use workspace::{
+    DynWorkspace, EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,
+    WorkspaceFile, WorkspaceHit, normal_path,
 };
 
 /// A boxed future that may cross threads.

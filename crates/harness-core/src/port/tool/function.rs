@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 
-use super::{ArgumentFault, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use super::{ArgumentFault, IntoToolOutcome, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
 use crate::json::Json;
 use crate::limits::Amount;
 
@@ -152,55 +152,6 @@ where
         match decode::<A>(&cx.call.arguments) {
             Ok(arguments) => (self.run)(arguments, cx).await.into_tool_outcome(),
             Err(fault) => ToolOutcome::error(INVALID_ARGUMENTS, fault.to_string()),
-        }
-    }
-}
-
-/// What a tool function may give.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tool result",
-    note = "give a String, a Json, a ToolOutcome, or a Result of one of these with an error that prints"
-)]
-pub trait IntoToolOutcome {
-    /// The outcome.
-    fn into_tool_outcome(self) -> ToolOutcome;
-}
-
-impl IntoToolOutcome for ToolOutcome {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        self
-    }
-}
-
-impl IntoToolOutcome for String {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::text(self)
-    }
-}
-
-impl IntoToolOutcome for &str {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::text(self)
-    }
-}
-
-impl IntoToolOutcome for Json {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        ToolOutcome::structured(self)
-    }
-}
-
-impl IntoToolOutcome for serde_json::Value {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        Json::of(&self).unwrap_or_default().into_tool_outcome()
-    }
-}
-
-impl<T: IntoToolOutcome, E: fmt::Display> IntoToolOutcome for Result<T, E> {
-    fn into_tool_outcome(self) -> ToolOutcome {
-        match self {
-            Ok(value) => value.into_tool_outcome(),
-            Err(error) => ToolOutcome::error("tool_execution_failed", error.to_string()),
         }
     }
 }

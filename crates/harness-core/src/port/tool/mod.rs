@@ -1,11 +1,15 @@
 //! Tools: what they are, how one is called, and what came of it.
 
+mod convert;
 mod function;
 mod outcome;
+mod raw;
 mod registry;
 
-pub use function::{FnTool, IntoToolOutcome, tool_fn};
+pub use convert::{IntoToolOutcome, Structured};
+pub use function::{FnTool, tool_fn};
 pub use outcome::{ToolError, ToolOutcome, ToolStatus};
+pub use raw::RawTool;
 pub use registry::{DynToolRegistry, ToolRegistry, ToolScope, Toolbox};
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! What came of a tool call.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,36 @@ pub struct ToolError {
     /// The tool's own data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
+}
+
+impl ToolError {
+    /// An error that trying again will not mend.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), retryable: None, metadata: None }
+    }
+
+    /// The same error, which may be gone when the call is tried again.
+    #[must_use]
+    pub fn retryable(mut self) -> Self {
+        self.retryable = Some(true);
+        self
+    }
+
+    /// The same error with the tool's own data.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: Json) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+}
+
+/// Whatever prints is an error of code `tool_execution_failed`. So `?` works in a tool's function.
+///
+/// (This type does not print itself, on purpose: it must not be converted into itself.)
+impl<E: fmt::Display> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        Self::new("tool_execution_failed", error.to_string())
+    }
 }
 
 /// What came of a tool call.
@@ -119,8 +150,7 @@ impl ToolOutcome {
 
     /// A call that ended with a status other than success.
     pub fn with_error(status: ToolStatus, code: impl Into<String>, message: impl Into<String>) -> Self {
-        let error = ToolError { code: code.into(), message: message.into(), retryable: None, metadata: None };
-        Self { status, error: Some(error), ..Self::default() }
+        Self { status, error: Some(ToolError::new(code, message)), ..Self::default() }
     }
 
     /// Whether the call failed, was cancelled or timed out.

@@ -1,0 +1,187 @@
+//! What a tool's function may give.
+
+use serde::Serialize;
+
+use super::{ToolError, ToolOutcome, ToolStatus};
+use crate::json::Json;
+use crate::message::Block;
+
+/// What a tool's function may give.
+///
+/// | value | what the model reads | data |
+/// |---|---|---|
+/// | `String`, `&str` | the text | |
+/// | [`Json`], [`serde_json::Value`], [`Structured`] | the JSON text | the value |
+/// | [`Block`], `Vec<Block>` | the blocks: text, images, files | |
+/// | `()` | `done` | |
+/// | [`ToolOutcome`] | as it says | as it says |
+/// | `Result<T, ToolError>` | `T`, or the error's message | the error's code and data |
+/// | `Result<T, E>`, `E` prints | `T`, or the error's text, with the code `tool_execution_failed` | |
+///
+/// ```
+/// use harness_core::message::Block;
+/// use harness_core::port::{IntoToolOutcome, Structured, ToolError};
+///
+/// let chart = vec![Block::text("Sales"), Block::image("aGk=", "image/png")];
+/// assert_eq!(chart.into_tool_outcome().content.len(), 2);
+/// let data = Structured([1, 2]).into_tool_outcome();
+/// assert_eq!(data.structured.map(|json| json.to_string()).as_deref(), Some("[1,2]"));
+/// let sold_out = Err::<String, _>(ToolError::new("sold_out", "there is none left"));
+/// assert_eq!(sold_out.into_tool_outcome().error.map(|e| e.code).as_deref(), Some("sold_out"));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool result",
+    note = "give a String, a Json, a Structured, blocks, a ToolOutcome, or a Result of one of these with an error \
+            that prints or a ToolError"
+)]
+pub trait IntoToolOutcome {
+    /// The outcome.
+    fn into_tool_outcome(self) -> ToolOutcome;
+}
+
+/// A result as data: whatever serializes. What has no JSON form is an error result
+/// (`tool_execution_failed`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structured<T>(pub T);
+
+impl<T: Serialize> IntoToolOutcome for Structured<T> {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        Json::of(&self.0).map(ToolOutcome::structured).into_tool_outcome()
+    }
+}
+
+impl IntoToolOutcome for ToolOutcome {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        self
+    }
+}
+
+impl IntoToolOutcome for String {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        ToolOutcome::text(self)
+    }
+}
+
+impl IntoToolOutcome for &str {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        ToolOutcome::text(self)
+    }
+}
+
+impl IntoToolOutcome for () {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        ToolOutcome::text("done")
+    }
+}
+
+impl IntoToolOutcome for Json {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        ToolOutcome::structured(self)
+    }
+}
+
+impl IntoToolOutcome for serde_json::Value {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        Structured(self).into_tool_outcome()
+    }
+}
+
+impl IntoToolOutcome for Block {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        ToolOutcome::blocks(vec![self])
+    }
+}
+
+impl IntoToolOutcome for Vec<Block> {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        ToolOutcome::blocks(self)
+    }
+}
+
+impl<T: IntoToolOutcome, E: Into<ToolError>> IntoToolOutcome for Result<T, E> {
+    fn into_tool_outcome(self) -> ToolOutcome {
+        match self {
+            Ok(value) => value.into_tool_outcome(),
+            Err(error) => ToolOutcome {
+                status: ToolStatus::Failed,
+                error: Some(error.into()),
+                ..ToolOutcome::default()
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::ToolCall;
+
+    /// `status code? retryable?: content`, and the data below it.
+    #[track_caller]
+    fn check(result: impl IntoToolOutcome, expected: &str) {
+        let outcome = result.into_tool_outcome();
+        let message = outcome.to_message(&ToolCall::new("c", "t", Json::default()), None, crate::Time(0));
+        let mut told = outcome.status.as_str().to_owned();
+        if let Some(error) = &outcome.error {
+            told.extend([" ", &error.code, if outcome.is_retryable() { " retryable" } else { "" }]);
+        }
+        for block in &message.content {
+            told.extend([": ", block.as_text().unwrap_or("(no text)")]);
+        }
+        let data = outcome.structured.or_else(|| outcome.error.and_then(|error| error.metadata));
+        if let Some(data) = data {
+            told.extend([" = ", data.text()]);
+        }
+        assert_eq!(told, expected);
+    }
+
+    #[derive(Serialize)]
+    struct Point {
+        x: u64,
+    }
+
+    #[test]
+    fn every_form_of_result_becomes_an_outcome() {
+        check("hello", "success: hello");
+        check("hello".to_owned(), "success: hello");
+        check((), "success: done");
+        check(Json::parse("[1.10]").expect("JSON"), "success: [1.10] = [1.10]");
+        check(serde_json::json!({ "a": 1 }), r#"success: {"a":1} = {"a":1}"#);
+        check(
+            Structured(Point { x: u64::MAX }),
+            r#"success: {"x":18446744073709551615} = {"x":18446744073709551615}"#,
+        );
+        check(Block::image("aGk=", "image/png"), "success: (no text)");
+        check(vec![Block::text("a"), Block::image("aGk=", "image/png")], "success: a: (no text)");
+        check(Ok::<_, std::fmt::Error>("fine"), "success: fine");
+    }
+
+    #[test]
+    fn errors_keep_their_codes() {
+        check(Err::<(), _>("out of stock"), "failed tool_execution_failed: out of stock");
+        let error = ToolError::new("sold_out", "none left").retryable();
+        check(Err::<String, _>(error.clone()), "failed sold_out retryable: none left");
+        let metadata = Json::parse(r#"{"until":"May"}"#).expect("JSON");
+        check(
+            Err::<(), _>(error.with_metadata(metadata)),
+            r#"failed sold_out retryable: none left = {"until":"May"}"#,
+        );
+        let unprintable = Structured(std::collections::BTreeMap::from([(vec![1], 2)]));
+        check(unprintable, "failed tool_execution_failed: key must be a string");
+    }
+
+    #[test]
+    fn the_question_mark_works_in_a_function() {
+        fn parse(text: &str) -> Result<String, ToolError> {
+            let number: u8 = text.parse()?;
+            if number == 0 {
+                Err(ToolError::new("zero", "zero is no number here"))
+            } else {
+                Ok(text.to_owned())
+            }
+        }
+        check(parse("7"), "success: 7");
+        check(parse("0"), "failed zero: zero is no number here");
+        check(parse("x"), "failed tool_execution_failed: invalid digit found in string");
+    }
+}

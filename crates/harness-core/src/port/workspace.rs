@@ -1,0 +1,362 @@
+//! Files that tools may see: a tree of texts behind slash-separated paths.
+
+use std::fmt;
+
+use super::BoxFuture;
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EntryKind {
+    /// A file that can be read.
+    File,
+    /// A folder.
+    Dir,
+    /// Anything else: a symbolic link, a device, something the provider cannot tell.
+    #[default]
+    Unknown,
+}
+
+impl EntryKind {
+    /// The wire name: `file`, `dir` or `unknown`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Dir => "dir",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One entry of a listing. The fields are source 001's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkspaceEntry {
+    /// Its path, from the root: `/docs/a.md`.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// The system that it comes from (`github`), in a workspace of several.
+    pub provider: Option<String>,
+    /// Its title, where that is more than its name.
+    pub title: Option<String>,
+    /// Names its present content; another revision means another content.
+    pub revision: Option<String>,
+    /// When it was last changed, as the provider writes it.
+    pub updated_at: Option<String>,
+    /// Its size in bytes.
+    pub size: Option<u64>,
+    /// Further facts, in the provider's order.
+    pub properties: Vec<(String, String)>,
+}
+
+impl WorkspaceEntry {
+    /// An entry without further facts.
+    pub fn new(path: impl Into<String>, kind: EntryKind) -> Self {
+        Self { path: path.into(), kind, ..Self::default() }
+    }
+}
+
+/// A file with its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkspaceFile {
+    /// What a listing says of it.
+    pub entry: WorkspaceEntry,
+    /// Its content; text, or base64 if `base64` says so.
+    pub content: String,
+    /// Its media type, where the provider knows one.
+    pub content_type: Option<String>,
+    /// Whether `content` is base64 of what is no text.
+    pub base64: bool,
+}
+
+impl WorkspaceFile {
+    /// A text file.
+    pub fn text(path: impl Into<String>, content: impl Into<String>) -> Self {
+        let content = content.into();
+        let mut entry = WorkspaceEntry::new(path, EntryKind::File);
+        entry.size = Some(content.len() as u64);
+        Self { entry, content, ..Self::default() }
+    }
+}
+
+/// Something that a search found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkspaceHit {
+    /// The entry.
+    pub entry: WorkspaceEntry,
+    /// The surroundings of the match; absent when only the path matched.
+    pub snippet: Option<String>,
+}
+
+impl WorkspaceHit {
+    /// A hit in an entry.
+    pub fn new(entry: WorkspaceEntry, snippet: Option<String>) -> Self {
+        Self { entry, snippet }
+    }
+}
+
+/// What must be true of a file for a write to happen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Precondition {
+    /// Nothing: it is made or replaced.
+    #[default]
+    Any,
+    /// There is no such file yet.
+    Absent,
+    /// Its content is still this.
+    Content(String),
+}
+
+/// Why a workspace could not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct WorkspaceFault {
+    /// What kind of fault it is.
+    pub code: WorkspaceFaultCode,
+    /// What happened, with the path and the bound it concerns; a model reads it.
+    pub message: String,
+}
+
+impl WorkspaceFault {
+    /// A fault with what happened.
+    pub fn new(code: WorkspaceFaultCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+/// The kinds of faults of a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WorkspaceFaultCode {
+    /// The path leads out of the workspace, or through a link.
+    OutsideWorkspace,
+    /// What lies there is no regular file, or no folder where one is needed.
+    WrongKind,
+    /// There is nothing at the path.
+    NotFound,
+    /// The file is larger than the provider reads or writes.
+    TooLarge,
+    /// The file is no UTF-8 text.
+    NotText,
+    /// The precondition of a write does not hold any more.
+    Changed,
+    /// The workspace cannot be written.
+    ReadOnly,
+    /// The operation took too long and was stopped.
+    Timeout,
+    /// Anything else; trying again may help.
+    Unavailable,
+}
+
+impl WorkspaceFaultCode {
+    /// The code of a tool's error result. `tool_error` is source 001's for whatever a provider throws.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OutsideWorkspace => "outside_workspace",
+            Self::WrongKind => "wrong_kind",
+            Self::NotFound => "not_found",
+            Self::TooLarge => "file_too_large",
+            Self::NotText => "not_text",
+            Self::Changed => "file_changed",
+            Self::ReadOnly => "read_only",
+            Self::Timeout => "timeout",
+            Self::Unavailable => "tool_error",
+        }
+    }
+
+    /// Whether the same operation may work when it is tried again.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::Unavailable)
+    }
+}
+
+impl fmt::Display for WorkspaceFaultCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A tree of files that tools may see, and, where the provider allows it, change.
+///
+/// Paths come as a model wrote them: a provider brings them into its own form
+/// ([`normal_path`] does what source 001 does) and must let none lead out of the workspace. Every
+/// provider bounds the size of what it reads and how long it searches, and says so in a fault.
+/// Dropping a future gives the operation up.
+///
+/// ```
+/// use harness_core::port::{
+///     EntryKind, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit, normal_path,
+/// };
+///
+/// /// A workspace with one file.
+/// struct Note(String);
+///
+/// impl Workspace for Note {
+///     async fn list(&self, _: &str, _: u32, _: u32) -> Result<Vec<WorkspaceEntry>, WorkspaceFault> {
+///         Ok(vec![WorkspaceEntry::new("/note.md", EntryKind::File)])
+///     }
+///
+///     async fn read(&self, path: &str) -> Result<Option<WorkspaceFile>, WorkspaceFault> {
+///         Ok((normal_path(path) == "/note.md").then(|| WorkspaceFile::text("/note.md", &*self.0)))
+///     }
+///
+///     async fn search(
+///         &self,
+///         query: &str,
+///         _: Option<&str>,
+///         _: u32,
+///     ) -> Result<Vec<WorkspaceHit>, WorkspaceFault> {
+///         let entry = WorkspaceEntry::new("/note.md", EntryKind::File);
+///         Ok(if self.0.contains(query) { vec![WorkspaceHit::new(entry, None)] } else { Vec::new() })
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a workspace",
+    note = "implement `list`, `read` and `search`; `write` is refused unless you implement it, too"
+)]
+pub trait Workspace: Send + Sync {
+    /// What lies below `path`, at most `depth` levels deep (1: its children) and at most `limit` entries,
+    /// sorted by path. A path at which nothing lies gives an empty list.
+    ///
+    /// # Errors
+    /// What kept the provider from answering.
+    fn list(
+        &self,
+        path: &str,
+        depth: u32,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<WorkspaceEntry>, WorkspaceFault>> + Send;
+
+    /// The file at `path`; `None` if there is none.
+    ///
+    /// # Errors
+    /// What kept the provider from answering.
+    fn read(&self, path: &str) -> impl Future<Output = Result<Option<WorkspaceFile>, WorkspaceFault>> + Send;
+
+    /// At most `limit` files whose path or text has `query` in it, sorted by path; of one `provider` only,
+    /// if one is named.
+    ///
+    /// # Errors
+    /// What kept the provider from answering.
+    fn search(
+        &self,
+        query: &str,
+        provider: Option<&str>,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<WorkspaceHit>, WorkspaceFault>> + Send;
+
+    /// Makes or replaces a text file, wholly or not at all, with the folders that it needs. What is
+    /// replaced keeps its permissions. The default refuses.
+    ///
+    /// # Errors
+    /// `Changed`, when `precondition` does not hold; or what kept the provider from writing. The file is
+    /// then as it was.
+    fn write(
+        &self,
+        path: &str,
+        content: &str,
+        precondition: &Precondition,
+    ) -> impl Future<Output = Result<(), WorkspaceFault>> + Send {
+        let _ = (path, content, precondition);
+        std::future::ready(Err(WorkspaceFault::new(
+            WorkspaceFaultCode::ReadOnly,
+            "this workspace can only be read",
+        )))
+    }
+}
+
+/// The object-safe twin of [`Workspace`].
+pub trait DynWorkspace: Send + Sync {
+    /// [`Workspace::list`], boxed.
+    fn list_boxed<'a>(
+        &'a self,
+        path: &'a str,
+        depth: u32,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<WorkspaceEntry>, WorkspaceFault>>;
+
+    /// [`Workspace::read`], boxed.
+    fn read_boxed<'a>(
+        &'a self,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<Option<WorkspaceFile>, WorkspaceFault>>;
+
+    /// [`Workspace::search`], boxed.
+    fn search_boxed<'a>(
+        &'a self,
+        query: &'a str,
+        provider: Option<&'a str>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<WorkspaceHit>, WorkspaceFault>>;
+
+    /// [`Workspace::write`], boxed.
+    fn write_boxed<'a>(
+        &'a self,
+        path: &'a str,
+        content: &'a str,
+        precondition: &'a Precondition,
+    ) -> BoxFuture<'a, Result<(), WorkspaceFault>>;
+}
+
+impl<W: Workspace> DynWorkspace for W {
+    fn list_boxed<'a>(
+        &'a self,
+        path: &'a str,
+        depth: u32,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<WorkspaceEntry>, WorkspaceFault>> {
+        Box::pin(self.list(path, depth, limit))
+    }
+
+    fn read_boxed<'a>(
+        &'a self,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<Option<WorkspaceFile>, WorkspaceFault>> {
+        Box::pin(self.read(path))
+    }
+
+    fn search_boxed<'a>(
+        &'a self,
+        query: &'a str,
+        provider: Option<&'a str>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<WorkspaceHit>, WorkspaceFault>> {
+        Box::pin(self.search(query, provider, limit))
+    }
+
+    fn write_boxed<'a>(
+        &'a self,
+        path: &'a str,
+        content: &'a str,
+        precondition: &'a Precondition,
+    ) -> BoxFuture<'a, Result<(), WorkspaceFault>> {
+        Box::pin(self.write(path, content, precondition))
+    }
+}
+
+/// A path in source 001's normal form: trimmed, one slash before each name and none at the end; the root
+/// is `/`. Names are kept as they are, `.` and `..` too.
+///
+/// ```
+/// use harness_core::port::normal_path;
+///
+/// assert_eq!(normal_path(" docs//a.md/ "), "/docs/a.md");
+/// assert_eq!(normal_path(""), "/");
+/// ```
+pub fn normal_path(path: &str) -> String {
+    let mut normal = String::with_capacity(path.len() + 1);
+    for name in path.trim().split('/').filter(|name| !name.is_empty()) {
+        normal.push('/');
+        normal.push_str(name);
+    }
+    if normal.is_empty() {
+        normal.push('/');
+    }
+    normal
+}
