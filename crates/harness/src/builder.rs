@@ -107,8 +107,12 @@ impl Builder {
         self
     }
 
-    /// The agents of a descriptor, and the tools that they use.
+    /// The agents of a descriptor, and the tools that they use. Its `max_turns`, if it has one, is the
+    /// limit of [`max_iterations`](Self::max_iterations); a limit that is set later replaces it.
     pub fn graph(mut self, bound: BoundGraph) -> Self {
+        if let Some(limit) = bound.graph().max_turns() {
+            self = self.max_iterations(limit.get());
+        }
         self.agents_given += 1;
         self.origin.descriptor_hash = Some(bound.hash().into());
         self.tools.extend(bound.tools().iter().cloned());
@@ -169,6 +173,14 @@ impl Builder {
     /// Changes the limits of a turn. Default [`Limits::thread`].
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.spec.turn.limits);
+        self
+    }
+
+    /// Model calls at most, of a turn and of all turns of a run together. Default 32 and 1,000, or what the
+    /// descriptor says.
+    pub fn max_iterations(mut self, limit: u32) -> Self {
+        self.spec.turn.limits.iterations = limit;
+        self.spec.limits.amount.iterations = limit;
         self
     }
 

@@ -133,7 +133,7 @@ pub(crate) struct ModelArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Model calls [default: 32]
+    /// Model calls [default: the descriptor's max_turns, or else 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: Option<u32>,
 

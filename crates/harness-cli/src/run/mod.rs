@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use harness::adapters::Replay;
 use harness::core::port::Clock;
+use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence};
 use harness::system::SystemClock;
 use harness::{Harness, Report};
@@ -52,7 +53,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         .context(overrides)
         .approver(approve::CommandLineApprover(args.approve))
         .clock(clock)
-        .limits(|limits| set_limits(limits, &args.limits));
+        .spec(|spec| set_limits(spec, &args.limits));
     if let Some(session) = session {
         builder = builder.session(session);
     }
@@ -134,20 +135,22 @@ fn what_next(args: &RunArgs, exit: Exit, evidence: &Evidence) -> Option<String> 
     }
 }
 
-fn set_limits(limits: &mut harness::core::limits::Limits, args: &LimitArgs) {
+/// What the run may use at most: of one turn and of all together.
+fn set_limits(spec: &mut RunSpec, args: &LimitArgs) {
+    let (turn, run) = (&mut spec.turn.limits, &mut spec.limits);
     if let Some(iterations) = args.max_iterations {
-        limits.iterations = iterations;
+        (turn.iterations, run.amount.iterations) = (iterations, iterations);
     }
     if let Some(calls) = args.max_tool_calls {
-        limits.tool_calls = calls;
+        (turn.tool_calls, run.amount.tool_calls) = (calls, calls);
     }
     if let Some(tokens) = args.max_tokens {
-        limits.tokens = tokens;
+        (turn.tokens, run.amount.tokens) = (tokens, tokens);
     }
     if let Some(cost) = args.max_cost {
-        limits.cost = cost;
+        (turn.cost, run.amount.cost) = (cost, cost);
     }
     if args.timeout.is_some() {
-        limits.elapsed = args.timeout;
+        (turn.elapsed, run.elapsed) = (args.timeout, args.timeout);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use harness::core::port::DynTool;
+use harness::core::run::RunSpec;
 use harness::descriptor::{Map, Value, load_text};
 use harness::prelude::*;
 use harness::session::MemorySession;
@@ -81,6 +82,24 @@ async fn the_agent_to_begin_with_may_be_chosen() {
     let harness = Harness::new(model).graph(bound(DESK, &["orders.find"]).unwrap()).build().unwrap();
     let report = harness.prompt("hello").agent("expert").await.unwrap();
     assert_eq!(report.end.agent, Some("expert".into()));
+}
+
+#[tokio::test]
+async fn max_turns_of_the_descriptor_is_the_limit_of_model_calls() {
+    #[track_caller]
+    fn check(end: &harness::core::End, expected: (&str, u64)) {
+        let harness::core::Evidence::Limit(reached) = &end.stop.evidence else { panic!("{:?}", end.stop) };
+        assert_eq!((end.reason().as_str(), reached.ceiling), expected);
+    }
+    let yaml = DESK.replace("entry_agent: desk", "entry_agent: expert, max_turns: 1");
+    let script = || Script::new(["c1", "c2"].map(|id| call(id, "find_order", r#"{"id":7}"#)));
+    let limited = || Harness::new(script()).graph(bound(&yaml, &["orders.find"]).unwrap());
+    let without_closing = |spec: &mut RunSpec| spec.turn.closing_step = false;
+
+    let report = limited().spec(without_closing).build().unwrap().prompt("go").await.unwrap();
+    check(&report.end, ("max_iterations_reached", 1));
+    let harness = limited().max_iterations(2).spec(without_closing).build().unwrap();
+    check(&harness.prompt("go").await.unwrap().end, ("max_iterations_reached", 2));
 }
 
 #[test]
