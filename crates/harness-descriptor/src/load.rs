@@ -134,14 +134,10 @@ impl TextSource {
     ///
     /// The first fault ends it, in the order of the source system; [`Self::check`] reports all.
     pub fn load(self) -> Result<Descriptor, DescriptorError> {
-        self.load_watched(&mut Unwatched, &Faults::first())
+        self.load_watched(&mut Unwatched(Faults::first()))
     }
 
-    pub(crate) fn load_watched(
-        self,
-        watch: &mut impl Watch,
-        faults: &Faults,
-    ) -> Result<Descriptor, DescriptorError> {
+    pub(crate) fn load_watched(self, watch: &mut impl Watch) -> Result<Descriptor, DescriptorError> {
         let Self { yaml, path, root, prompts, limits } = self;
         let path = path.filter(|path| !path.as_os_str().is_empty());
         let folders = Folders::new(path.as_deref(), root.as_deref())
@@ -151,6 +147,7 @@ impl TextSource {
         let mut document = parse(yaml.into_bytes(), label, &limits)?;
         let root = root_object(&document)?;
         watch.parsed(&document, root);
+        let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
         if let (Some(prompt), None) = (plan.first_prompt(), &prompts) {
             let place = document.place(prompt.node);
@@ -192,14 +189,10 @@ impl FileSource {
     ///
     /// The first fault ends it, in the order of the source system; [`Self::check`] reports all.
     pub fn load(self) -> Result<Descriptor, DescriptorError> {
-        self.load_watched(&mut Unwatched, &Faults::first())
+        self.load_watched(&mut Unwatched(Faults::first()))
     }
 
-    pub(crate) fn load_watched(
-        self,
-        watch: &mut impl Watch,
-        faults: &Faults,
-    ) -> Result<Descriptor, DescriptorError> {
+    pub(crate) fn load_watched(self, watch: &mut impl Watch) -> Result<Descriptor, DescriptorError> {
         let Self { path, root, limits } = self;
         if path.to_str().is_some_and(is_blank) {
             let field = Field::DescriptorPath;
@@ -225,6 +218,7 @@ impl FileSource {
         let mut document = parse(bytes, label(&real), &limits)?;
         let root = root_object(&document)?;
         watch.parsed(&document, root);
+        let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
         let mut disk = Disk { real_root, limits: limits.clone(), known: HashMap::new() };
         plan.apply(&mut document, &limits, faults, |document, prompt| {
@@ -238,12 +232,19 @@ impl FileSource {
 pub(crate) trait Watch {
     /// The text is read; prompts and parts are not yet in place.
     fn parsed(&mut self, document: &Document, root: NodeId);
+
+    /// Where faults go from then on.
+    fn faults(&self) -> &Faults;
 }
 
-struct Unwatched;
+struct Unwatched(Faults);
 
 impl Watch for Unwatched {
     fn parsed(&mut self, _: &Document, _: NodeId) {}
+
+    fn faults(&self) -> &Faults {
+        &self.0
+    }
 }
 
 /// Loads a descriptor and its prompt files from disk, the descriptor's folder as root.

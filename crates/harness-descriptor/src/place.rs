@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-use crate::document::{Bytes, Document, NodeId};
+use crate::document::{Bytes, Document, Kind, NodeId, Text};
 use crate::lines::Lines;
 
 /// Where in a file a value stands.
@@ -79,6 +79,16 @@ impl Document {
         Some(self.place_of(Bytes { start, end }))
     }
 
+    /// The place of a part of a string, given by its bytes in the string's value.
+    pub(crate) fn place_in(&self, id: NodeId, at: Range<usize>) -> Place {
+        if let Kind::Text(Text::Source(Bytes { start, .. })) = self.kind(id) {
+            let offset = |at: usize| start.saturating_add(u32::try_from(at).unwrap_or(u32::MAX));
+            return self.place_of(Bytes { start: offset(at.start), end: offset(at.end) });
+        }
+        let part = self.string(id).and_then(|text| text.get(at)).filter(|part| !part.is_empty());
+        part.and_then(|part| self.place_within(id, part)).unwrap_or_else(|| self.place(id))
+    }
+
     pub(crate) fn place_of(&self, bytes: Bytes) -> Place {
         Place::new(self.label(), self.text(), self.lines(), bytes)
     }
@@ -86,10 +96,12 @@ impl Document {
 
 impl Serialize for Place {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Place", 5)?;
+        let mut out = serializer.serialize_struct("Place", 7)?;
         out.serialize_field("file", &self.file)?;
         out.serialize_field("line", &self.line)?;
         out.serialize_field("column", &self.column)?;
+        out.serialize_field("endLine", &self.end_line)?;
+        out.serialize_field("endColumn", &self.end_column)?;
         out.serialize_field("start", &self.bytes.start)?;
         out.serialize_field("end", &self.bytes.end)?;
         out.end()

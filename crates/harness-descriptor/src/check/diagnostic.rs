@@ -76,6 +76,16 @@ impl Diagnostic {
         }
     }
 
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn relate(mut self, place: Place, message: impl Into<String>) -> Self {
+        self.related.push(Related { place, message: message.into() });
+        self
+    }
+
     /// The diagnostic for people: place and code, the line with a caret below the value, what to do,
     /// and the related places.
     pub fn render(&self, style: Style) -> Rendered<'_> {

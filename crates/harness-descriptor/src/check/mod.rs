@@ -11,14 +11,16 @@
 //! runtime: { entry_agent: desk }
 //! agents:
 //!   desk: { model: small, handoffs: [exprt] }
-//!   expert: { model: large, instructions: Be exact. }
+//!   expert: { model: large, instructons: Be exact. }
 //! ", &CheckOptions::default());
 //! assert!(!report.is_sound());
 //! let shown = report.render(Style::Plain).to_string();
 //! assert!(shown.contains("did you mean `expert`?"), "{shown}");
+//! assert!(shown.contains("did you mean `instructions`?"), "{shown}");
 //! ```
 
 mod diagnostic;
+mod lint;
 mod options;
 mod pass;
 mod render;

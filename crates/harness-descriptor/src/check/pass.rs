@@ -1,10 +1,12 @@
 //! The pass over a descriptor that finds everything.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Severity};
+use super::lint::{self, Found};
 use super::options::CheckOptions;
 use super::report::Report;
 use crate::descriptor::Descriptor;
@@ -12,7 +14,7 @@ use crate::document::{Document, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::Field;
-use crate::graph::{Bindings, BuildOptions, ContextInput, Graph, defaults};
+use crate::graph::{BuildOptions, ContextInput, Graph, Registry, defaults};
 use crate::load::{FileSource, TextSource, Watch};
 
 /// Checks a descriptor and its prompt files on disk, the descriptor's folder as root.
@@ -34,7 +36,7 @@ impl TextSource {
     ///
     /// A text that is no YAML has that one fault: the rest cannot be read.
     pub fn check(self, options: &CheckOptions) -> Report {
-        Pass::new(options).finish(|pass, faults| self.load_watched(pass, faults))
+        Pass::new(options).run(|pass| self.load_watched(pass))
     }
 }
 
@@ -43,63 +45,61 @@ impl FileSource {
     ///
     /// A text that is no YAML has that one fault: the rest cannot be read.
     pub fn check(self, options: &CheckOptions) -> Report {
-        Pass::new(options).finish(|pass, faults| self.load_watched(pass, faults))
+        Pass::new(options).run(|pass| self.load_watched(pass))
     }
 }
 
 struct Pass<'a> {
     options: &'a CheckOptions,
-    warnings: Vec<Diagnostic>,
+    faults: Faults,
+    found: Found,
 }
 
 impl Watch for Pass<'_> {
-    fn parsed(&mut self, _document: &Document, _root: NodeId) {}
+    fn parsed(&mut self, document: &Document, root: NodeId) {
+        lint::source(document, root, &mut self.found);
+    }
+
+    fn faults(&self) -> &Faults {
+        &self.faults
+    }
 }
 
 impl<'a> Pass<'a> {
     fn new(options: &'a CheckOptions) -> Self {
-        Self { options, warnings: Vec::new() }
+        Self { options, faults: Faults::all(), found: Found::default() }
     }
 
-    fn finish(
-        mut self,
-        load: impl FnOnce(&mut Self, &Faults) -> Result<Descriptor, DescriptorError>,
-    ) -> Report {
-        let faults = Faults::all();
-        let outcome = load(&mut self, &faults);
-        let built = outcome.and_then(|descriptor| {
-            let graph = self.graph(&descriptor, &faults)?;
-            Ok((descriptor, graph))
+    fn run(mut self, load: impl FnOnce(&mut Self) -> Result<Descriptor, DescriptorError>) -> Report {
+        let loaded = load(&mut self);
+        let built = loaded.map(|descriptor| {
+            let registry = match &self.options.registry {
+                Some(registry) => Cow::Borrowed(registry),
+                None => Cow::Owned(Registry::stand_in(&descriptor)),
+            };
+            let graph = self.graph(&descriptor, &registry);
+            (descriptor, registry, graph)
         });
-        let mut found = faults.into_found();
-        let (descriptor, graph, truncated) = match built {
-            Ok((descriptor, graph)) => (Some(descriptor), graph, false),
-            // A sink that is full hands back the fault that did not fit.
-            Err(error) => {
-                let truncated = !found.is_empty();
-                found.push(error);
-                (None, None, truncated)
+        let mut errors = self.faults.into_found();
+        let (descriptor, graph, stopped) = match built {
+            Ok((descriptor, registry, graph)) => {
+                let faulty = |codes: &[&str]| errors.iter().any(|error| codes.contains(&error.kind()));
+                lint::graph(&descriptor, &registry, &faulty, &mut self.found);
+                match graph {
+                    Ok(graph) => (Some(descriptor), graph, None),
+                    Err(error) => (Some(descriptor), None, Some(error)),
+                }
             }
+            Err(error) => (None, None, Some(error)),
         };
-        let label = descriptor.as_ref().map(|descriptor| Arc::clone(descriptor.document().label()));
-        let mut diagnostics = unique(found);
-        let sound = diagnostics.is_empty();
-        diagnostics.extend(self.warnings);
-        let strict = self.options.strict;
-        for warning in descriptor.iter().flat_map(Descriptor::warnings) {
-            let mut diagnostic = Diagnostic::from(warning);
-            if strict {
-                diagnostic.severity = Severity::Error;
-            }
-            diagnostics.push(diagnostic);
-        }
-        diagnostics.sort_by_key(|diagnostic| {
-            let place = diagnostic.place.as_ref();
-            place.map(|place| {
-                (Some(&place.file) != label.as_ref(), Arc::clone(&place.file), place.bytes.start)
-            })
-        });
-        let sound = sound && !(strict && diagnostics.iter().any(|found| found.severity == Severity::Error));
+        // A sink that is full hands back the fault that did not fit.
+        let truncated = self.found.truncated || stopped.is_some() && !errors.is_empty();
+        errors.extend(stopped);
+        let mut diagnostics = unique(&errors);
+        diagnostics.extend(self.found.into_warnings());
+        diagnostics.extend(descriptor.iter().flat_map(|descriptor| lossy(descriptor, self.options.strict)));
+        sort(&mut diagnostics, descriptor.as_ref());
+        let sound = diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
         Report {
             diagnostics,
             descriptor: descriptor.filter(|_| sound),
@@ -108,17 +108,31 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn graph(&mut self, descriptor: &Descriptor, faults: &Faults) -> Result<Option<Graph>, DescriptorError> {
-        let bindings = self.options.registry.as_ref().map_or(Bindings::Unknown, Bindings::Registry);
-        let graph = Graph::assemble(descriptor, bindings, &BuildOptions::default(), faults)?;
-        defaults(descriptor.document(), descriptor.root_id(), &ContextInput::new(""), faults)?;
+    fn graph(&self, descriptor: &Descriptor, registry: &Registry) -> Result<Option<Graph>, DescriptorError> {
+        let graph = Graph::assemble(descriptor, registry, &BuildOptions::default(), &self.faults)?;
+        defaults(descriptor.document(), descriptor.root_id(), &ContextInput::new(""), &self.faults)?;
         Ok(graph)
     }
 }
 
+/// What was noticed while reading.
+fn lossy(descriptor: &Descriptor, strict: bool) -> impl Iterator<Item = Diagnostic> {
+    let severity = if strict { Severity::Error } else { Severity::Warning };
+    descriptor.warnings().into_iter().map(move |warning| Diagnostic { severity, ..Diagnostic::from(warning) })
+}
+
+/// Orders by place: what has none first, then the descriptor itself, then its prompts.
+fn sort(diagnostics: &mut [Diagnostic], descriptor: Option<&Descriptor>) {
+    let label = descriptor.map(|descriptor| descriptor.document().label());
+    diagnostics.sort_by_key(|diagnostic| {
+        let place = diagnostic.place.as_ref();
+        place.map(|place| (Some(&place.file) != label, Arc::clone(&place.file), place.bytes.start))
+    });
+}
+
 /// Faults as diagnostics, each once: instructions that several agents share are checked for each of
 /// them.
-fn unique(found: Vec<DescriptorError>) -> Vec<Diagnostic> {
+fn unique(found: &[DescriptorError]) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     found
         .iter()

@@ -85,11 +85,9 @@ fn write_excerpt(
     let before = place.column as usize - 1;
     // Tabs stay tabs, so that the mark stands below the value.
     let pad: String = place.excerpt.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
-    let room = place.excerpt.chars().count().saturating_sub(before);
-    let width = place.bytes.len().clamp(1, room.max(1));
     writeln!(f, "{margin}{space} |{off}")?;
     writeln!(f, "{margin}{number} |{off} {}", place.excerpt)?;
-    writeln!(f, "{margin}{space} |{off} {pad}{colour}{}{off}", mark.to_string().repeat(width))
+    writeln!(f, "{margin}{space} |{off} {pad}{colour}{}{off}", mark.to_string().repeat(place.width()))
 }
 
 /// The escape codes of a style, all empty without colours.

@@ -8,7 +8,7 @@ use super::max_turns::{self, MaxTurns};
 use super::offer::{HandoffNaming, stable_tool_names};
 use super::path::ContextPath;
 use super::references::References;
-use super::registry::{Bindings, Registry};
+use super::registry::Registry;
 use super::shape::Shape;
 use super::template::{Scanned, Template};
 use crate::descriptor::Descriptor;
@@ -63,7 +63,7 @@ impl Graph {
         registry: &Registry,
         options: &BuildOptions,
     ) -> Result<Self, DescriptorError> {
-        let built = Self::assemble(descriptor, Bindings::Registry(registry), options, &Faults::first())?;
+        let built = Self::assemble(descriptor, registry, options, &Faults::first())?;
         // Only a collecting sink lets a graph without an entry agent through.
         built.ok_or_else(|| Fault::UnknownEntryAgent { agent: String::new() }.into())
     }
@@ -72,7 +72,7 @@ impl Graph {
     /// if there are any.
     pub(crate) fn assemble(
         descriptor: &Descriptor,
-        bindings: Bindings<'_>,
+        registry: &Registry,
         options: &BuildOptions,
         faults: &Faults,
     ) -> Result<Option<Self>, DescriptorError> {
@@ -86,7 +86,7 @@ impl Graph {
             defaults: section("agent_defaults"),
             tools: tools.iter().map(|entry| (document.resolve(&entry.key), entry.value)).collect(),
             references: &references,
-            bindings,
+            registry,
             faults,
         };
         let mut agents = Vec::with_capacity(shape.agents.len());
@@ -110,7 +110,7 @@ impl Graph {
                 version: value(&["metadata", "version"]),
                 descriptor_version: value(&["descriptor_version"]),
                 descriptor_hash: descriptor.hash(),
-                registry_version: bindings.version().map(ToOwned::to_owned),
+                registry_version: registry.version_name().map(ToOwned::to_owned),
             },
             max_turns,
             max_turns_written: value(&["runtime", "max_turns"]),
@@ -128,7 +128,7 @@ struct Builder<'a> {
     defaults: Option<NodeId>,
     tools: HashMap<&'a str, NodeId>,
     references: &'a References,
-    bindings: Bindings<'a>,
+    registry: &'a Registry,
     faults: &'a Faults,
 }
 
@@ -337,11 +337,12 @@ impl Builder<'_> {
         let Some(target) = document.string(target_node).filter(|target| !is_blank(target)) else {
             return Ok(None);
         };
-        if let Some(bound) = self.bindings.bind(&id, target) {
-            return Ok(Some(bound));
-        }
-        let error = self.at(target_node)(Fault::UnboundTarget { tool: id, target: target.to_owned() });
-        Err(error.suggest(target, self.bindings.targets()))
+        let Some(bound) = self.registry.get(target) else {
+            let error = self.at(target_node)(Fault::UnboundTarget { tool: id, target: target.to_owned() });
+            return Err(error.suggest(target, self.registry.targets()));
+        };
+        let (name, description) = (Arc::clone(&bound.name), Arc::clone(&bound.description));
+        Ok(Some(BoundTool { id: id.into(), target: target.into(), name, description }))
     }
 
     fn handoffs(

@@ -181,7 +181,7 @@ const MAX_NAME: usize = 64;
 const MARK: usize = 8;
 
 /// Source 000's name: runs of other characters become one `_`, none at the ends.
-fn name_from_agent_name(name: &str) -> String {
+pub(crate) fn name_from_agent_name(name: &str) -> String {
     let lower = trim(name).to_lowercase();
     let words: Vec<&str> =
         lower.split(|c: char| !matches!(c, 'a'..='z' | '0'..='9')).filter(|word| !word.is_empty()).collect();

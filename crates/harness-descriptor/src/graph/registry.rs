@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::descriptor::Descriptor;
-use super::agents::BoundTool;
 
 /// The tools of a program by target.
 ///
@@ -13,43 +12,6 @@ use super::agents::BoundTool;
 pub struct Registry {
     version: Option<String>,
     tools: HashMap<String, RegistryTool>,
-}
-
-/// What the targets of a graph that is being built stand for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Bindings<'a> {
-    /// The tools of a program.
-    Registry(&'a Registry),
-    /// No program is known: every target will do, and a tool is named by its id.
-    Unknown,
-}
-
-impl<'a> Bindings<'a> {
-    pub(super) fn bind(self, id: &str, target: &str) -> Option<BoundTool> {
-        let (name, description) = match self {
-            Self::Registry(registry) => {
-                let tool = registry.get(target)?;
-                (Arc::clone(&tool.name), Arc::clone(&tool.description))
-            }
-            Self::Unknown => (id.into(), "".into()),
-        };
-        Some(BoundTool { id: id.into(), target: target.into(), name, description })
-    }
-
-    pub(super) fn targets(self) -> impl Iterator<Item = &'a str> {
-        let tools = match self {
-            Self::Registry(registry) => Some(registry.tools.keys()),
-            Self::Unknown => None,
-        };
-        tools.into_iter().flatten().map(String::as_str)
-    }
-
-    pub(super) fn version(self) -> Option<&'a str> {
-        match self {
-            Self::Registry(registry) => registry.version_name(),
-            Self::Unknown => None,
-        }
-    }
 }
 
 /// A tool as the model sees it.
@@ -107,6 +69,10 @@ impl Registry {
     /// The tool bound to a target.
     pub fn get(&self, target: &str) -> Option<&RegistryTool> {
         self.tools.get(target)
+    }
+
+    pub(super) fn targets(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
     }
 
     /// The version, if one was named.

@@ -46,11 +46,8 @@ impl Scanned {
         mut report: impl FnMut(Fault) -> Result<(), E>,
     ) -> Result<Self, E> {
         let mut found = Vec::new();
-        let mut from = 0;
         let mut sound = true;
-        while let Some(placeholder) = next_placeholder(&text, from) {
-            let Placeholder { at, path } = placeholder;
-            from = at.end;
+        for Placeholder { at, path } in placeholders(&text) {
             let path = text.get(path).unwrap_or_default();
             match ContextPath::parse(path, || placeholder_use(agent, &text, &at)) {
                 Ok(path) => found.push((at, path)),
@@ -144,10 +141,22 @@ fn push_rendered(out: &mut String, value: &Value) {
     }
 }
 
-struct Placeholder {
-    at: Range<usize>,
+/// A placeholder in a text.
+pub(crate) struct Placeholder {
+    /// Its bytes, the braces included.
+    pub(crate) at: Range<usize>,
     /// The bytes of the path as written.
-    path: Range<usize>,
+    pub(crate) path: Range<usize>,
+}
+
+/// The placeholders of a text from left to right, whatever their paths.
+pub(crate) fn placeholders(text: &str) -> impl Iterator<Item = Placeholder> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let placeholder = next_placeholder(text, from)?;
+        from = placeholder.at.end;
+        Some(placeholder)
+    })
 }
 
 const HEAD: &str = "context.";
@@ -186,17 +195,13 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[(&str, &str)]) {
-        let mut found = Vec::new();
-        let mut from = 0;
-        while let Some(Placeholder { at, path }) = next_placeholder(text, from) {
-            from = at.end;
-            found.push((&text[at], &text[path]));
-        }
+        let found: Vec<_> =
+            placeholders(text).map(|Placeholder { at, path }| (&text[at], &text[path])).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn placeholders() {
+    fn placeholders_are_found() {
         check(
             "a {{context.x}} b {{ context.y.z\n}}",
             &[("{{context.x}}", "x"), ("{{ context.y.z\n}}", "y.z")],

@@ -10,6 +10,7 @@ mod fuzz;
 mod graph;
 mod hashes;
 mod limits;
+mod lint;
 mod paths;
 mod reader;
 mod show;

@@ -1,0 +1,126 @@
+//! Running the lints and collecting what they find.
+
+use std::collections::HashSet;
+
+use super::{agents, context, keys, parts, placeholders, settings, values};
+use crate::check::diagnostic::Diagnostic;
+use crate::descriptor::Descriptor;
+use crate::document::{Document, Entry, Kind, NodeId};
+use crate::graph::Registry;
+use crate::place::Place;
+
+/// A descriptor with more warnings than this has been told enough.
+const MAX_WARNINGS: usize = 200;
+
+/// Warnings that were found, each once.
+#[derive(Debug, Default)]
+pub(in crate::check) struct Found {
+    warnings: Vec<Diagnostic>,
+    seen: HashSet<(&'static str, usize, usize)>,
+    pub(in crate::check) truncated: bool,
+}
+
+impl Found {
+    pub(in crate::check) fn into_warnings(self) -> Vec<Diagnostic> {
+        self.warnings
+    }
+
+    /// Takes a warning. A value that an alias repeats is warned of once, where it stands.
+    fn push(&mut self, diagnostic: Diagnostic) {
+        let bytes = diagnostic.place.as_ref().map(|place| place.bytes.clone()).unwrap_or_default();
+        if self.seen.contains(&(diagnostic.code, bytes.start, bytes.end)) {
+            return;
+        }
+        if self.warnings.len() >= MAX_WARNINGS {
+            self.truncated = true;
+            return;
+        }
+        self.seen.insert((diagnostic.code, bytes.start, bytes.end));
+        self.warnings.push(diagnostic);
+    }
+}
+
+/// Lints of the descriptor as written: its keys and values.
+pub(in crate::check) fn source(document: &Document, root: NodeId, found: &mut Found) {
+    let mut finder = Finder { document, root, found };
+    keys::check(&mut finder);
+    values::check(&mut finder);
+    settings::check(&mut finder);
+    parts::check(&mut finder);
+}
+
+/// Lints of the materialized descriptor: its graph, texts and context.
+///
+/// `faulty` tells whether the descriptor has a fault with one of the codes; what such a fault makes
+/// look unused is not warned of.
+pub(in crate::check) fn graph(
+    descriptor: &Descriptor,
+    registry: &Registry,
+    faulty: &dyn Fn(&[&str]) -> bool,
+    found: &mut Found,
+) {
+    let mut finder = Finder { document: descriptor.document(), root: descriptor.root_id(), found };
+    agents::check(&mut finder, registry, faulty);
+    context::check(&mut finder, faulty);
+    placeholders::check(&mut finder);
+}
+
+/// A descriptor that is looked at, and what was found.
+pub(super) struct Finder<'a> {
+    pub(super) document: &'a Document,
+    pub(super) root: NodeId,
+    found: &'a mut Found,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        self.found.push(diagnostic);
+    }
+
+    /// A warning about a value.
+    pub(super) fn at(&self, code: &'static str, message: impl Into<String>, node: NodeId) -> Diagnostic {
+        Diagnostic::warning(code, message, self.document.place(node))
+    }
+
+    /// A warning about a key.
+    pub(super) fn at_key(&self, code: &'static str, message: impl Into<String>, entry: &Entry) -> Diagnostic {
+        Diagnostic::warning(code, message, self.key_place(entry))
+    }
+
+    pub(super) fn key_place(&self, entry: &Entry) -> Place {
+        self.document.place_of(entry.key_bytes)
+    }
+
+    /// The entries of the mapping at a path of keys, none if there is no mapping.
+    pub(super) fn entries(&self, path: &[&str]) -> &'a [Entry] {
+        let section = self.document.get_path(self.root, path);
+        section.and_then(|id| self.document.object(id)).unwrap_or_default()
+    }
+
+    pub(super) fn key(&self, entry: &'a Entry) -> &'a str {
+        self.document.resolve(&entry.key)
+    }
+
+    /// The items of a list under a key, none if there is no list.
+    pub(super) fn items(&self, owner: NodeId, key: &str) -> &'a [NodeId] {
+        self.document.get(owner, key).and_then(|id| self.document.list(id)).unwrap_or_default()
+    }
+
+    /// A value that is there and not `null`.
+    pub(super) fn present(&self, owner: NodeId, key: &str) -> Option<NodeId> {
+        self.document.get(owner, key).filter(|id| !self.document.is_null(*id))
+    }
+
+    /// What kind of value it is, with fractions told from whole numbers.
+    pub(super) fn kind_name(&self, node: NodeId) -> &'static str {
+        let kind = self.document.kind(node);
+        if matches!(kind, Kind::Number(number) if number.fract() != 0.0) { "a fraction" } else { kind.name() }
+    }
+
+    /// `agent_defaults` and the agents, as far as they are mappings.
+    pub(super) fn owners(&self) -> Vec<NodeId> {
+        let defaults = self.document.get(self.root, "agent_defaults");
+        let agents = self.entries(&["agents"]).iter().map(|entry| entry.value);
+        defaults.into_iter().chain(agents).filter(|id| self.document.object(*id).is_some()).collect()
+    }
+}
