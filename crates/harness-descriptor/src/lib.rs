@@ -59,8 +59,8 @@ pub use error::{DescriptorError, Fault, PathRule, YamlFault};
 pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
     Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, HandoffPreview,
-    Instructions, MaxTurns, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry, RegistryTool,
-    Standing, Template,
+    Instructions, MaxTurns, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry,
+    RegistryTool, Standing, Template,
 };
 pub use limits::Limits;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};
