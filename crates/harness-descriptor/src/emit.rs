@@ -3,6 +3,8 @@
 //! A string stands plain only where no reader of YAML 1.1 or 1.2 would take it for something
 //! else; texts of several lines stand as literal blocks, and everything doubtful in quotes.
 
+use std::fmt::Write as _;
+
 use crate::canonical::for_each_json_piece;
 use crate::number::push_number;
 use crate::value::{Map, Value};
@@ -34,7 +36,7 @@ impl Value {
             Some(text) => emitter.out.push_str(&text),
             // A block must be indented below something, so a text alone stands in quotes.
             None if self.as_str().is_some() => {
-                push_quoted(&mut emitter.out, self.as_str().unwrap_or_default())
+                push_quoted(&mut emitter.out, self.as_str().unwrap_or_default());
             }
             None => emitter.block(self, 0),
         }
@@ -233,7 +235,7 @@ fn push_quoted(out: &mut String, text: &str) {
                 out.push(c);
             } else {
                 // JSON's own escapes hold no such character; these are all below U+10000.
-                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
         }
     });
@@ -305,6 +307,6 @@ h: {}
         let yaml = format!("{{ ? {key} : {{ a: 1 }}, b: 2 }}");
         let value = load_text(&yaml).unwrap().to_value();
         assert_eq!(value.to_yaml(), format!("? {key}\n:\n  a: 1\nb: 2\n"));
-        assert_eq!(load_text(&value.to_yaml()).unwrap().to_value(), value);
+        assert_eq!(load_text(value.to_yaml()).unwrap().to_value(), value);
     }
 }

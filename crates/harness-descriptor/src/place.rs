@@ -65,6 +65,25 @@ impl Place {
     }
 }
 
+impl Place {
+    /// A place in the text of another file of the same project, such as a registry: the word that
+    /// begins at a line and column, both from 1.
+    ///
+    /// A place behind the end of the text is its end.
+    pub fn in_text(file: &str, text: &str, line: usize, column: usize) -> Self {
+        let lines = Lines::of(text);
+        let number = u32::try_from(line).unwrap_or(u32::MAX);
+        let line_start = lines.start(number).unwrap_or(text.len());
+        let rest = lines.line(text, number).unwrap_or_default();
+        let before = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
+        let word = rest.get(before..).unwrap_or_default();
+        let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ':' | ']' | '}');
+        let width = word.find(ends).unwrap_or(word.len());
+        let byte = |at: usize| u32::try_from(line_start + at).unwrap_or(u32::MAX);
+        Self::new(&file.into(), text, &lines, Bytes { start: byte(before), end: byte(before + width) })
+    }
+}
+
 impl Document {
     pub(crate) fn place(&self, id: NodeId) -> Place {
         self.place_of(self.bytes(id))
@@ -135,6 +154,21 @@ mod tests {
         check("ab\rcd", 3, "f:2:1");
         check("é\nüx", 5, "f:2:2");
         check("ab", 9, "f:1:3");
+    }
+
+    #[test]
+    fn places_in_other_files_cover_a_word() {
+        #[track_caller]
+        fn check(line: usize, column: usize, expected: &str) {
+            let text = "tools:\n  lök: { kind: x }\n";
+            let place = Place::in_text("r", text, line, column);
+            assert_eq!(format!("{place} {:?}", text.get(place.bytes.clone())), expected);
+        }
+        check(1, 1, "r:1:1 Some(\"tools\")");
+        check(2, 3, "r:2:3 Some(\"lök\")");
+        check(2, 16, "r:2:16 Some(\"x\")");
+        check(2, 99, "r:2:19 Some(\"\")");
+        check(9, 1, "r:3:1 Some(\"\")");
     }
 
     #[track_caller]

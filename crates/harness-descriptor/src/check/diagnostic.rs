@@ -65,6 +65,25 @@ pub struct Related {
 }
 
 impl Diagnostic {
+    /// A diagnostic of something else than a descriptor that is checked with it, such as a registry.
+    pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
+        Self { severity, code, message: message.into(), place: None, hint: None, related: Vec::new() }
+    }
+
+    /// Says where it stands.
+    #[must_use]
+    pub fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
+    }
+
     pub(crate) fn warning(code: &'static str, message: impl Into<String>, place: Place) -> Self {
         Self {
             severity: Severity::Warning,

@@ -118,12 +118,11 @@ impl Graph {
         let mut offered = HashSet::new();
         let preview = |handoff: &'g Handoff| {
             let used_by = || PathUse::HandoffGate { agent: agent.id.to_string(), to: handoff.to.to_string() };
-            let standing = match Standing::of(handoff.gate(), context, used_by) {
-                Standing::Open if self.naming == HandoffNaming::ById && !offered.insert(handoff.to()) => {
-                    Standing::Repeated
-                }
-                other => other,
-            };
+            let mut standing = Standing::of(handoff.gate(), context, used_by);
+            let by_id = self.naming == HandoffNaming::ById;
+            if by_id && matches!(standing, Standing::Open) && !offered.insert(handoff.to()) {
+                standing = Standing::Repeated;
+            }
             HandoffPreview { handoff, standing }
         };
         agent.handoffs.iter().map(preview).collect()

@@ -1,112 +1,133 @@
-//! The descriptors under `fixtures/descriptors`: what they become, or how they fail.
+//! The descriptors under `fixtures/descriptors`: what each becomes, or what is wrong with it.
+//!
+//! A case is a folder with `descriptor.yaml`, and perhaps `contexts/*.json` with values that are
+//! laid over its defaults. Its snapshot has the name of the folder.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use harness_descriptor::{ContextInput, Descriptor, DescriptorError, Graph, Registry, Value, load_file};
+use harness_descriptor::check::{CheckOptions, Report, Style, check_file};
+use harness_descriptor::{ContextInput, Graph, Standing, Value, load_text};
 
-fn folder(case: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/descriptors");
-    root.canonicalize().unwrap().join(case)
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/descriptors").canonicalize().unwrap()
 }
 
-fn load(case: &str) -> Result<Descriptor, DescriptorError> {
-    load_file(folder(case).join("descriptor.yaml"))
+/// The names in a folder, sorted; none if there is no such folder.
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-fn registry() -> Registry {
-    Registry::new()
-        .version("workshop-tools@1")
-        .bind("tool://repairs/find", "find_repair", "Finds a repair by its ticket.")
-        .bind("tool://prices/list", "price_list", "Lists prices.")
+fn check(case: &str) -> Report {
+    check_file(root().join(case).join("descriptor.yaml"), &CheckOptions::default())
 }
 
-/// The graph and one turn of every agent, as text.
-fn describe(graph: &Graph, context: &Value) -> String {
-    let mut out = String::new();
-    let meta = graph.metadata();
-    writeln!(out, "entry {} of {} agents", graph.entry_agent().id(), graph.agents().len()).unwrap();
-    writeln!(out, "name {:?} registry {:?}", meta.name, meta.registry_version).unwrap();
-    writeln!(out, "context {context}").unwrap();
-    for agent in graph.agents() {
-        let offer = graph.offer(agent.id(), context).unwrap();
-        writeln!(out, "\n== {} ({}) model {}", agent.id(), agent.name(), offer.model).unwrap();
-        if let Some(settings) = &offer.model_settings {
-            writeln!(out, "settings {settings}").unwrap();
-        }
-        for tool in &offer.tools {
-            writeln!(out, "tool {} -> {}", tool.name, tool.target).unwrap();
-        }
-        for handoff in &offer.handoffs {
-            writeln!(out, "handoff {}: {}", handoff.tool_name, handoff.description).unwrap();
-        }
-        if let Some(instructions) = &offer.instructions {
-            writeln!(out, "{instructions}").unwrap();
-        }
+/// All that can be seen of a case.
+fn describe(case: &str) -> String {
+    let report = check(case);
+    let (faults, warnings) = (report.faults().count(), report.warnings().count());
+    let mut out = format!("{faults} faults, {warnings} warnings\n");
+    let rendered = report.render(Style::Plain).to_string();
+    if !rendered.is_empty() {
+        let folder = root().join(case).to_str().unwrap().to_owned();
+        let rendered = rendered.replace(&format!("{folder}/"), "").replace(&folder, ".");
+        write!(out, "\n{rendered}").unwrap();
+    }
+    let Some(graph) = report.graph() else { return out };
+    describe_graph(&mut out, graph);
+    let contexts = root().join(case).join("contexts");
+    describe_context(&mut out, graph, "defaults", &Value::Map(harness_descriptor::Map::new()));
+    for name in names(&contexts) {
+        let overrides = serde_json::from_str(&fs::read_to_string(contexts.join(&name)).unwrap()).unwrap();
+        describe_context(&mut out, graph, &name, &overrides);
     }
     out
 }
 
-#[track_caller]
-fn check_overrides(case: &str, overrides: &str) -> String {
-    let graph = Graph::build(&load(case).unwrap(), &registry()).unwrap();
-    let overrides: Value = serde_json::from_str(overrides).unwrap();
+/// What does not depend on a context.
+fn describe_graph(out: &mut String, graph: &Graph) {
+    let metadata = graph.metadata();
+    writeln!(out, "\nhash {}", metadata.descriptor_hash).unwrap();
+    writeln!(out, "name {:?}, version {:?}", metadata.name, metadata.version).unwrap();
+    writeln!(out, "entry {} of {} agents", graph.entry_agent().id(), graph.agents().len()).unwrap();
+    for agent in graph.agents() {
+        write!(out, "\n{} {:?}", agent.id(), agent.name()).unwrap();
+        if let Some(model) = agent.model() {
+            write!(out, " model {model}").unwrap();
+        }
+        if let Some(settings) = agent.model_settings() {
+            write!(out, " settings {settings}").unwrap();
+        }
+        out.push('\n');
+        for tool in agent.tools() {
+            writeln!(out, "  tool {} = {}", tool.id, tool.target).unwrap();
+        }
+        for handoff in agent.handoffs() {
+            write!(out, "  {} -> {}", handoff.tool_name(), handoff.to()).unwrap();
+            if let Some(gate) = handoff.gate() {
+                write!(out, " if {gate}").unwrap();
+            }
+            out.push('\n');
+        }
+    }
+}
+
+/// What each agent gets in one context.
+fn describe_context(out: &mut String, graph: &Graph, name: &str, overrides: &Value) {
     let input = ContextInput::new("2026-01-01T00:00:00.000Z").message("My brakes squeak.");
     let input = input.overrides(overrides.as_map().unwrap().clone());
-    describe(&graph, &graph.create_context(&input).unwrap())
+    let context = graph.create_context(&input).unwrap();
+    writeln!(out, "\n==== {name}: {context}").unwrap();
+    for agent in graph.agents() {
+        let preview = graph.preview(agent.id(), &context).unwrap();
+        writeln!(out, "\n-- {}", agent.id()).unwrap();
+        for (index, part) in preview.parts.iter().enumerate() {
+            if !matches!(part.standing, Standing::Open) {
+                writeln!(out, "part {index}: {}", part.standing.name()).unwrap();
+            }
+        }
+        for handoff in &preview.handoffs {
+            writeln!(out, "{}: {}", handoff.handoff.tool_name(), handoff.standing.name()).unwrap();
+        }
+        match &preview.offer {
+            Ok(offer) => writeln!(out, "{}", offer.instructions.as_deref().unwrap_or("(none)")).unwrap(),
+            Err(error) => writeln!(out, "{}: {}", error.kind(), error.fault()).unwrap(),
+        }
+    }
 }
 
 #[test]
-fn minimal() {
-    let descriptor = load("minimal").unwrap();
-    insta::assert_snapshot!(
-        descriptor.hash().to_string(),
-        @"sha256:0e7172a5289072d2e45f0faed68eb8dcf13563f34f732e7eead26ddf058e4371"
-    );
-    insta::assert_snapshot!(
-        descriptor.to_value().to_string(),
-        @r#"{"runtime":{"entry_agent":"assistant"},"agents":{"assistant":{"model":"example/small"}}}"#
-    );
-    insta::assert_snapshot!(check_overrides("minimal", "{}"), @r#"
-    entry assistant of 1 agents
-    name None registry Some("workshop-tools@1")
-    context {}
-
-    == assistant (assistant) model example/small
-    "#);
+fn every_case_is_as_its_snapshot_says() {
+    let cases = names(&root());
+    assert!(cases.len() >= 25, "{} cases", cases.len());
+    let invalid = cases.iter().filter(|case| !check(case).is_sound()).count();
+    assert!(invalid >= 10, "{invalid} cases with faults");
+    for case in &cases {
+        insta::assert_snapshot!(case.as_str(), describe(case));
+    }
+    let snapshots = names(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/snapshots"));
+    let expected = cases.iter().map(|case| format!("it__fixtures__{case}.snap")).collect();
+    assert_eq!(snapshots, expected, "snapshots and cases");
 }
 
 #[test]
-fn parts_and_gates_materialized() {
-    let descriptor = load("parts-and-gates").unwrap();
-    insta::assert_snapshot!(
-        descriptor.hash().to_string(),
-        @"sha256:9c009855d5dd9bab0c8f2ec1578c2abaae75b057ebc5e174b9c0be46f6d1c3f7"
-    );
-    insta::assert_snapshot!("parts-and-gates", serde_json::to_string_pretty(&descriptor.to_value()).unwrap());
+fn seven_faults_are_found_in_one_pass() {
+    let report = check("seven-faults");
+    let codes: BTreeSet<&str> = report.faults().map(|fault| fault.code).collect();
+    assert_eq!(codes.len(), 7, "{codes:?}");
+    let carets = report.render(Style::Plain).to_string().lines().filter(|line| line.contains('^')).count();
+    assert_eq!(carets, 7);
 }
 
 #[test]
-fn parts_and_gates_with_defaults() {
-    insta::assert_snapshot!("parts-and-gates-defaults", check_overrides("parts-and-gates", "{}"));
-}
-
-#[test]
-fn parts_and_gates_for_a_member_when_closed() {
-    let overrides = r#"{"customer":{"name":"Ada","member":true},"shop":{"open":false},"ticket":"R-17"}"#;
-    insta::assert_snapshot!("parts-and-gates-member", check_overrides("parts-and-gates", overrides));
-}
-
-#[test]
-fn undeclared_path() {
-    let error = Graph::build(&load("invalid-undeclared").unwrap(), &registry()).unwrap_err();
-    let shown = error.render().replace(folder("invalid-undeclared").to_str().unwrap(), "");
-    insta::assert_snapshot!(shown, @r"
-    /descriptor.yaml:10:21: error[descriptor.undeclared]: placeholder `{{context.user.nmae}}` of agent `greeter` reads context path `user.nmae`, which context.references does not declare
-       |
-    10 |       Their name is {{context.user.nmae}}.
-       |                     ^^^^^^^^^^^^^^^^^^^^^
-    help: did you mean `user.name`?
-    ");
-    assert_eq!(error.kind(), "descriptor.undeclared");
+fn every_sound_case_reads_back_from_its_own_yaml() {
+    for case in names(&root()) {
+        if let Some(descriptor) = check(&case).descriptor() {
+            let yaml = descriptor.to_value().to_yaml();
+            assert_eq!(load_text(yaml).unwrap().hash(), descriptor.hash(), "{case}");
+        }
+    }
 }
