@@ -71,6 +71,8 @@ pub mod limits;
 pub mod machine;
 pub mod message;
 pub mod outcome;
+mod panics;
+pub mod policy;
 pub mod port;
 pub mod run;
 #[cfg(feature = "testing")]
@@ -84,5 +86,5 @@ pub use ids::{
     AgentId, CallId, EntryId, GateName, ModelName, OpId, RunId, SessionId, ThreadId, ToolName, TurnId,
 };
 pub use json::{Extra, Json};
-pub use outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
+pub use outcome::{End, Evidence, Fault, FaultSource, GuardStage, Outcome, Stop, StopReason};
 pub use time::{Millis, Time};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::continuation::Continuation;
-use crate::ids::{AgentId, GateName};
+use crate::ids::{AgentId, CallId, GateName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Cost, Invalid, Usage};
@@ -110,6 +110,10 @@ stop_reasons! {
     RuntimeError = "runtime_error" => Failed,
     /// The answer claims more than its evidence holds.
     EvidenceDensityViolation = "evidence_density_violation" => Failed,
+    /// A policy refused a call in a way that ends the work.
+    PolicyDenied = "policy_denied" => Failed,
+    /// A guardrail refused the prompt or the answer.
+    GuardrailTriggered = "guardrail_triggered" => Failed,
     /// It was cancelled.
     Cancelled = "cancelled" => Failed,
     /// The machine contradicted itself; the evidence holds what it knows. Please report it.
@@ -188,6 +192,32 @@ impl fmt::Display for FaultSource {
     }
 }
 
+/// What a guardrail looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardStage {
+    /// The prompt.
+    Input,
+    /// The answer.
+    Output,
+}
+
+impl GuardStage {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        }
+    }
+}
+
+impl fmt::Display for GuardStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// What a stop reason rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -214,6 +244,27 @@ pub enum Evidence {
     Approval(ApprovalRequest),
     /// Calls that wait for approval, by id.
     Held(Vec<ApprovalRequest>),
+    /// A gate that ended the work, and the call that it was asked about.
+    Gate {
+        /// The gate.
+        gate: GateName,
+        /// The call.
+        call: CallId,
+        /// What it calls.
+        tool: ToolName,
+        /// Why.
+        reason: String,
+    },
+    /// A guardrail that was triggered.
+    Guardrail {
+        /// The guardrail.
+        guardrail: GateName,
+        /// What it looked at.
+        stage: GuardStage,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// Who cancelled.
     Cancelled {
         /// The canceller's word.

@@ -44,6 +44,100 @@ impl fmt::Display for Time {
     }
 }
 
+impl Time {
+    /// The time of an ISO 8601 text: `2026-01-01`, or `2026-01-01T00:00:00Z` with up to nine fraction
+    /// digits (further than milliseconds they are cut off) and `Z` or an offset such as `+02:00`.
+    pub fn parse_iso(text: &str) -> Option<Self> {
+        let (date, rest) = text.split_at_checked(10)?;
+        let mut parts = date.splitn(3, '-');
+        let year = digits(parts.next()?, 4)?;
+        let (month, day) = (digits(parts.next()?, 2)?, digits(parts.next()?, 2)?);
+        let days = days_of(year, month, day)?;
+        let ms = if rest.is_empty() { 0 } else { time_of_day(rest.strip_prefix('T')?)? };
+        days.checked_mul(86_400_000)?.checked_add(ms).map(Self)
+    }
+}
+
+fn digits(text: &str, count: usize) -> Option<i64> {
+    let fits = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    if fits { text.parse().ok() } else { None }
+}
+
+/// Milliseconds since midnight UTC.
+fn time_of_day(text: &str) -> Option<i64> {
+    let (clock, offset) = if let Some(clock) = text.strip_suffix('Z') {
+        (clock, 0)
+    } else {
+        let (clock, offset) = text.split_at_checked(text.rfind(['+', '-'])?)?;
+        let (hours, minutes) = offset.get(1..)?.split_once(':')?;
+        let minutes = digits(hours, 2)? * 60 + digits(minutes, 2)?;
+        (clock, if offset.starts_with('-') { -minutes } else { minutes })
+    };
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let mut parts = clock.splitn(3, ':').map(|part| digits(part, 2));
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    let is_fraction = (1..=9).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    if hours > 23 || minutes > 59 || seconds > 59 || !is_fraction {
+        return None;
+    }
+    let ms: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
+    Some(((hours * 60 + minutes - offset) * 60 + seconds) * 1_000 + ms)
+}
+
+/// The number of a day counted from 1970-01-01 (proleptic Gregorian calendar); `None` when there is no such
+/// day.
+fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
+    let shifted = year - i64::from(month <= 2);
+    let era = shifted.div_euclid(400);
+    let yoe = shifted.rem_euclid(400);
+    let doy = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468;
+    (civil(days) == (year, month, day)).then_some(days)
+}
+
+/// Times as ISO 8601 texts, for `#[serde(with = "iso")]`.
+pub(crate) mod iso {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::Time;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+    pub(crate) fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(time)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Time::parse_iso(&text)
+            .ok_or_else(|| D::Error::custom(format_args!("`{text}` is no ISO 8601 timestamp")))
+    }
+
+    /// The same for times that may be missing.
+    pub(crate) mod option {
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        use super::Time;
+
+        #[derive(Serialize, Deserialize)]
+        struct Text(#[serde(with = "super")] Time);
+
+        #[expect(clippy::ref_option, reason = "the form that serde asks for")]
+        pub(crate) fn serialize<S: Serializer>(
+            time: &Option<Time>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            time.map(Text).serialize(serializer)
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<Time>, D::Error> {
+            Ok(Option::<Text>::deserialize(deserializer)?.map(|Text(time)| time))
+        }
+    }
+}
+
 /// Year, month and day of a day number counted from 1970-01-01 (proleptic Gregorian calendar).
 fn civil(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
@@ -88,5 +182,36 @@ mod tests {
         assert_eq!(Time(1_767_225_600_003).iso(), "2026-01-01T00:00:00.003Z");
         assert_eq!(Time(951_782_400_000).iso(), "2000-02-29T00:00:00.000Z");
         assert_eq!(Time(-1).iso(), "1969-12-31T23:59:59.999Z");
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<i64>) {
+        assert_eq!(Time::parse_iso(text), expected.map(Time), "{text}");
+    }
+
+    #[test]
+    fn times_are_read_from_iso_texts() {
+        for time in [1_767_225_600_003, 951_782_400_000, -1, 0, 253_402_300_799_999] {
+            check(&Time(time).iso(), Some(time));
+        }
+        check("2026-01-01", Some(1_767_225_600_000));
+        check("2026-01-01T02:00:00+02:00", Some(1_767_225_600_000));
+        check("2025-12-31T19:30:00.5-04:30", Some(1_767_225_600_500));
+        check("2026-01-01T00:00:00.123456789Z", Some(1_767_225_600_123));
+        for wrong in [
+            "",
+            "soon",
+            "2026-02-30",
+            "2026-13-01",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01T00:00Z",
+            "2026-01-01T00:00:00",
+            "2026-01-01 00:00:00Z",
+            "2026-01-01T00:00:00.Z",
+            "+026-01-01",
+            "2026-01-01é",
+        ] {
+            check(wrong, None);
+        }
     }
 }

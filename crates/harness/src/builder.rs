@@ -8,6 +8,7 @@ use harness_core::driver::Ports;
 use harness_core::event::{Fold, Subscription};
 use harness_core::limits::Limits;
 use harness_core::machine::Origin;
+use harness_core::policy::{HandoffPolicy, PolicyGate, ToolPolicy};
 use harness_core::port::{
     AgentSource, Approver, Clock, Compactor, ContextPipeline, DynTool, DynToolRegistry, Ids, Model, Session,
     SingleAgent, Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
@@ -52,6 +53,7 @@ pub struct Builder {
     agents_given: usize,
     graph: Option<Arc<GraphAgents>>,
     context: Map,
+    policies: PolicyGate,
 }
 
 impl fmt::Debug for Builder {
@@ -75,6 +77,7 @@ impl Builder {
             agents_given: 0,
             graph: None,
             context: Map::new(),
+            policies: PolicyGate::new(),
         }
     }
 
@@ -137,6 +140,25 @@ impl Builder {
     /// One more tool gate, asked after those that were given before.
     pub fn gate(mut self, gate: impl ToolGate + 'static) -> Self {
         self.ports.gates.push(Arc::new(gate));
+        self
+    }
+
+    /// The policy of tool calls, in place of one given before. Policies are asked after all gates, so that
+    /// they decide about what would be executed.
+    pub fn tool_policy(mut self, policy: impl ToolPolicy + 'static) -> Self {
+        self.policies = self.policies.tools(policy);
+        self
+    }
+
+    /// The policy of handoffs, in place of one given before.
+    pub fn handoff_policy(mut self, policy: impl HandoffPolicy + 'static) -> Self {
+        self.policies = self.policies.handoffs(policy);
+        self
+    }
+
+    /// Denies tool calls without a policy of tools, and handoffs without a policy of handoffs.
+    pub fn default_deny(mut self) -> Self {
+        self.policies = self.policies.default_deny();
         self
     }
 
@@ -239,6 +261,9 @@ impl Builder {
             Some(registry) => registry,
             None => Arc::new(Toolbox::new(self.tools)),
         };
+        if !self.policies.is_empty() {
+            self.ports.gates.push(Arc::new(self.policies));
+        }
         if let Some(session) = &self.ports.session {
             self.origin.session = session.session_id();
         }

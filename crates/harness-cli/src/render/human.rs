@@ -223,6 +223,13 @@ fn why(evidence: &Evidence) -> Option<String> {
             let waiting: Vec<_> = requests.iter().map(|request| one_line(&request.summary)).collect();
             Some(format!("waits for approval: {}", waiting.join("; ")))
         }
+        Evidence::Gate { gate, tool, reason, .. } => {
+            Some(format!("gate {gate} refused {}: {}", one_line(tool.as_str()), one_line(reason)))
+        }
+        Evidence::Guardrail { guardrail, stage, reason } => {
+            let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
+            Some(format!("{stage} guardrail {guardrail}{reason}"))
+        }
         Evidence::None | Evidence::Cancelled { .. } => None,
         _ => None,
     }

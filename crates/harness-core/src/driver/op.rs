@@ -1,6 +1,5 @@
 //! Performs operations through ports.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use crate::ids::{AgentId, OpId, ToolName};
 use crate::machine::{Machine, Op, Phase, Reply};
 use crate::message::{AssistantMessage, Message};
 use crate::outcome::{Fault, FaultSource};
+use crate::panics::panic_text;
 use crate::port::{
     AgentBrief, ApprovalAsk, ArgumentFault, BoxFuture, Decision, GateCx, Judgement, ModelFault,
     ModelFaultCode, ModelRequest, Offer, PrepareAsk, ToolCx, ToolDef, ToolOutcome, ToolScope, Verdict,
@@ -41,7 +41,7 @@ impl Running<'_> {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
         match catch_unwind(AssertUnwindSafe(|| self.poll_inner(cx))) {
             Ok(polled) => polled,
-            Err(panic) => Poll::Ready(self.panicked(text_of(&*panic))),
+            Err(panic) => Poll::Ready(self.panicked(panic_text(&*panic))),
         }
     }
 
@@ -77,11 +77,6 @@ fn answered(result: Result<AssistantMessage, ModelFault>, agent: &AgentId) -> Re
             Err(Box::new(fault))
         }
     })
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
 fn fault(part: FaultSource, text: &str) -> Fault {
@@ -148,7 +143,7 @@ pub(super) fn start<'p, P: Phase>(
 ) -> Running<'p> {
     let panicked = panicked_by(&op);
     catch_unwind(AssertUnwindSafe(|| start_inner(ports, machine, sink, token, id, op)))
-        .unwrap_or_else(|panic| Running::Ready(panicked(text_of(&*panic))))
+        .unwrap_or_else(|panic| Running::Ready(panicked(panic_text(&*panic))))
 }
 
 fn panicked_by(op: &Op) -> fn(String) -> Reply {

@@ -177,7 +177,7 @@ events! {
         call: CallId = "callId",
         /// The gate.
         gate: GateName = "gate",
-        /// `allow` (only with facts), `rewrite`, `hold` or `deny`.
+        /// `allow` (only with facts), `rewrite`, `hold`, `deny` or `halt`.
         verdict: String = "verdict",
         /// Why.
         reason: Option<String> = "reason",

@@ -426,6 +426,16 @@ fn metadata(stop: &Stop) -> Option<Json> {
         Evidence::Fault(fault) => fields.put("errorMessage", &fault.message),
         Evidence::Approval(request) => fields.put("approvalRequest", request),
         Evidence::Held(requests) => fields.put("approvalRequests", requests),
+        Evidence::Gate { gate, tool, reason, .. } => {
+            fields.put("gateName", gate);
+            fields.put("toolName", tool);
+            fields.put("reason", reason);
+        }
+        Evidence::Guardrail { guardrail, stage, reason } => {
+            fields.put("guardrailName", guardrail);
+            fields.put("stage", stage);
+            fields.maybe("reason", reason.as_ref());
+        }
     }
     Some(fields.object())
 }

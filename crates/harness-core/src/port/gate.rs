@@ -66,7 +66,7 @@ impl GateCx {
     }
 }
 
-/// What a tool gate says. The strictest of all gates wins: deny, hold, rewrite, allow.
+/// What a tool gate says. The strictest of all gates wins: halt or deny, hold, rewrite, allow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
@@ -84,6 +84,13 @@ pub enum Verdict {
         /// What the model reads.
         message: String,
     },
+    /// Do not run it, and end the turn `policy_denied`.
+    Halt {
+        /// The call's result, which the model may read later.
+        message: String,
+        /// Why, for the end's evidence.
+        reason: String,
+    },
 }
 
 impl Verdict {
@@ -94,6 +101,7 @@ impl Verdict {
             Self::Rewrite(_) => "rewrite",
             Self::Hold { .. } => "hold",
             Self::Deny { .. } => "deny",
+            Self::Halt { .. } => "halt",
         }
     }
 }

@@ -9,10 +9,11 @@ use super::slot::{Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
+use crate::ids::GateName;
 use crate::json::Json;
 use crate::machine::{Cx, Pending};
 use crate::message::ToolCall;
-use crate::outcome::End;
+use crate::outcome::{End, Evidence, Stop, StopReason};
 use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict};
 
 impl TurnState {
@@ -100,9 +101,10 @@ impl TurnState {
         let Ruling { verdict, facts } = ruling;
         if verdict != Verdict::Allow || facts.is_some() {
             let call = slot.call.id.clone();
-            let name = spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into());
+            let name = gate_name(spec, gate);
             let reason = match &verdict {
-                Verdict::Hold { reason: text } | Verdict::Deny { message: text } => Some(text.clone()),
+                Verdict::Hold { reason } | Verdict::Halt { reason, .. } => Some(reason.clone()),
+                Verdict::Deny { message } => Some(message.clone()),
                 Verdict::Allow | Verdict::Rewrite(_) => None,
             };
             let verdict = verdict.kind().to_owned();
@@ -120,6 +122,12 @@ impl TurnState {
             }
             Verdict::Deny { message } => {
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
+            }
+            Verdict::Halt { message, reason } => {
+                let (call, tool) = (slot.call.id.clone(), slot.call.name.clone());
+                let evidence = Evidence::Gate { gate: gate_name(spec, gate), call, tool, reason };
+                self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
+                self.stop.get_or_insert_with(|| Stop::new(StopReason::PolicyDenied, evidence));
             }
         }
         self.run_batch(spec, cx)
@@ -160,6 +168,10 @@ impl TurnState {
         }
         self.run_batch(spec, cx)
     }
+}
+
+fn gate_name(spec: &TurnSpec, gate: u32) -> GateName {
+    spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into())
 }
 
 fn rewrite(slot: &mut Slot, arguments: Json) {

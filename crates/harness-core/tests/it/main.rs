@@ -16,6 +16,7 @@ mod deviations;
 mod driver;
 mod exact;
 mod laws;
+mod policies;
 mod prepared;
 mod run;
 mod stored;

@@ -208,11 +208,12 @@ impl World {
     }
 
     fn gate(&mut self) -> Reply {
-        let verdict = match self.die(8) {
+        let verdict = match self.die(9) {
             0..=4 => Verdict::Allow,
             5 => Verdict::Rewrite(Json::parse(r#"{"by":"gate"}"#).expect("JSON")),
             6 => Verdict::Hold { reason: "it is late".into() },
-            _ => Verdict::Deny { message: "not here".into() },
+            7 => Verdict::Deny { message: "not here".into() },
+            _ => Verdict::Halt { message: "never".into(), reason: "it is forbidden".into() },
         };
         Reply::Gate(verdict.into())
     }

@@ -29,7 +29,7 @@ use crate::turn::TurnSpec;
 /// | `model: call add {"a":1} #c1, call log {} #c2` | calls |
 /// | `model: ask "Which?"`, `refuse "No"`, `approve id kind "what"`, `invalid "why"`, `fault code "why"` | the other outputs |
 /// | `tool #c1: ok 4`, `error CODE TEXT`, `retry CODE TEXT`, `fault CODE TEXT` | what comes of an execution; `retry` is a failure worth another try |
-/// | `gate policy #c1: deny "no"`, `hold "why"`, `rewrite {"a":2}`, `allow` | what a gate says |
+/// | `gate policy #c1: deny "no"`, `halt "no"`, `hold "why"`, `rewrite {"a":2}`, `allow` | what a gate says |
 /// | `arguments #c1: field "problem"` | wrong arguments |
 /// | `approve #c1: granted`, `denied "why"`, `edited {"a":2}`, `later` | what the approver says |
 /// | `cancel`, `steer "text"`, `interrupt "text"` | inputs from outside |

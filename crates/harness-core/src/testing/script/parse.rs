@@ -221,6 +221,10 @@ fn verdict(mut words: Words<'_>) -> Read<Reply> {
         "allow" => Verdict::Allow,
         "deny" => Verdict::Deny { message: words.text()? },
         "hold" => Verdict::Hold { reason: words.text()? },
+        "halt" => {
+            let message = words.text()?;
+            Verdict::Halt { reason: message.clone(), message }
+        }
         "rewrite" => Verdict::Rewrite(words.json()?),
         other => return Err(format!("`{other}` is no verdict")),
     };
