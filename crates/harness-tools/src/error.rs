@@ -137,6 +137,14 @@ pub enum ToolsError {
         /// All bound targets, by name.
         bound: Vec<String>,
     },
+    /// The folder of a workspace cannot be opened.
+    #[error("cannot open the folder {} of a workspace: {source}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
     /// A JSON Schema cannot be used.
     #[error("the argument schema of tool `{tool}` is wrong{}: {problem}", in_path(path))]
     Schema {
@@ -160,6 +168,7 @@ impl ToolsError {
             Self::NewerVersion { .. } => "tools.registry_newer_version",
             Self::Faulty { .. } => "tools.registry_faulty",
             Self::Unbound { .. } => "tools.target_unbound",
+            Self::Folder { .. } => "tools.folder_unusable",
             Self::Schema { .. } => "tools.schema_wrong",
         }
     }
@@ -179,6 +188,7 @@ impl ToolsError {
             }
             Self::Faulty { .. } => None,
             Self::Unbound { target, near, bound, .. } => Some(unbound_hint(target, near, bound)),
+            Self::Folder { .. } => Some("check that it is a folder and that you may read it".to_owned()),
             Self::Schema { .. } => Some("correct the schema; references must stay inside it".to_owned()),
         }
     }

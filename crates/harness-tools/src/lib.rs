@@ -86,17 +86,38 @@
 #[cfg(not(unix))]
 compile_error!("harness-tools ends process groups by signals and needs a Unix system");
 
+mod arguments;
 mod command;
+mod duplicates;
 mod environment;
 mod error;
+mod exact;
 mod near;
+mod planning;
 mod registry;
 #[cfg(feature = "schema-validation")]
 mod schema;
+mod scratchpad;
+mod state;
+mod subagent;
+mod tool_set;
+mod workspace;
 
 pub use command::{CommandSpec, CommandTool, Input, MAX_PRINTED};
+pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use environment::{Environment, PASSED};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
+pub use planning::PlanningTools;
 pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
 #[cfg(feature = "schema-validation")]
 pub use schema::{ArgumentSchema, Validated};
+pub use scratchpad::ScratchpadTools;
+pub use state::Keep;
+pub use subagent::{
+    DynSubagentRunner, Subagent, SubagentAsk, SubagentCode, SubagentFault, SubagentReport, SubagentRunner,
+    SubagentTool,
+};
+pub use tool_set::ToolSet;
+pub use workspace::{
+    FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,
+};

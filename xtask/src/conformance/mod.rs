@@ -8,13 +8,17 @@
 
 mod descriptor;
 mod discover;
+mod guard;
 mod kinds;
+mod outcome;
 mod report;
 mod runner;
 mod skips;
+mod tool_registry;
 mod turn;
 mod turn_fn;
 mod verdict;
+mod workspace_tools;
 
 pub(crate) use runner::{Options, run, run_folders};
 pub(crate) use verdict::Verdict;

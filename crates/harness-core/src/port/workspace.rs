@@ -100,7 +100,6 @@ impl WorkspaceHit {
 
 /// What must be true of a file for a write to happen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Precondition {
     /// Nothing: it is made or replaced.
     #[default]

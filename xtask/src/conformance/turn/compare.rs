@@ -7,7 +7,7 @@ use serde_json::Value;
 const NOISE: f64 = 1e-9;
 
 /// Compares two values; the order of keys does not matter.
-pub(super) fn same(path: &str, expected: &Value, got: &Value) -> Result<(), String> {
+pub(in crate::conformance) fn same(path: &str, expected: &Value, got: &Value) -> Result<(), String> {
     match (expected, got) {
         (Value::Object(want), Value::Object(have)) => {
             for (key, value) in want {

@@ -54,17 +54,17 @@ impl Payloads {
 }
 
 /// The text at a key; empty when there is none.
-pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(in crate::conformance) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The value at a key; null when there is none.
-pub(super) fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
+pub(in crate::conformance) fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
     value.get(key).unwrap_or(&Value::Null)
 }
 
 /// The list at a key; empty when there is none.
-pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub(in crate::conformance) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 

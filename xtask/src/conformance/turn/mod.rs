@@ -4,8 +4,8 @@
 //! scripted steps move, its result and trace are brought into the source's form by
 //! [`harness_core::event`], and everything that the vector expects is compared.
 
-mod compare;
-mod convert;
+pub(super) mod compare;
+pub(super) mod convert;
 mod play;
 mod seen;
 
@@ -55,9 +55,6 @@ fn judge(vector: &Vector) -> Verdict {
     let Vector { id, value, payloads } = vector;
     if uses_hooks(value) {
         return Verdict::Skipped("hooks".to_owned());
-    }
-    if value.pointer("/tools/idempotencyGuard").is_some() {
-        return Verdict::Skipped("idempotency-guard".to_owned());
     }
     let compared = play::check(value, payloads);
     let class = value.get("conformance").and_then(Value::as_str).unwrap_or("required");
@@ -117,9 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn hooks_and_guards_are_skipped_and_bugs_must_not_be_reproduced() {
+    fn hooks_are_skipped_and_bugs_must_not_be_reproduced() {
         check("hook-throws", |_| {}, r#"Skipped("hooks")"#);
-        check("guard-ladder", |_| {}, r#"Skipped("idempotency-guard")"#);
         check("red-hash-collision", |_| {}, "Passed");
         check("sink-turn-started", |_| {}, r#"Skipped("deviation")"#);
         let unlisted = |v: &mut Value| {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use harness::tools::{DuplicateGuard, DuplicateOptions};
 use harness_core::continuation::Continuation;
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{TraceFold, turn_result};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use super::compare::{only, same, without};
 use super::convert::{self, Done, Payloads, at, list, text};
 use super::seen;
+use crate::conformance::guard::unworded;
 
 /// Continuations: what of them is the contract.
 const CONTINUATION: &[&str] = &["type", "turnId", "sessionId", "metadata", "state"];
@@ -59,6 +61,7 @@ struct Thread<'v> {
 struct Stage {
     model: ScriptedModel,
     tools: Option<ScriptedTools>,
+    guard: Option<DuplicateOptions>,
     approvals: Option<Arc<Approvals>>,
     trace: Option<Arc<Mutex<TraceFold>>>,
 }
@@ -101,6 +104,7 @@ impl Thread<'_> {
         Ok(Stage {
             model: ScriptedModel::new(steps).with_clock(self.clock.clone()),
             tools: self.vector.get("tools").map(|tools| self.tools(tools, turn)).transpose()?,
+            guard: self.vector.pointer("/tools/idempotencyGuard").map(|_| DuplicateOptions::default()),
             approvals: turn.get("approvals").is_some().then(|| Approvals::of(turn)).transpose()?,
             trace: traced.then(|| Arc::new(Mutex::new(TraceFold::default()))),
         })
@@ -127,8 +131,12 @@ impl Stage {
     fn ports(&self, clock: &VirtualClock, input: &Value) -> Ports {
         let mut ports = Ports::new(Arc::new(self.model.clone()), Arc::new(clock.clone()));
         ports.agents = Arc::new(SingleAgent::new(text(at(input, "instructions"), "systemPrompt")));
-        if let Some(tools) = &self.tools {
-            ports.tools = Arc::new(tools.clone());
+        match (&self.tools, &self.guard) {
+            (Some(tools), Some(guard)) => {
+                ports.tools = Arc::new(DuplicateGuard::new(Arc::new(tools.clone()), guard.clone()));
+            }
+            (Some(tools), None) => ports.tools = Arc::new(tools.clone()),
+            (None, _) => {}
         }
         if let Some(approvals) = &self.approvals {
             ports.approver = Some(Arc::new(Shared(Arc::clone(approvals))));
@@ -171,7 +179,12 @@ impl Stage {
 }
 
 fn events(events: &[Value]) -> Value {
-    events.iter().map(|event| without(event, &["elapsedMs"])).collect()
+    let comparable = |event: &Value| {
+        let mut event = without(event, &["elapsedMs"]);
+        event.get_mut("result").into_iter().for_each(unworded);
+        event
+    };
+    events.iter().map(comparable).collect()
 }
 
 /// The result with only that of its continuation which is the contract.

@@ -1,0 +1,243 @@
+//! Answering calls that were made before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use harness_core::message::ToolCall;
+use harness_core::port::{
+    ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
+};
+use harness_core::{Fault, Json, ToolName};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::arguments::refusal;
+use crate::state::{Keep, Kept, MOST_KEPT};
+use crate::workspace::first_units;
+
+/// How much of an earlier output the second hint repeats, in UTF-16 units.
+const REPEATED: usize = 1_200;
+
+/// What follows a repeated output that was cut; twelve units, as in the source.
+const CUT: &str = "…[truncated]";
+
+/// How many UTF-16 units of an output are kept.
+const KEPT: usize = 4_096;
+
+/// How many calls of one run are remembered; beyond that the oldest goes.
+const MOST_CALLS: usize = 1_000;
+
+const BLOCKED: &str = "redundant_call_blocked";
+const ABORTED: &str = "redundant_call_loop_aborted";
+
+/// How the guard behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DuplicateOptions {
+    /// How many runs are remembered at one time. Default 50; at least 1.
+    pub max_runs: usize,
+    /// The tools that may be called again and again: those that wait for a change. Default none.
+    pub exempt: Vec<ToolName>,
+}
+
+impl Default for DuplicateOptions {
+    fn default() -> Self {
+        Self { max_runs: MOST_KEPT, exempt: Vec::new() }
+    }
+}
+
+/// A registry that answers a call itself when the same tool was called with the same arguments in the same
+/// run and that call succeeded (source 001's idempotency guard).
+///
+/// The first repetition is answered with a hint, the second with a hint and the beginning of the earlier
+/// result, each further one with the error `redundant_call_loop_aborted`. Arguments are the same when they
+/// are the same JSON value, whatever the order of keys. Failures are not remembered. Each run has a memory
+/// of its own, of 1,000 calls; those of the 50 latest runs are kept.
+///
+/// `metadata.idempotencyGuard` of such an answer holds `blocked`, `code`, `tier`, `duplicateCount`,
+/// `previousIteration` (which success of the run it was) and `previousOutputChars` (UTF-16 units).
+#[derive(Clone)]
+pub struct DuplicateGuard {
+    inner: Arc<dyn DynToolRegistry>,
+    exempt: Arc<[ToolName]>,
+    runs: Arc<Kept<Calls>>,
+}
+
+impl std::fmt::Debug for DuplicateGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DuplicateGuard").field("exempt", &self.exempt).finish_non_exhaustive()
+    }
+}
+
+impl DuplicateGuard {
+    /// A guard before a registry.
+    pub fn new(inner: Arc<dyn DynToolRegistry>, options: DuplicateOptions) -> Self {
+        let runs = Arc::new(Kept::new(Keep::Run, options.max_runs));
+        Self { inner, exempt: options.exempt.into(), runs }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    successes: u32,
+    known: BTreeMap<String, Earlier>,
+}
+
+/// A call that succeeded.
+#[derive(Debug)]
+struct Earlier {
+    /// Which success of the run it was.
+    number: u32,
+    output: String,
+    output_units: usize,
+    repeated: u32,
+}
+
+impl Calls {
+    /// The answer to a call that was made before.
+    fn repeated(&mut self, key: &str, call: &ToolCall) -> Option<ToolOutcome> {
+        let earlier = self.known.get_mut(key)?;
+        earlier.repeated += 1;
+        Some(earlier.answer(call))
+    }
+
+    fn remember(&mut self, key: String, output: &str) {
+        self.successes += 1;
+        if self.known.len() >= MOST_CALLS {
+            let oldest =
+                self.known.iter().min_by_key(|(_, earlier)| earlier.number).map(|(key, _)| key.clone());
+            oldest.and_then(|key| self.known.remove(&key));
+        }
+        let earlier = Earlier {
+            number: self.successes,
+            output: first_units(output, KEPT).to_owned(),
+            output_units: output.encode_utf16().count(),
+            repeated: 0,
+        };
+        self.known.insert(key, earlier);
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Note {
+    blocked: bool,
+    code: &'static str,
+    tier: u32,
+    duplicate_count: u32,
+    previous_iteration: u32,
+    previous_output_chars: usize,
+}
+
+impl Earlier {
+    fn answer(&self, call: &ToolCall) -> ToolOutcome {
+        let tier = self.repeated.min(3);
+        let name = &call.name;
+        let mut outcome = match tier {
+            1 => ToolOutcome::text(format!(
+                "You have called `{name}` with these arguments before (call {}), and it gave {} characters. Use \
+                 that result. If it is not enough, call it with other arguments, use another tool, or answer \
+                 with what you have.",
+                self.number, self.output_units
+            )),
+            2 => ToolOutcome::text(format!(
+                "`{name}` was not called again: you have its result for these arguments already. Do not repeat \
+                 this call. What it gave:\n\n{}",
+                self.beginning()
+            )),
+            _ => refusal(
+                ABORTED,
+                format!(
+                    "`{name}` was called with the same arguments {} times, although its result was given",
+                    self.repeated + 1
+                ),
+            ),
+        };
+        let note = Note {
+            blocked: true,
+            code: if tier == 3 { ABORTED } else { BLOCKED },
+            tier,
+            duplicate_count: self.repeated,
+            previous_iteration: self.number,
+            previous_output_chars: self.output_units,
+        };
+        outcome.metadata = Json::of(&BTreeMap::from([("idempotencyGuard", note)])).ok();
+        outcome
+    }
+
+    fn beginning(&self) -> String {
+        let shown = first_units(&self.output, REPEATED);
+        if shown.len() < self.output.len() { format!("{shown}{CUT}") } else { shown.to_owned() }
+    }
+}
+
+/// Tells calls apart: the name, and the arguments with sorted keys.
+fn key(call: &ToolCall) -> String {
+    // Keys of this type are sorted; a number that it cannot hold keeps the arguments as they were written.
+    let arguments: Result<Value, _> = call.arguments.to();
+    match arguments {
+        Ok(value) if exact(&value, &call.arguments) => format!("{}::{value}", call.name),
+        Ok(_) | Err(_) => format!("{}::{}", call.name, call.arguments),
+    }
+}
+
+/// Whether a value holds all digits of its text: numbers beyond 64 bits, and fractions, may not.
+fn exact(value: &Value, text: &Json) -> bool {
+    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
+    digits(&value.to_string()) == digits(text.text())
+}
+
+/// What a model read of an outcome.
+fn output_of(outcome: &ToolOutcome) -> String {
+    let texts: Vec<&str> = outcome.content.iter().filter_map(|block| block.as_text()).collect();
+    match (&outcome.structured, texts.is_empty()) {
+        (Some(data), true) => data.text().to_owned(),
+        _ => texts.join("\n"),
+    }
+}
+
+impl ToolRegistry for DuplicateGuard {
+    async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        self.inner.list_boxed(scope).await
+    }
+
+    fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
+        self.inner.check_dyn(call)
+    }
+
+    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+        if self.exempt.contains(&cx.call.name) {
+            return self.inner.call_boxed(cx).await;
+        }
+        let (origin, key) = (Arc::clone(&cx.origin), key(&cx.call));
+        if let Some(answer) = self.runs.with(&origin, |calls| calls.repeated(&key, &cx.call)) {
+            tracing::debug!(tool = %cx.call.name, call = %cx.call.id, "answers a call that was made before");
+            return Ok(answer);
+        }
+        let outcome = self.inner.call_boxed(cx).await?;
+        if !outcome.is_error() {
+            self.runs.with(&origin, |calls| calls.remember(key, &output_of(&outcome)));
+        }
+        Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(a: &str, b: &str, same: bool) {
+        let key = |arguments| key(&ToolCall::new("c", "t", Json::parse(arguments).unwrap()));
+        assert_eq!(key(a) == key(b), same, "{} and {}", key(a), key(b));
+    }
+
+    #[test]
+    fn arguments_are_the_same_whatever_the_order_of_keys() {
+        check(r#"{"a":1,"b":{"d":2,"c":3}}"#, r#"{"b":{"c":3,"d":2},"a":1}"#, true);
+        check(r#"{"a":1}"#, r#"{"a":2}"#, false);
+        check(r#"{"a":"1"}"#, r#"{"a":1}"#, false);
+        check(r#"{"n":12345678901234567890123}"#, r#"{"n":12345678901234567890124}"#, false);
+        check(r#"{"n":1e400}"#, r#"{"n":1e400}"#, true);
+    }
+}

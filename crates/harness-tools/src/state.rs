@@ -1,0 +1,130 @@
+//! State of tools: one per run or conversation, bounded, and let go when others come.
+
+use std::sync::{Mutex, PoisonError};
+
+use harness_core::machine::Origin;
+
+/// For how long a tool keeps what it was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Keep {
+    /// For one run; where a turn is driven alone, for that turn.
+    #[default]
+    Run,
+    /// For a thread, or a session where there is no thread: as long as the conversation goes on.
+    Thread,
+}
+
+/// How many runs or conversations have a state at one time; beyond that the least recently used goes.
+pub(crate) const MOST_KEPT: usize = 50;
+
+/// One state per run or conversation.
+#[derive(Debug)]
+pub(crate) struct Kept<T> {
+    keep: Keep,
+    most: usize,
+    /// The most recently used last.
+    states: Mutex<Vec<(Vec<String>, T)>>,
+}
+
+impl<T: Default> Kept<T> {
+    pub(crate) fn new(keep: Keep, most: usize) -> Self {
+        Self { keep, most: most.max(1), states: Mutex::default() }
+    }
+
+    /// Works with the state of an origin; a fresh one if it has none.
+    pub(crate) fn with<R>(&self, origin: &Origin, work: impl FnOnce(&mut T) -> R) -> R {
+        let key = self.key(origin);
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = match states.iter().position(|(known, _)| *known == key) {
+            Some(at) => states.remove(at).1,
+            None => T::default(),
+        };
+        if states.len() >= self.most {
+            states.remove(0);
+        }
+        states.push((key, state));
+        match states.last_mut() {
+            Some((_, state)) => work(state),
+            None => work(&mut T::default()),
+        }
+    }
+
+    /// Lets go of the state of an origin.
+    pub(crate) fn forget(&self, origin: &Origin) {
+        let key = self.key(origin);
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).retain(|(known, _)| *known != key);
+    }
+
+    /// How many states there are.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn key(&self, origin: &Origin) -> Vec<String> {
+        let thread = origin.thread.as_ref().map(|id| format!("thread {id}"));
+        let session = origin.session.as_ref().map(|id| format!("session {id}"));
+        let run = origin.run.as_ref().map(|id| format!("run {id}"));
+        let turn = origin.turn.as_ref().map(|id| format!("turn {id}"));
+        match (self.keep, &thread, &session) {
+            (Keep::Thread, Some(_), _) => thread.into_iter().collect(),
+            (Keep::Thread, None, Some(_)) => session.into_iter().collect(),
+            (Keep::Run, ..) | (Keep::Thread, None, None) => {
+                [thread, session, run, turn].into_iter().flatten().collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(thread: Option<&str>, run: &str) -> Origin {
+        let mut origin = Origin::default();
+        origin.thread = thread.map(Into::into);
+        origin.run = Some(run.into());
+        origin
+    }
+
+    /// Adds one to the state of each origin; the states in order.
+    #[track_caller]
+    fn check(keep: Keep, origins: &[(Option<&str>, &str)], expected: &[u32]) {
+        let kept = Kept::<u32>::new(keep, 2);
+        let mut seen = Vec::new();
+        for (thread, run) in origins {
+            seen.push(kept.with(&origin(*thread, run), |n| {
+                *n += 1;
+                *n
+            }));
+            assert!(kept.len() <= 2);
+        }
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn each_run_or_conversation_has_its_own_state() {
+        check(Keep::Run, &[(Some("t"), "a"), (Some("t"), "b"), (Some("t"), "a")], &[1, 1, 2]);
+        check(Keep::Run, &[(Some("t"), "a"), (Some("u"), "a")], &[1, 1]);
+        check(Keep::Thread, &[(Some("t"), "a"), (Some("t"), "b"), (Some("u"), "b")], &[1, 2, 1]);
+        check(Keep::Thread, &[(None, "a"), (None, "b")], &[1, 1]);
+    }
+
+    #[test]
+    fn the_least_recently_used_state_goes() {
+        check(
+            Keep::Run,
+            &[(None, "a"), (None, "b"), (None, "a"), (None, "c"), (None, "a"), (None, "b")],
+            &[1, 1, 2, 1, 3, 1],
+        );
+    }
+
+    #[test]
+    fn a_state_that_is_forgotten_is_gone() {
+        let kept = Kept::<u32>::new(Keep::Run, 2);
+        kept.with(&origin(None, "a"), |n| *n = 7);
+        kept.forget(&origin(None, "a"));
+        assert_eq!((kept.len(), kept.with(&origin(None, "a"), |n| *n)), (0, 0));
+    }
+}

@@ -1,0 +1,73 @@
+//! Built-in tools that come together.
+
+use std::sync::Arc;
+
+use harness_core::Fault;
+use harness_core::message::ToolCall;
+use harness_core::port::{
+    ArgumentFault, DynTool, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox,
+};
+
+use crate::arguments::unknown_tool;
+
+/// Some tools in a fixed order, as a registry in the way of source 001: those are listed that are allowed,
+/// and a call of any other is answered with `unknown_tool`.
+///
+/// To offer them beside other tools, put [`ToolSet::tools`] into a [`Toolbox`].
+#[derive(Clone)]
+pub struct ToolSet {
+    tools: Vec<Arc<dyn DynTool>>,
+    listed: bool,
+}
+
+impl std::fmt::Debug for ToolSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.tools.iter().map(|tool| &tool.tool_def().name)).finish()
+    }
+}
+
+impl ToolSet {
+    /// A set of tools.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
+        Self { tools: tools.into_iter().collect(), listed: true }
+    }
+
+    /// The same tools, which are not listed; a call of one still reaches it.
+    pub(crate) fn unlisted(mut self) -> Self {
+        self.listed = false;
+        self
+    }
+
+    /// The tools, in order.
+    pub fn tools(&self) -> &[Arc<dyn DynTool>] {
+        &self.tools
+    }
+
+    /// The tools as a fixed set.
+    pub fn toolbox(&self) -> Toolbox {
+        Toolbox::new(self.tools.iter().cloned())
+    }
+
+    fn find(&self, call: &ToolCall) -> Option<&Arc<dyn DynTool>> {
+        self.tools.iter().find(|tool| tool.tool_def().name == call.name)
+    }
+}
+
+impl ToolRegistry for ToolSet {
+    async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        let allowed = |def: &&ToolDef| scope.allowed.as_ref().is_none_or(|names| names.contains(&def.name));
+        let defs = self.tools.iter().filter(|_| self.listed).map(|tool| tool.tool_def());
+        Ok(defs.filter(allowed).cloned().collect())
+    }
+
+    fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
+        self.find(call).map_or(Ok(()), |tool| tool.check_dyn(&call.arguments))
+    }
+
+    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+        match self.find(&cx.call) {
+            Some(tool) => Ok(tool.call_boxed(cx).await),
+            None => Ok(unknown_tool(cx.call.name.as_str())),
+        }
+    }
+}
