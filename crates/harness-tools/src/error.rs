@@ -137,6 +137,15 @@ pub enum ToolsError {
         /// All bound targets, by name.
         bound: Vec<String>,
     },
+    /// An MCP server cannot be used.
+    #[cfg(feature = "mcp")]
+    #[error("the MCP server `{server}` cannot be used: {fault}")]
+    Mcp {
+        /// The server's id.
+        server: String,
+        /// Why.
+        fault: crate::mcp::McpFault,
+    },
     /// A JSON Schema cannot be used.
     #[error("the argument schema of tool `{tool}` is wrong{}: {problem}", in_path(path))]
     Schema {
@@ -160,6 +169,8 @@ impl ToolsError {
             Self::NewerVersion { .. } => "tools.registry_newer_version",
             Self::Faulty { .. } => "tools.registry_faulty",
             Self::Unbound { .. } => "tools.target_unbound",
+            #[cfg(feature = "mcp")]
+            Self::Mcp { fault, .. } => fault.kind(),
             Self::Schema { .. } => "tools.schema_wrong",
         }
     }
@@ -179,6 +190,8 @@ impl ToolsError {
             }
             Self::Faulty { .. } => None,
             Self::Unbound { target, near, bound, .. } => Some(unbound_hint(target, near, bound)),
+            #[cfg(feature = "mcp")]
+            Self::Mcp { fault, .. } => fault.hint().map(str::to_owned),
             Self::Schema { .. } => Some("correct the schema; references must stay inside it".to_owned()),
         }
     }

@@ -89,6 +89,8 @@ compile_error!("harness-tools ends process groups by signals and needs a Unix sy
 mod command;
 mod environment;
 mod error;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod near;
 mod registry;
 #[cfg(feature = "schema-validation")]
