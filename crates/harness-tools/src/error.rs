@@ -145,6 +145,15 @@ pub enum ToolsError {
         /// What the operating system says.
         source: io::Error,
     },
+    /// An MCP server cannot be used.
+    #[cfg(feature = "mcp")]
+    #[error("the MCP server `{server}` cannot be used: {fault}")]
+    Mcp {
+        /// The server's id.
+        server: String,
+        /// Why.
+        fault: crate::mcp::McpFault,
+    },
     /// A JSON Schema cannot be used.
     #[error("the argument schema of tool `{tool}` is wrong{}: {problem}", in_path(path))]
     Schema {
@@ -169,6 +178,8 @@ impl ToolsError {
             Self::Faulty { .. } => "tools.registry_faulty",
             Self::Unbound { .. } => "tools.target_unbound",
             Self::Folder { .. } => "tools.folder_unusable",
+            #[cfg(feature = "mcp")]
+            Self::Mcp { fault, .. } => fault.kind(),
             Self::Schema { .. } => "tools.schema_wrong",
         }
     }
@@ -189,6 +200,8 @@ impl ToolsError {
             Self::Faulty { .. } => None,
             Self::Unbound { target, near, bound, .. } => Some(unbound_hint(target, near, bound)),
             Self::Folder { .. } => Some("check that it is a folder and that you may read it".to_owned()),
+            #[cfg(feature = "mcp")]
+            Self::Mcp { fault, .. } => fault.hint().map(str::to_owned),
             Self::Schema { .. } => Some("correct the schema; references must stay inside it".to_owned()),
         }
     }

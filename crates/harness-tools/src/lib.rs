@@ -92,6 +92,8 @@ mod duplicates;
 mod environment;
 mod error;
 mod exact;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod near;
 mod planning;
 mod registry;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::agents::BoundTool;
 use crate::descriptor::Descriptor;
 
 /// The tools of a program by target.

@@ -1,5 +1,6 @@
 //! What a model reads of a run.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -64,20 +65,21 @@ pub(crate) fn too_late(program: &str) -> ToolOutcome {
 
 /// The result of a call whose program could not be started.
 pub(crate) fn spawn_error(spec: &CommandSpec, error: &io::Error) -> ToolOutcome {
-    let why = why_not_started(spec, error);
+    let why = why_not_started(&spec.program, spec.cwd.as_deref(), error);
     let program = spec.program.to_string_lossy();
     ToolOutcome::error("spawn_error", format!("`{program}` could not be started: {why}"))
 }
 
-fn why_not_started(spec: &CommandSpec, error: &io::Error) -> String {
-    if let Some(cwd) = spec.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
+/// What to tell of a program that could not be started.
+pub(crate) fn why_not_started(program: &OsStr, cwd: Option<&Path>, error: &io::Error) -> String {
+    if let Some(cwd) = cwd.filter(|cwd| !cwd.is_dir()) {
         return format!("its folder {} does not exist; correct its `cwd`", cwd.display());
     }
-    let exists = is_path(&spec.program) && Path::new(&spec.program).exists();
+    let exists = is_path(program) && Path::new(program).exists();
     let kind = error.kind();
     let why = if kind == io::ErrorKind::NotFound && exists {
         "the interpreter that its first line names does not exist; correct its `#!` line"
-    } else if kind == io::ErrorKind::NotFound && is_path(&spec.program) {
+    } else if kind == io::ErrorKind::NotFound && is_path(program) {
         "there is no such file; correct its `command`"
     } else if kind == io::ErrorKind::NotFound {
         "no program of that name is in PATH; install it, or write its path in `command`"

@@ -5,8 +5,16 @@ mod capture;
 mod subprocess;
 mod tool;
 
-#[cfg(feature = "schema-validation")]
+#[cfg(any(feature = "mcp", feature = "schema-validation"))]
 pub(crate) use answer::INVALID_ARGUMENTS;
+#[cfg(feature = "mcp")]
+pub(crate) use answer::why_not_started;
+#[cfg(feature = "mcp")]
+pub(crate) use capture::{Capture, Shown};
 pub use subprocess::MAX_PRINTED;
+#[cfg(feature = "mcp")]
+pub(crate) use subprocess::{Group, REAP, start};
 pub(crate) use tool::is_path;
 pub use tool::{CommandSpec, CommandTool, Input};
+#[cfg(feature = "mcp")]
+pub(crate) use tool::{TimeLimit, kind_of};

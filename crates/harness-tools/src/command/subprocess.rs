@@ -21,7 +21,7 @@ use crate::environment::Environment;
 pub const MAX_PRINTED: u64 = 128 * 1024 * 1024;
 
 /// How long is waited, after everything was killed, for the kernel to hand over the rest.
-const REAP: Duration = Duration::from_millis(500);
+pub(crate) const REAP: Duration = Duration::from_millis(500);
 
 /// What is read at once from a pipe.
 const PART: usize = 64 * 1024;
@@ -97,21 +97,33 @@ pub(crate) async fn run(launch: Launch<'_>, cancel: &Cancel) -> io::Result<Ended
     Ok(Ended { ending: if flooded { Ending::Flooded } else { ending }, stdout, stderr })
 }
 
-/// Starts the program as the leader of a process group of its own.
 fn spawn(launch: &Launch<'_>) -> io::Result<Child> {
+    let stdin = if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    start(launch.program, launch.args, launch.cwd, &launch.env, stdin)
+}
+
+/// Starts a program as the leader of a process group of its own, with its output in pipes. Dropping the
+/// child kills it, but not its group: see [`Group`].
+pub(crate) fn start(
+    program: &OsStr,
+    args: &[OsString],
+    cwd: Option<&Path>,
+    env: &Environment,
+    stdin: Stdio,
+) -> io::Result<Child> {
     #[expect(clippy::disallowed_methods, reason = "this is the one module that starts processes")]
-    let mut command = tokio::process::Command::new(launch.program);
+    let mut command = tokio::process::Command::new(program);
     command
-        .args(launch.args)
+        .args(args)
         .env_clear()
-        .envs(launch.env.iter())
-        .stdin(if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .envs(env.iter())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         // Lets the runtime reap the process when the future is dropped before its end.
         .kill_on_drop(true);
-    if let Some(cwd) = launch.cwd {
+    if let Some(cwd) = cwd {
         command.current_dir(cwd);
     }
     command.spawn()
@@ -197,10 +209,11 @@ impl<F: Future<Output = Result<(), Flood>>> Watch<'_, F> {
 }
 
 /// A process group, killed when it is dropped.
-struct Group(Option<Pid>);
+pub(crate) struct Group(Option<Pid>);
 
 impl Group {
-    fn of(child: &Child) -> Self {
+    /// The group that a child leads.
+    pub(crate) fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
     }
 
@@ -220,6 +233,19 @@ impl Group {
         // From here the number may be given to a stranger.
         self.0 = None;
         watch.settle(REAP).await;
+    }
+
+    /// Asks what still runs of it to end.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn ask_to_end(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Kills what still runs of it, and forgets its number, which may be given to a stranger from here on.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.0 = None;
     }
 
     fn signal(&self, signal: Signal) {

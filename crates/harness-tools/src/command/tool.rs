@@ -209,12 +209,7 @@ impl CommandTool {
 
     /// How long this call may run.
     fn time_limit(&self, cx: &ToolCx) -> TimeLimit {
-        let timeout = self.spec.timeout;
-        let left = match (&self.clock, cx.deadline) {
-            (Some(clock), Some(deadline)) => deadline.since(clock.now()).duration(),
-            _ => timeout,
-        };
-        if left < timeout { TimeLimit::Deadline(left) } else { TimeLimit::Timeout(timeout) }
+        TimeLimit::of(self.spec.timeout, self.clock.as_deref(), cx)
     }
 
     fn launch(&self, cx: &ToolCx, time: Duration) -> Launch<'_> {
@@ -299,6 +294,15 @@ pub(crate) enum TimeLimit {
 }
 
 impl TimeLimit {
+    /// The nearer of a timeout and what a clock says is left of the turn.
+    pub(crate) fn of(timeout: Duration, clock: Option<&dyn Clock>, cx: &ToolCx) -> Self {
+        let left = match (clock, cx.deadline) {
+            (Some(clock), Some(deadline)) => deadline.since(clock.now()).duration(),
+            _ => timeout,
+        };
+        if left < timeout { Self::Deadline(left) } else { Self::Timeout(timeout) }
+    }
+
     pub(crate) fn span(self) -> Duration {
         match self {
             Self::Timeout(span) | Self::Deadline(span) => span,
@@ -311,7 +315,8 @@ pub(crate) fn is_path(program: &OsStr) -> bool {
     program.as_encoded_bytes().contains(&b'/')
 }
 
-fn kind_of(value: &Json) -> &'static str {
+/// What a value is, for messages: `a list`.
+pub(crate) fn kind_of(value: &Json) -> &'static str {
     match value.text().as_bytes().first() {
         Some(b'[') => "a list",
         Some(b'"') => "a text",

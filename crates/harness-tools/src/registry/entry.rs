@@ -21,7 +21,7 @@ pub const MIN_OUTPUT: usize = 256;
 pub const MAX_OUTPUT: usize = 16 * 1024 * 1024;
 
 /// How long a name may be that a model sees; the limit of the providers.
-const MAX_NAME: usize = 64;
+pub(crate) const MAX_NAME: usize = 64;
 
 const KEYS: [&str; 14] = [
     "name",
@@ -125,7 +125,8 @@ pub(crate) fn name_of(target: &str) -> String {
     if name.is_empty() { "tool".to_owned() } else { name }
 }
 
-fn is_name_char(c: char) -> bool {
+/// Whether every provider takes this character in the name of a tool.
+pub(crate) fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 

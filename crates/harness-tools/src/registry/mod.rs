@@ -6,5 +6,8 @@ mod faults;
 mod units;
 mod yaml;
 
+#[cfg(feature = "mcp")]
+pub(crate) use entry::{MAX_NAME, is_name_char, name_of};
+
 pub use bound::{MAX_FILE, Registry};
 pub use entry::{MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT};

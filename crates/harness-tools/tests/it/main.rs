@@ -4,6 +4,12 @@
 
 mod command;
 mod guard;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[cfg(feature = "mcp")]
+mod mcp_failing;
+#[cfg(feature = "mcp")]
+mod mcp_peer;
 mod registry;
 #[cfg(feature = "schema-validation")]
 mod schema;

@@ -1,0 +1,47 @@
+//! Tools of MCP servers.
+//!
+//! An [`McpServer`] is started as a program or reached over streamable HTTP, and is a
+//! [`ToolRegistry`](harness_core::port::ToolRegistry) of all its tools. Schemas and results are passed on
+//! with all that they say; keys of JSON objects come back sorted, and numbers that are neither a 64-bit
+//! integer nor a 64-bit float are rounded to the latter. Tools only: prompts, resources, sampling and
+//! elicitation of servers are not used, and a server's wish for input is declined.
+//!
+//! # Bounds
+//!
+//! | what | bound | at the bound |
+//! |---|---|---|
+//! | one message of a server | [`MAX_MESSAGE`] | the connection ends, and so do the calls under way |
+//! | text of one result | [`McpSpec::max_output`] | beginning and end are kept, the rest is counted |
+//! | data of one image, sound, file | [`MAX_DATA`] | it is left out, and said so |
+//! | data of a result (`structuredContent`) | [`McpSpec::max_output`] | it is left out |
+//! | tools of one server | [`MAX_TOOLS`], in at most 100 pages | the server cannot be used |
+//! | stderr of a server | 4 KiB | beginning and end are kept |
+//! | handshake, and listing tools | [`McpSpec::connect_timeout`] | the server cannot be used |
+//! | one call | [`McpSpec::timeout`] | it is cancelled |
+
+mod answer;
+mod child;
+mod connection;
+mod content;
+mod fault;
+mod http;
+mod names;
+mod secret;
+mod server;
+mod spec;
+
+pub use child::MAX_MESSAGE;
+pub use connection::MAX_TOOLS;
+pub use content::MAX_DATA;
+pub use fault::McpFault;
+pub use server::McpServer;
+pub use spec::{McpCommand, McpHttp, McpSpec, McpStreams, McpTransport};
+
+/// The beginning of a server's text, for errors.
+fn short(text: &str) -> String {
+    const MOST: usize = 1000;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", text.split_at(end).0),
+        None => text.to_owned(),
+    }
+}
