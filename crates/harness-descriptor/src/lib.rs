@@ -34,6 +34,7 @@ mod canonical;
 pub mod check;
 mod compat;
 mod descriptor;
+mod disk;
 mod document;
 mod emit;
 mod error;
@@ -59,8 +60,8 @@ pub use error::{DescriptorError, Fault, PathRule, YamlFault};
 pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
     Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, HandoffPreview,
-    Instructions, MaxTurns, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry, RegistryTool,
-    Standing, Template,
+    Instructions, MaxTurns, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry,
+    RegistryTool, Standing, Template,
 };
 pub use limits::Limits;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};

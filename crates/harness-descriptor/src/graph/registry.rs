@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::descriptor::Descriptor;
 use super::agents::BoundTool;
+use crate::descriptor::Descriptor;
 
 /// The tools of a program by target.
 ///
