@@ -166,8 +166,10 @@ fn write_string(text: &str, sink: &mut impl Sink) {
 
 /// Calls `emit` with the pieces of `text` as a JSON string has them, without the quotes.
 pub(crate) fn for_each_json_piece(text: &str, mut emit: impl FnMut(&str)) {
+    // Prose has line ends and perhaps quotes; a text with other controls is searched byte by byte.
+    let find = if has_rare_control(text) { find_escaped } else { find_common };
     let mut rest = text;
-    while let Some(at) = find_escaped(rest.as_bytes()) {
+    while let Some(at) = find(rest.as_bytes()) {
         let (raw, tail) = rest.split_at(at);
         if !raw.is_empty() {
             emit(raw);
@@ -190,17 +192,18 @@ pub(crate) fn for_each_json_piece(text: &str, mut emit: impl FnMut(&str)) {
     }
 }
 
+fn find_common(bytes: &[u8]) -> Option<usize> {
+    memchr::memchr3(b'\n', b'"', b'\\', bytes)
+}
+
 /// The first byte that a JSON string must escape.
-///
-/// Whole blocks are looked at without a branch for each byte, which compilers turn into vector
-/// instructions: most of a descriptor is prose.
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 32;
+    bytes.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\'))
+}
+
+/// Whether there is a control character that is not a line feed.
+fn has_rare_control(text: &str) -> bool {
     #[expect(clippy::needless_bitwise_bool, reason = "without branches the comparisons become vector code")]
-    let is_escaped = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
-    let blocks = bytes.chunks_exact(BLOCK);
-    let clean =
-        blocks.take_while(|block| !block.iter().fold(false, |found, byte| found | is_escaped(*byte))).count();
-    let from = clean * BLOCK;
-    bytes.get(from..)?.iter().position(|byte| is_escaped(*byte)).map(|at| from + at)
+    let is_rare = |byte: u8| (byte < 0x20) & (byte != b'\n');
+    text.bytes().fold(false, |found, byte| found | is_rare(byte))
 }

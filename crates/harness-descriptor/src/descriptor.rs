@@ -55,6 +55,7 @@ impl std::fmt::Display for WarningKind {
             LossyReason::NotFinite => "this number is hashed as `null`",
             LossyReason::Rounded => "this integer is rounded to the nearest double before it is hashed",
             LossyReason::Instant => "this date is hashed like the same text in quotes",
+            LossyReason::InvalidUtf8 => "bytes here are not UTF-8 and are hashed as U+FFFD",
             LossyReason::Proto => "the key `__proto__` and its value are left out of the hash",
         })
     }

@@ -78,12 +78,14 @@ pub enum LossyReason {
     Instant,
     /// A key `__proto__` is left out of the hash together with its value.
     Proto,
+    /// Bytes that are not UTF-8 are hashed as U+FFFD.
+    InvalidUtf8,
 }
 
 /// Nodes of one YAML text.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    text: Arc<str>,
+    text: Arc<String>,
     label: Arc<str>,
     slots: Vec<Slot>,
     root: Option<NodeId>,
@@ -95,7 +97,7 @@ pub(crate) struct Document {
 static MISSING: Slot = Slot { kind: Kind::Null, bytes: Bytes { start: 0, end: 0 } };
 
 impl Document {
-    pub(crate) fn new(text: Arc<str>, label: Arc<str>) -> Self {
+    pub(crate) fn new(text: Arc<String>, label: Arc<str>) -> Self {
         Self { text, label, slots: Vec::new(), root: None, lossy: Vec::new(), lines: OnceLock::new() }
     }
 
@@ -104,7 +106,7 @@ impl Document {
         &self.label
     }
 
-    pub(crate) fn text(&self) -> &Arc<str> {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 

@@ -34,6 +34,7 @@ mod canonical;
 pub mod check;
 mod compat;
 mod descriptor;
+mod disk;
 mod document;
 mod emit;
 mod error;

@@ -1,13 +1,14 @@
 //! Loading: from a text with its prompts, or from files.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::descriptor::Descriptor;
-use crate::document::{Document, NodeId};
+use crate::disk::{Opened, PromptFiles, PromptText, ReadFault};
+use crate::document::{Bytes, Document, LossyReason, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field};
@@ -16,7 +17,8 @@ use crate::materialize::{Plan, PromptRef};
 use crate::number::is_blank;
 use crate::paths::{Absolute, Folders, check_form, is_inside};
 use crate::value::{Map, Value};
-use crate::yaml::{input, reader};
+use crate::yaml::input::{self, Decoded};
+use crate::yaml::reader;
 
 const INLINE_LABEL: &str = "<inline descriptor>";
 
@@ -149,7 +151,7 @@ impl TextSource {
         watch.parsed(&document, root);
         let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
-        if let (Some(prompt), None) = (plan.first_prompt(), &prompts) {
+        if let (Some(prompt), None) = (plan.prompts().next(), &prompts) {
             let place = document.place(prompt.node);
             faults.report(DescriptorError::new(Fault::PromptMapRequired, Some(place)))?;
         }
@@ -158,7 +160,8 @@ impl TextSource {
         let prompts = prompts.unwrap_or_default();
         plan.apply(&mut document, &limits, faults, |document, prompt| {
             let known = prompts.get(&prompt.resolved).map(Arc::clone);
-            known.or_else(|| no_map.then(|| "".into())).ok_or_else(|| {
+            let known = known.or_else(|| no_map.then(|| "".into()));
+            known.map(|text| PromptText { text, lossy: false }).ok_or_else(|| {
                 let PromptRef { target, written: path, .. } = prompt.clone();
                 DescriptorError::new(Fault::PromptMissing { target, path }, Some(document.place(prompt.node)))
             })
@@ -209,20 +212,30 @@ impl FileSource {
         if !is_inside(&absolute, &folders.root) {
             return Err(outside(&folders.root).into());
         }
-        let real_root = real_path(&folders.root, &Field::DescriptorPath)?;
-        let real = real_path(&absolute, &Field::DescriptorPath)?;
-        if !is_inside(&real, &real_root) {
+        let wanted_by = || Field::DescriptorPath;
+        let io = |path: &Path, source| io_fault(path.to_owned(), wanted_by(), source);
+        let real_root = fs::canonicalize(&folders.root).map_err(|source| io(&folders.root, source))?;
+        let opened = Opened::at(&absolute).map_err(|source| io(&absolute, source))?;
+        if !is_inside(&opened.real, &real_root) {
             return Err(outside(&real_root).into());
         }
-        let bytes = read_bounded(&real, &Field::DescriptorPath, "YAML text in bytes", limits.yaml_bytes())?;
-        let mut document = parse(bytes, label(&real), &limits)?;
+        let label = label(&opened.real);
+        let bytes = opened.read(limits.yaml_bytes()).map_err(|fault| match fault {
+            ReadFault::Io(source) => io(&absolute, source),
+            ReadFault::TooLarge(actual) => {
+                let limit = limits.yaml_bytes();
+                Fault::TooLarge { what: "YAML text in bytes", limit, actual }.into()
+            }
+        })?;
+        let mut document = parse(bytes, label, &limits)?;
         let root = root_object(&document)?;
         watch.parsed(&document, root);
         let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
-        let mut disk = Disk { real_root, limits: limits.clone(), known: HashMap::new() };
+        let mut prompts = PromptFiles::read(plan.prompts(), &real_root, &limits);
         plan.apply(&mut document, &limits, faults, |document, prompt| {
-            disk.fetch(prompt).map_err(|error| error.or_at(|| document.place(prompt.node)))
+            let text = prompts.text(prompt).map_err(DescriptorError::from);
+            text.map_err(|error| error.or_at(|| document.place(prompt.node)))
         })?;
         Ok(Descriptor::new(document, root))
     }
@@ -261,33 +274,13 @@ pub fn load_text(yaml: impl Into<String>) -> Result<Descriptor, DescriptorError>
     TextSource::new(yaml).load()
 }
 
-/// Prompt files on disk, each read once.
-struct Disk {
-    real_root: PathBuf,
-    limits: Limits,
-    known: HashMap<PathBuf, Arc<str>>,
-}
-
-impl Disk {
-    fn fetch(&mut self, prompt: &PromptRef) -> Result<Arc<str>, DescriptorError> {
-        if let Some(text) = self.known.get(&prompt.resolved) {
-            return Ok(Arc::clone(text));
-        }
-        let real = real_path(&prompt.resolved, &prompt.field)?;
-        if !is_inside(&real, &self.real_root) {
-            let PromptRef { target, written: path, .. } = prompt.clone();
-            let root = self.real_root.display().to_string();
-            return Err(Fault::LinkOutsideRoot { target, path, root }.into());
-        }
-        let bytes = read_bounded(&real, &prompt.field, "prompt file in bytes", self.limits.prompt_bytes)?;
-        let text: Arc<str> = input::lossy(bytes).into();
-        self.known.insert(prompt.resolved.clone(), Arc::clone(&text));
-        Ok(text)
-    }
-}
-
 fn parse(bytes: Vec<u8>, label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
-    reader::read(input::decode(bytes).into(), label, limits)
+    let Decoded { text, lossy_from } = input::decode(bytes);
+    let mut document = reader::read(Arc::new(text), label, limits)?;
+    if let Some(at) = lossy_from.and_then(|at| u32::try_from(at).ok()) {
+        document.push_lossy(Bytes { start: at, end: at }, LossyReason::InvalidUtf8);
+    }
+    Ok(document)
 }
 
 /// The root, if it is what upstream takes for an object.
@@ -306,35 +299,4 @@ fn label(path: &Path) -> Arc<str> {
 
 fn io_fault(path: PathBuf, wanted_by: Field, source: io::Error) -> DescriptorError {
     Fault::Io { path, wanted_by, source }.into()
-}
-
-fn real_path(path: &Path, wanted_by: &Field) -> Result<PathBuf, DescriptorError> {
-    fs::canonicalize(path).map_err(|source| io_fault(path.to_owned(), wanted_by.clone(), source))
-}
-
-/// Reads a whole file of at most `limit` bytes.
-///
-/// Folders, pipes and devices are refused before they are opened, so that none can block.
-fn read_bounded(
-    path: &Path,
-    wanted_by: &Field,
-    what: &'static str,
-    limit: u64,
-) -> Result<Vec<u8>, DescriptorError> {
-    let fail = |source| io_fault(path.to_owned(), wanted_by.clone(), source);
-    let metadata = fs::metadata(path).map_err(fail)?;
-    if metadata.is_dir() {
-        return Err(fail(io::Error::from(io::ErrorKind::IsADirectory)));
-    }
-    if !metadata.is_file() {
-        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or(0) + 1);
-    let mut file = File::open(path).map_err(fail)?.take(limit.saturating_add(1));
-    file.read_to_end(&mut bytes).map_err(fail)?;
-    let actual = bytes.len() as u64;
-    if actual > limit {
-        return Err(Fault::TooLarge { what, limit, actual: actual.max(metadata.len()) }.into());
-    }
-    Ok(bytes)
 }

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::document::{Document, Entry, Kind, NodeId, Text};
+use crate::disk::PromptText;
+use crate::document::{Document, Entry, Kind, LossyReason, NodeId, Text};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, Form, Target};
@@ -76,14 +77,14 @@ impl Plan {
         collector.collect()
     }
 
-    /// The first prompt file that is needed, if any.
-    pub(crate) fn first_prompt(&self) -> Option<&PromptRef> {
+    /// All references to prompt files, in the order in which they are needed.
+    pub(crate) fn prompts(&self) -> impl Iterator<Item = &PromptRef> {
         let in_sequences = self.sequences.iter().flat_map(|sequence| &sequence.items);
         let in_sequences = in_sequences.filter_map(|item| match &item.content {
             Content::Prompt(prompt) => Some(prompt),
             Content::Node(_) => None,
         });
-        self.files.iter().flat_map(|form| &form.prompts).chain(in_sequences).next()
+        self.files.iter().flat_map(|form| &form.prompts).chain(in_sequences)
     }
 
     /// Replaces every form by plain instructions; `fetch` gives the text of a prompt file.
@@ -92,7 +93,7 @@ impl Plan {
         document: &mut Document,
         limits: &Limits,
         faults: &Faults,
-        fetch: impl FnMut(&Document, &PromptRef) -> Result<Arc<str>, DescriptorError>,
+        fetch: impl FnMut(&Document, &PromptRef) -> Result<PromptText, DescriptorError>,
     ) -> Result<(), DescriptorError> {
         let budget = TextBudget { limit: limits.text_bytes, used: 0 };
         let mut prompts = Prompts { fetch, budget, faults };
@@ -402,8 +403,8 @@ impl Collector<'_> {
 }
 
 /// Gives the text of a prompt file.
-trait Fetch: FnMut(&Document, &PromptRef) -> Result<Arc<str>, DescriptorError> {}
-impl<F: FnMut(&Document, &PromptRef) -> Result<Arc<str>, DescriptorError>> Fetch for F {}
+trait Fetch: FnMut(&Document, &PromptRef) -> Result<PromptText, DescriptorError> {}
+impl<F: FnMut(&Document, &PromptRef) -> Result<PromptText, DescriptorError>> Fetch for F {}
 
 struct Prompts<'a, F> {
     fetch: F,
@@ -415,11 +416,16 @@ impl<F: Fetch> Prompts<'_, F> {
     /// The text; `None` if the fault of getting it was collected.
     fn fetch(
         &mut self,
-        document: &Document,
+        document: &mut Document,
         prompt: &PromptRef,
     ) -> Result<Option<Arc<str>>, DescriptorError> {
-        let Some(text) = self.faults.keep((self.fetch)(document, prompt))? else { return Ok(None) };
+        let Some(PromptText { text, lossy }) = self.faults.keep((self.fetch)(document, prompt))? else {
+            return Ok(None);
+        };
         self.budget.take(&text)?;
+        if lossy {
+            document.push_lossy(document.bytes(prompt.node), LossyReason::InvalidUtf8);
+        }
         Ok(Some(text))
     }
 }

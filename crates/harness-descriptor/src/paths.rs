@@ -35,7 +35,11 @@ impl Folders {
 
     /// Resolves a prompt path lexically; it must lie strictly inside the root.
     pub(crate) fn resolve(&self, field: Field, path: &str) -> Result<PathBuf, Fault> {
-        let resolved = normalize(&self.base.join(path));
+        let written = Path::new(path);
+        let is_normal = written.components().all(|part| matches!(part, Component::Normal(_)));
+        // The base is normal already.
+        let resolved = self.base.join(written);
+        let resolved = if is_normal { resolved } else { normalize(&resolved) };
         if is_inside(&resolved, &self.root) {
             Ok(resolved)
         } else {

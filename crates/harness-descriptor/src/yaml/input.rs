@@ -1,21 +1,36 @@
 //! The text before and around the parser: decoding, and characters.
 
+/// A YAML text, ready to be read.
+pub(crate) struct Decoded {
+    pub(crate) text: String,
+    /// The offset of the first byte that is no UTF-8.
+    pub(crate) lossy_from: Option<usize>,
+}
+
 /// Decodes the bytes of a YAML text: invalid UTF-8 becomes U+FFFD, a byte order mark at the
 /// start goes, and a last line without an end gets one.
-pub(crate) fn decode(bytes: Vec<u8>) -> String {
-    let mut text = lossy(bytes);
+pub(crate) fn decode(bytes: Vec<u8>) -> Decoded {
+    let (mut text, mut lossy_from) = lossy(bytes);
     if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
+        let mark = '\u{feff}'.len_utf8();
+        text.drain(..mark);
+        lossy_from = lossy_from.map(|at| at - mark);
     }
     if !text.is_empty() && !text.ends_with(['\n', '\r']) {
         text.push('\n');
     }
-    text
+    Decoded { text, lossy_from }
 }
 
-/// Invalid UTF-8 becomes U+FFFD; valid text, the usual case, is not copied.
-pub(crate) fn lossy(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+/// Invalid UTF-8 becomes U+FFFD, from the returned offset on; valid text, the usual case, is not copied.
+pub(crate) fn lossy(bytes: Vec<u8>) -> (String, Option<usize>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let from = error.utf8_error().valid_up_to();
+            (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(from))
+        }
+    }
 }
 
 /// Whether a text may hold a character that [`forbidden`] looks for.

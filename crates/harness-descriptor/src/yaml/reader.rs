@@ -19,7 +19,7 @@ use crate::limits::Limits;
 use crate::number::push_number;
 
 /// Reads one YAML document; a text without a value gives a document without a root.
-pub(crate) fn read(text: Arc<str>, label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
+pub(crate) fn read(text: Arc<String>, label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
     let size = text.len() as u64;
     if size > limits.yaml_bytes() {
         let fault = Fault::TooLarge { what: "YAML text in bytes", limit: limits.yaml_bytes(), actual: size };

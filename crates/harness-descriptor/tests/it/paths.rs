@@ -133,3 +133,65 @@ fn prompt_maps() {
     let none = TextSource::new(yaml("p.md")).path("/v/d.yaml").load().unwrap_err();
     assert_eq!(none.kind(), "descriptor.prompt_map_required");
 }
+
+/// A descriptor whose agents `a0`, `a1`, … have one of these prompts each.
+fn agents<'a>(prompts: impl IntoIterator<Item = &'a str>) -> String {
+    let agents = prompts.into_iter().enumerate();
+    let agents = agents.map(|(at, prompt)| format!("  a{at}: {{ instructions_file: {prompt} }}\n"));
+    format!("agents:\n{}", agents.collect::<String>())
+}
+
+#[test]
+fn many_prompts_are_read_side_by_side_and_each_once() {
+    let names: Vec<String> = (0..200).map(|at| format!("p{}.md", at % 120)).collect();
+    let texts: Vec<String> = (0..120).map(|at| format!("text {at}")).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let folder = folder(&files);
+    let yaml = agents(names.iter().map(String::as_str));
+    fs::write(folder.path.join("d.yaml"), &yaml).unwrap();
+    let loaded = load_file(folder.path.join("d.yaml")).unwrap();
+    let text = harness_descriptor::TextSource::new(yaml).prompts(files).load().unwrap();
+    assert_eq!(loaded.canonical_text(), text.canonical_text());
+}
+
+#[test]
+fn the_first_fault_of_many_prompts_is_reported() {
+    let names: Vec<String> = (0..200).map(|at| format!("p{at}.md")).collect();
+    let folder = folder(&[]);
+    for name in names.iter().filter(|name| !["p77.md", "p150.md", "p199.md"].contains(&name.as_str())) {
+        fs::write(folder.path.join(name), "x").unwrap();
+    }
+    fs::write(folder.path.join("d.yaml"), agents(names.iter().map(String::as_str))).unwrap();
+    let error = load_file(folder.path.join("d.yaml")).unwrap_err();
+    assert_eq!(error.kind(), "descriptor.io");
+    assert_eq!(error.place().map(|place| (place.line, place.column)), Some((79, 29)));
+}
+
+#[test]
+fn what_is_no_file_is_refused_without_waiting() {
+    let folder = folder(&[("sub/x", "")]);
+    let pipe = folder.path.join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for (prompt, expected) in [("pipe", "not a regular file"), ("sub", "is a directory")] {
+        fs::write(folder.path.join("d.yaml"), yaml(prompt)).unwrap();
+        let error = load_file(folder.path.join("d.yaml")).unwrap_err().to_string();
+        assert!(error.ends_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn prompts_that_are_no_utf8_are_warned_of() {
+    let folder = folder(&[]);
+    fs::write(folder.path.join("p.md"), b"a\xffb").unwrap();
+    fs::write(folder.path.join("d.yaml"), yaml("p.md")).unwrap();
+    let descriptor = load_file(folder.path.join("d.yaml")).unwrap();
+    assert!(descriptor.canonical_text().contains("a\u{fffd}b"));
+    let warnings = descriptor.warnings();
+    let shown: Vec<_> = warnings.iter().map(|it| format!("{} {}", it.place.line, it.kind)).collect();
+    assert_eq!(shown, ["5 bytes here are not UTF-8 and are hashed as U+FFFD"]);
+    fs::write(folder.path.join("d.yaml"), b"\xef\xbb\xbfa: 1\nb: x\xc3 # c\n").unwrap();
+    let warnings = load_file(folder.path.join("d.yaml")).unwrap().warnings();
+    assert_eq!(warnings.iter().map(|it| (it.place.line, it.place.column)).collect::<Vec<_>>(), [(2, 5)]);
+}

@@ -1,0 +1,147 @@
+//! The cost of a descriptor: loading it with its prompts and hashing it, beside what its parts cost at least,
+//! and rendering instructions.
+//!
+//! `cargo bench -p harness-descriptor --bench descriptor -- [--input DIR] [--json] [--only CASE]`. `DIR` holds
+//! `harness.yaml`, its prompts, `template.yaml` and `template-context.json`; without it such a folder
+//! is made. Not a test: nothing fails because a machine is slow. `cargo xtask bench descriptor` adds the peer
+//! and the bars.
+
+#![expect(
+    clippy::expect_used,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark may fail loudly, prints its figures and measures real time"
+)]
+
+mod input;
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use granit_parser::Parser;
+use harness_descriptor::{FileSource, Graph, Limits, Registry, Value, load_file};
+use sha2::{Digest as _, Sha256};
+
+/// Milliseconds that `work` takes, the least and the middle of so many times.
+fn time(times: usize, mut work: impl FnMut()) -> (f64, f64) {
+    let mut samples: Vec<f64> = (0..=times)
+        .map(|_| {
+            let from = Instant::now();
+            work();
+            from.elapsed().as_secs_f64() * 1e3
+        })
+        .skip(1)
+        .collect();
+    samples.sort_by(f64::total_cmp);
+    (samples[0], samples[samples.len() / 2])
+}
+
+/// Loads, materializes and hashes.
+fn load(file: &Path) {
+    let mut limits = Limits::default();
+    limits.yaml_bytes = 64 << 20;
+    let descriptor = FileSource::new(file).limits(limits).load().expect("a descriptor");
+    black_box(descriptor.hash());
+}
+
+/// What no reader over this parser can do without: its events, and hashing the canonical text.
+fn events(yaml: &str) {
+    let mut parser = Parser::new_from_str(yaml);
+    while let Some(event) = parser.next_event() {
+        black_box(event.expect("an event"));
+    }
+}
+
+/// CPU time of this process in milliseconds.
+fn cpu() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    std::time::Duration::try_from(now).expect("a time").as_secs_f64() * 1e3
+}
+
+/// CPU milliseconds of 10,000 renders: the middle of seven.
+fn renders(folder: &Path) -> f64 {
+    let descriptor = load_file(folder.join("template.yaml")).expect("a descriptor");
+    let graph = Graph::build(&descriptor, &Registry::new()).expect("a graph");
+    let context = std::fs::read_to_string(folder.join("template-context.json")).expect("a context");
+    let context: Value = serde_json::from_str(&context).expect("JSON");
+    let agent = graph.entry_agent().id();
+    let mut samples: Vec<f64> = (0..8)
+        .map(|_| {
+            let from = cpu();
+            for _ in 0..10_000 {
+                black_box(graph.instructions(agent, &context).expect("instructions"));
+            }
+            cpu() - from
+        })
+        .skip(1)
+        .collect();
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// Bytes of the YAML text and of all prompt files.
+fn size(folder: &Path) -> u64 {
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let prompts = std::fs::read_dir(folder.join("prompts")).expect("prompts");
+    let prompts: u64 = prompts.flatten().map(|entry| length(&entry.path())).sum();
+    length(&folder.join("harness.yaml")) + prompts
+}
+
+fn print(json: bool, name: &str, figures: &[(&str, f64)]) {
+    if json {
+        let fields: Vec<_> = figures.iter().map(|(key, value)| format!(r#""{key}":{value:.4}"#)).collect();
+        println!(r#"{{"case":"{name}",{}}}"#, fields.join(","));
+    } else {
+        let fields: Vec<_> = figures.iter().map(|(key, value)| format!("{key} {value:.3}")).collect();
+        println!("{name:<10} {}", fields.join("  "));
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let option = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1))
+    };
+    let json = arguments.iter().any(|argument| argument == "--json");
+    let wanted = |name: &str| option("--only").is_none_or(|only| only == name);
+    let made = tempfile::tempdir().expect("a folder");
+    let folder = option("--input").map_or_else(|| made.path().join("1"), PathBuf::from);
+    if option("--input").is_none() {
+        input::write(&folder, 1).expect("an input");
+    }
+    let file = folder.join("harness.yaml");
+    if wanted("load") {
+        let yaml = std::fs::read_to_string(&file).expect("the YAML text");
+        let canonical = load_file(&file).expect("a descriptor").canonical_text();
+        let (best, middle) = time(40, || load(&file));
+        let (_, events) = time(40, || events(&yaml));
+        let (_, digest) = time(40, || {
+            black_box(Sha256::digest(canonical.as_bytes()));
+        });
+        let figures = [("best_ms", best), ("ms", middle), ("events_ms", events), ("digest_ms", digest)];
+        print(json, "load", &figures);
+    }
+    if wanted("renders") {
+        print(json, "renders", &[("cpu_ms", renders(&folder))]);
+    }
+    if wanted("linear") {
+        let mut per_byte = [1, 16].map(|scale| {
+            let folder = made.path().join(format!("scale-{scale}"));
+            input::write(&folder, scale).expect("an input");
+            (folder, f64::INFINITY)
+        });
+        // In turns, so that a busy machine slows both.
+        for _ in 0..5 {
+            for (folder, best) in &mut per_byte {
+                let file = folder.join("harness.yaml");
+                let (took, _) = time(1, || load(&file));
+                *best = best.min(took * 1e6 / size(folder) as f64);
+            }
+        }
+        let [(_, one), (_, sixteen)] = per_byte;
+        print(json, "linear", &[("ns_per_byte_1", one), ("ns_per_byte_16", sixteen)]);
+    }
+}
