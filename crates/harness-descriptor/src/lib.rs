@@ -35,6 +35,7 @@ pub mod check;
 mod compat;
 mod descriptor;
 mod disk;
+pub mod diff;
 mod document;
 mod emit;
 mod error;

@@ -9,7 +9,8 @@ use crate::graph::{Registry, name_from_agent_name};
 use crate::number::is_blank;
 
 pub(super) fn check(finder: &mut Finder<'_>, registry: &Registry, faulty: &dyn Fn(&[&str]) -> bool) {
-    let agents: Vec<&Entry> = finder.entries(&["agents"]).iter().collect();
+    let is_object = |entry: &&Entry| finder.document.object(entry.value).is_some();
+    let agents: Vec<&Entry> = finder.entries(&["agents"]).iter().filter(is_object).collect();
     for agent in &agents {
         model(finder, agent);
         repeated_tools(finder, agent.value);

@@ -136,7 +136,7 @@ fn fields(finder: &mut Finder<'_>, declared: &[(ContextPath, &Entry)]) {
             let path = path.as_str();
             path == field || is_below(path, &field) || is_below(&field, path)
         });
-        if !is_read && !field.is_empty() {
+        if !is_read && !field.is_empty() && !is_input(finder.document, entry.value) {
             let message = format!(
                 "context field `{field}` is declared by no reference, so no text and no gate reads it"
             );
@@ -144,6 +144,12 @@ fn fields(finder: &mut Finder<'_>, declared: &[(ContextPath, &Entry)]) {
             finder.push(finder.at_key("lint.unused_field", message, entry).hint(hint));
         }
     }
+}
+
+/// Whether a field records the message or the time of a run, of which tools make use.
+fn is_input(document: &Document, field: NodeId) -> bool {
+    let default = document.get(field, "default").and_then(|default| document.string(default));
+    matches!(default, Some("{{input.message}}" | "{{runtime.now_iso}}"))
 }
 
 /// A field's path without its empty segments; fields are not trimmed as references are.
