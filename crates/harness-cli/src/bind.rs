@@ -4,17 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness::core::port::{Clock, DynTool};
-use harness::descriptor::{Descriptor, Fault, load_file};
+use harness::descriptor::{Fault, load_file};
 use harness::tools::Registry;
 use harness::{BoundGraph, HarnessError};
 
 use crate::error::CliError;
 
-/// A graph that can be run, and what it was made from.
+/// A graph that can be run.
 pub(crate) struct Bound {
     pub(crate) graph: BoundGraph,
-    pub(crate) descriptor: Descriptor,
-    pub(crate) registry: Option<Registry>,
 }
 
 /// Loads both files and binds the tools.
@@ -29,7 +27,7 @@ pub(crate) fn bind(path: &Path, registry: Option<&Path>, clock: &Arc<dyn Clock>)
     let tools = registry.iter().flat_map(Registry::iter);
     let tools = tools.map(|(target, tool)| (target, Arc::clone(tool) as Arc<dyn DynTool>));
     match BoundGraph::bind(&descriptor, tools) {
-        Ok(graph) => Ok(Bound { graph, descriptor, registry }),
+        Ok(graph) => Ok(Bound { graph }),
         Err(error) => Err(explained(error, registry.as_ref(), registry_path)),
     }
 }

@@ -89,7 +89,7 @@ impl CliError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Harness(HarnessError::Descriptor(error)) | Self::Descriptor(error) => {
-                descriptor_hint(error).map(str::to_owned)
+                error.hint().map(str::to_owned)
             }
             Self::Harness(HarnessError::SameName { .. }) => {
                 Some("give one of them another `name` in the registry file".to_owned())
@@ -136,27 +136,13 @@ impl CliError {
     }
 }
 
-/// What to do about a descriptor where the library, which knows no command line, has no advice.
-fn descriptor_hint(error: &DescriptorError) -> Option<&str> {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
-    let own = match error.fault() {
-        Fault::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Some("check the path"),
-        Fault::Io { .. } => Some("check that it is a file and that you may read it"),
-        Fault::Yaml(_) => Some("check indentation and quotes at that place"),
-        Fault::UnknownEntryAgent { .. } | Fault::UnknownHandoff { .. } => {
-            Some("use the id of an agent, a key under `agents`, or add that agent")
-        }
-        _ => None,
-    };
-    error.hint().or(own)
-}
-
 /// What to do about a context that an agent cannot have a turn with.
 fn no_turn_hint(error: &DescriptorError) -> Option<String> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
     let (path, value) = match error.fault() {
         Fault::ContextMissing { path } => (path, "VALUE"),
         Fault::GateMissing { path, .. } | Fault::GateNotBoolean { path, .. } => (path, "true"),
-        _ => return descriptor_hint(error).map(str::to_owned),
+        _ => return error.hint().map(str::to_owned),
     };
     Some(format!("give the value with --context {path}={value}, or a default under `context.fields`"))
 }

@@ -8,9 +8,11 @@ mod env;
 mod error;
 mod exit;
 mod graph;
+mod hash;
 mod log;
 mod new;
 mod output;
+mod paths;
 mod render;
 mod run;
 mod show;
@@ -44,7 +46,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
     match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::check(args),
-        Command::Hash(args) => check::hash(args),
+        Command::Hash(args) => hash::hash(args),
         Command::Show(args) => show::show(args),
         Command::Graph(args) => graph::graph(args),
         Command::New(args) => new::new(args),

@@ -24,6 +24,18 @@ pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T, exit: Exit) -> Result
     print(&(text + "\n"), exit)
 }
 
+/// Prints values as JSON, one a line, and ends with `exit`.
+pub(crate) fn print_lines<T: Serialize>(values: &[T], exit: Exit) -> Result<Exit, CliError> {
+    let mut text = String::new();
+    for value in values {
+        let line = serde_json::to_string(value)
+            .map_err(|fault| CliError::Io { action: "write JSON", source: fault.into() })?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    print(&text, exit)
+}
+
 fn ended(written: io::Result<()>, exit: Exit) -> Result<Exit, CliError> {
     match written {
         Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),

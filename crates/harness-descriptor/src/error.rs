@@ -507,9 +507,13 @@ impl Fault {
             Self::GateMissing { .. } | Self::GateNotBoolean { .. } => {
                 "a gate needs `true` or `false` in every context"
             }
+            Self::UnknownHandoff { .. } | Self::UnknownEntryAgent { .. } => {
+                "use the id of an agent, a key under `agents`, or add that agent"
+            }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => "check the path",
+            Self::Io { .. } => "check that it is a file and that you may read it",
             Self::Yaml(fault) => return fault.hint(),
-            Self::Io { .. }
-            | Self::TooLarge { .. }
+            Self::TooLarge { .. }
             | Self::NotADescriptor { .. }
             | Self::WrongType { .. }
             | Self::NoAgents
@@ -522,8 +526,6 @@ impl Fault {
             | Self::PromptMissing { .. }
             | Self::EmptyPath { .. }
             | Self::BadSegment { .. }
-            | Self::UnknownHandoff { .. }
-            | Self::UnknownEntryAgent { .. }
             | Self::UnknownAgent { .. } => return None,
         })
     }
@@ -549,9 +551,9 @@ impl YamlFault {
         match self {
             Self::ComplexKey(_) | Self::InstantOutOfRange(_) => Some("put it in quotes to make it a string"),
             Self::Binary => Some("remove the tag to keep the base64 text as a string"),
-            Self::Syntax(_)
-            | Self::ControlCharacter(_)
-            | Self::SecondDocument
+            Self::Syntax(_) => Some("check indentation and quotes at that place"),
+            Self::SecondDocument => Some("keep one document in the file"),
+            Self::ControlCharacter(_)
             | Self::DuplicateKey { .. }
             | Self::MergeSource
             | Self::Cycle

@@ -8,14 +8,22 @@ use super::ContextArg;
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
+    /// The descriptors: YAML files with agents
+    #[arg(value_hint = ValueHint::FilePath, required = true, value_name = "DESCRIPTOR")]
+    pub(crate) descriptors: Vec<PathBuf>,
 
-    /// Check the bindings of tools against this file, too [default: registry.yaml beside the
-    /// descriptor, when there is one]
+    /// Look up the targets of tools in this file [default: registry.yaml beside the descriptor, when
+    /// there is one]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
+
+    /// Take values of which the hash does not see all for errors
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// One object a line for each descriptor, and a summary as the last line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

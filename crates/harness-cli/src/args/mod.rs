@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run an agent graph with a message and print the answer
     Run(Box<RunArgs>),
-    /// Find what is wrong with a descriptor and its registry, with file, line and column
+    /// Find everything that is wrong with descriptors and their registries, with file, line and column
     Check(CheckArgs),
     /// Print the hash that names exactly this graph
     Hash(HashArgs),
@@ -54,7 +54,8 @@ impl Command {
         match self {
             Self::Run(args) => args.json,
             Self::Show(args) => args.json,
-            Self::Check(_) | Self::Hash(_) | Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
+            Self::Check(args) => args.json,
+            Self::Hash(_) | Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }
 }

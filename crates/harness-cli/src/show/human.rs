@@ -92,9 +92,10 @@ fn handoffs(out: &mut String, preview: &Preview<'_>) {
     heading(out, "handoffs");
     for handoff in &preview.handoffs {
         let name = one_line(handoff.handoff.tool_name());
-        let _ = match &handoff.standing {
-            Standing::Open => writeln!(out, "{name}{}", because(handoff)),
-            other => writeln!(out, "{DIM}{name}{DIM:#}  {}", why(other)),
+        let _ = if matches!(handoff.standing, Standing::Open) {
+            writeln!(out, "{name}{}", because(handoff))
+        } else {
+            writeln!(out, "{DIM}{name}{DIM:#}  {}", why(&handoff.standing))
         };
         let offer = preview.offer.as_ref().ok().filter(|_| matches!(handoff.standing, Standing::Open));
         let open =

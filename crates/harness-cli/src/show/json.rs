@@ -124,10 +124,8 @@ impl<'a> Handoff<'a> {
 
 impl Stands {
     fn of(standing: &Standing) -> Self {
-        let fault = match standing {
-            Standing::Faulty(fault) => Some(Fault { kind: fault.kind(), message: fault.to_string() }),
-            _ => None,
-        };
+        let fault = if let Standing::Faulty(fault) = standing { Some(fault) } else { None };
+        let fault = fault.map(|fault| Fault { kind: fault.kind(), message: fault.to_string() });
         Self { standing: standing.name(), fault }
     }
 }

@@ -45,8 +45,8 @@ fn the_example_is_sound_and_its_hash_is_stable() {
     let output = Running::start(harness(&root(), &["check", EXAMPLE])).end();
     insta::assert_snapshot!(output.stdout, @r#"
     fixtures/examples/customer-support/harness.yaml is sound: 3 agents from `router` on, 3 tools
-    sha256:9882c46e8c314937901d9de3be53365474a3f0c42565f62d272a616e5a406a1b
+    sha256:fb014f138c6cdb79a36e54563ef1f95a0d5e5e0546150f1c4d803669dcebb15f
     "#);
     let output = Running::start(harness(&root(), &["hash", EXAMPLE])).end();
-    insta::assert_snapshot!(output.stdout, @r#"sha256:9882c46e8c314937901d9de3be53365474a3f0c42565f62d272a616e5a406a1b"#);
+    insta::assert_snapshot!(output.stdout, @r#"sha256:fb014f138c6cdb79a36e54563ef1f95a0d5e5e0546150f1c4d803669dcebb15f"#);
 }

@@ -27,8 +27,10 @@ fn a_descriptor_that_cannot_be_read() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: cannot read `[DIR]/folder.yaml` for the descriptor path: is a directory
-      hint: check that it is a file and that you may read it
+    error[descriptor.io]: cannot read `folder.yaml` for the descriptor path: is a directory
+    help: check that it is a file and that you may read it
+
+    1 error
     "#);
 }
 
@@ -54,8 +56,13 @@ fn a_fault_in_the_yaml() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: [DIR]/harness.yaml:2:16: invalid YAML: while scanning a plain scalar, found a tab
-      hint: check indentation and quotes at that place
+    harness.yaml:2:16: error[yaml.syntax]: invalid YAML: while scanning a plain scalar, found a tab
+      |
+    2 |   entry_agent: a
+      |                ^
+    help: check indentation and quotes at that place
+
+    1 error
     "#);
 }
 
@@ -70,16 +77,26 @@ fn an_agent_that_is_not_there() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: [DIR]/harness.yaml:1:25: runtime.entry_agent `boss` is no agent
-      hint: use the id of an agent, a key under `agents`, or add that agent
+    harness.yaml:1:25: error[descriptor.unknown_entry_agent]: runtime.entry_agent `boss` is no agent
+      |
+    1 | runtime: { entry_agent: boss }
+      |                         ^^^^
+    help: use the id of an agent, a key under `agents`, or add that agent
+
+    1 error
     "#);
     project.write("harness.yaml", "runtime: { entry_agent: a }\nagents:\n  a: { model: m, handoffs: [b] }\n");
     let output = project.harness(&["check", "harness.yaml"]);
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: [DIR]/harness.yaml:3:29: agent `a` hands off to `b`, which is no agent
-      hint: use the id of an agent, a key under `agents`, or add that agent
+    harness.yaml:3:29: error[descriptor.unknown_handoff]: agent `a` hands off to `b`, which is no agent
+      |
+    3 |   a: { model: m, handoffs: [b] }
+      |                             ^
+    help: use the id of an agent, a key under `agents`, or add that agent
+
+    1 error
     "#);
 }
 
@@ -92,16 +109,22 @@ fn a_tool_that_is_not_bound() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: [DIR]/harness.yaml:3:19: nothing is bound to target `loook` of tool `look`: tool target `loook` is not bound in the registry file registry.yaml
-      hint: did you mean `look`?
+    harness.yaml:3:19: error[descriptor.unbound_target]: nothing is bound to target `loook` of tool `look`
+      |
+    3 |   look: { target: loook }
+      |                   ^^^^^
+    help: did you mean `look`?
+
+    1 error
     "#);
     fs::remove_file(project.path().join("registry.yaml")).unwrap();
     let output = project.harness(&["check", "harness.yaml"]);
     insta::assert_snapshot!(project.told(&output), @r#"
-    exit 2
+    exit 0
+    harness.yaml is sound: 2 agents from `desk` on, 2 tools
+    sha256:aefd8404439a875f10d8616fee887e5cbfa903dd0f3fd97d742aa875de45c22b
     ---
-    error: [DIR]/harness.yaml:3:19: nothing is bound to target `loook` of tool `look`; there is no registry file at registry.yaml
-      hint: write one there, or name another with --registry FILE
+    note: there is no registry file beside harness.yaml, so the targets of its tools were not checked
     "#);
 }
 
@@ -113,9 +136,25 @@ fn a_registry_with_faults() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: registry.yaml:3:3: tools.look: `command` is missing; write the program that the tool runs
-    registry.yaml:3:11: tools.look.comand: unknown key `comand`; did you mean `command`?
-    registry.yaml:3:32: tools.look.timeout: `soon` is no span of time; write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
+    registry.yaml:3:3: error[tools.registry_faulty]: tools.look: `command` is missing
+      |
+    3 |   look: { comand: sh, timeout: soon }
+      |   ^^^^
+    help: write the program that the tool runs
+
+    registry.yaml:3:11: error[tools.registry_faulty]: tools.look.comand: unknown key `comand`
+      |
+    3 |   look: { comand: sh, timeout: soon }
+      |           ^^^^^^
+    help: did you mean `command`?
+
+    registry.yaml:3:32: error[tools.registry_faulty]: tools.look.timeout: `soon` is no span of time
+      |
+    3 |   look: { comand: sh, timeout: soon }
+      |                                ^^^^
+    help: write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`
+
+    3 errors
     "#);
     let output = project.harness(&["run", "harness.yaml", "hello", "--registry", "missing.yaml"]);
     insta::assert_snapshot!(project.told(&output), @r#"
@@ -135,7 +174,13 @@ fn a_program_that_this_machine_lacks() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    registry.yaml:5:14: tool target `look`: no program `no-such-program` is in PATH; install it, or write its path in `command`
+    registry.yaml:5:14: error[tools.missing]: tool target `look`: no program `no-such-program` is in PATH
+      |
+    5 |     command: no-such-program
+      |              ^^^^^^^^^^^^^^^
+    help: install it, or write its path in `command`
+
+    1 error
     "#);
 }
 

@@ -95,7 +95,7 @@ runtime: { entry_agent: a }
 agent_defaults: { instructions: '{{context.x}} {{context.y z}} {{context.x}}' }
 agents: { a: {}, b: {}, c: { instructions: 7 } }
 ";
-    insta::assert_snapshot!(check(yaml), @r"
+    insta::assert_snapshot!(check(yaml), @r#"
     3:34: error[descriptor.undeclared]: placeholder `{{context.x}}` of agent `a` reads context path `x`, which context.references does not declare
       |
     3 | agent_defaults: { instructions: '{{context.x}} {{context.y z}} {{context.x}}' }
@@ -111,12 +111,12 @@ agents: { a: {}, b: {}, c: { instructions: 7 } }
       |
     4 | agents: { a: {}, b: {}, c: { instructions: 7 } }
       |                                            ^
-    ");
+    "#);
 }
 
 #[test]
 fn missing_sections_do_not_hide_the_rest() {
-    insta::assert_snapshot!(check("metadata: 1\ntools: []\nagents: { a: ~, b: { handoffs: ~ } }\n"), @r"
+    insta::assert_snapshot!(check("metadata: 1\ntools: []\nagents: { a: ~, b: { handoffs: ~ } }\n"), @r#"
     1:1: error[descriptor.wrong_type]: runtime must be a mapping
       |
     1 | metadata: 1
@@ -141,17 +141,18 @@ fn missing_sections_do_not_hide_the_rest() {
       |
     3 | agents: { a: ~, b: { handoffs: ~ } }
       |                                ^
-    ");
+    "#);
 }
 
 #[test]
 fn one_fault_of_syntax_stops_the_pass() {
-    insta::assert_snapshot!(check("a: [b\nc: {"), @r"
+    insta::assert_snapshot!(check("a: [b\nc: {"), @r#"
     2:2: error[yaml.syntax]: invalid YAML: illegal placement of ':' indicator
       |
     2 | c: {
       |  ^
-    ");
+    help: check indentation and quotes at that place
+    "#);
 }
 
 #[test]
@@ -163,7 +164,7 @@ agents:
   b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
 ";
     let source = || TextSource::new(yaml).root("/project");
-    insta::assert_snapshot!(faults(&source().check(&CheckOptions::default())), @r"
+    insta::assert_snapshot!(faults(&source().check(&CheckOptions::default())), @r#"
     4:29: error[descriptor.prompt_map_required]: the descriptor uses prompt files, but no prompt map was given
       |
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
@@ -175,9 +176,9 @@ agents:
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
       |                                         ^^^^^^^
     help: move the file below the root folder, or choose a wider root folder
-    ");
+    "#);
     let source = source().prompts([("a.md", "{{context.no}}")]);
-    insta::assert_snapshot!(faults(&source.check(&CheckOptions::default())), @r"
+    insta::assert_snapshot!(faults(&source.check(&CheckOptions::default())), @r#"
     4:28: error[descriptor.undeclared]: placeholder `{{context.no}}` of agent `a` reads context path `no`, which context.references does not declare
       |
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
@@ -205,7 +206,7 @@ agents:
     5 |   b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
       |                                                        ^^^^
     help: add the path under `context.references`
-    ");
+    "#);
 }
 
 #[test]
@@ -215,13 +216,13 @@ fn targets_are_compared_with_the_registry() {
     assert_eq!(check(yaml), "");
     let registry = Registry::new().bind("shop.finds", "find", "Finds.");
     let report = check_text(yaml, &CheckOptions::default().registry(registry));
-    insta::assert_snapshot!(faults(&report), @r"
+    insta::assert_snapshot!(faults(&report), @r#"
     2:23: error[descriptor.unbound_target]: nothing is bound to target `shop.find` of tool `x`
       |
     2 | tools: { x: { target: shop.find } }
       |                       ^^^^^^^^^
     help: did you mean `shop.finds`?
-    ");
+    "#);
 }
 
 #[test]
@@ -231,7 +232,7 @@ runtime: { entry_agent: a }
 context: { fields: { x: ~, '..': { default: 1 }, y: { default: 2 } } }
 agents: { a: {} }
 ";
-    insta::assert_snapshot!(check(yaml), @r"
+    insta::assert_snapshot!(check(yaml), @r#"
     3:22: error[descriptor.wrong_type]: context.fields.x must be a mapping
       |
     3 | context: { fields: { x: ~, '..': { default: 1 }, y: { default: 2 } } }
@@ -241,7 +242,7 @@ agents: { a: {} }
       |
     3 | context: { fields: { x: ~, '..': { default: 1 }, y: { default: 2 } } }
       |                            ^^^^
-    ");
+    "#);
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! What was found, for people.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use harness::descriptor::check::Style;
+
+use super::{Checked, Sound};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+use crate::render::{BAD, GOOD, NOTE};
+
+/// Shows what is wrong on standard error, and what is sound on standard output.
+pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
+    let mut err = anstream::stderr();
+    for diagnostic in checked.iter().flat_map(|checked| &checked.diagnostics) {
+        // What is not shown because nobody reads it is no reason to end.
+        let _ = writeln!(err, "{}", diagnostic.render(Style::Ansi));
+    }
+    let mut text = String::new();
+    for one in checked {
+        if let Some(Sound { hash, entry, agents, tools }) = one.sound.as_ref().filter(|_| one.errors() == 0) {
+            let (agents, tools) = (count(*agents, "agent"), count(*tools, "tool"));
+            let file = one.file.display();
+            let _ =
+                writeln!(text, "{file} is {GOOD}sound{GOOD:#}: {agents} from `{entry}` on, {tools}\n{hash}");
+            if one.registry.is_none() && one.sound.as_ref().is_some_and(|sound| sound.tools > 0) {
+                let _ = writeln!(
+                    err,
+                    "{NOTE}note{NOTE:#}: there is no registry file beside {file}, so the targets of its tools were not checked"
+                );
+            }
+        }
+        if one.truncated {
+            let _ = writeln!(err, "{}: there is more to find than is listed", one.file.display());
+        }
+    }
+    let exit = output::print_styled(&text, exit)?;
+    summary(checked, &mut err);
+    Ok(exit)
+}
+
+/// `3 errors, 2 warnings`; nothing where there is neither.
+fn summary(checked: &[Checked], err: &mut impl std::io::Write) {
+    let errors: usize = checked.iter().map(Checked::errors).sum();
+    let warnings: usize = checked.iter().map(Checked::warnings).sum();
+    let mut parts = Vec::new();
+    if errors > 0 {
+        parts.push(format!("{BAD}{}{BAD:#}", count(errors, "error")));
+    }
+    if warnings > 0 {
+        parts.push(format!("{NOTE}{}{NOTE:#}", count(warnings, "warning")));
+    }
+    if parts.is_empty() {
+        return;
+    }
+    let files = if checked.len() > 1 { format!(" in {} descriptors", checked.len()) } else { String::new() };
+    let _ = writeln!(err, "{}{files}", parts.join(", "));
+}
+
+fn count(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}

@@ -1,0 +1,85 @@
+//! What is wrong with a registry, in the form of what is wrong with a descriptor.
+
+use std::fs;
+use std::path::Path;
+
+use harness::descriptor::Place;
+use harness::descriptor::check::{Diagnostic, Severity};
+use harness::tools::{self, Registry, ToolsError};
+
+/// Something that the registry needs and this machine lacks.
+const MISSING: &str = "tools.missing";
+
+/// The faults of a registry that cannot be used.
+pub(super) fn faults(error: &ToolsError) -> Vec<Diagnostic> {
+    let code = error.kind();
+    let whole = |file: Option<&Path>, place: Option<tools::Place>, message: String| {
+        let place = file.and_then(|file| Some(Text::of(file).place(place?)));
+        vec![Diagnostic::new(Severity::Error, code, message).at(place).with_hint(error.hint())]
+    };
+    match error {
+        ToolsError::Faulty { file, faults, more } => {
+            let text = Text::of(file);
+            let mut found: Vec<Diagnostic> = faults
+                .iter()
+                .map(|fault| {
+                    let message = match fault.path.as_str() {
+                        "" => fault.problem.clone(),
+                        path => format!("{path}: {}", fault.problem),
+                    };
+                    let place = fault.place.map(|place| text.place(place));
+                    Diagnostic::new(Severity::Error, code, message).at(place).with_hint(fault.hint.clone())
+                })
+                .collect();
+            if *more > 0 {
+                let message = format!("{more} more faults in {}", file.display());
+                found.push(Diagnostic::new(Severity::Error, code, message));
+            }
+            found
+        }
+        ToolsError::Syntax { file, place, problem, .. } => {
+            whole(Some(file), *place, format!("not valid YAML: {problem}"))
+        }
+        ToolsError::NewerVersion { file, place, found, supported } => {
+            let message =
+                format!("the registry file has version {found}, and this program reads version {supported}");
+            whole(Some(file), *place, message)
+        }
+        // Their messages name the file, and no place in it.
+        ToolsError::Unreadable { .. }
+        | ToolsError::TooLong { .. }
+        | ToolsError::NotText { .. }
+        | ToolsError::Unbound { .. }
+        | ToolsError::Schema { .. }
+        | _ => whole(None, None, error.to_string()),
+    }
+}
+
+/// What this machine lacks for the tools of a registry to work.
+pub(super) fn problems(registry: &Registry) -> Vec<Diagnostic> {
+    let text = Text::of(registry.file());
+    let diagnostic = |problem: tools::Problem| {
+        let message = format!("tool target `{}`: {}", problem.target, problem.problem);
+        Diagnostic::new(Severity::Error, MISSING, message)
+            .at(problem.place.map(|place| text.place(place)))
+            .with_hint(Some(problem.hint))
+    };
+    registry.problems().into_iter().map(diagnostic).collect()
+}
+
+/// A registry's text, read once more for the lines that are shown.
+struct Text<'f> {
+    file: &'f Path,
+    text: String,
+}
+
+impl<'f> Text<'f> {
+    /// A file that cannot be read any more shows no lines.
+    fn of(file: &'f Path) -> Self {
+        Self { file, text: fs::read_to_string(file).unwrap_or_default() }
+    }
+
+    fn place(&self, place: tools::Place) -> Place {
+        Place::in_text(&self.file.display().to_string(), &self.text, place.line, place.column)
+    }
+}
