@@ -5,6 +5,8 @@
 //! materialization requires (reference section 3). Children always have smaller numbers than
 //! their parents, so a document cannot hold a cycle.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::instant::Instant;
@@ -56,6 +58,15 @@ struct Slot {
     bytes: Bytes,
 }
 
+/// A prompt file in a string that was made from files.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The name of the file in messages.
+    pub(crate) file: Arc<str>,
+    /// The bytes of its text in the string.
+    pub(crate) bytes: Range<usize>,
+}
+
 /// A value that is hashed as less than it says, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lossy {
@@ -90,6 +101,8 @@ pub(crate) struct Document {
     slots: Vec<Slot>,
     root: Option<NodeId>,
     lossy: Vec<Lossy>,
+    /// Strings that came from prompt files.
+    origins: HashMap<NodeId, Vec<Origin>>,
     /// Made when the first place is asked for: most descriptors have nothing to complain about.
     lines: OnceLock<Lines>,
 }
@@ -98,7 +111,15 @@ static MISSING: Slot = Slot { kind: Kind::Null, bytes: Bytes { start: 0, end: 0 
 
 impl Document {
     pub(crate) fn new(text: Arc<String>, label: Arc<str>) -> Self {
-        Self { text, label, slots: Vec::new(), root: None, lossy: Vec::new(), lines: OnceLock::new() }
+        Self {
+            text,
+            label,
+            slots: Vec::new(),
+            root: None,
+            lossy: Vec::new(),
+            origins: HashMap::new(),
+            lines: OnceLock::new(),
+        }
     }
 
     /// The name shown in messages: a path, or `<inline descriptor>`.
@@ -131,6 +152,15 @@ impl Document {
         if self.lossy.len() < MAX_LOSSY {
             self.lossy.push(Lossy { bytes, reason });
         }
+    }
+
+    /// The files that a string consists of, in order; none if it stands in the document itself.
+    pub(crate) fn origins(&self, id: NodeId) -> &[Origin] {
+        self.origins.get(&id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(crate) fn set_origins(&mut self, id: NodeId, origins: Vec<Origin>) {
+        self.origins.insert(id, origins);
     }
 
     /// The number of nodes, shared ones counted once.

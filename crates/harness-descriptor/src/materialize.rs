@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::disk::PromptText;
-use crate::document::{Document, Entry, Kind, LossyReason, NodeId, Text};
+use crate::document::{Document, Entry, Kind, LossyReason, NodeId, Origin, Text};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, Form, Target};
@@ -24,6 +24,8 @@ pub(crate) struct PromptRef {
     pub(crate) target: Target,
     pub(crate) written: String,
     pub(crate) resolved: PathBuf,
+    /// The name of the file in messages.
+    pub(crate) label: Arc<str>,
     pub(crate) node: NodeId,
 }
 
@@ -112,6 +114,9 @@ impl Plan {
     }
 }
 
+/// Stands between the texts of several files.
+const SEPARATOR: &str = "\n\n";
+
 impl FileForm {
     fn apply<F: Fetch>(
         self,
@@ -119,8 +124,12 @@ impl FileForm {
         prompts: &mut Prompts<'_, F>,
     ) -> Result<(), DescriptorError> {
         let mut texts = Vec::with_capacity(self.prompts.len() + 1);
+        let mut origins = Vec::with_capacity(self.prompts.len());
         for prompt in &self.prompts {
-            texts.extend(prompts.fetch(document, prompt)?);
+            let Some(text) = prompts.fetch(document, prompt)? else { continue };
+            let start = origins.last().map_or(0, |last: &Origin| last.bytes.end + SEPARATOR.len());
+            origins.push(Origin { file: Arc::clone(&prompt.label), bytes: start..start + text.len() });
+            texts.push(text);
         }
         // Inline text is read now and not when the form was collected: a mapping shared by two
         // agents already holds the result of the first pass here, and upstream appends that.
@@ -129,14 +138,15 @@ impl FileForm {
         let text = match (self.form, inline.filter(|text| !text.is_empty())) {
             (Form::Files, Some(inline)) => {
                 texts.push(inline.into());
-                texts.join("\n\n").into()
+                texts.join(SEPARATOR).into()
             }
             _ => match texts.as_slice() {
                 [only] => Arc::clone(only),
-                several => several.join("\n\n").into(),
+                several => several.join(SEPARATOR).into(),
             },
         };
         let instructions = document.push(Kind::Text(Text::Shared(text)), document.bytes(self.value));
+        document.set_origins(instructions, origins);
         document.set(self.owner, Form::Inline.key(), instructions);
         document.remove(self.owner, Form::File.key());
         document.remove(self.owner, Form::Files.key());
@@ -159,7 +169,10 @@ impl Sequence {
                 }
                 Content::Prompt(prompt) => {
                     let Some(text) = prompts.fetch(document, &prompt)? else { continue };
-                    document.push(Kind::Text(Text::Shared(text)), document.bytes(prompt.node))
+                    let origin = Origin { file: prompt.label, bytes: 0..text.len() };
+                    let id = document.push(Kind::Text(Text::Shared(text)), document.bytes(prompt.node));
+                    document.set_origins(id, vec![origin]);
+                    id
                 }
             };
             let bytes = document.bytes(node);
@@ -295,7 +308,12 @@ impl Collector<'_> {
         let written = self.document.string(node).unwrap_or_default();
         match self.folders.resolve(field.clone(), written) {
             Ok(resolved) => {
-                Ok(PromptRef { field, target: target.clone(), written: written.to_owned(), resolved, node })
+                let (target, written) = (target.clone(), written.to_owned());
+                let label = match self.folders.descriptor {
+                    Some(_) => resolved.display().to_string().into(),
+                    None => written.as_str().into(),
+                };
+                Ok(PromptRef { field, target, written, resolved, label, node })
             }
             Err(fault) => self.fail(fault, node),
         }

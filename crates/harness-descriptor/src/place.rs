@@ -89,8 +89,13 @@ impl Document {
         self.place_of(self.bytes(id))
     }
 
-    /// The place of the first `part` within a node's text as written.
+    /// The place of the first `part` within a node's text as written, also in the prompt file that the
+    /// text came from.
     pub(crate) fn place_within(&self, id: NodeId, part: &str) -> Option<Place> {
+        if !self.origins(id).is_empty() {
+            let at = self.string(id)?.find(part)?;
+            return self.place_in_file(id, at..at + part.len());
+        }
         let Bytes { start, end } = self.bytes(id);
         let at = self.text().get(start as usize..end as usize)?.find(part)?;
         let start = start + u32::try_from(at).ok()?;
@@ -104,8 +109,19 @@ impl Document {
             let offset = |at: usize| start.saturating_add(u32::try_from(at).unwrap_or(u32::MAX));
             return self.place_of(Bytes { start: offset(at.start), end: offset(at.end) });
         }
+        let in_file = self.place_in_file(id, at.clone());
         let part = self.string(id).and_then(|text| text.get(at)).filter(|part| !part.is_empty());
-        part.and_then(|part| self.place_within(id, part)).unwrap_or_else(|| self.place(id))
+        let place = in_file.or_else(|| self.place_within(id, part?));
+        place.unwrap_or_else(|| self.place(id))
+    }
+
+    /// The place in the prompt file that holds this part of a string.
+    fn place_in_file(&self, id: NodeId, at: Range<usize>) -> Option<Place> {
+        let origin = self.origins(id).iter().find(|origin| origin.bytes.contains(&at.start))?;
+        let text = self.string(id)?.get(origin.bytes.clone())?;
+        let offset = |at: usize| u32::try_from(at.saturating_sub(origin.bytes.start)).unwrap_or(u32::MAX);
+        let bytes = Bytes { start: offset(at.start), end: offset(at.end) };
+        Some(Place::new(&origin.file, text, &Lines::of(text), bytes))
     }
 
     pub(crate) fn place_of(&self, bytes: Bytes) -> Place {

@@ -6,7 +6,7 @@ use crate::graph::Registry;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CheckOptions {
-    /// Makes every warning about the hash (`hash.lossy`, `hash.encoding`) a fault. Default: no.
+    /// Makes every warning about the hash (`hash.lossy`) a fault. Default: no.
     pub strict: bool,
     /// The tools that targets stand for. Default: unknown, targets are not checked and tools are
     /// named by their ids.

@@ -179,12 +179,6 @@ agents:
     "#);
     let source = source().prompts([("a.md", "{{context.no}}")]);
     insta::assert_snapshot!(faults(&source.check(&CheckOptions::default())), @r#"
-    4:28: error[descriptor.undeclared]: placeholder `{{context.no}}` of agent `a` reads context path `no`, which context.references does not declare
-      |
-    4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
-      |                            ^^^^^^^^^^^^^^^^^^^^^
-    help: add the path under `context.references`
-
     4:35: error[descriptor.prompt_missing]: the prompt map has no text for `b.md` of agents.a
       |
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
@@ -201,10 +195,41 @@ agents:
     5 |   b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
       |                                        ^^^^
 
-    5:56: error[descriptor.undeclared]: placeholder `{{context.no}}` of agent `b` reads context path `no`, which context.references does not declare
+    a.md:1:1: error[descriptor.undeclared]: placeholder `{{context.no}}` of agent `a` reads context path `no`, which context.references does not declare
       |
-    5 |   b: { instructions_sequence: [{ file: d.md }, { file: a.md }] }
-      |                                                        ^^^^
+    1 | {{context.no}}
+      | ^^^^^^^^^^^^^^
+    help: add the path under `context.references`
+    "#);
+}
+
+#[test]
+fn faults_in_prompts_stand_in_their_files() {
+    let yaml = "
+runtime: { entry_agent: a }
+agents:
+  a: { model: m, instructions_files: [one.md, two.md], instructions: '{{context.inline}}', handoffs: [b] }
+  b: { model: m, instructions_sequence: [{ text: x }, { file: two.md }] }
+";
+    let prompts = [("one.md", "Plain.\n{{ctx.x}}\n"), ("two.md", "First\n\n  then {{context.two}}.\n")];
+    let report = TextSource::new(yaml).root("/project").prompts(prompts).check(&CheckOptions::default());
+    insta::assert_snapshot!(report.render(Style::Plain), @r#"
+    <inline descriptor>:4:38: error[descriptor.undeclared]: placeholder `{{context.inline}}` of agent `a` reads context path `inline`, which context.references does not declare
+      |
+    4 |   a: { model: m, instructions_files: [one.md, two.md], instructions: '{{context.inline}}', handoffs: [b] }
+      |                                      ^^^^^^^^^^^^^^^^
+    help: add the path under `context.references`
+
+    one.md:2:1: warning[lint.placeholder]: `{{ctx.x}}` is no placeholder and stays in the text as it is
+      |
+    2 | {{ctx.x}}
+      | ^^^^^^^^^
+    help: a placeholder is written `{{context.PATH}}`
+
+    two.md:3:8: error[descriptor.undeclared]: placeholder `{{context.two}}` of agent `a` reads context path `two`, which context.references does not declare
+      |
+    3 |   then {{context.two}}.
+      |        ^^^^^^^^^^^^^^^
     help: add the path under `context.references`
     "#);
 }

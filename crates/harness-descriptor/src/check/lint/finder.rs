@@ -1,6 +1,8 @@
 //! Running the lints and collecting what they find.
 
 use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::{agents, context, keys, parts, placeholders, settings, values};
 use crate::check::diagnostic::Diagnostic;
@@ -16,7 +18,7 @@ const MAX_WARNINGS: usize = 200;
 #[derive(Debug, Default)]
 pub(in crate::check) struct Found {
     warnings: Vec<Diagnostic>,
-    seen: HashSet<(&'static str, usize, usize)>,
+    seen: HashSet<(&'static str, Option<(Arc<str>, Range<usize>)>)>,
     pub(in crate::check) truncated: bool,
 }
 
@@ -27,16 +29,14 @@ impl Found {
 
     /// Takes a warning. A value that an alias repeats is warned of once, where it stands.
     fn push(&mut self, diagnostic: Diagnostic) {
-        let bytes = diagnostic.place.as_ref().map(|place| place.bytes.clone()).unwrap_or_default();
-        if self.seen.contains(&(diagnostic.code, bytes.start, bytes.end)) {
-            return;
-        }
+        let place = diagnostic.place.as_ref().map(|place| (Arc::clone(&place.file), place.bytes.clone()));
         if self.warnings.len() >= MAX_WARNINGS {
             self.truncated = true;
             return;
         }
-        self.seen.insert((diagnostic.code, bytes.start, bytes.end));
-        self.warnings.push(diagnostic);
+        if self.seen.insert((diagnostic.code, place)) {
+            self.warnings.push(diagnostic);
+        }
     }
 }
 
