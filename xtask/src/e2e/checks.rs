@@ -1,7 +1,7 @@
 //! The checks, in their order.
 
 use super::program::Program;
-use super::{crash, first_run, start_up};
+use super::{crash, first_run, graphs, start_up};
 use crate::fault::{Fault, Result};
 use crate::stopwatch::{Stopwatch, Took};
 
@@ -16,8 +16,12 @@ pub(crate) struct Options {
 type Check = fn(&Program) -> Result<String>;
 
 /// Name, and what does it; the text that a check returns is its finding.
-const CHECKS: &[(&str, Check)] =
-    &[("start-up", start_up::run), ("first-run", first_run::run), ("crash", crash::run)];
+const CHECKS: &[(&str, Check)] = &[
+    ("start-up", start_up::run),
+    ("first-run", first_run::run),
+    ("crash", crash::run),
+    ("graphs", graphs::run),
+];
 
 /// Builds the release program and runs the checks; goes on after a failed one.
 pub(crate) fn run(options: &Options) -> Result<()> {

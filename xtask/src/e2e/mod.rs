@@ -7,6 +7,7 @@ mod checks;
 mod crash;
 mod endpoint;
 mod first_run;
+mod graphs;
 mod program;
 mod start_up;
 

@@ -31,6 +31,18 @@ pub(crate) struct HashArgs {
     /// The descriptor: a YAML file with the agents
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) descriptor: PathBuf,
+
+    /// Also print a hash for each agent, of all that decides what it gets
+    #[arg(long)]
+    pub(crate) agents: bool,
+
+    /// Also print a hash for each instruction part
+    #[arg(long)]
+    pub(crate) parts: bool,
+
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

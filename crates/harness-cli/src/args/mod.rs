@@ -55,7 +55,8 @@ impl Command {
             Self::Run(args) => args.json,
             Self::Show(args) => args.json,
             Self::Check(args) => args.json,
-            Self::Hash(_) | Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
+            Self::Hash(args) => args.json,
+            Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }
 }

@@ -19,11 +19,19 @@ use crate::run::context;
 /// Prints what an agent would get in a turn with the given context.
 pub(super) fn show(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let graph = graph(args, &clock)?;
-    if graph.agent(id).is_none() {
+    let has_registry = args.registry.is_some() || bind::beside(&args.descriptor).exists();
+    let graph = graph(args, has_registry, &clock)?;
+    let Some(agent) = graph.agent(id) else {
         let known = graph.agents().map(Agent::id).map(str::to_owned).collect();
         let descriptor = args.descriptor.clone();
         return Err(CliError::NoAgent { agent: id.to_owned(), descriptor, known });
+    };
+    if !has_registry && !agent.tools().is_empty() {
+        let mut err = anstream::stderr();
+        let _ = writeln!(
+            err,
+            "{NOTE}note{NOTE:#}: there is no registry file, so tools have the names of the descriptor"
+        );
     }
     let input = ContextInput::new(clock.now().iso())
         .message(args.message.clone().unwrap_or_default())
@@ -33,26 +41,20 @@ pub(super) fn show(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
     let exit = print(args, &preview, &context)?;
     match preview.offer {
         Ok(_) => Ok(exit),
+        // The fault is part of what was printed.
+        Err(_) if args.json => Ok(Exit::Refused),
         Err(fault) => Err(CliError::NoTurn { agent: id.to_owned(), fault }),
     }
 }
 
 /// The graph with the tools of the registry, or with stand-ins where there is none.
-fn graph(args: &ShowArgs, clock: &Arc<dyn Clock>) -> Result<Arc<Graph>, CliError> {
-    if args.registry.is_some() || bind::beside(&args.descriptor).exists() {
+fn graph(args: &ShowArgs, has_registry: bool, clock: &Arc<dyn Clock>) -> Result<Arc<Graph>, CliError> {
+    if has_registry {
         let bound = bind::bind(&args.descriptor, args.registry.as_deref(), clock)?;
         return Ok(Arc::clone(bound.graph.graph()));
     }
     let descriptor = load_file(&args.descriptor)?;
-    let graph = Graph::build(&descriptor, &Registry::stand_in(&descriptor))?;
-    if graph.agents().any(|agent| !agent.tools().is_empty()) {
-        let mut err = anstream::stderr();
-        let _ = writeln!(
-            err,
-            "{NOTE}note{NOTE:#}: there is no registry file, so tools have the names of the descriptor"
-        );
-    }
-    Ok(Arc::new(graph))
+    Ok(Arc::new(Graph::build(&descriptor, &Registry::stand_in(&descriptor))?))
 }
 
 fn print(args: &ShowArgs, preview: &Preview<'_>, context: &Value) -> Result<Exit, CliError> {

@@ -1,0 +1,451 @@
+//! The commands about descriptors: show, graph, check, hash, new, completions.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Project, Reply, Server};
+
+const CLINIC: &str = "\
+runtime: { entry_agent: desk }
+context:
+  fields:
+    open: { type: boolean, default: true }
+    known: { type: boolean, default: false }
+  references:
+    open: { type: boolean }
+    known: { type: boolean }
+    name: { type: string }
+tools: { find: { target: records.find } }
+agent_defaults: { model: example/small, modelSettings: { temperature: 0 } }
+agents:
+  desk:
+    name: Front desk
+    instructions_sequence:
+      - text: |
+          Be brief.
+          Be kind.
+      - text: You know this patient.
+        where: { context: known }
+    tools: [find]
+    handoffs:
+      - nurse
+      - { agent: night, where: { context: known } }
+  nurse:
+    handoffDescription: Answers questions about symptoms.
+    instructions: \"Call them {{context.name}}.\"
+  night: {}
+";
+
+fn clinic() -> Project {
+    let project = Project::plain();
+    project.write("clinic.yaml", CLINIC);
+    fs::remove_file(project.path().join("registry.yaml")).unwrap();
+    project
+}
+
+#[track_caller]
+fn check(project: &Project, arguments: &[&str], expected_code: i32) -> String {
+    let output = project.harness(arguments);
+    assert_eq!(output.code, Some(expected_code), "{}", output.stderr);
+    project.told(&output)
+}
+
+#[test]
+fn show_prints_the_materialized_descriptor() {
+    let project = clinic();
+    insta::assert_snapshot!(check(&project, &["show", "clinic.yaml"], 0), @r#"
+    exit 0
+    runtime:
+      entry_agent: desk
+    context:
+      fields:
+        open:
+          type: boolean
+          default: true
+        known:
+          type: boolean
+          default: false
+      references:
+        open:
+          type: boolean
+        known:
+          type: boolean
+        name:
+          type: string
+    tools:
+      find:
+        target: records.find
+    agent_defaults:
+      model: example/small
+      modelSettings:
+        temperature: 0
+    agents:
+      desk:
+        name: Front desk
+        tools: [find]
+        handoffs:
+          - nurse
+          - agent: night
+            where:
+              context: known
+        instructions:
+          - text: |
+              Be brief.
+              Be kind.
+          - text: You know this patient.
+            where:
+              context: known
+      nurse:
+        handoffDescription: Answers questions about symptoms.
+        instructions: Call them {{context.name}}.
+      night: {}
+    ---
+    "#);
+    let shown = project.harness(&["show", "clinic.yaml"]).stdout;
+    project.write("again.yaml", &shown);
+    let hash = |name| project.harness(&["hash", name]).stdout;
+    assert_eq!(hash("again.yaml"), hash("clinic.yaml"), "what is shown is the same descriptor");
+    let json = project.harness(&["show", "clinic.yaml", "--json"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["agents"]["desk"]["instructions"][0], json!({ "text": "Be brief.\nBe kind.\n" }));
+}
+
+#[test]
+fn show_tells_what_an_agent_gets_and_why_not_more() {
+    let project = clinic();
+    insta::assert_snapshot!(check(&project, &["show", "clinic.yaml", "--agent", "desk"], 0), @r#"
+    exit 0
+    desk · Front desk
+    model example/small {"temperature":0}
+
+    instructions
+    │ Be brief.
+    │ Be kind.
+
+    parts left out
+    2 of 2  closed: known is false
+            You know this patient.
+
+    tools
+    find (records.find)
+
+    handoffs
+    handoff_to_nurse
+            Handoff to agent "nurse". Answers questions about symptoms.
+    handoff_to_night  closed: known is false
+    ---
+    note: there is no registry file, so tools have the names of the descriptor
+    "#);
+    let known = ["show", "clinic.yaml", "--agent", "desk", "--context", "known=true", "--json"];
+    insta::assert_snapshot!(check(&project, &known, 0), @r#"
+    exit 0
+    {
+      "agent": "desk",
+      "name": "Front desk",
+      "model": "example/small",
+      "modelSettings": {
+        "temperature": 0
+      },
+      "instructions": "Be brief.\nBe kind.\n\n\nYou know this patient.",
+      "parts": [
+        {
+          "source": "Be brief.\nBe kind.\n",
+          "standing": "open"
+        },
+        {
+          "source": "You know this patient.",
+          "gate": "known",
+          "standing": "open"
+        }
+      ],
+      "tools": [
+        {
+          "id": "find",
+          "name": "find",
+          "target": "records.find",
+          "description": ""
+        }
+      ],
+      "handoffs": [
+        {
+          "to": "nurse",
+          "toolName": "handoff_to_nurse",
+          "description": "Handoff to agent \"nurse\". Answers questions about symptoms.",
+          "standing": "open"
+        },
+        {
+          "to": "night",
+          "toolName": "handoff_to_night",
+          "description": "Handoff to agent \"night\".",
+          "gate": "known",
+          "standing": "open"
+        }
+      ],
+      "context": {
+        "open": true,
+        "known": true
+      }
+    }
+    ---
+    note: there is no registry file, so tools have the names of the descriptor
+    "#);
+}
+
+#[test]
+fn show_says_what_a_context_lacks() {
+    let project = clinic();
+    insta::assert_snapshot!(check(&project, &["show", "clinic.yaml", "--agent", "nurse"], 2), @r#"
+    exit 2
+    nurse
+
+    no tools
+
+    no handoffs
+    ---
+    error: in this context agent `nurse` could not have a turn: [DIR]/clinic.yaml:27:19: instructions need context path `name`, which has no value
+      hint: give the value with --context name=VALUE, or a default under `context.fields`
+    "#);
+    let arguments = ["show", "clinic.yaml", "--agent", "desk", "--context", "known=perhaps"];
+    insta::assert_snapshot!(check(&project, &arguments, 2), @r#"
+    exit 2
+    desk · Front desk
+
+    parts left out
+    2 of 2  no answer: the gate of an instruction part of agent `desk` needs a boolean at context path `known`, which holds a string
+            You know this patient.
+
+    tools
+    find (records.find)
+
+    handoffs
+    handoff_to_nurse
+    handoff_to_night  no answer: the gate of the handoff from `desk` to `night` needs a boolean at context path `known`, which holds a string
+    ---
+    note: there is no registry file, so tools have the names of the descriptor
+    error: in this context agent `desk` could not have a turn: [DIR]/clinic.yaml:24:9: the gate of the handoff from `desk` to `night` needs a boolean at context path `known`, which holds a string
+      hint: give the value with --context known=true, or a default under `context.fields`
+    "#);
+    insta::assert_snapshot!(check(&project, &["show", "clinic.yaml", "--agent", "boss"], 2), @r#"
+    exit 2
+    ---
+    error: clinic.yaml has no agent `boss`
+      hint: its agents are `desk`, `nurse`, `night`
+    "#);
+}
+
+#[test]
+fn show_puts_a_fault_into_its_json() {
+    let output = clinic().harness(&["show", "clinic.yaml", "--agent", "nurse", "--json"]);
+    let shown: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((output.code, &shown["fault"]["kind"]), (Some(2), &json!("context.missing")));
+}
+
+#[test]
+fn show_uses_the_names_of_the_registry() {
+    let project = Project::plain();
+    insta::assert_snapshot!(check(&project, &["show", "harness.yaml", "--agent", "expert"], 0), @r#"
+    exit 0
+    expert
+    model scripted
+
+    instructions
+    │ You are the expert.
+
+    tools
+    look (look)
+            Looks at something.
+
+    no handoffs
+    ---
+    "#);
+}
+
+#[test]
+fn graph_prints_a_flowchart() {
+    let project = clinic();
+    insta::assert_snapshot!(check(&project, &["graph", "clinic.yaml"], 0), @r#"
+    exit 0
+    %%{init: {"flowchart": {"wrappingWidth": 400}}}%%
+    flowchart LR
+      agent_desk("<b>Front desk</b><br/><i>entry agent</i><br/>desk<br/>example/small<br/>• find"):::entry
+      agent_nurse("<b>nurse</b><br/>example/small")
+      agent_night("<b>night</b><br/>example/small")
+      agent_desk --> agent_nurse
+      agent_desk -.->|"if known"| agent_night
+      classDef entry stroke-width:4px
+    ---
+    "#);
+    insta::assert_snapshot!(check(&project, &["graph", "clinic.yaml", "--format", "dot"], 0), @r#"
+    exit 0
+    digraph "agents" {
+      rankdir=LR
+      graph [fontname="Helvetica" nodesep=0.4 ranksep=0.9]
+      node [shape=Mrecord fontname="Helvetica" fontsize=12]
+      start [shape=point width=0.15 label=""]
+      edge [fontname="Helvetica" fontsize=10]
+      agent_desk [label="Front desk\ndesk\nexample/small|find\l" penwidth=3]
+      start -> agent_desk
+      agent_nurse [label="nurse\nexample/small"]
+      agent_night [label="night\nexample/small"]
+      agent_desk -> agent_nurse
+      agent_desk -> agent_night [style=dashed label="if known"]
+    }
+    ---
+    "#);
+}
+
+#[test]
+fn check_takes_several_files_and_sums_up() {
+    let project = clinic();
+    project.write(
+        "bad.yaml",
+        "runtime: { entry_agent: a }\nagents: { a: { model: m, tool: [x], handoffs: [b] } }\n",
+    );
+    insta::assert_snapshot!(check(&project, &["check", "clinic.yaml", "bad.yaml", "none.yaml"], 2), @r#"
+    exit 2
+    clinic.yaml is sound: 3 agents from `desk` on, 1 tool
+    sha256:6c3a836037d9537f90f149d3fc662f72dcfccfe72c798f8d8b5b6df62cc58e27
+    ---
+    clinic.yaml:7:5: warning[lint.unused_reference]: context path `open` is declared, but read by no instructions and no gate
+      |
+    7 |     open: { type: boolean }
+      |     ^^^^
+    help: remove it, or read it
+
+    bad.yaml:2:26: warning[lint.unknown_key]: an agent has no key `tool`, so nothing reads it
+      |
+    2 | agents: { a: { model: m, tool: [x], handoffs: [b] } }
+      |                          ^^^^
+    help: did you mean `tools`?
+
+    bad.yaml:2:48: error[descriptor.unknown_handoff]: agent `a` hands off to `b`, which is no agent
+      |
+    2 | agents: { a: { model: m, tool: [x], handoffs: [b] } }
+      |                                                ^
+    help: use the id of an agent, a key under `agents`, or add that agent
+
+    error[descriptor.io]: cannot read `none.yaml` for the descriptor path: No such file or directory (os error 2)
+    help: check the path
+
+    note: there is no registry file beside clinic.yaml, so the targets of its tools were not checked
+    2 errors, 2 warnings in 3 descriptors
+    "#);
+    let output = project.harness(&["check", "clinic.yaml", "bad.yaml", "--json"]);
+    let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["sound"], json!(true));
+    assert_eq!(lines[1]["diagnostics"][0]["place"]["file"], json!("bad.yaml"));
+    assert_eq!(lines[2], json!({ "type": "summary", "descriptors": 2, "errors": 1, "warnings": 2 }));
+}
+
+#[test]
+fn check_is_strict_about_the_hash_when_asked() {
+    let project = clinic();
+    project.write(
+        "lossy.yaml",
+        "runtime: { entry_agent: a }\nagents: { a: { model: m } }\nmetadata: { x-on: 2026-01-01 }\n",
+    );
+    insta::assert_snapshot!(check(&project, &["check", "lossy.yaml"], 0), @r#"
+    exit 0
+    lossy.yaml is sound: 1 agent from `a` on, 0 tools
+    sha256:8d2cf55e1fbd4c647db2c7b3fe92bb51b50fc22d137fb1ca27ffce02c5e195ef
+    ---
+    lossy.yaml:3:19: warning[hash.lossy]: this date is hashed like the same text in quotes
+      |
+    3 | metadata: { x-on: 2026-01-01 }
+      |                   ^^^^^^^^^^
+
+    1 warning
+    "#);
+    insta::assert_snapshot!(check(&project, &["check", "--strict", "lossy.yaml"], 2), @r#"
+    exit 2
+    ---
+    lossy.yaml:3:19: error[hash.lossy]: this date is hashed like the same text in quotes
+      |
+    3 | metadata: { x-on: 2026-01-01 }
+      |                   ^^^^^^^^^^
+
+    1 error
+    "#);
+}
+
+#[test]
+fn hash_tells_agents_and_parts_apart() {
+    let project = clinic();
+    let lines = |name: &str| {
+        let output = project.harness(&["hash", name, "--agents", "--parts"]);
+        output.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    project.write("other.yaml", &CLINIC.replace("Be kind.", "Be quick."));
+    let (before, after) = (lines("clinic.yaml"), lines("other.yaml"));
+    let changed: Vec<&str> = std::iter::zip(&before, &after)
+        .filter(|(before, after)| before != after)
+        .map(|(before, _)| before.split_once("  ").map_or("the whole", |(_, name)| name))
+        .collect();
+    assert_eq!(changed, ["the whole", "agent desk"]);
+    let json = project.harness(&["hash", "clinic.yaml", "--agents", "--json"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["hash"], &json["agents"][1]["id"]), (&json!(before[0]), &json!("nurse")));
+}
+
+#[test]
+fn a_new_descriptor_is_sound_and_runs() {
+    for arguments in [&["new", "mine.yaml"][..], &["new", "mine.yaml", "--with-registry"]] {
+        let project = clinic();
+        let output = project.harness(arguments);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        let checked = project.harness(&["check", "--strict", "mine.yaml"]);
+        assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{}", checked.stdout);
+        let mut replies = vec![Reply::Stream(Answer::call("c1", "handoff_to_expert", &json!({})))];
+        if arguments.len() > 2 {
+            replies.push(Reply::Stream(Answer::call("c2", "search_products", &json!({ "word": "tent" }))));
+        }
+        replies.push(Reply::text("We have a tent."));
+        let server = Server::start(replies);
+        let run = project.harness(&["run", "mine.yaml", "A tent?", "--base-url", &server.url]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(0), "We have a tent.\n"), "{}", run.stderr);
+        assert!(!run.stderr.contains('✗'), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_new_descriptor_replaces_nothing_unless_told_so() {
+    let project = clinic();
+    insta::assert_snapshot!(check(&project, &["new", "mine.yaml", "--with-registry"], 0), @r#"
+    exit 0
+    wrote mine.yaml and registry.yaml
+    check it with: harness check mine.yaml
+    run it with: harness run mine.yaml "Good morning!"
+    ---
+    "#);
+    fs::remove_file(project.path().join("mine.yaml")).unwrap();
+    project.write("registry.yaml", "mine");
+    insta::assert_snapshot!(check(&project, &["new", "mine.yaml", "--with-registry"], 2), @r#"
+    exit 2
+    ---
+    error: registry.yaml is there already and was left as it is
+      hint: choose another name, or replace it with --force
+    "#);
+    assert!(!project.path().join("mine.yaml").exists(), "nothing is written");
+    assert_eq!(project.read("registry.yaml"), "mine");
+    check(&project, &["new", "mine.yaml", "--with-registry", "--force"], 0);
+    assert!(
+        project.read("registry.yaml").starts_with("# Which program stands behind each target of mine.yaml.")
+    );
+    insta::assert_snapshot!(check(&project, &["new", "nowhere/mine.yaml"], 2), @r#"
+    exit 2
+    ---
+    error: cannot write nowhere/mine.yaml: No such file or directory (os error 2)
+      hint: check that the folder is there and that you may write to it
+    "#);
+}
+
+#[test]
+fn completions_name_the_commands() {
+    let project = clinic();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = project.harness(&["completions", shell]);
+        assert_eq!(output.code, Some(0));
+        assert!(output.stdout.contains("graph") && output.stdout.contains("with-registry"), "{shell}");
+    }
+}
