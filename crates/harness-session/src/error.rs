@@ -93,6 +93,32 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file is no run record, or one that cannot be read.
+    #[error("run record `{}`: {reason}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A run record was written by a newer version.
+    #[error("run record `{}` has version {found}, this program reads up to version {supported}", path.display())]
+    RecordVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version that it names.
+        found: u64,
+        /// The newest version that can be read.
+        supported: u32,
+    },
+    /// A file is no regression suite.
+    #[error("regression suite `{}`: {reason}", path.display())]
+    Suite {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The operating system refused something.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
@@ -123,6 +149,12 @@ pub enum Action {
     Sync,
     /// Writing the file anew.
     Replace,
+    /// Writing a run record.
+    WriteRecord,
+    /// Reading a run record.
+    ReadRecord,
+    /// Reading a regression suite.
+    ReadSuite,
 }
 
 impl Action {
@@ -134,6 +166,9 @@ impl Action {
             Self::Write => "session.write_failed",
             Self::Sync => "session.sync_failed",
             Self::Replace => "session.replace_failed",
+            Self::WriteRecord => "record.write_failed",
+            Self::ReadRecord => "record.read_failed",
+            Self::ReadSuite => "suite.read_failed",
         }
     }
 }
@@ -148,6 +183,9 @@ impl fmt::Display for Action {
             Self::Write => "write to session",
             Self::Sync => "sync session",
             Self::Replace => "replace session",
+            Self::WriteRecord => "write run record",
+            Self::ReadRecord => "read run record",
+            Self::ReadSuite => "read regression suite",
         })
     }
 }
@@ -165,6 +203,9 @@ impl Error {
             Self::LineTooLong { .. } => "session.line_too_long",
             Self::TooLarge { .. } => "session.too_large",
             Self::Unstorable { .. } => "session.unstorable",
+            Self::Record { .. } => "record.not_a_record",
+            Self::RecordVersion { .. } => "record.newer_version",
+            Self::Suite { .. } => "suite.not_a_suite",
             Self::Io { action, .. } => action.kind(),
         }
     }
@@ -189,6 +230,9 @@ impl Error {
             }
             Self::TooLarge { .. } => "raise the size limit, or go on in a new session file",
             Self::Unstorable { .. } => "correct the message; nothing was written",
+            Self::Record { .. } => "name a file that `--run-record` or a FileSink wrote",
+            Self::RecordVersion { .. } => "use the version of harness that wrote it, or a newer one",
+            Self::Suite { .. } => "see the cookbook page on records for the form of a suite",
             Self::Io { source, .. } => io_hint(source.kind()),
         }
     }

@@ -41,6 +41,7 @@ mod error;
 mod fold;
 mod jsonl;
 mod memory;
+pub mod record;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod unanswered;

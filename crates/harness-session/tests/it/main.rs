@@ -9,6 +9,7 @@ mod golden;
 mod kill;
 mod lock;
 mod property;
+mod record;
 mod replace;
 mod support;
 mod vectors;

@@ -1,0 +1,304 @@
+//! Decisions along the way, and the record at the end.
+
+use std::sync::Arc;
+
+use harness_core::event::{Event, EventKind};
+use harness_core::message::Message;
+use harness_core::outcome::{End, Evidence, Outcome};
+use harness_core::{AgentId, CallId, GateName, Json};
+use serde::Deserialize;
+
+use super::candidate::Candidate;
+use super::entries::{
+    ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, Note, PolicyDecision, Resource,
+    StopJudgement,
+};
+use super::fold::{RecordOptions, State};
+use super::redact::Redacting;
+use super::run_record::{RECORD_KIND, RECORD_VERSION, RunRecord, RunStatus};
+
+/// What a policy gate gives as the facts of its decision.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PolicyFacts {
+    decision: String,
+    reason: String,
+    public_reason: Option<String>,
+    result_mode: Option<String>,
+    policy_version: Option<String>,
+    resource: Resource,
+    expires_at: Option<String>,
+    proposal_hash: Option<String>,
+    metadata: Option<Json>,
+    suspended_proposal: Option<Json>,
+}
+
+impl State {
+    /// Takes an event that is a decision or a note.
+    pub(super) fn decided(&mut self, event: &Event) {
+        let (seq, timestamp, turn) = self.stamp(event);
+        #[expect(clippy::wildcard_enum_match_arm, reason = "what is no decision may still be a note")]
+        match &event.kind {
+            EventKind::GateDecided { call, gate, verdict, reason, facts } => {
+                let policy = facts.as_ref().and_then(|facts| facts.to::<PolicyFacts>().ok());
+                match policy {
+                    Some(facts) => self.policy(event, call, facts),
+                    None => self.gate(event, call, gate, verdict, reason.clone()),
+                }
+            }
+            EventKind::GuardrailDecided { guardrail, stage, decision, reason, metadata } => {
+                let (guardrail_name, stage) = (guardrail.clone(), stage.to_string());
+                let (decision, reason, metadata) = (decision.to_string(), reason.clone(), metadata.clone());
+                let entry = GuardrailDecision {
+                    seq,
+                    timestamp,
+                    turn,
+                    guardrail_name,
+                    stage,
+                    decision,
+                    reason,
+                    metadata,
+                };
+                self.guardrails.push(entry);
+            }
+            EventKind::ApprovalDecided { call, decision, reason } => {
+                let (call_id, decision, reason) = (call.clone(), decision.clone(), reason.clone());
+                self.approvals.push(ApprovalEntry { seq, timestamp, turn, call_id, decision, reason });
+            }
+            EventKind::HandedOff { call, from, to } => {
+                let (call_id, from, to) = (call.clone(), from.clone(), to.clone());
+                self.handoffs.push(HandoffEntry { seq, timestamp, turn, call_id, from, to });
+            }
+            EventKind::StopJudged { gate, judgement, reason } => {
+                let (gate, judgement, reason) = (gate.clone(), judgement.clone(), reason.clone());
+                self.stops.push(StopJudgement { seq, timestamp, turn, gate, judgement, reason });
+            }
+            EventKind::LimitReached { reason, reached } => self.limits.push(LimitEntry {
+                seq,
+                timestamp,
+                turn,
+                stop_reason: reason.to_string(),
+                limit: reached.map(|reached| reached.limit.to_string()),
+                value: reached.map(|reached| reached.value),
+                ceiling: reached.map(|reached| reached.ceiling),
+            }),
+            kind => {
+                if let Some(text) = note(kind) {
+                    self.notes.push(Note { seq, timestamp, turn, kind: kind.name().to_owned(), text });
+                }
+            }
+        }
+    }
+
+    fn policy(&mut self, event: &Event, call: &CallId, facts: PolicyFacts) {
+        let (seq, timestamp, turn) = self.stamp(event);
+        self.proposals.extend(facts.suspended_proposal);
+        self.policy.push(PolicyDecision {
+            seq,
+            timestamp,
+            turn,
+            call_id: call.clone(),
+            decision: facts.decision,
+            reason: facts.reason,
+            public_reason: facts.public_reason,
+            result_mode: facts.result_mode,
+            policy_version: facts.policy_version,
+            resource: facts.resource,
+            expires_at: facts.expires_at,
+            proposal_hash: facts.proposal_hash,
+            metadata: facts.metadata,
+        });
+    }
+
+    fn gate(&mut self, event: &Event, call: &CallId, gate: &GateName, verdict: &str, reason: Option<String>) {
+        let (seq, timestamp, turn) = self.stamp(event);
+        self.gates.push(GateDecision {
+            seq,
+            timestamp,
+            turn,
+            call_id: call.clone(),
+            gate: gate.clone(),
+            verdict: verdict.to_owned(),
+            reason,
+        });
+    }
+}
+
+/// What else is worth a line.
+fn note(kind: &EventKind) -> Option<String> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "everything else is told by other fields, or is no news"
+    )]
+    Some(match kind {
+        EventKind::CallRepaired { call, how } => {
+            format!("the open call {} of {} was settled: {how:?}", call.id, call.name)
+        }
+        EventKind::SteeringInjected { .. } => "messages came in between".to_owned(),
+        EventKind::Interrupted { messages } => {
+            format!("the work was interrupted for {messages} new messages")
+        }
+        EventKind::ViewPlanned { by, messages, spans, .. } => {
+            format!("the {by} showed {messages} messages as {spans} parts")
+        }
+        EventKind::PartFailed { fault } => fault.to_string(),
+        EventKind::PersistFailed { message } => message.clone(),
+        EventKind::ApprovalRequested { request } => format!("approval is asked for: {}", request.summary),
+        _ => return None,
+    })
+}
+
+/// The record of a run that has ended.
+pub(super) fn record(options: &RecordOptions, state: &State) -> Option<RunRecord> {
+    let (ended_at, end) = state.end.as_ref()?;
+    let mut redacting = state.redacting.clone();
+    let items = redacting.items(&state.items);
+    let (context_snapshot, context_redacted) = redacting.context();
+    let provider = options.candidate.provider.clone().or_else(|| provider_of(state));
+    let agent_name = end.agent.clone().or_else(|| state.offer.as_ref().map(|offer| offer.agent.clone()));
+    let (error_name, error_message) = error(end);
+    let completed = end.outcome() == Outcome::Completed;
+    let mut record = RunRecord {
+        kind: RECORD_KIND.to_owned(),
+        version: RECORD_VERSION,
+        run_id: state.run_id.clone(),
+        started_at: state.started.iso(),
+        completed_at: ended_at.iso(),
+        elapsed_ms: ended_at.since(state.started).0,
+        status: if completed { RunStatus::Completed } else { RunStatus::Failed },
+        outcome: end.outcome(),
+        stop_reason: end.reason(),
+        evidence: Json::of(&end.stop.evidence).unwrap_or_else(|_| Json::null()),
+        error_name,
+        error_message,
+        candidate: candidate(options, state, provider.clone()),
+        agent_name: agent_name.unwrap_or_else(|| AgentId::from("main")),
+        provider_name: provider,
+        model: state.offer.as_ref().and_then(|offer| offer.model.clone()),
+        question: question(&items, state),
+        response: response(&items, state, end),
+        context_snapshot,
+        context_redacted,
+        redaction: redacting.note(),
+        items,
+        input_item_count: state.input.unwrap_or(state.items.len()) as u64,
+        earlier_item_count: state.earlier as u64,
+        unknown_item_count: state.unknown,
+        prompt_snapshots: state.prompts.clone(),
+        request_fingerprints: state.fingerprints.clone(),
+        model_calls: state.model_calls.clone(),
+        tool_calls: state.tool_calls.clone(),
+        handoffs: state.handoffs.clone(),
+        policy_decisions: state.policy.clone(),
+        suspended_proposals: state.proposals.clone(),
+        guardrail_decisions: state.guardrails.clone(),
+        gate_decisions: state.gates.clone(),
+        approvals: state.approvals.clone(),
+        stop_judgements: state.stops.clone(),
+        waived: end.waived.clone(),
+        limits_reached: state.limits.clone(),
+        limits: options.limits.clone(),
+        notes: state.notes.clone(),
+        usage: end.usage.clone(),
+        metadata: options.metadata.clone(),
+    };
+    if redacting.is_at_work() {
+        clean(&mut record, &redacting);
+    }
+    Some(record)
+}
+
+fn candidate(options: &RecordOptions, state: &State, provider: Option<String>) -> Candidate {
+    let mut candidate = options.candidate.clone();
+    candidate.descriptor_hash = candidate.descriptor_hash.or_else(|| state.descriptor_hash.clone());
+    candidate.model = candidate.model.or_else(|| state.first_model.clone());
+    candidate.provider = candidate.provider.or(provider);
+    let decided = state.policy.iter().find_map(|decision| decision.policy_version.clone());
+    candidate.policy_version = candidate.policy_version.or(decided);
+    candidate.sealed()
+}
+
+/// The provider that the first answer of the run names.
+fn provider_of(state: &State) -> Option<String> {
+    let own = state.items.get(state.earlier..).unwrap_or_default();
+    own.iter().find_map(|item| item.as_assistant()?.rare.provider.clone())
+}
+
+/// What is asked, in the words of the items as they are recorded.
+fn question(items: &[Arc<Message>], state: &State) -> String {
+    let said = |items: &[Arc<Message>]| -> Vec<String> {
+        let users = items.iter().filter(|item| matches!(***item, Message::User(_)));
+        users.map(|item| item.joined_text().trim().to_owned()).filter(|text| !text.is_empty()).collect()
+    };
+    let to = state.input.unwrap_or(state.items.len());
+    let asked = said(items.get(state.earlier..to).unwrap_or_default());
+    if asked.is_empty() {
+        // A run that goes on without a new message goes on with the last one.
+        return said(items.get(..state.earlier).unwrap_or_default()).pop().unwrap_or_default();
+    }
+    asked.join("\n\n")
+}
+
+/// The text for the user, in the words of the item that says it as it is recorded.
+fn response(items: &[Arc<Message>], state: &State, end: &End) -> Option<String> {
+    let answer = end.answer.as_ref()?;
+    let says = |item: &Arc<Message>| item.as_assistant().is_some_and(|said| said.joined_text() == *answer);
+    let recorded = state.items.iter().rposition(says).and_then(|at| items.get(at));
+    Some(recorded.map_or_else(|| answer.clone(), |item| item.joined_text()))
+}
+
+/// The code and the text of what went wrong.
+fn error(end: &End) -> (Option<String>, Option<String>) {
+    if matches!(end.outcome(), Outcome::Completed | Outcome::NeedsClarification | Outcome::AwaitingApproval) {
+        return (None, None);
+    }
+    let reason = end.reason().to_string();
+    let (name, message) = match &end.stop.evidence {
+        Evidence::Fault(fault) => (fault.code.to_string(), fault.to_string()),
+        Evidence::Invalid(invalid) => (reason, invalid.reason.clone()),
+        Evidence::Limit(reached) => {
+            (reason, format!("{}: {} of {}", reached.limit, reached.value, reached.ceiling))
+        }
+        Evidence::Tool { name, code } => {
+            let code = code.as_deref().map(|code| format!(" ({code})")).unwrap_or_default();
+            (reason, format!("tool {name}{code}"))
+        }
+        Evidence::Cancelled { by } => (reason, format!("cancelled by {by}")),
+        Evidence::None | Evidence::Approval(_) | Evidence::Held(_) | _ => {
+            let text = end.answer.clone().unwrap_or_else(|| reason.clone());
+            (reason, text)
+        }
+    };
+    (Some(name), Some(message))
+}
+
+/// Takes out of the rest of the record what was taken out of its items.
+fn clean(record: &mut RunRecord, redacting: &Redacting) {
+    let text = |text: &mut String| *text = redacting.text(text);
+    let json = |json: &mut Json| *json = redacting.json(json);
+    text(&mut record.question);
+    record.response.iter_mut().for_each(text);
+    record.error_message.iter_mut().for_each(text);
+    json(&mut record.evidence);
+    record.prompt_snapshots.iter_mut().filter_map(|entry| entry.prompt_text.as_mut()).for_each(text);
+    for call in &mut record.model_calls {
+        if let Some(fault) = &mut call.fault {
+            text(&mut fault.message);
+        }
+    }
+    for entry in &mut record.policy_decisions {
+        text(&mut entry.reason);
+        entry.public_reason.iter_mut().for_each(text);
+        entry.metadata.iter_mut().for_each(json);
+    }
+    record.suspended_proposals.iter_mut().for_each(|proposal| *proposal = redacting.proposal(proposal));
+    for entry in &mut record.guardrail_decisions {
+        entry.reason.iter_mut().for_each(text);
+        entry.metadata.iter_mut().for_each(json);
+    }
+    record.gate_decisions.iter_mut().filter_map(|entry| entry.reason.as_mut()).for_each(text);
+    record.approvals.iter_mut().filter_map(|entry| entry.reason.as_mut()).for_each(text);
+    record.stop_judgements.iter_mut().filter_map(|entry| entry.reason.as_mut()).for_each(text);
+    record.waived.iter_mut().for_each(|waiver| text(&mut waiver.why));
+    record.notes.iter_mut().for_each(|note| text(&mut note.text));
+}

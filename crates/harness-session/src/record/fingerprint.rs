@@ -1,0 +1,232 @@
+//! The hashes of a model request, kept up to date message by message.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use harness_core::message::{Block, Message};
+use harness_core::port::Offer;
+use harness_core::transcript::{Plan, Span};
+use harness_core::{Json, canonical};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+/// The form of the hashes.
+pub(super) const SCHEMA: &str = "request-fingerprint.v1";
+
+/// The hashes of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hashes {
+    pub(super) request: String,
+    pub(super) system_prompt: String,
+    pub(super) messages: String,
+    pub(super) tools: String,
+    pub(super) settings: String,
+    pub(super) message_count: u64,
+    pub(super) tool_count: u64,
+}
+
+/// The parts of a request's hashes that depend on the agent alone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AgentPart {
+    system_prompt: String,
+    tools: String,
+    settings: String,
+    tool_count: u64,
+    /// The canonical text of the request after its messages.
+    tail: String,
+}
+
+impl AgentPart {
+    pub(super) fn of(offer: &Offer) -> Self {
+        let prompt = canonical::text(&Json::string(&offer.instructions));
+        let tools = canonical::text_of(&offer.tools.iter().map(ToolForm::of).collect::<Vec<_>>());
+        let tools = tools.unwrap_or_default();
+        let settings = offer.settings.as_ref().map_or_else(|| "{}".to_owned(), canonical::text);
+        let model = offer.model.as_ref().map_or("[undefined]", |model| model.as_str());
+        let model = canonical::text(&Json::string(model));
+        // Canonical order of the keys: messages, model, modelSettings, systemPrompt, tools.
+        let tail = format!(
+            r#"],"model":{model},"modelSettings":{settings},"systemPrompt":{prompt},"tools":{tools}}}"#
+        );
+        Self {
+            system_prompt: canonical::sha256_hex(&prompt),
+            tools: canonical::sha256_hex(&tools),
+            settings: canonical::sha256_hex(&settings),
+            tool_count: offer.tools.len() as u64,
+            tail,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ToolForm<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Json,
+}
+
+impl<'a> ToolForm<'a> {
+    fn of(def: &'a harness_core::port::ToolDef) -> Self {
+        Self {
+            name: def.name.as_str(),
+            description: &def.description,
+            parameters: def.input_schema.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// The running hashes over the messages of a view.
+///
+/// A message is hashed once, when it is appended; what a request costs beyond that does not grow with the
+/// transcript, unless layers or a compactor show only parts of it.
+#[derive(Clone, Debug)]
+pub(super) struct Messages {
+    list: Sha256,
+    request: Sha256,
+    /// Messages so far.
+    count: u64,
+    is_empty: bool,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        let (mut list, mut request) = (Sha256::new(), Sha256::new());
+        list.update(b"[");
+        request.update(br#"{"messages":["#);
+        Self { list, request, count: 0, is_empty: true }
+    }
+}
+
+impl Messages {
+    pub(super) fn push(&mut self, message: &Message) {
+        self.count += 1;
+        let mut text = String::new();
+        for item in items_of(message) {
+            if !std::mem::take(&mut self.is_empty) {
+                text.push(',');
+            }
+            text.push_str(&canonical::text(&item));
+        }
+        self.list.update(text.as_bytes());
+        self.request.update(text.as_bytes());
+    }
+
+    /// Those that a plan shows of a transcript, of which the first ones are not known.
+    pub(super) fn planned(plan: &Plan, log: &[Arc<Message>], unknown: u64) -> Self {
+        let unknown = usize::try_from(unknown).unwrap_or(usize::MAX);
+        let mut shown = Self::default();
+        for span in plan.spans.iter() {
+            match span {
+                Span::Kept(range) => {
+                    let end = range.end.saturating_sub(unknown).min(log.len());
+                    let from = range.start.saturating_sub(unknown).min(end);
+                    let kept = log.get(from..end).unwrap_or_default();
+                    for message in kept {
+                        shown.push(message);
+                    }
+                }
+                Span::Made(messages) => {
+                    for message in messages.iter() {
+                        shown.push(message);
+                    }
+                }
+            }
+        }
+        shown
+    }
+
+    /// The hashes of a request with these messages.
+    pub(super) fn hashes(&self, agent: &AgentPart) -> Hashes {
+        let (mut list, mut request) = (self.list.clone(), self.request.clone());
+        list.update(b"]");
+        request.update(agent.tail.as_bytes());
+        Hashes {
+            request: hex(request),
+            system_prompt: agent.system_prompt.clone(),
+            messages: hex(list),
+            tools: agent.tools.clone(),
+            settings: agent.settings.clone(),
+            message_count: self.count,
+            tool_count: agent.tool_count,
+        }
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[derive(Serialize)]
+struct MessageForm<'a> {
+    r#type: &'static str,
+    role: &'static str,
+    content: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallForm<'a> {
+    r#type: &'static str,
+    call_id: &'a str,
+    name: &'a str,
+    arguments: &'a Json,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OutputForm<'a> {
+    r#type: &'static str,
+    call_id: &'a str,
+    output: Json,
+}
+
+/// What a model can see of a message, in source 000's form of history items.
+fn items_of(message: &Message) -> Vec<Json> {
+    let mut items = Vec::new();
+    let mut push = |item: Result<Json, serde_json::Error>| items.extend(item.ok());
+    match message {
+        Message::ToolResult(result) => {
+            let output = result.structured.clone().unwrap_or_else(|| content(&result.content));
+            let call_id = result.tool_call_id.as_str();
+            push(Json::of(&OutputForm { r#type: "tool_call_output_item", call_id, output }));
+        }
+        Message::Custom(custom) if !custom.to_model => {}
+        Message::System(_) | Message::User(_) | Message::Assistant(_) | Message::Custom(_) | _ => {
+            let role = if matches!(message, Message::Custom(_)) { "user" } else { message.role() };
+            let name = if let Message::User(user) = message { user.name.as_deref() } else { None };
+            if message.content().iter().any(|block| is_seen(block) && block.as_tool_call().is_none()) {
+                let content = content(message.content());
+                push(Json::of(&MessageForm { r#type: "message", role, content, name }));
+            }
+            for call in message.content().iter().filter_map(Block::as_tool_call) {
+                push(Json::of(&CallForm {
+                    r#type: "tool_call_item",
+                    call_id: call.id.as_str(),
+                    name: call.name.as_str(),
+                    arguments: &call.arguments,
+                }));
+            }
+        }
+    }
+    items
+}
+
+/// The text of blocks that are all text, the blocks themselves otherwise.
+fn content(blocks: &[Block]) -> Json {
+    let seen = || blocks.iter().filter(|block| is_seen(block) && block.as_tool_call().is_none());
+    if seen().all(|block| block.as_text().is_some()) {
+        let text: String = seen().filter_map(Block::as_text).collect();
+        return Json::string(&text);
+    }
+    Json::of(&seen().collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// Blocks that some model may be sent.
+fn is_seen(block: &Block) -> bool {
+    !matches!(block, Block::Error(_) | Block::Approval(_) | Block::Extension(_) | Block::Unknown(_))
+}

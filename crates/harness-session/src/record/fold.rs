@@ -1,0 +1,333 @@
+//! The fold: from the events of a run to its record.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use harness_core::event::{Event, EventKind, Fold};
+use harness_core::message::Message;
+use harness_core::outcome::{End, Fault};
+use harness_core::port::{Offer, ToolOutcome};
+use harness_core::transcript::Plan;
+use harness_core::{AgentId, CallId, Json, RunId, Time, ToolName, TurnId, canonical};
+
+use super::candidate::Candidate;
+use super::entries::{
+    ApprovalEntry, GateDecision, GuardrailDecision, HandoffEntry, LimitEntry, ModelCallEntry, Note,
+    PolicyDecision, PromptSnapshot, RequestFingerprint, StopJudgement, ToolCallEntry,
+};
+use super::fingerprint::{AgentPart, Messages, SCHEMA};
+use super::redact::{Redacting, Redaction};
+use super::run_record::RunRecord;
+
+/// What a record holds beyond what the events say.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RecordOptions {
+    /// The caller's own data. Default none.
+    pub metadata: Option<Json>,
+    /// What is taken out. Default nothing.
+    pub redaction: Redaction,
+    /// Whether the text of instructions is recorded beside its hash. Default no.
+    pub prompt_text: bool,
+    /// What is known of the candidate; what is absent is taken from the events where they tell it.
+    pub candidate: Candidate,
+    /// The limits in force, as the caller writes them. Default none.
+    pub limits: Option<Json>,
+}
+
+/// What a fold is told before a run begins.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RunStart {
+    /// The context. The record keeps it as it is now, whatever tools do to the live one.
+    pub context: Option<Json>,
+    /// The conversation before the run.
+    pub history: Vec<Arc<Message>>,
+}
+
+impl RunStart {
+    /// A context and the conversation so far.
+    pub fn new(context: Option<Json>, history: impl IntoIterator<Item = Arc<Message>>) -> Self {
+        Self { context, history: history.into_iter().collect() }
+    }
+}
+
+/// Makes the record of a run out of its events, as an inline listener or over events from a file.
+///
+/// It listens to one run after the other; [`record`](Self::record) gives that of the last one, once it has
+/// ended. A turn that is driven without a run around it counts as a run.
+///
+/// It holds the messages of the run (shared, not copied) and a few hundred bytes per call.
+#[derive(Debug, Default)]
+pub struct RecordFold {
+    pub(super) options: RecordOptions,
+    staged: Staged,
+    pub(super) state: Option<State>,
+}
+
+/// What was said about the next run.
+#[derive(Clone, Debug, Default)]
+struct Staged {
+    redacting: Option<Redacting>,
+    history: Vec<Arc<Message>>,
+}
+
+/// What is known of a run so far.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) redacting: Redacting,
+    pub(super) run_id: String,
+    pub(super) descriptor_hash: Option<String>,
+    pub(super) started: Time,
+    has_run: bool,
+    pub(super) items: Vec<Arc<Message>>,
+    pub(super) earlier: usize,
+    pub(super) unknown: u64,
+    /// Items before the first model request.
+    pub(super) input: Option<usize>,
+    hashes: Messages,
+    plan: Option<Plan>,
+    pub(super) offer: Option<Arc<Offer>>,
+    agent: AgentPart,
+    pub(super) first_model: Option<String>,
+    requests: u32,
+    asked_at: Time,
+    attempts: HashMap<CallId, u32>,
+    pub(super) prompts: Vec<PromptSnapshot>,
+    pub(super) fingerprints: Vec<RequestFingerprint>,
+    pub(super) model_calls: Vec<ModelCallEntry>,
+    pub(super) tool_calls: Vec<ToolCallEntry>,
+    pub(super) handoffs: Vec<HandoffEntry>,
+    pub(super) policy: Vec<PolicyDecision>,
+    pub(super) proposals: Vec<Json>,
+    pub(super) guardrails: Vec<GuardrailDecision>,
+    pub(super) gates: Vec<GateDecision>,
+    pub(super) approvals: Vec<ApprovalEntry>,
+    pub(super) stops: Vec<StopJudgement>,
+    pub(super) limits: Vec<LimitEntry>,
+    pub(super) notes: Vec<Note>,
+    pub(super) end: Option<(Time, Arc<End>)>,
+}
+
+impl RecordFold {
+    /// A fold with these options.
+    pub fn new(options: RecordOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Says what the next run begins with. Without it the record holds no context, and of an earlier
+    /// conversation only how many messages it had.
+    pub fn begin(&mut self, start: RunStart) {
+        let redacting = self.options.redaction.begin(start.context.as_ref());
+        self.staged = Staged { redacting: Some(redacting), history: start.history };
+    }
+
+    /// The record of the last run; `None` while no run has ended.
+    pub fn record(&self) -> Option<RunRecord> {
+        super::build::record(&self.options, self.state.as_ref()?)
+    }
+
+    /// The state of the run that an event belongs to.
+    fn state_for(&mut self, event: &Event) -> &mut State {
+        let begins = matches!(event.kind, EventKind::RunStarted { .. });
+        let fresh = begins || self.state.as_ref().is_none_or(|state| state.end.is_some());
+        if fresh {
+            let Staged { redacting, history } = std::mem::take(&mut self.staged);
+            let redacting = redacting.unwrap_or_else(|| self.options.redaction.begin(None));
+            let mut state = State { redacting, started: event.at, has_run: begins, ..State::default() };
+            state.earlier = history.len();
+            for message in &history {
+                state.hashes.push(message);
+            }
+            state.items = history;
+            let origin = &event.origin;
+            let turn = origin.turn.as_ref().map(TurnId::as_str);
+            let run_id = origin.run.as_ref().map(RunId::as_str).or(turn).unwrap_or("run");
+            run_id.clone_into(&mut state.run_id);
+            state.descriptor_hash = origin.descriptor_hash.as_deref().map(str::to_owned);
+            self.state = Some(state);
+        }
+        self.state.get_or_insert_default()
+    }
+}
+
+impl Fold for RecordFold {
+    fn apply(&mut self, event: &Event) {
+        let prompt_text = self.options.prompt_text;
+        let provider = self.options.candidate.provider.clone();
+        let state = self.state_for(event);
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the rest are decisions and notes")]
+        match &event.kind {
+            EventKind::AgentPrepared { offer } => state.prepared(offer),
+            EventKind::MessageAppended { index, message } => state.appended(*index, message),
+            EventKind::ViewPlanned { plan, .. } => {
+                state.plan = Some(plan.clone());
+                state.decided(event);
+            }
+            EventKind::ModelStepStarted { .. } => state.asked(event, prompt_text, provider),
+            EventKind::ModelStepFinished { output_type, usage, duration } => {
+                if let Some(call) = state.open_model_call() {
+                    call.output_type = Some(output_type.to_string());
+                    call.usage = usage.as_deref().cloned();
+                    call.duration_ms = duration.0;
+                }
+            }
+            EventKind::ModelStepFailed { fault } => state.model_failed(event, fault),
+            EventKind::ToolStarted { call } => {
+                state.attempts.entry(call.id.clone()).or_insert(1);
+            }
+            EventKind::ToolRetried { call, attempt, .. } => {
+                state.attempts.insert(call.id.clone(), *attempt);
+            }
+            EventKind::ToolFinished { call, outcome, duration } => {
+                let done =
+                    Ended { id: &call.id, name: &call.name, outcome, duration_ms: duration.0, ran: true };
+                state.tool_ended(event, &done, &call.arguments);
+            }
+            EventKind::ToolFailed { call, outcome, duration, ran, .. } => {
+                let done =
+                    Ended { id: &call.id, name: &call.name, outcome, duration_ms: duration.0, ran: *ran };
+                state.tool_ended(event, &done, &call.arguments);
+            }
+            EventKind::TurnFinished { end } if !state.has_run => state.ended(event, end),
+            EventKind::RunFinished { end } => state.ended(event, end),
+            _ => state.decided(event),
+        }
+    }
+}
+
+/// What came of a tool call.
+struct Ended<'a> {
+    id: &'a CallId,
+    name: &'a ToolName,
+    outcome: &'a ToolOutcome,
+    duration_ms: u64,
+    ran: bool,
+}
+
+impl State {
+    fn prepared(&mut self, offer: &Arc<Offer>) {
+        self.agent = AgentPart::of(offer);
+        if self.offer.is_none() {
+            self.first_model = offer.model.as_ref().map(ToString::to_string);
+        }
+        self.offer = Some(Arc::clone(offer));
+    }
+
+    fn appended(&mut self, index: u64, message: &Arc<Message>) {
+        if self.items.len() == self.earlier {
+            self.unknown = index.saturating_sub(self.items.len() as u64);
+        }
+        if matches!(**message, Message::Assistant(_)) {
+            let at = self.items.len() as u64;
+            if let Some(call) = self.open_model_call() {
+                call.item = Some(at);
+            }
+        }
+        self.hashes.push(message);
+        self.items.push(Arc::clone(message));
+    }
+
+    fn asked(&mut self, event: &Event, prompt_text: bool, provider: Option<String>) {
+        self.close_model_call(event.at);
+        self.input.get_or_insert(self.items.len());
+        self.requests += 1;
+        self.asked_at = event.at;
+        let Some(offer) = self.offer.clone() else { return };
+        let timestamp = event.at.iso();
+        let instructions = &*offer.instructions;
+        self.prompts.push(PromptSnapshot {
+            seq: event.seq,
+            timestamp: timestamp.clone(),
+            turn: self.requests,
+            agent_name: offer.agent.clone(),
+            model: offer.model.clone(),
+            prompt_hash: if instructions.is_empty() {
+                String::new()
+            } else {
+                canonical::sha256_hex(instructions)
+            },
+            prompt_text: prompt_text.then(|| instructions.to_owned()),
+        });
+        let planned = self.plan.take().map(|plan| Messages::planned(&plan, &self.items, self.unknown));
+        let hashes = planned.as_ref().unwrap_or(&self.hashes).hashes(&self.agent);
+        self.fingerprints.push(RequestFingerprint {
+            seq: event.seq,
+            timestamp: timestamp.clone(),
+            turn: self.requests,
+            agent_name: offer.agent.clone(),
+            provider_name: provider,
+            model: offer.model.clone(),
+            runtime_version: env!("CARGO_PKG_VERSION").to_owned(),
+            fingerprint_schema_version: SCHEMA.to_owned(),
+            request_hash: hashes.request,
+            system_prompt_hash: hashes.system_prompt,
+            messages_hash: hashes.messages,
+            tools_hash: hashes.tools,
+            model_settings_hash: hashes.settings,
+            message_count: hashes.message_count,
+            tool_count: hashes.tool_count,
+        });
+        self.model_calls.push(ModelCallEntry {
+            seq: event.seq,
+            timestamp,
+            turn: self.requests,
+            agent_name: offer.agent.clone(),
+            model: offer.model.clone(),
+            duration_ms: 0,
+            output_type: None,
+            usage: None,
+            item: None,
+            fault: None,
+        });
+    }
+
+    /// The model call that has neither answered nor failed.
+    fn open_model_call(&mut self) -> Option<&mut ModelCallEntry> {
+        self.model_calls.last_mut().filter(|call| call.output_type.is_none() && call.fault.is_none())
+    }
+
+    /// A model call that was cut off took until now.
+    fn close_model_call(&mut self, at: Time) {
+        let asked_at = self.asked_at;
+        if let Some(call) = self.open_model_call() {
+            call.duration_ms = at.since(asked_at).0;
+        }
+    }
+
+    fn model_failed(&mut self, event: &Event, fault: &Fault) {
+        let asked_at = self.asked_at;
+        if let Some(call) = self.open_model_call() {
+            call.duration_ms = event.at.since(asked_at).0;
+            call.fault = Some(fault.clone());
+        }
+    }
+
+    fn tool_ended(&mut self, event: &Event, done: &Ended<'_>, arguments: &Json) {
+        let attempts = self.attempts.remove(done.id).unwrap_or_default();
+        self.tool_calls.push(ToolCallEntry {
+            seq: event.seq,
+            timestamp: event.at.iso(),
+            turn: self.requests,
+            call_id: done.id.clone(),
+            name: done.name.clone(),
+            agent_name: self.offer.as_ref().map_or_else(|| AgentId::from("main"), |o| o.agent.clone()),
+            args_hash: canonical::hash(arguments),
+            status: done.outcome.status.as_str().to_owned(),
+            error_code: done.outcome.error.as_ref().map(|error| error.code.clone()),
+            ran: done.ran,
+            attempts: if done.ran { attempts.max(1) } else { attempts },
+            duration_ms: done.duration_ms,
+        });
+    }
+
+    fn ended(&mut self, event: &Event, end: &Arc<End>) {
+        self.close_model_call(event.at);
+        self.end = Some((event.at, Arc::clone(end)));
+    }
+
+    /// The running number of the model request, and the time, for an entry.
+    pub(super) fn stamp(&self, event: &Event) -> (u64, String, u32) {
+        (event.seq, event.at.iso(), self.requests)
+    }
+}

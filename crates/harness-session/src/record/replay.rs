@@ -1,0 +1,305 @@
+//! Tools that answer from a record.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::message::{Message, ToolCall, ToolResultMessage};
+use harness_core::outcome::{Fault, FaultSource};
+use harness_core::port::{
+    ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, ToolStatus,
+};
+use harness_core::{Json, ToolName, canonical};
+use serde::{Deserialize, Serialize};
+
+use super::calls::extract_tool_calls;
+use super::run_record::RunRecord;
+
+/// What of a run is taken from its record when it is run again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReplayMode {
+    /// Tools answer from the record; a call that is not in it is a fault.
+    #[default]
+    Strict,
+    /// Tools answer from the record; a call that is not in it is executed.
+    Hybrid,
+    /// Every call is executed.
+    Live,
+}
+
+/// What a replay begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum InputMode {
+    /// The messages that the recorded run began with, the earlier conversation included.
+    #[default]
+    Recorded,
+    /// The question alone.
+    Question,
+}
+
+/// Where the input of a replay came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum InputSource {
+    /// The first items of the record.
+    InputItemCount,
+    /// The question, because the record holds no items.
+    QuestionFallback,
+    /// The question, because that was asked for.
+    Question,
+}
+
+/// What a replay says to the agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplayInput {
+    /// The conversation before the prompt.
+    pub history: Vec<Arc<Message>>,
+    /// The prompt; `None` goes on where the history ends.
+    pub prompt: Option<Arc<Message>>,
+    /// Where it came from.
+    pub source: InputSource,
+}
+
+impl ReplayInput {
+    /// The input of a recorded run.
+    pub fn of(record: &RunRecord, mode: InputMode) -> Self {
+        let count = usize::try_from(record.input_item_count).unwrap_or(usize::MAX);
+        let input = record.items.get(..count.min(record.items.len())).unwrap_or_default();
+        let question = |source| Self {
+            history: Vec::new(),
+            prompt: Some(Arc::new(Message::user(record.question.clone()))),
+            source,
+        };
+        match (mode, input.split_last()) {
+            (InputMode::Question, _) => question(InputSource::Question),
+            (InputMode::Recorded, None) => question(InputSource::QuestionFallback),
+            (InputMode::Recorded, Some((last, before))) => {
+                let source = InputSource::InputItemCount;
+                if matches!(**last, Message::User(_)) {
+                    return Self { history: before.to_vec(), prompt: Some(Arc::clone(last)), source };
+                }
+                Self { history: input.to_vec(), prompt: None, source }
+            }
+        }
+    }
+}
+
+/// A call that the record does not hold, or holds no more of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MissingCall {
+    /// The call.
+    pub call: Arc<ToolCall>,
+    /// SHA-256 of the canonical text of its arguments.
+    pub args_hash: String,
+}
+
+/// What becomes of a call that the record does not hold.
+#[derive(Clone, Debug)]
+pub enum OnMissing {
+    /// The registry faults: the call gets an error result, and the run ends when its spec says so.
+    Throw,
+    /// The call is executed.
+    UseLive,
+    /// The call has this outcome.
+    UseOutput(Box<ToolOutcome>),
+}
+
+/// A replay in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ReplayStats {
+    /// Outcomes that the record holds.
+    pub recorded_tool_calls: u64,
+    /// Calls that were answered from the record.
+    pub replayed_from_record: u64,
+    /// Calls that the record does not hold.
+    pub missing_tool_calls: u64,
+    /// Calls that were executed in the place of a recorded answer.
+    pub live_fallback_calls: u64,
+}
+
+type Handler = dyn Fn(&MissingCall) -> OnMissing + Send + Sync;
+type Queues = HashMap<(ToolName, String), VecDeque<ToolOutcome>>;
+
+#[derive(Debug, Default)]
+struct State {
+    queues: Queues,
+    stats: ReplayStats,
+}
+
+/// A registry whose tools answer from a record: by name and arguments, first in first out.
+///
+/// Every call that really ran is replayed, its failure included. Calls that never ran (denied, held, cut
+/// off) are not in the record's queues: gates and policies are asked again. Which tools there are, and the
+/// check of arguments, stay those of the registry inside. Clones share the queues and the counts.
+#[derive(Clone)]
+pub struct ReplayTools {
+    inner: Arc<dyn DynToolRegistry>,
+    mode: ReplayMode,
+    handler: Option<Arc<Handler>>,
+    state: Arc<Mutex<State>>,
+}
+
+impl fmt::Debug for ReplayTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayTools")
+            .field("mode", &self.mode)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ReplayTools {
+    /// The tools of `inner`, answered from `record` as `mode` says.
+    pub fn new(inner: Arc<dyn DynToolRegistry>, record: &RunRecord, mode: ReplayMode) -> Self {
+        let queues = queues(record);
+        let recorded = queues.values().map(|queue| queue.len() as u64).sum();
+        let stats = ReplayStats { recorded_tool_calls: recorded, ..ReplayStats::default() };
+        Self { inner, mode, handler: None, state: Arc::new(Mutex::new(State { queues, stats })) }
+    }
+
+    /// Lets `handler` decide about calls that the record does not hold, instead of the mode.
+    #[must_use]
+    pub fn on_missing(mut self, handler: impl Fn(&MissingCall) -> OnMissing + Send + Sync + 'static) -> Self {
+        self.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// The replay so far, in numbers.
+    pub fn stats(&self) -> ReplayStats {
+        self.state().stats
+    }
+
+    /// Recorded outcomes that nothing has asked for yet.
+    pub fn unused(&self) -> u64 {
+        self.state().queues.values().map(|queue| queue.len() as u64).sum()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the record, the handler or the mode says to a call; `None` executes it.
+    fn answer(&self, call: &Arc<ToolCall>) -> Option<Result<ToolOutcome, Fault>> {
+        let args_hash = canonical::hash(&call.arguments);
+        {
+            let mut state = self.state();
+            let queue = state.queues.get_mut(&(call.name.clone(), args_hash.clone()));
+            if let Some(outcome) = queue.and_then(VecDeque::pop_front) {
+                state.stats.replayed_from_record += 1;
+                return Some(Ok(outcome));
+            }
+            state.stats.missing_tool_calls += 1;
+        }
+        let missing = MissingCall { call: Arc::clone(call), args_hash };
+        let decided = match (&self.handler, self.mode) {
+            (Some(handler), _) => handler(&missing),
+            (None, ReplayMode::Strict) => OnMissing::Throw,
+            (None, ReplayMode::Hybrid | ReplayMode::Live) => OnMissing::UseLive,
+        };
+        match decided {
+            OnMissing::Throw => Some(Err(missing_fault(&missing))),
+            OnMissing::UseOutput(outcome) => Some(Ok(*outcome)),
+            OnMissing::UseLive => {
+                self.state().stats.live_fallback_calls += 1;
+                None
+            }
+        }
+    }
+}
+
+fn missing_fault(missing: &MissingCall) -> Fault {
+    let (name, hash) = (&missing.call.name, missing.args_hash.get(..12).unwrap_or_default());
+    Fault::new(
+        FaultSource::Tool,
+        "replay_missing_call",
+        format!(
+            "the record holds no further call of `{name}` with these arguments ({hash}…); replay in hybrid mode to \
+             execute such calls"
+        ),
+    )
+}
+
+impl ToolRegistry for ReplayTools {
+    async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        self.inner.list_boxed(scope).await
+    }
+
+    fn check(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
+        self.inner.check_dyn(call)
+    }
+
+    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+        if self.mode != ReplayMode::Live
+            && let Some(answer) = self.answer(&cx.call)
+        {
+            return answer;
+        }
+        self.inner.call_boxed(cx).await
+    }
+}
+
+/// The outcomes of all calls that ran.
+fn queues(record: &RunRecord) -> Queues {
+    let mut results: HashMap<&str, VecDeque<&ToolResultMessage>> = HashMap::new();
+    for result in record.own_items().iter().filter_map(|item| item.as_tool_result()) {
+        results.entry(result.tool_call_id.as_str()).or_default().push_back(result);
+    }
+    // The order in which results stand in the history is that of the calls, which is the order to replay.
+    let mut ran: HashMap<&str, VecDeque<(bool, &str)>> = HashMap::new();
+    for entry in &record.tool_calls {
+        ran.entry(entry.call_id.as_str()).or_default().push_back((entry.ran, entry.args_hash.as_str()));
+    }
+    let mut queues = Queues::new();
+    for call in extract_tool_calls(record) {
+        let Some(result) = results.get_mut(call.call_id.as_str()).and_then(VecDeque::pop_front) else {
+            continue;
+        };
+        let ended = ran.get_mut(call.call_id.as_str()).and_then(VecDeque::pop_front);
+        let (did_run, hash) = ended.unwrap_or((false, ""));
+        // A handoff is performed by the turn itself.
+        let is_handoff = record.handoffs.iter().any(|handoff| handoff.call_id == call.call_id);
+        if did_run && !is_handoff {
+            let key = (call.name.clone(), hash.to_owned());
+            queues.entry(key).or_default().push_back(outcome_of(result));
+        }
+    }
+    queues
+}
+
+/// The outcome that a stored result tells of.
+fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Stored {
+        status: ToolStatus,
+        error_code: Option<String>,
+        exit_code: Option<i32>,
+        data: Option<Json>,
+    }
+    let stored: Stored = result.outcome.as_ref().and_then(|outcome| outcome.to().ok()).unwrap_or_default();
+    let mut outcome = if result.is_error {
+        let status = if stored.status == ToolStatus::Success { ToolStatus::Failed } else { stored.status };
+        let text = Message::ToolResult(result.clone()).joined_text();
+        ToolOutcome::with_error(status, stored.error_code.unwrap_or_else(|| "error".to_owned()), text)
+    } else {
+        ToolOutcome::default()
+    };
+    if let Some(error) = &mut outcome.error {
+        error.metadata = stored.data;
+    }
+    outcome.content.clone_from(&result.content);
+    outcome.structured.clone_from(&result.structured);
+    outcome.exit_code = stored.exit_code;
+    outcome.metadata.clone_from(&result.rare.details);
+    outcome.terminate = result.rare.terminate.unwrap_or_default();
+    outcome
+}

@@ -1,0 +1,240 @@
+//! Taking values out of exact JSON, by their path and by what they are.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use harness_core::Json;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// What stands in the place of what was taken out.
+pub(super) const REDACTED: &str = "[redacted]";
+
+/// Texts shorter than this are not looked for: they would be found everywhere.
+const SHORTEST_TEXT: usize = 4;
+
+/// Numbers with fewer digits are not looked for.
+const SHORTEST_NUMBER: usize = 6;
+
+/// The entries of an object, in order, values exact.
+struct Entries(Vec<(String, Json)>);
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+fn object(entries: &[(String, Json)]) -> Json {
+    let mut text = String::from("{");
+    for (at, (key, value)) in entries.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(Json::string(key).text());
+        text.push(':');
+        text.push_str(value.text());
+    }
+    text.push('}');
+    Json::parse(&text).unwrap_or_else(|_| Json::string(REDACTED))
+}
+
+/// A dotted path as its segments.
+pub(super) fn segments(path: &str) -> Vec<&str> {
+    path.split('.').map(str::trim).filter(|segment| !segment.is_empty()).collect()
+}
+
+/// The values at a path; more than one when an object repeats a key.
+pub(super) fn at_path(value: &Json, path: &[&str]) -> Vec<Json> {
+    let Some((first, rest)) = path.split_first() else { return vec![value.clone()] };
+    if let Ok(Entries(entries)) = value.to::<Entries>() {
+        return entries
+            .iter()
+            .filter(|(key, _)| key == first)
+            .flat_map(|(_, value)| at_path(value, rest))
+            .collect();
+    }
+    let (Ok(items), Ok(at)) = (value.to::<Vec<Json>>(), first.parse::<usize>()) else { return Vec::new() };
+    items.get(at).map(|item| at_path(item, rest)).unwrap_or_default()
+}
+
+/// The value with what stands at a path replaced; `None` when nothing stands there.
+pub(super) fn without_path(value: &Json, path: &[&str]) -> Option<Json> {
+    let Some((first, rest)) = path.split_first() else { return Some(Json::string(REDACTED)) };
+    if let Ok(Entries(mut entries)) = value.to::<Entries>() {
+        let mut changed = false;
+        for (_, value) in entries.iter_mut().filter(|(key, _)| key == first) {
+            if let Some(new) = without_path(value, rest) {
+                (*value, changed) = (new, true);
+            }
+        }
+        return changed.then(|| object(&entries));
+    }
+    let (mut items, at) = (value.to::<Vec<Json>>().ok()?, first.parse::<usize>().ok()?);
+    let slot = items.get_mut(at)?;
+    *slot = without_path(slot, rest)?;
+    Json::of(&items).ok()
+}
+
+/// Texts that must not appear anywhere.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// Every text and long number in a value.
+    pub(super) fn add(&mut self, value: &Json) {
+        for token in tokens(value.text()) {
+            match token {
+                Token::String(literal) => {
+                    let text: String = serde_json::from_str(literal).unwrap_or_default();
+                    let text = text.trim();
+                    if text.chars().count() >= SHORTEST_TEXT {
+                        self.push(text);
+                    }
+                }
+                Token::Plain(text) if text.bytes().filter(u8::is_ascii_digit).count() >= SHORTEST_NUMBER => {
+                    self.push(text);
+                }
+                Token::Plain(_) | Token::Mark(_) => {}
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        if !self.0.iter().any(|known| known == text) {
+            self.0.push(text.to_owned());
+            // The longest first, so that no rest of it stays.
+            self.0.sort_by_key(|known| std::cmp::Reverse(known.len()));
+        }
+    }
+
+    /// The text without any of them.
+    pub(super) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut out = Cow::Borrowed(text);
+        for secret in &self.0 {
+            if out.contains(secret.as_str()) {
+                out = Cow::Owned(out.replace(secret.as_str(), REDACTED));
+            }
+        }
+        out
+    }
+
+    /// The value without any of them, keys included.
+    pub(super) fn json(&self, value: &Json) -> Json {
+        if self.0.is_empty() {
+            return value.clone();
+        }
+        let mut out = String::with_capacity(value.text().len());
+        for token in tokens(value.text()) {
+            match token {
+                Token::Mark(mark) => out.push(mark),
+                Token::Plain(plain) if self.0.iter().any(|secret| secret == plain) => {
+                    out.push_str(Json::string(REDACTED).text());
+                }
+                Token::Plain(plain) => out.push_str(plain),
+                Token::String(literal) => {
+                    let text: String = serde_json::from_str(literal).unwrap_or_default();
+                    match self.text(&text) {
+                        Cow::Borrowed(_) => out.push_str(literal),
+                        Cow::Owned(clean) => out.push_str(Json::string(&clean).text()),
+                    }
+                }
+            }
+        }
+        Json::parse(&out).unwrap_or_else(|_| Json::string(REDACTED))
+    }
+}
+
+pub(super) enum Token<'a> {
+    /// A string with its quotes.
+    String(&'a str),
+    /// A number or a word.
+    Plain(&'a str),
+    /// Punctuation.
+    Mark(char),
+}
+
+/// The tokens of a valid JSON text.
+pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let end = match first {
+            '"' => end_of_string(rest),
+            '{' | '}' | '[' | ']' | ',' | ':' | ' ' | '\n' | '\r' | '\t' => {
+                rest = rest.get(1..).unwrap_or_default();
+                return Some(Token::Mark(first));
+            }
+            _ => rest.find(['{', '}', '[', ']', ',', ':', ' ', '\n', '\r', '\t']).unwrap_or(rest.len()),
+        };
+        let (token, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        rest = tail;
+        Some(if first == '"' { Token::String(token) } else { Token::Plain(token) })
+    })
+}
+
+fn end_of_string(rest: &str) -> usize {
+    let mut escaped = false;
+    let end = rest.bytes().skip(1).position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(rest.len(), |at| at + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_path(value: &str, path: &str, expected: Option<&str>) {
+        let value = Json::parse(value).unwrap();
+        let without = without_path(&value, &segments(path));
+        assert_eq!(without.as_ref().map(Json::text), expected);
+    }
+
+    #[test]
+    fn a_path_takes_out_exactly_what_stands_there() {
+        check_path(r#"{"a":{"b":1.10,"c":2}}"#, "a.b", Some(r#"{"a":{"b":"[redacted]","c":2}}"#));
+        check_path(r#"{"a":[{"b":1},{"b":2}]}"#, "a.1.b", Some(r#"{"a":[{"b":1},{"b":"[redacted]"}]}"#));
+        check_path(r#"{"a":1,"a":2}"#, " a ", Some(r#"{"a":"[redacted]","a":"[redacted]"}"#));
+        check_path(r#"{"a":1}"#, "b", None);
+        check_path(r#"{"a":1}"#, "a.b", None);
+        check_path("7", "a", None);
+    }
+
+    #[test]
+    fn secrets_are_found_wherever_they_stand() {
+        let mut secrets = Secrets::default();
+        secrets.add(&Json::parse(r#"{"mail":"a@b.de","n":4111111111111111,"ok":true,"x":"ab"}"#).unwrap());
+        assert_eq!(secrets.text("to a@b.de, not ab"), "to [redacted], not ab");
+        let value = Json::parse(r#"{"a@b.de":["x a@b.de",4111111111111111,41,true]}"#).unwrap();
+        let clean = r#"{"[redacted]":["x [redacted]","[redacted]",41,true]}"#;
+        assert_eq!(secrets.json(&value).text(), clean);
+    }
+
+    #[test]
+    fn an_escaped_secret_is_found_too() {
+        let mut secrets = Secrets::default();
+        secrets.add(&Json::string("Zoë \"Z\""));
+        let value = Json::parse(r#"["Zo\u00eb \"Z\" said"]"#).unwrap();
+        assert_eq!(secrets.json(&value).text(), r#"["[redacted] said"]"#);
+    }
+}
