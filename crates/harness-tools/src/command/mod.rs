@@ -8,5 +8,5 @@ mod tool;
 #[cfg(feature = "schema-validation")]
 pub(crate) use answer::INVALID_ARGUMENTS;
 pub use subprocess::MAX_PRINTED;
-pub(crate) use tool::is_path;
 pub use tool::{CommandSpec, CommandTool, Input};
+pub(crate) use tool::{is_path, run_shell};
