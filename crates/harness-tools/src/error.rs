@@ -137,6 +137,14 @@ pub enum ToolsError {
         /// All bound targets, by name.
         bound: Vec<String>,
     },
+    /// A rule of a [`ShellPolicy`](crate::ShellPolicy) is no plain command.
+    #[error("the shell rule `{rule}` has {problem}")]
+    ShellRule {
+        /// The rule.
+        rule: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The folder of a workspace cannot be opened.
     #[error("cannot open the folder {} of a workspace: {source}", folder.display())]
     Folder {
@@ -177,6 +185,7 @@ impl ToolsError {
             Self::NewerVersion { .. } => "tools.registry_newer_version",
             Self::Faulty { .. } => "tools.registry_faulty",
             Self::Unbound { .. } => "tools.target_unbound",
+            Self::ShellRule { .. } => "tools.shell_rule_wrong",
             Self::Folder { .. } => "tools.folder_unusable",
             #[cfg(feature = "mcp")]
             Self::Mcp { fault, .. } => fault.kind(),
@@ -199,6 +208,10 @@ impl ToolsError {
             }
             Self::Faulty { .. } => None,
             Self::Unbound { target, near, bound, .. } => Some(unbound_hint(target, near, bound)),
+            Self::ShellRule { .. } => Some(
+                "write the first words of a command, such as `git log`; quote what is no plain word"
+                    .to_owned(),
+            ),
             Self::Folder { .. } => Some("check that it is a folder and that you may read it".to_owned()),
             #[cfg(feature = "mcp")]
             Self::Mcp { fault, .. } => fault.hint().map(str::to_owned),

@@ -100,6 +100,7 @@ mod registry;
 #[cfg(feature = "schema-validation")]
 mod schema;
 mod scratchpad;
+mod shell;
 mod state;
 mod subagent;
 mod tool_set;
@@ -114,6 +115,7 @@ pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
 #[cfg(feature = "schema-validation")]
 pub use schema::{ArgumentSchema, Validated};
 pub use scratchpad::ScratchpadTools;
+pub use shell::{ShellPolicy, ShellRefusal, ShellTool};
 pub use state::Keep;
 pub use subagent::{
     DynSubagentRunner, Subagent, SubagentAsk, SubagentCode, SubagentFault, SubagentReport, SubagentRunner,

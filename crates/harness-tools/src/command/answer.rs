@@ -51,6 +51,24 @@ pub(crate) fn outcome(program: &str, class: RetryClass, limit: TimeLimit, ended:
     }
 }
 
+/// The result of a run whose exit code is a result, not a failure.
+pub(crate) fn any_exit(program: &str, limit: TimeLimit, ended: &Ended) -> ToolOutcome {
+    let Ending::Exited(status) = ended.ending else {
+        return outcome(program, RetryClass::Unsafe, limit, ended);
+    };
+    let Some(code) = status.code() else { return failure(program, RetryClass::Unsafe, status, ended) };
+    let mut parts = Vec::new();
+    if code != 0 {
+        parts.push(format!("exit code {code}"));
+    }
+    parts.extend(readable(&ended.stdout, false));
+    parts.extend(readable(&ended.stderr, false).map(|text| format!("stderr:\n{text}")));
+    let mut outcome =
+        ToolOutcome::text(if parts.is_empty() { "(no output)".to_owned() } else { parts.join("\n\n") });
+    outcome.exit_code = Some(code);
+    outcome
+}
+
 /// The result of a call that was cancelled before its program was started.
 pub(crate) fn not_wanted(program: &str) -> ToolOutcome {
     let what = format!("`{program}` was not started because its result is not wanted any more");

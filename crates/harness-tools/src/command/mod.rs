@@ -14,7 +14,7 @@ pub(crate) use capture::{Capture, Shown};
 pub use subprocess::MAX_PRINTED;
 #[cfg(feature = "mcp")]
 pub(crate) use subprocess::{Group, REAP, start};
-pub(crate) use tool::is_path;
 pub use tool::{CommandSpec, CommandTool, Input};
 #[cfg(feature = "mcp")]
 pub(crate) use tool::{TimeLimit, kind_of};
+pub(crate) use tool::{is_path, run_shell};

@@ -211,30 +211,47 @@ impl CommandTool {
     fn time_limit(&self, cx: &ToolCx) -> TimeLimit {
         TimeLimit::of(self.spec.timeout, self.clock.as_deref(), cx)
     }
+}
 
-    fn launch(&self, cx: &ToolCx, time: Duration) -> Launch<'_> {
-        let spec = &self.spec;
-        let mut env = spec.env.clone();
-        env.set("HARNESS_CALL_ID", cx.call.id.as_str());
-        env.set("HARNESS_IDEMPOTENCY_KEY", cx.idempotency_key());
-        let stdin = match spec.input {
-            // The line break lets a shell script `read` it.
-            Input::JsonStdin => Some(format!("{}\n", cx.call.arguments.text()).into_bytes()),
-            Input::None => None,
-        };
-        Launch {
-            program: &spec.program,
-            args: &spec.args,
-            cwd: spec.cwd.as_deref(),
-            env,
-            stdin,
-            limits: Limits {
-                time,
-                grace: spec.grace,
-                stdout: spec.max_output,
-                stderr: spec.max_output.min(CommandSpec::MAX_STDERR),
-            },
-        }
+/// The program as it is started for a call.
+fn launch<'s>(spec: &'s CommandSpec, cx: &ToolCx, time: Duration) -> Launch<'s> {
+    let mut env = spec.env.clone();
+    env.set("HARNESS_CALL_ID", cx.call.id.as_str());
+    env.set("HARNESS_IDEMPOTENCY_KEY", cx.idempotency_key());
+    let stdin = match spec.input {
+        // The line break lets a shell script `read` it.
+        Input::JsonStdin => Some(format!("{}\n", cx.call.arguments.text()).into_bytes()),
+        Input::None => None,
+    };
+    Launch {
+        program: &spec.program,
+        args: &spec.args,
+        cwd: spec.cwd.as_deref(),
+        env,
+        stdin,
+        limits: Limits {
+            time,
+            grace: spec.grace,
+            stdout: spec.max_output,
+            stderr: spec.max_output.min(CommandSpec::MAX_STDERR),
+        },
+    }
+}
+
+/// Runs a program whose exit code is for the model to judge.
+pub(crate) async fn run_shell(spec: &CommandSpec, clock: Option<&dyn Clock>, cx: &ToolCx) -> ToolOutcome {
+    let program = spec.program.to_string_lossy();
+    if cx.cancel.is_cancelled() {
+        return answer::not_wanted(&program);
+    }
+    let limit = TimeLimit::of(spec.timeout, clock, cx);
+    if limit.span().is_zero() {
+        return answer::too_late(&program);
+    }
+    tracing::debug!(tool = %cx.call.name, call = %cx.call.id, program = %program, "starts a program");
+    match subprocess::run(launch(spec, cx, limit.span()), &cx.cancel).await {
+        Ok(ended) => answer::any_exit(&program, limit, &ended),
+        Err(error) => answer::spawn_error(spec, &error),
     }
 }
 
@@ -266,7 +283,7 @@ impl Tool for CommandTool {
         if limit.span().is_zero() {
             return answer::too_late(&self.program());
         }
-        let launch = self.launch(&cx, limit.span());
+        let launch = launch(&self.spec, &cx, limit.span());
         tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
         match subprocess::run(launch, &cx.cancel).await {
             Ok(ended) => answer::outcome(&self.program(), self.def.class, limit, &ended),

@@ -1,8 +1,16 @@
 //! The crate seen from outside: registry files, real programs, and what a model reads of them.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails, in its helpers too"
+)]
 
 mod command;
+mod duplicates;
+mod edits;
+mod folder;
 mod guard;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -10,8 +18,12 @@ mod mcp;
 mod mcp_failing;
 #[cfg(feature = "mcp")]
 mod mcp_peer;
+mod notes;
 mod registry;
 #[cfg(feature = "schema-validation")]
 mod schema;
+mod shell;
 mod stopping;
+mod subagents;
 mod support;
+mod workspace;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::message::ToolCall;
-use harness_core::port::{Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_core::port::{Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry};
 use harness_tools::{CommandSpec, CommandTool, Environment};
 
 /// Longer than any program of these tests takes on a busy machine; only a failing test waits for it.
@@ -56,4 +56,19 @@ pub(crate) fn told(outcome: &ToolOutcome) -> String {
     let message = outcome.to_message(&answered, None, harness_core::Time(0));
     let text: Vec<&str> = message.content.iter().filter_map(|block| block.as_text()).collect();
     format!("{line}\n{}", text.join("\n---\n"))
+}
+
+/// A call of a tool of a registry, in a run of that name.
+pub(crate) fn ask_in(run: &str, tools: &impl ToolRegistry, name: &str, arguments: &str) -> ToolOutcome {
+    let call = ToolCall::new("call-7", name, Json::parse(arguments).unwrap());
+    let mut cx = ToolCx::for_call(Arc::new(call));
+    let mut origin = harness_core::machine::Origin::default();
+    origin.run = Some(run.into());
+    cx.origin = Arc::new(origin);
+    block_on(tools.call(cx)).unwrap()
+}
+
+/// What a model is told of such a call.
+pub(crate) fn ask(tools: &impl ToolRegistry, name: &str, arguments: &str) -> String {
+    told(&ask_in("run", tools, name, arguments))
 }

@@ -1,0 +1,239 @@
+//! A tool that runs a command line.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness_core::Json;
+use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
+use serde_json::json;
+
+use super::policy::ShellPolicy;
+use crate::arguments::{Arguments, Refused, refusal};
+use crate::command::{CommandSpec, run_shell};
+
+/// The longest command line, in bytes: 32 KiB.
+const MOST_COMMAND: usize = 32 * 1024;
+
+/// The tool `shell`: runs a command line that its [`ShellPolicy`] allows, without a shell.
+///
+/// The program leads a process group of its own; at the timeout and on cancellation the whole group gets
+/// SIGTERM and soon after SIGKILL, and what was printed until then is kept. Of long output the beginning and
+/// the end are kept. It gets the variables of [`PASSED`](crate::PASSED) and those that its spec sets, and no
+/// others; its stdin is empty. A program that exits with another code than 0 is a *success* with that exit
+/// code: a search without a match is no failure. Each call waits for approval unless
+/// [`ShellTool::without_approval`] says otherwise.
+///
+/// | code | status | meaning |
+/// |---|---|---|
+/// | `invalid_input` | failed | an argument is missing, of another type, or too long |
+/// | `command_not_allowed` | failed | the policy does not allow the command, or it is no plain command |
+/// | `spawn_error` | failed | the program could not be started |
+/// | `killed_by_signal` | failed | a signal from elsewhere ended it |
+/// | `too_much_output` | failed | it printed more than [`MAX_PRINTED`](crate::MAX_PRINTED) and was stopped |
+/// | `timeout` | timeout | it was stopped at its timeout, or at the turn's deadline |
+/// | `cancelled` | cancelled | it was stopped, or not even started, because `cx.cancel` fired |
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::Json;
+/// use harness_core::message::ToolCall;
+/// use harness_core::port::{Tool, ToolCx};
+/// use harness_tools::{Environment, ShellPolicy, ShellTool};
+///
+/// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
+/// let tool = ShellTool::new(ShellPolicy::allowing(["echo", "false"])?, ".").env_from(&surroundings);
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let arguments = Json::parse(r#"{"command":"echo 'a; b'"}"#)?;
+/// let outcome = tool.call(ToolCx::for_call(Arc::new(ToolCall::new("c", "shell", arguments)))).await;
+/// assert_eq!(outcome.content[0].as_text(), Some("a; b"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ShellTool {
+    def: ToolDef,
+    policy: ShellPolicy,
+    folder: PathBuf,
+    spec: CommandSpec,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl fmt::Debug for ShellTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShellTool")
+            .field("def", &self.def)
+            .field("policy", &self.policy)
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ShellTool {
+    /// A tool whose commands run in a folder, with an empty environment.
+    pub fn new(policy: ShellPolicy, folder: impl Into<PathBuf>) -> Self {
+        let schema = json!({
+            "type": "object",
+            "required": ["command"],
+            "properties": {
+                "command": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": "A program and its arguments. There is no shell: quotes work, pipes, lists, \
+                                    redirections, variables and patterns do not.",
+                },
+                "cwd": {
+                    "type": "string",
+                    "description": "The folder to run in, below the usual one. Default: the usual one.",
+                },
+            },
+        });
+        let description = "Runs a command and gives what it prints and its exit code.";
+        let mut def = ToolDef::new("shell", description).with_schema(Json::of(&schema).unwrap_or_default());
+        def.requires_approval = true;
+        def.sequential = true;
+        let spec = CommandSpec::new("").input(crate::command::Input::None);
+        Self { def, policy, folder: folder.into(), spec, clock: None }
+    }
+
+    /// The same tool under another name.
+    #[must_use]
+    pub fn named(mut self, name: &str, description: Option<&str>) -> Self {
+        self.def.name = name.into();
+        if let Some(description) = description {
+            self.def.description = description.into();
+        }
+        self
+    }
+
+    /// The same tool, which runs without approval.
+    #[must_use]
+    pub fn without_approval(mut self) -> Self {
+        self.def.requires_approval = false;
+        self
+    }
+
+    /// With the variables of [`PASSED`](crate::PASSED) that `surroundings` has.
+    #[must_use]
+    pub fn env_from(mut self, surroundings: &crate::Environment) -> Self {
+        self.spec = self.spec.env_from(surroundings);
+        self
+    }
+
+    /// With one more variable. Name none that holds a secret: a model may read what a program prints.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.spec = self.spec.env(name, value);
+        self
+    }
+
+    /// Stopped after this time. Default 30 s.
+    #[must_use]
+    pub fn timeout(mut self, span: Duration) -> Self {
+        self.spec = self.spec.timeout(span);
+        self
+    }
+
+    /// Killed this long after it was asked to end. Default 500 ms.
+    #[must_use]
+    pub fn grace(mut self, span: Duration) -> Self {
+        self.spec = self.spec.grace(span);
+        self
+    }
+
+    /// With so many bytes of stdout kept, and of stderr at most 16 KiB. Default 64 KiB.
+    #[must_use]
+    pub fn max_output(mut self, bytes: usize) -> Self {
+        self.spec = self.spec.max_output(bytes);
+        self
+    }
+
+    /// The same tool with a clock, by which it stops at the turn's deadline by itself, as
+    /// [`CommandTool::with_clock`](crate::CommandTool::with_clock).
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The folder that commands run in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn ask(arguments: &Json) -> Result<(String, PathBuf), Refused> {
+        let arguments = Arguments::of(arguments)?;
+        let text = |key: &str| arguments.get(key).and_then(serde_json::Value::as_str);
+        let command =
+            text("command").ok_or_else(|| Refused::new("command", "input.command must be a string"))?;
+        if command.len() > MOST_COMMAND {
+            let bytes = command.len();
+            let problem = format!("input.command has {bytes} bytes; it may have {MOST_COMMAND}");
+            return Err(Refused::new("command", problem));
+        }
+        let folder = match arguments.get("cwd") {
+            None => PathBuf::new(),
+            Some(_) => inside(text("cwd").unwrap_or(".."))
+                .ok_or_else(|| Refused::new("cwd", "input.cwd must be a folder below the usual one"))?,
+        };
+        Ok((command.to_owned(), folder))
+    }
+}
+
+/// A path that stays below where it starts, by its names.
+fn inside(path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let stays = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    (stays && !path.as_os_str().as_encoded_bytes().contains(&0)).then(|| path.to_owned())
+}
+
+impl Tool for ShellTool {
+    fn def(&self) -> &ToolDef {
+        &self.def
+    }
+
+    fn check(&self, arguments: &Json) -> Result<(), ArgumentFault> {
+        // Whether a command is allowed is the policy's answer, and no fault of the arguments; but nobody is
+        // asked to approve what would be refused afterwards.
+        let (command, _) = Self::ask(arguments)?;
+        self.policy.check(&command).map(|_| ()).map_err(|e| ArgumentFault::new("command", e.to_string()))
+    }
+
+    async fn call(&self, cx: ToolCx) -> ToolOutcome {
+        let (command, folder) = match Self::ask(&cx.call.arguments) {
+            Ok(asked) => asked,
+            Err(refused) => return refused.outcome(),
+        };
+        let words = match self.policy.check(&command) {
+            Ok(words) => words,
+            Err(why) => return refusal("command_not_allowed", why.to_string()),
+        };
+        let folder = match real(&self.folder, &folder) {
+            Ok(folder) => folder,
+            Err(problem) => return refusal("invalid_input", problem),
+        };
+        let mut words = words.into_iter();
+        let mut spec = self.spec.clone().cwd(folder);
+        spec.program = words.next().unwrap_or_default().into();
+        spec.args = words.map(OsString::from).collect();
+        run_shell(&spec, self.clock.as_deref(), &cx).await
+    }
+}
+
+/// The folder to run in, links resolved: one may lead out.
+fn real(root: &Path, below: &Path) -> Result<PathBuf, String> {
+    if below.as_os_str().is_empty() {
+        return Ok(root.to_owned());
+    }
+    let shown = below.display();
+    let resolved = root.canonicalize().and_then(|root| Ok((root.join(below).canonicalize()?, root)));
+    match resolved {
+        Ok((folder, root)) if folder.starts_with(&root) && folder.is_dir() => Ok(folder),
+        Ok(_) => Err(format!("input.cwd `{shown}` is no folder below the usual one")),
+        Err(error) => Err(format!("input.cwd `{shown}` cannot be used: {error}")),
+    }
+}

@@ -1,0 +1,266 @@
+//! A folder as a workspace: nothing leads out of it, and everything is bounded.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use harness_core::port::{Precondition, Workspace as _, WorkspaceFault};
+use harness_tools::{FolderWorkspace, ToolsError};
+use tempfile::TempDir;
+
+use crate::support::block_on;
+
+/// `outside/secret` beside `jail`, which has `a.md`, `docs/b.md` and `.git/config`.
+fn place() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path();
+    for folder in ["outside", "jail/docs", "jail/.git"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    fs::write(root.join("outside/secret"), "the secret").unwrap();
+    fs::write(root.join("jail/a.md"), "Berth 4 is free.").unwrap();
+    fs::write(root.join("jail/docs/b.md"), "berth 5").unwrap();
+    fs::write(root.join("jail/.git/config"), "berth 6").unwrap();
+    place
+}
+
+fn jail(place: &TempDir) -> FolderWorkspace {
+    FolderWorkspace::open(place.path().join("jail")).unwrap().writable()
+}
+
+fn said(fault: &WorkspaceFault) -> String {
+    format!("{}: {fault}", fault.code)
+}
+
+/// What reading the path gives: the text, `(none)` or the fault.
+fn read(files: &FolderWorkspace, path: &str) -> String {
+    match block_on(files.read(path)) {
+        Ok(Some(file)) => file.content,
+        Ok(None) => "(none)".to_owned(),
+        Err(fault) => said(&fault),
+    }
+}
+
+fn write(files: &FolderWorkspace, path: &str, text: &str, wanted: &Precondition) -> String {
+    match block_on(files.write(path, text, wanted)) {
+        Ok(()) => "written".to_owned(),
+        Err(fault) => said(&fault),
+    }
+}
+
+/// Reads the path in the jail, and tries to write it.
+#[track_caller]
+fn check(path: &str, expected_read: &str, expected_write: &str) {
+    let place = place();
+    let files = jail(&place);
+    assert_eq!(read(&files, path), expected_read);
+    assert_eq!(write(&files, path, "new", &Precondition::Any), expected_write);
+    assert_eq!(fs::read_to_string(place.path().join("outside/secret")).unwrap(), "the secret");
+}
+
+#[test]
+fn paths_start_at_the_folder() {
+    check("a.md", "Berth 4 is free.", "written");
+    check("/a.md", "Berth 4 is free.", "written");
+    check(" //docs/./b.md/ ", "berth 5", "written");
+    check("none/new.md", "(none)", "written");
+    check("/etc/passwd", "(none)", "written");
+    let folder = "wrong_kind: `/docs` cannot be used: it is a folder; list it, or name a file in it";
+    check("/docs", folder, folder);
+    let root = "wrong_kind: `/` is a folder; name a file in it";
+    check("/", root, root);
+}
+
+#[test]
+fn dots_and_nul_do_not_lead_out() {
+    for path in ["../outside/secret", "/../outside/secret", "docs/../../outside/secret", "..", "a\0b"] {
+        let out =
+            format!("outside_workspace: `{path}` leads out of the workspace; write the path from its root");
+        check(path, &out, &out);
+    }
+}
+
+#[test]
+fn links_are_never_followed() {
+    let place = place();
+    let (root, files) = (place.path(), jail(&place));
+    symlink(root.join("outside/secret"), root.join("jail/link")).unwrap();
+    symlink(root.join("outside"), root.join("jail/folder")).unwrap();
+    symlink("a.md", root.join("jail/inside")).unwrap();
+    for (path, link) in [("link", "link"), ("folder/secret", "folder"), ("inside", "inside")] {
+        let refused = format!(
+            "outside_workspace: `{path}` goes through the symbolic link `{link}`, and links are not followed"
+        );
+        assert_eq!(read(&files, path), refused);
+        assert_eq!(write(&files, path, "x", &Precondition::Any), refused);
+    }
+    assert_eq!(fs::read_to_string(root.join("outside/secret")).unwrap(), "the secret");
+    let listed = block_on(files.list("/", 5, 200)).unwrap();
+    let paths: Vec<String> = listed.iter().map(|e| format!("{} {}", e.path, e.kind.as_str())).collect();
+    assert!(paths.contains(&"/folder unknown".to_owned()) && paths.contains(&"/link unknown".to_owned()));
+    assert!(paths.iter().all(|path| !path.contains("secret")), "{paths:?}");
+    assert_eq!(block_on(files.search("the secret", None, 10)).unwrap(), []);
+    assert!(block_on(files.list("/folder", 1, 10)).is_err());
+}
+
+/// A folder is exchanged for a link to the outside and back, as fast as it goes, while its file is read and
+/// written: nothing from outside is ever read, and nothing outside is ever written.
+#[test]
+fn links_that_are_swapped_in_during_a_call_do_not_lead_out() {
+    let place = place();
+    let (root, files) = (place.path().to_owned(), jail(&place));
+    fs::write(root.join("outside/b.md"), "the secret").unwrap();
+    symlink(root.join("outside"), root.join("jail/trap")).unwrap();
+    let (stop, swapped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let thread = {
+        let (stop, swapped, jail) = (Arc::clone(&stop), Arc::clone(&swapped), root.join("jail"));
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                swap(&jail.join("docs"), &jail.join("trap"), &jail.join("aside"));
+                swapped.store(true, Ordering::Relaxed);
+            }
+        })
+    };
+    let mut tries = 0;
+    while tries < 300 || !swapped.load(Ordering::Relaxed) {
+        tries += 1;
+        let seen = read(&files, "docs/b.md");
+        assert!(!seen.contains("secret"), "{seen}");
+        write(&files, "docs/b.md", "berth 5", &Precondition::Any);
+        let hits = block_on(files.search("secret", None, 10));
+        assert!(hits.is_ok_and(|hits| hits.is_empty()));
+    }
+    stop.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    assert_eq!(fs::read_to_string(root.join("outside/b.md")).unwrap(), "the secret");
+    assert_eq!(fs::read_dir(root.join("outside")).unwrap().count(), 2);
+}
+
+fn swap(a: &Path, b: &Path, aside: &Path) {
+    // Each step may find the other's temporary state; what counts is that both names change all the time.
+    let _ = fs::rename(a, aside);
+    let _ = fs::rename(b, a);
+    let _ = fs::rename(aside, b);
+}
+
+#[test]
+fn only_regular_files_are_opened() {
+    let place = place();
+    let root = place.path();
+    let made = std::os::unix::net::UnixListener::bind(root.join("jail/socket"));
+    let _listening = made.unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, root.join("jail/pipe"), rustix::fs::Mode::from_raw_mode(0o600))
+        .unwrap();
+    let files = jail(&place);
+    for path in ["socket", "pipe"] {
+        let refused =
+            format!("wrong_kind: `{path}` cannot be used: it is a device, a pipe or a socket, no file");
+        assert_eq!(read(&files, path), refused);
+        assert_eq!(write(&files, path, "x", &Precondition::Any), refused);
+    }
+    // A search neither opens nor waits for them.
+    assert_eq!(block_on(files.search("berth", None, 10)).unwrap().len(), 2);
+}
+
+#[test]
+fn sizes_are_bounded_and_only_text_is_read() {
+    let place = place();
+    fs::write(place.path().join("jail/exact"), "12345678").unwrap();
+    fs::write(place.path().join("jail/over"), "123456789").unwrap();
+    fs::write(place.path().join("jail/binary"), b"ab\xff").unwrap();
+    let files = jail(&place).max_file(8);
+    assert_eq!(read(&files, "exact"), "12345678");
+    assert_eq!(read(&files, "over"), "file_too_large: `over` has 9 bytes; at most 8 are read");
+    assert_eq!(read(&files, "binary"), "not_text: `binary` is no UTF-8 text: the first wrong byte is byte 2");
+    let too_long = write(&files, "new", "123456789", &Precondition::Any);
+    assert_eq!(too_long, "file_too_large: `new` would have 9 bytes; at most 8 are written");
+}
+
+#[test]
+fn a_search_leaves_out_git_and_stops_at_its_limit() {
+    let place = place();
+    let files = jail(&place);
+    let found = |files: &FolderWorkspace, limit| {
+        let hits = block_on(files.search("berth", None, limit)).unwrap();
+        hits.into_iter().map(|hit| hit.entry.path).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&files, 10), ["/a.md", "/docs/b.md"]);
+    assert_eq!(found(&files, 1), ["/a.md"]);
+    assert_eq!(found(&files.clone().skipping(["docs"]), 10), ["/.git/config", "/a.md"]);
+    assert_eq!(block_on(files.search("berth", Some("github"), 10)).unwrap(), []);
+}
+
+#[test]
+fn an_operation_has_a_time_limit() {
+    let place = place();
+    let files = jail(&place).time_limit(Duration::ZERO);
+    let fault = block_on(files.write("a.md", "x", &Precondition::Any)).map_err(|fault| said(&fault));
+    // It either was past the point of no return or did not happen: the answer is the truth.
+    let now = fs::read_to_string(place.path().join("jail/a.md")).unwrap();
+    match fault {
+        Ok(()) => assert_eq!(now, "x"),
+        Err(fault) => {
+            assert_eq!(fault, "timeout: it took longer than 0 ms to write the file, and was stopped");
+            assert_eq!(now, "Berth 4 is free.");
+        }
+    }
+}
+
+#[test]
+fn a_file_is_replaced_whole_and_keeps_its_permissions() {
+    let place = place();
+    let (root, files) = (place.path().join("jail"), jail(&place));
+    fs::set_permissions(root.join("a.md"), fs::Permissions::from_mode(0o640)).unwrap();
+    let before = fs::metadata(root.join("a.md")).unwrap();
+    assert_eq!(
+        write(&files, "a.md", "new", &Precondition::Content("Berth 4 is free.".to_owned())),
+        "written"
+    );
+    let after = fs::metadata(root.join("a.md")).unwrap();
+    assert_eq!(
+        (after.mode() & 0o7777, fs::read_to_string(root.join("a.md")).unwrap()),
+        (0o640, "new".to_owned())
+    );
+    assert_ne!(before.ino(), after.ino(), "it is another file under the same name");
+    assert_eq!(write(&files, "x/y/z.md", "deep", &Precondition::Absent), "written");
+    assert_eq!(read(&files, "x/y/z.md"), "deep");
+    assert_eq!(fs::read_dir(root.join("x/y")).unwrap().count(), 1, "nothing is left over");
+}
+
+#[test]
+fn a_precondition_that_does_not_hold_leaves_everything_as_it_was() {
+    let place = place();
+    let files = jail(&place);
+    let changed = "file_changed: `/a.md` has changed since it was read; read it again";
+    for wanted in ["", "Berth 4", "Berth 4 is free.x", "Berth 5 is free."] {
+        assert_eq!(write(&files, "/a.md", "x", &Precondition::Content(wanted.to_owned())), changed);
+    }
+    let exists = "file_changed: `/a.md` exists already";
+    assert_eq!(write(&files, "a.md", "x", &Precondition::Absent), exists);
+    assert!(write(&files, "no.md", "x", &Precondition::Content(String::new())).starts_with("file_changed"));
+    assert_eq!(read(&files, "a.md"), "Berth 4 is free.");
+    assert_eq!(read(&files, "no.md"), "(none)");
+    let only_read = FolderWorkspace::open(place.path().join("jail")).unwrap();
+    let refused = "read_only: `a.md` cannot be written: this workspace can only be read";
+    assert_eq!(write(&only_read, "a.md", "x", &Precondition::Any), refused);
+}
+
+#[test]
+fn the_folder_stays_the_one_that_was_opened() {
+    let place = place();
+    let files = jail(&place);
+    fs::rename(place.path().join("jail"), place.path().join("moved")).unwrap();
+    symlink(place.path().join("outside"), place.path().join("jail")).unwrap();
+    assert_eq!(read(&files, "a.md"), "Berth 4 is free.");
+    assert_eq!(read(&files, "secret"), "(none)");
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told() {
+    let place = place();
+    let error = FolderWorkspace::open(place.path().join("nowhere")).unwrap_err();
+    assert!(matches!(&error, ToolsError::Folder { .. }) && error.hint().is_some(), "{error}");
+}
