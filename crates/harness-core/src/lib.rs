@@ -72,6 +72,7 @@ pub mod machine;
 pub mod message;
 pub mod outcome;
 pub mod port;
+pub mod reply;
 pub mod run;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -8,8 +8,12 @@ use super::Verdict;
 pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
-const RUNNERS: &[(&str, Runner)] =
-    &[("descriptor", super::descriptor::run), ("turn", super::turn::run), ("turn-fn", super::turn_fn::run)];
+const RUNNERS: &[(&str, Runner)] = &[
+    ("descriptor", super::descriptor::run),
+    ("turn", super::turn::run),
+    ("turn-ext", super::turn::run),
+    ("turn-fn", super::turn_fn::run),
+];
 
 /// The runner of a kind, if there is one.
 pub(super) fn runner_of(kind: &str) -> Option<Runner> {

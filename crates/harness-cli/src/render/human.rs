@@ -127,6 +127,9 @@ impl<A: Write, P: Write> Human<A, P> {
             }
             EventKind::SteeringInjected { .. } => self.note(NOTE, "•", "new messages"),
             EventKind::Interrupted { .. } => self.note(NOTE, "•", "interrupted"),
+            EventKind::RuntimePolicy { action, reason, .. } => {
+                self.note(NOTE, "•", &format!("policy: {action}, {reason}"))
+            }
             // What the last line tells, and what nobody watches.
             EventKind::RunStarted { .. }
             | EventKind::AgentPrepared { .. }
@@ -223,7 +226,7 @@ fn why(evidence: &Evidence) -> Option<String> {
             let waiting: Vec<_> = requests.iter().map(|request| one_line(&request.summary)).collect();
             Some(format!("waits for approval: {}", waiting.join("; ")))
         }
-        Evidence::None | Evidence::Cancelled { .. } => None,
+        Evidence::None | Evidence::Cancelled { .. } | Evidence::ToolResult(_) | Evidence::Density(_) => None,
         _ => None,
     }
 }
