@@ -1,5 +1,6 @@
 //! How a turn or a run ended, exactly why, and the evidence for it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,8 +10,10 @@ use crate::continuation::Continuation;
 use crate::ids::{AgentId, CallId, GateName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
-use crate::message::{ApprovalRequest, Cost, Invalid, Usage};
+use crate::message::{ApprovalRequest, Cost, Invalid, ToolCall, Usage};
+use crate::port::{AskReason, Question};
 use crate::time::Millis;
+use crate::turn::evidence::ThinEvidence;
 
 /// How a turn or a run ended. The words are source 001's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,12 +51,12 @@ impl fmt::Display for Outcome {
 }
 
 macro_rules! stop_reasons {
-    ($( $(#[$doc:meta])* $name:ident = $wire:literal => $outcome:ident ),* $(,)?) => {
+    ($( $(#[doc = $doc:literal])+ $name:ident = $wire:literal => $outcome:ident, $evidence:literal; )*) => {
         /// Exactly why a turn or a run ended. The outcome follows from it, so the two cannot disagree.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum StopReason {
-            $( $(#[$doc])* #[serde(rename = $wire)] $name, )*
+            $( $(#[doc = $doc])+ #[serde(rename = $wire)] $name, )*
         }
 
         impl StopReason {
@@ -69,55 +72,65 @@ macro_rules! stop_reasons {
             pub fn outcome(self) -> Outcome {
                 match self { $( Self::$name => Outcome::$outcome, )* }
             }
+
+            /// What it means, in one sentence.
+            pub fn meaning(self) -> &'static str {
+                match self { $( Self::$name => concat!($($doc),+).trim_ascii(), )* }
+            }
+
+            /// What [`Stop::evidence`] holds for it.
+            pub fn evidence(self) -> &'static str {
+                match self { $( Self::$name => $evidence, )* }
+            }
         }
     };
 }
 
 stop_reasons! {
     /// The model gave its answer.
-    AnswerFinalized = "answer_finalized" => Completed,
+    AnswerFinalized = "answer_finalized" => Completed, "the transcript";
     /// The answer was accepted although a completion signal was missing (interactive mode only).
-    CompletionWaived = "completion_waived" => Completed,
+    CompletionWaived = "completion_waived" => Completed, "the waivers of the end";
     /// The model, or a hook, asked the user something.
-    ClarificationRequired = "clarification_required" => NeedsClarification,
+    ClarificationRequired = "clarification_required" => NeedsClarification, "the transcript, or the tool result because of which a hook asks";
     /// Something waits for approval.
-    ApprovalRequired = "approval_required" => AwaitingApproval,
+    ApprovalRequired = "approval_required" => AwaitingApproval, "the model's request, or the held calls";
     /// The permitted model calls are used up.
-    MaxIterationsReached = "max_iterations_reached" => Deferred,
+    MaxIterationsReached = "max_iterations_reached" => Deferred, "limit, value, ceiling";
     /// The permitted tool calls are used up.
-    MaxToolCallsReached = "max_tool_calls_reached" => Deferred,
+    MaxToolCallsReached = "max_tool_calls_reached" => Deferred, "limit, value, ceiling";
     /// The permitted time is over.
-    TimeoutReached = "timeout_reached" => Deferred,
+    TimeoutReached = "timeout_reached" => Deferred, "limit, value, ceiling";
     /// The permitted money or tokens are used up.
-    BudgetReached = "budget_reached" => Deferred,
+    BudgetReached = "budget_reached" => Deferred, "limit, value, ceiling";
     /// The transcript no longer fits the model's context window.
-    ContextOverflow = "context_overflow" => Deferred,
+    ContextOverflow = "context_overflow" => Deferred, "the model's fault";
     /// The permitted turns of a run are used up.
-    MaxTurnsReached = "max_turns_reached" => Deferred,
+    MaxTurnsReached = "max_turns_reached" => Deferred, "limit, value, ceiling";
     /// The run made no progress any more; new guidance can take it up again.
-    Stalled = "stalled" => Deferred,
+    Stalled = "stalled" => Deferred, "the transcript";
     /// One tool gave the same result again and again.
-    RedundantToolLoop = "redundant_tool_loop" => Failed,
+    RedundantToolLoop = "redundant_tool_loop" => Failed, "the tool, or the tools of the cycle";
     /// The model asked for a tool that it was not offered.
-    ToolUnavailable = "tool_unavailable" => Failed,
+    ToolUnavailable = "tool_unavailable" => Failed, "the tool";
     /// A tool failed, and the turn was told not to go on then.
-    ToolErrorUnrecoverable = "tool_error_unrecoverable" => Failed,
+    ToolErrorUnrecoverable = "tool_error_unrecoverable" => Failed, "the tool and the code of its error";
     /// The model declined.
-    ModelRefused = "model_refused" => Failed,
+    ModelRefused = "model_refused" => Failed, "the transcript";
     /// The model gave nothing usable too often.
-    ModelInvalidResponse = "model_invalid_response" => Failed,
+    ModelInvalidResponse = "model_invalid_response" => Failed, "the invalid output";
     /// A part of the system failed; the evidence says which.
-    RuntimeError = "runtime_error" => Failed,
+    RuntimeError = "runtime_error" => Failed, "the fault and the part that it came from";
     /// The answer claims more than its evidence holds.
-    EvidenceDensityViolation = "evidence_density_violation" => Failed,
+    EvidenceDensityViolation = "evidence_density_violation" => Failed, "the claims and the length of the evidence";
     /// A policy refused a call in a way that ends the work.
-    PolicyDenied = "policy_denied" => Failed,
+    PolicyDenied = "policy_denied" => Failed, "the gate, the call, and why";
     /// A guardrail refused the prompt or the answer.
-    GuardrailTriggered = "guardrail_triggered" => Failed,
+    GuardrailTriggered = "guardrail_triggered" => Failed, "the guardrail, what it looked at, and why";
     /// It was cancelled.
-    Cancelled = "cancelled" => Failed,
+    Cancelled = "cancelled" => Failed, "who cancelled";
     /// The machine contradicted itself; the evidence holds what it knows. Please report it.
-    InternalInvariant = "internal_invariant" => Failed,
+    InternalInvariant = "internal_invariant" => Failed, "what the machine knows";
 }
 
 impl fmt::Display for StopReason {
@@ -171,6 +184,8 @@ pub enum FaultSource {
     Session,
     /// The source of steering messages.
     Steering,
+    /// A hook of the host.
+    Hook,
     /// The machine itself.
     Machine,
 }
@@ -187,6 +202,7 @@ impl fmt::Display for FaultSource {
             Self::Compactor => "compactor",
             Self::Session => "session",
             Self::Steering => "steering",
+            Self::Hook => "hook",
             Self::Machine => "machine",
         })
     }
@@ -265,11 +281,46 @@ pub enum Evidence {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// The claims of an answer for which there is too little evidence.
+    Density(Box<ThinEvidence>),
+    /// The result because of which the user is asked.
+    ToolResult(Box<ToolEvidence>),
     /// Who cancelled.
     Cancelled {
         /// The canceller's word.
         by: Arc<str>,
     },
+}
+
+/// The result of a tool because of which the user is asked something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolEvidence {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool_name: ToolName,
+    /// `success` or `error`.
+    pub status: Cow<'static, str>,
+    /// Why the user is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<AskReason>,
+    /// The host's own data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+}
+
+impl ToolEvidence {
+    pub(crate) fn new(call: &ToolCall, is_error: bool, question: Question) -> Self {
+        Self {
+            call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            status: Cow::Borrowed(if is_error { "error" } else { "success" }),
+            reason: question.reason,
+            metadata: question.metadata,
+        }
+    }
 }
 
 /// A stop reason with its evidence.

@@ -12,6 +12,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("descriptor", super::descriptor::run),
     ("tool-registry", super::tool_registry::run),
     ("turn", super::turn::run),
+    ("turn-ext", super::turn::run),
     ("turn-fn", super::turn_fn::run),
     ("workspace-tools", super::workspace_tools::run),
 ];

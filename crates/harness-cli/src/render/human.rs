@@ -127,6 +127,9 @@ impl<A: Write, P: Write> Human<A, P> {
             }
             EventKind::SteeringInjected { .. } => self.note(NOTE, "•", "new messages"),
             EventKind::Interrupted { .. } => self.note(NOTE, "•", "interrupted"),
+            EventKind::RuntimePolicy { action, reason, .. } => {
+                self.note(NOTE, "•", &format!("policy: {action}, {reason}"))
+            }
             // What the last line tells, and what nobody watches.
             EventKind::RunStarted { .. }
             | EventKind::AgentPrepared { .. }
@@ -230,7 +233,7 @@ fn why(evidence: &Evidence) -> Option<String> {
             let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
             Some(format!("{stage} guardrail {guardrail}{reason}"))
         }
-        Evidence::None | Evidence::Cancelled { .. } => None,
+        Evidence::None | Evidence::Cancelled { .. } | Evidence::ToolResult(_) | Evidence::Density(_) => None,
         _ => None,
     }
 }

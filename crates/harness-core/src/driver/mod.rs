@@ -130,6 +130,10 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     fn advance(&mut self, input: Input) {
+        if self.running.is_empty() {
+            // What was aborted has answered: what is started now is not part of it.
+            self.grace_until = None;
+        }
         self.now = self.ports.clock.now();
         self.machine.advance(input, self.now, &mut self.fx);
     }
@@ -165,7 +169,9 @@ impl<'p, P: Phase> Driver<'p, P> {
                 self.let_go_of_drained();
             }
             if let Some(end) = done {
-                return Some(self.journal.finish(self.machine, self.now, end).await);
+                let end = self.journal.finish(self.machine, self.now, end).await;
+                self.ports.hub.flush();
+                return Some(end);
             }
             let message = failed?;
             let messages_from = self.journal.unsaved_from();

@@ -16,8 +16,9 @@ use crate::message::{AssistantMessage, Message};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, ArgumentFault, BoxFuture, Decision, GateCx, Judgement, ModelFault,
-    ModelFaultCode, ModelRequest, Offer, PrepareAsk, ToolCx, ToolDef, ToolOutcome, ToolScope, Verdict,
+    AgentBrief, ApprovalAsk, ArgumentFault, BoxFuture, Decision, GateCx, HookAsk, HookCx, Judgement,
+    ModelFault, ModelFaultCode, ModelRequest, Offer, PrepareAsk, ToolCx, ToolDef, ToolOutcome, ToolScope,
+    Verdict,
 };
 
 /// An operation that is being performed.
@@ -122,6 +123,10 @@ fn approver_panicked(text: String) -> Reply {
     Reply::Approval(Decision::Denied { reason: format!("the approver failed ({text})") })
 }
 
+fn hook_panicked(text: String) -> Reply {
+    Reply::Hooked(Err(fault(FaultSource::Hook, &text)))
+}
+
 fn note_panicked(text: String) -> Reply {
     Reply::ApprovalNoted(Err(fault(FaultSource::Approver, &text)))
 }
@@ -161,6 +166,7 @@ fn panicked_by(op: &Op) -> fn(String) -> Reply {
         Op::Approve { .. } => approver_panicked,
         Op::NoteApproval { .. } => note_panicked,
         Op::Tool { .. } => tool_panicked,
+        Op::Hook { .. } => hook_panicked,
         Op::Drain => |_| Reply::Drained(Vec::new()),
         Op::StopGate { .. } => stop_gate_panicked,
     }
@@ -255,6 +261,25 @@ fn start_inner<'p, P: Phase>(
             let place =
                 ToolCx { call, origin, agent, iteration, message, index, attempt, deadline, grant, cancel };
             start_tool(ports, place)
+        }
+        Op::Hook { ask, progress, from } => {
+            let Some(hooks) = &ports.hooks else { return Running::Ready(Reply::Hooked(Ok(None))) };
+            let cx = HookCx {
+                log: machine.log().prefix(),
+                from: usize::try_from(from).unwrap_or(usize::MAX),
+                origin: Arc::clone(origin),
+                progress,
+                deadline: machine.cut_off(),
+                cancel: token.clone(),
+            };
+            let asked = async move {
+                let answer = hooks.ask_boxed(&ask, &cx).await;
+                if let (HookAsk::Finished(_), Err(fault)) = (&*ask, &answer) {
+                    tracing::warn!(code = %fault.code, "the hook of the turn's end failed: {}", fault.message);
+                }
+                Reply::Hooked(answer.map(|question| question.map(Box::new)))
+            };
+            Running::Other(Box::pin(asked), hook_panicked)
         }
         Op::Drain => Running::Ready(Reply::Drained(
             ports.steering.as_ref().map(|steering| steering.waiting()).unwrap_or_default(),

@@ -10,7 +10,7 @@ use crate::event::Hub;
 use crate::message::Message;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynModel, DynSession, DynStopGate,
-    DynToolGate, DynToolRegistry, SingleAgent, Steering, Toolbox,
+    DynToolGate, DynToolRegistry, DynTurnHooks, HookPoints, SingleAgent, Steering, Toolbox,
 };
 use crate::run::RunSpec;
 use crate::time::Millis;
@@ -41,6 +41,8 @@ pub struct Ports {
     pub compactor: Option<Arc<dyn DynCompactor>>,
     /// The steering queue.
     pub steering: Option<Arc<dyn Steering>>,
+    /// The host's own code at points of a turn.
+    pub hooks: Option<Arc<dyn DynTurnHooks>>,
     /// Who listens.
     pub hub: Hub,
     /// How long aborted work may still answer. Default 2 s.
@@ -68,6 +70,7 @@ impl Ports {
             layers: None,
             compactor: None,
             steering: None,
+            hooks: None,
             hub: Hub::default(),
             grace: Millis(2_000),
         }
@@ -81,6 +84,7 @@ impl Ports {
             layers: self.layers.is_some(),
             compactor: self.compactor.is_some(),
             steering: self.steering.is_some(),
+            hooks: self.hooks.as_ref().map_or(HookPoints::NONE, |hooks| hooks.wanted()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -10,16 +11,25 @@ use super::{Delta, Event};
 
 /// Code that is called inline with every event: pure, quick and trusted (a record, usage, counters).
 ///
-/// Anything slower, or that may fail, reads a [`Subscription`] instead.
+/// Anything slower, or that may fail, reads a [`Subscription`] instead. A fold that panics does not harm
+/// the work that it listens to: the panic ends there, and the next event is told to it like any other.
 pub trait Fold: Send {
     /// Takes one event.
     fn apply(&mut self, event: &Event);
+
+    /// The turn or run is over and everything was told: write out what is still held back. The default
+    /// does nothing.
+    fn flush(&mut self) {}
 }
 
 /// A share of a fold, so that its result can be read after the run.
 impl<F: Fold> Fold for Arc<Mutex<F>> {
     fn apply(&mut self, event: &Event) {
         self.lock().unwrap_or_else(PoisonError::into_inner).apply(event);
+    }
+
+    fn flush(&mut self) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).flush();
     }
 }
 
@@ -158,7 +168,7 @@ impl Hub {
         if self.has_folds {
             let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
             for event in batch.clone() {
-                folds.iter_mut().for_each(|fold| fold.apply(event));
+                folds.iter_mut().for_each(|fold| isolated(|| fold.apply(event)));
             }
         }
         for shared in &self.rings {
@@ -171,12 +181,27 @@ impl Hub {
         }
     }
 
+    /// Everything was told: folds write out what they hold back.
+    pub fn flush(&self) {
+        if self.has_folds {
+            let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+            folds.iter_mut().for_each(|fold| isolated(|| fold.flush()));
+        }
+    }
+
     /// Tells a piece of an answer.
     pub fn delta(&self, delta: &Delta) {
         for shared in &self.rings {
             shared.push(&mut shared.lock(), Seen::Delta(delta.clone()));
             shared.notify.notify_one();
         }
+    }
+}
+
+/// Runs a listener's code; a panic of it ends here.
+fn isolated(run: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        tracing::warn!("a listener panicked; the work goes on without it");
     }
 }
 

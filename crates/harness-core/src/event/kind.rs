@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AgentId, CallId, EntryId, GateName, ModelName};
+use crate::ids::{AgentId, CallId, EntryId, GateName, ModelName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
@@ -30,6 +30,18 @@ pub enum RepairHow {
     NotRun,
     /// It had never started; it is run now.
     Run,
+}
+
+/// How a result differs from a plain one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ResultNote {
+    /// A runtime policy answered in the tool's place; the tool did not run and no call was used.
+    RuntimePolicy,
+    /// It came when the stop of the turn had been decided. It is in the transcript, and nothing followed
+    /// from it.
+    Late,
 }
 
 /// One field of an event: how it is written and read.
@@ -60,7 +72,7 @@ macro_rules! required {
 required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     ApprovalRequest, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
-    Arc<Offer>, Plan,
+    Arc<Offer>, Plan, Json,
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
@@ -170,6 +182,8 @@ events! {
     ToolRequested = "tool_requested" {
         /// The calls in order.
         calls: Vec<Arc<ToolCall>> = "calls",
+        /// Whether they may run at once; absent in records of earlier versions.
+        parallel: Option<bool> = "parallel",
     },
     /// A gate decided something other than to allow, or allowed and said what that rests on.
     GateDecided = "gate_decided" {
@@ -237,6 +251,8 @@ events! {
         outcome: Arc<ToolOutcome> = "outcome",
         /// How long it took, from the start of its first attempt.
         duration: Millis = "durationMs",
+        /// How it differs from a plain result.
+        note: Option<ResultNote> = "note",
     },
     /// A call failed.
     ToolFailed = "tool_failed" {
@@ -250,6 +266,19 @@ events! {
         ran: bool = "ran",
         /// The fault, when the tool panicked or its registry failed instead of answering.
         fault: Option<Fault> = "fault",
+        /// How it differs from a plain result.
+        note: Option<ResultNote> = "note",
+    },
+    /// A runtime policy stepped in.
+    RuntimePolicy = "runtime_policy" {
+        /// `blocked`, `todo_rewrite_blocked`, `cache_hit`, `output_sanitized` or `synthesis_salvaged`.
+        action: Cow<'static, str> = "action",
+        /// Why, as a stable code.
+        reason: Cow<'static, str> = "reason",
+        /// The tool that was called.
+        tool: Option<ToolName> = "toolName",
+        /// The facts behind the reason, as an object.
+        facts: Json = "facts",
     },
     /// Another agent is active from the next iteration on.
     HandedOff = "handed_off" {

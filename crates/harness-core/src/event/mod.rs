@@ -5,12 +5,14 @@
 
 mod hub;
 mod kind;
+mod stream;
 mod trace;
 
 use std::sync::Arc;
 
 pub use hub::{Fold, Hub, Observer, Seen, Subscription, observe};
-pub use kind::{EventKind, RepairHow};
+pub use kind::{EventKind, RepairHow, ResultNote};
+pub use stream::SourceStream;
 pub use trace::{TraceEvent, TraceFold, turn_result};
 
 use serde::de::{Error as _, MapAccess, Visitor};

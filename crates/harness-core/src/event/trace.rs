@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::{Event, EventKind, Fold};
+use super::{Event, EventKind, Fold, ResultNote};
 use crate::continuation::{Continuation, ContinuationKind};
 use crate::ids::SessionId;
 use crate::json::Json;
@@ -18,6 +18,7 @@ use crate::message::{Block, Cost, ToolCall, Usage};
 use crate::outcome::{End, Evidence, Outcome, Stop, StopReason, TotalUsage};
 use crate::port::{ToolError, ToolOutcome};
 use crate::time::{Millis, Time};
+use crate::turn::evidence::{SPARSE_EVIDENCE, ThinEvidence};
 
 /// Trace events that a [`TraceFold`] keeps when nothing else is said.
 const KEPT: usize = 10_000;
@@ -64,7 +65,8 @@ impl Serialize for TraceEvent {
         map.serialize_entry("iteration", &self.iteration)?;
         map.serialize_entry("toolCallCount", &self.tool_call_count)?;
         map.serialize_entry("elapsedMs", &self.elapsed)?;
-        if let Some(metadata) = &origin.metadata {
+        let own = self.fields.iter().any(|(key, _)| *key == "metadata");
+        if let Some(metadata) = origin.metadata.as_ref().filter(|_| !own) {
             map.serialize_entry("metadata", metadata)?;
         }
         for (key, value) in &self.fields {
@@ -103,6 +105,7 @@ pub struct TraceFold {
     kept: VecDeque<TraceEvent>,
     capacity: usize,
     dropped: u64,
+    later: bool,
 }
 
 impl Default for TraceFold {
@@ -114,7 +117,14 @@ impl Default for TraceFold {
 impl TraceFold {
     /// A fold that keeps the last `capacity` trace events.
     pub fn keeping(capacity: usize) -> Self {
-        Self { started: Time(0), tool_calls: 0, kept: VecDeque::new(), capacity, dropped: 0 }
+        Self { started: Time(0), tool_calls: 0, kept: VecDeque::new(), capacity, dropped: 0, later: false }
+    }
+
+    /// The same fold with the events that only the source's later line (0.4.35) has: `tool_batch_started`.
+    #[must_use]
+    pub fn of_later_line(mut self) -> Self {
+        self.later = true;
+        self
     }
 
     /// The trace events that are kept, oldest first.
@@ -136,8 +146,12 @@ impl TraceFold {
             self.tool_calls = self.tool_calls.saturating_add(1);
         }
         let fields = fields(&event.kind)?;
-        Some(TraceEvent {
-            kind: event.kind.name(),
+        Some(self.event(name(&event.kind), event, fields))
+    }
+
+    fn event(&self, kind: &'static str, event: &Event, fields: Vec<(&'static str, Json)>) -> TraceEvent {
+        TraceEvent {
+            kind,
             at: event.at,
             origin: Arc::clone(&event.origin),
             turn: event.turn,
@@ -145,19 +159,44 @@ impl TraceFold {
             tool_call_count: self.tool_calls,
             elapsed: event.at.since(self.started),
             fields,
-        })
+        }
+    }
+
+    fn keep(&mut self, traced: TraceEvent) {
+        self.kept.push_back(traced);
+        if self.kept.len() > self.capacity {
+            self.kept.pop_front();
+            self.dropped += 1;
+        }
     }
 }
 
 impl Fold for TraceFold {
     fn apply(&mut self, event: &Event) {
         if let Some(traced) = self.trace(event) {
-            self.kept.push_back(traced);
-            if self.kept.len() > self.capacity {
-                self.kept.pop_front();
-                self.dropped += 1;
-            }
+            self.keep(traced);
         }
+        if let (true, EventKind::ToolRequested { calls, parallel: Some(parallel) }) =
+            (self.later, &event.kind)
+        {
+            let mut fields = Fields::default();
+            fields.put("mode", &if *parallel { "parallel" } else { "sequential" });
+            fields.put("callCount", &calls.len());
+            let batch = self.event("tool_batch_started", event, fields.0);
+            self.keep(batch);
+        }
+    }
+}
+
+/// The source's name of an event.
+fn name(kind: &EventKind) -> &'static str {
+    let EventKind::RuntimePolicy { action, .. } = kind else { return kind.name() };
+    match &**action {
+        "blocked" => "runtime_policy.blocked",
+        "todo_rewrite_blocked" => "runtime_policy.todo_rewrite_blocked",
+        "cache_hit" => "runtime_policy.cache_hit",
+        "output_sanitized" => "runtime_policy.output_sanitized",
+        _ => "runtime_policy.synthesis_salvaged",
     }
 }
 
@@ -170,7 +209,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
             fields.put("outputType", output_type);
             fields.maybe("usage", usage.as_deref().map(SourceUsage::of));
         }
-        EventKind::ToolRequested { calls } => {
+        EventKind::ToolRequested { calls, .. } => {
             let calls: Vec<_> = calls.iter().map(|call| SourceCall::of(call)).collect();
             fields.put("calls", &calls);
         }
@@ -182,10 +221,11 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
             fields.put("backoffMs", backoff);
             fields.maybe("previousError", previous_error.as_ref());
         }
+        EventKind::ToolFinished { note: Some(ResultNote::Late), .. } => return None,
         EventKind::ToolFinished { call, outcome, .. } => {
             fields.put("result", &SourceResult::of(call, outcome));
         }
-        EventKind::ToolFailed { call, outcome, ran: true, fault: None, .. } => {
+        EventKind::ToolFailed { call, outcome, ran: true, fault: None, note: None, .. } => {
             fields.put("result", &SourceResult::of(call, outcome));
         }
         EventKind::ClarificationRequested { question } => fields.put("question", question),
@@ -194,6 +234,13 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         EventKind::TurnFinished { end } => {
             fields.put("outcome", &end.outcome());
             fields.put("stopReason", &end.reason());
+        }
+        EventKind::RuntimePolicy { reason, tool, facts, .. } => {
+            fields.put("reason", reason);
+            fields.maybe("toolName", tool.as_ref());
+            if facts.text() != "{}" {
+                fields.put("metadata", facts);
+            }
         }
         EventKind::ToolFailed { .. }
         | EventKind::RunStarted { .. }
@@ -214,6 +261,15 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::RunFinished { .. } => return None,
     }
     Some(fields.0)
+}
+
+/// An event of source 001's stream: `type`, `iteration` and the fields of its trace event.
+pub(super) fn stream_fields(kind: &'static str, event: &Event) -> Option<Json> {
+    let mut all = Fields::default();
+    all.put("type", &kind);
+    all.put("iteration", &event.iteration);
+    all.0.extend(fields(&event.kind)?);
+    Some(all.object())
 }
 
 #[derive(Default)]
@@ -284,6 +340,8 @@ struct SourceResult<'a> {
     usage: Option<SourceUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terminate: Option<bool>,
 }
 
 impl<'a> SourceResult<'a> {
@@ -298,6 +356,7 @@ impl<'a> SourceResult<'a> {
             error: outcome.error.as_ref(),
             usage: outcome.usage.as_deref().map(SourceUsage::of),
             metadata: outcome.metadata.as_ref(),
+            terminate: outcome.terminate.then_some(true),
         }
     }
 }
@@ -336,7 +395,7 @@ impl<'a> SourceTurn<'a> {
             turn_id: turn_id(origin, end.turns),
             session_id: origin.session.as_ref().map(SessionId::as_str),
             assistant_message: shown_text(end).map(|text| SourceText { text }),
-            continuation: end.continuation.as_deref().map(source_continuation),
+            continuation: end.continuation.as_deref().map(|made| source_continuation(made, &end.stop)),
             trace_summary: TraceSummary {
                 iteration_count: end.iterations,
                 tool_call_count: end.usage.tool_calls,
@@ -424,6 +483,8 @@ fn metadata(stop: &Stop) -> Option<Json> {
             fields.maybe("code", code.as_ref());
         }
         Evidence::Fault(fault) => fields.put("errorMessage", &fault.message),
+        Evidence::ToolResult(evidence) => fields.put("clarification", evidence),
+        Evidence::Density(thin) => fields.put("evidenceDensity", &SourceDensity::of(thin)),
         Evidence::Approval(request) => fields.put("approvalRequest", request),
         Evidence::Held(requests) => fields.put("approvalRequests", requests),
         Evidence::Gate { gate, tool, reason, .. } => {
@@ -440,6 +501,37 @@ fn metadata(stop: &Stop) -> Option<Json> {
     Some(fields.object())
 }
 
+/// An answer with too little evidence, in the source's form.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SourceDensity<'a> {
+    claims_count: usize,
+    evidence_units: usize,
+    ratio: f64,
+    violating_claims: Vec<SourceClaim<'a>>,
+}
+
+#[derive(Serialize)]
+struct SourceClaim<'a> {
+    text: &'a str,
+    offset: usize,
+    category: &'static str,
+}
+
+impl<'a> SourceDensity<'a> {
+    /// The offset is that of the marker's name in the text, where it hardly ever stands: 0.
+    #[expect(clippy::cast_precision_loss, reason = "the source divides as doubles")]
+    fn of(thin: &'a ThinEvidence) -> Self {
+        let claim = |text: &'a String| SourceClaim { text, offset: 0, category: SPARSE_EVIDENCE };
+        Self {
+            claims_count: thin.claim_markers.len(),
+            evidence_units: thin.output_chars,
+            ratio: thin.claim_markers.len() as f64 / thin.output_chars.max(1) as f64,
+            violating_claims: thin.claim_markers.iter().map(claim).collect(),
+        }
+    }
+}
+
 impl Fields {
     fn object(&self) -> Json {
         struct Object<'a>(&'a [(&'static str, Json)]);
@@ -453,7 +545,7 @@ impl Fields {
 }
 
 /// A continuation in source 001's form.
-fn source_continuation(continuation: &Continuation) -> Json {
+fn source_continuation(continuation: &Continuation, stop: &Stop) -> Json {
     if let Some(given) = &continuation.replaced_by {
         return given.clone();
     }
@@ -469,16 +561,21 @@ fn source_continuation(continuation: &Continuation) -> Json {
     fields.put("turnId", &continuation.turn_id);
     fields.maybe("sessionId", continuation.session_id.as_ref());
     fields.put("resumeToken", &token);
-    fields.put("state", &state(continuation));
+    fields.put("state", &state(continuation, stop));
     fields.put("metadata", &metadata.object());
     fields.object()
 }
 
-fn state(continuation: &Continuation) -> Json {
+fn state(continuation: &Continuation, stop: &Stop) -> Json {
     let mut state = Fields::default();
     state.put("stopReason", &continuation.stop_reason);
     match continuation.kind {
-        ContinuationKind::Clarification => state.maybe("question", continuation.question.as_ref()),
+        ContinuationKind::Clarification => {
+            state.maybe("question", continuation.question.as_ref());
+            if let Evidence::ToolResult(evidence) = &stop.evidence {
+                state.put("toolEvidence", evidence);
+            }
+        }
         ContinuationKind::Approval => {
             state.maybe("request", continuation.request.as_ref());
             if !continuation.pending.is_empty() {

@@ -10,7 +10,7 @@ use crate::ids::{AgentId, OpId};
 use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::End;
-use crate::port::{Durability, GateAsk, Offer, Progress, RetryClass};
+use crate::port::{Durability, GateAsk, HookAsk, Offer, Progress, RetryClass};
 use crate::transcript::Plan;
 
 /// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
@@ -239,6 +239,15 @@ pub enum Op {
         attempt: u32,
         /// What it may spend beyond itself.
         grant: Grant,
+    },
+    /// Ask the hooks.
+    Hook {
+        /// About what.
+        ask: Box<HookAsk>,
+        /// Where the turn stands.
+        progress: Progress,
+        /// The position in the transcript at which the turn began.
+        from: u64,
     },
     /// Ask for waiting steering messages.
     Drain,

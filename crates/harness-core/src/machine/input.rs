@@ -9,7 +9,7 @@ use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{
-    ArgumentFault, Decision, Judgement, ModelFault, Offer, OpenCall, Prepared, RetryClass, Ruling,
+    ArgumentFault, Decision, Judgement, ModelFault, Offer, OpenCall, Prepared, Question, RetryClass, Ruling,
     ToolOutcome,
 };
 use crate::transcript::Plan;
@@ -142,6 +142,8 @@ pub enum Reply {
     ApprovalNoted(Result<Box<Prepared>, Fault>),
     /// Of [`crate::machine::Op::Tool`].
     Tool(Result<Arc<ToolOutcome>, Fault>),
+    /// Of [`crate::machine::Op::Hook`].
+    Hooked(Result<Option<Box<Question>>, Fault>),
     /// Of [`crate::machine::Op::Drain`].
     Drained(Vec<(EntryId, Arc<Message>)>),
     /// Of [`crate::machine::Op::StopGate`].

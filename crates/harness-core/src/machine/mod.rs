@@ -116,10 +116,26 @@ pub enum Pending {
     Tool(u32),
     /// The approver takes note of the model's own request.
     NoteApproval,
+    /// A hook.
+    Hook(HookPoint),
     /// Steering.
     Drain,
     /// A stop gate of the run.
     StopGate(u32),
+}
+
+/// What an outstanding hook looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HookPoint {
+    /// The result of a call of the batch.
+    Result(u32),
+    /// The failure of a call of the batch.
+    ToolError(u32),
+    /// An output of no use.
+    Invalid,
+    /// The end of the turn.
+    Finished,
 }
 
 /// What a phase works with while it takes a step.

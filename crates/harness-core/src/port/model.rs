@@ -138,6 +138,8 @@ pub enum ModelFaultCode {
     Recording,
     /// The adapter is not set up rightly.
     Configuration,
+    /// Somebody told the adapter to stop: the turn ends `cancelled`.
+    Cancelled,
     /// Anything else, a panic included.
     Unknown,
 }
@@ -158,6 +160,7 @@ impl ModelFaultCode {
             Self::Protocol => "protocol",
             Self::Recording => "recording",
             Self::Configuration => "configuration",
+            Self::Cancelled => "cancelled",
             Self::Unknown => "unknown",
         }
     }

@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::slot::{Batch, Finished, Progress, Slot};
 use super::spec::{CallLimit, OnTrouble, TurnSpec};
 use super::state::TurnState;
-use crate::event::EventKind;
+use crate::event::{EventKind, ResultNote};
 use crate::ids::AgentId;
 use crate::json::Json;
 use crate::limits::{Amount, Reached};
 use crate::machine::{Cx, Pending, Record};
-use crate::message::{AssistantMessage, Message};
+use crate::message::{AssistantMessage, Message, ToolCall};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
 use crate::port::{RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus};
 use crate::time::{Millis, Time};
@@ -33,6 +33,21 @@ struct Moved<'a> {
 /// The outcome of a call that did not run.
 pub(super) fn not_run_outcome(why: &str) -> ToolOutcome {
     ToolOutcome::with_error(ToolStatus::Cancelled, "not_run", format!("This call did not run: {why}."))
+}
+
+/// How a call came to its result.
+#[derive(Default)]
+pub(super) struct Done {
+    /// The fault of its tool or registry.
+    pub(super) fault: Option<Fault>,
+    pub(super) ran: bool,
+    pub(super) note: Option<ResultNote>,
+}
+
+impl Done {
+    fn ran(fault: Option<Fault>) -> Self {
+        Self { fault, ran: true, note: None }
+    }
 }
 
 impl TurnState {
@@ -63,7 +78,8 @@ impl TurnState {
             }
         }
         let requested = || self.batch.iter().flat_map(|b| &b.slots).map(|slot| Arc::clone(&slot.call));
-        cx.event(|| EventKind::ToolRequested { calls: requested().collect() });
+        let parallel = self.batch.as_ref().map(|batch| !batch.is_sequential());
+        cx.event(|| EventKind::ToolRequested { calls: requested().collect(), parallel });
         self.run_batch(spec, cx)
     }
 
@@ -71,7 +87,9 @@ impl TurnState {
     pub(super) fn run_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         while !self.is_stopping() {
             match self.batch.as_ref()?.next(spec) {
+                Some((at, true)) if self.answered_from_cache(spec, cx, at) => {}
                 Some((at, true)) => self.start_call(spec, cx, at),
+                Some((at, false)) if self.blocked_by_policy(spec, cx, at) => {}
                 Some((at, false)) => self.prepare_call(spec, cx, at),
                 None => break,
             }
@@ -79,7 +97,20 @@ impl TurnState {
         if self.is_stopping() {
             return self.settle(spec, cx);
         }
-        if self.batch.as_ref()?.is_done() { self.close_batch(spec, cx) } else { None }
+        let batch = self.batch.as_ref()?;
+        if !batch.is_done() {
+            return None;
+        }
+        if batch.defers() && batch.flushed < batch.slots.len() {
+            self.flush(spec, cx, false);
+            if self.is_stopping() {
+                return self.settle(spec, cx);
+            }
+            if !self.batch.as_ref()?.is_done() {
+                return None;
+            }
+        }
+        self.close_batch(spec, cx)
     }
 
     /// Sets the budget aside, journals the start, and runs an attempt.
@@ -131,7 +162,7 @@ impl TurnState {
         self.agent = Some(to.clone());
         self.stale_offer = true;
         cx.event(|| EventKind::HandedOff { call, from, to });
-        self.finish_call(spec, cx, at, Arc::new(outcome), None, true);
+        self.finish_call(spec, cx, at, Arc::new(outcome), Done::ran(None));
     }
 
     pub(super) fn on_tool(
@@ -159,7 +190,7 @@ impl TurnState {
         if outcome.is_retryable() && retries_left && !stopping {
             self.wait_to_retry(spec, cx, at, outcome);
         } else {
-            self.finish_call(spec, cx, at, outcome, fault, true);
+            self.finish_call(spec, cx, at, outcome, Done::ran(fault));
         }
         self.run_batch(spec, cx)
     }
@@ -195,72 +226,94 @@ impl TurnState {
         }
         let text = "This call was cut off before it answered. It may have taken effect: check before it is repeated.";
         let outcome = ToolOutcome::with_error(ToolStatus::Timeout, "interrupted", text);
-        self.finish_call(spec, cx, at, Arc::new(outcome), None, true);
+        self.finish_call(spec, cx, at, Arc::new(outcome), Done::ran(None));
         self.run_batch(spec, cx)
     }
 
     /// Answers a call that did not run.
     pub(super) fn answer_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: ToolOutcome) {
-        self.finish_call(spec, cx, at, Arc::new(outcome), None, false);
+        self.finish_call(spec, cx, at, Arc::new(outcome), Done::default());
     }
 
     /// Takes a call's result: into the transcript when it is its turn, else into a side record.
-    fn finish_call(
+    pub(super) fn finish_call(
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         at: u32,
         mut outcome: Arc<ToolOutcome>,
-        fault: Option<Fault>,
-        ran: bool,
+        done: Done,
     ) {
+        let Done { fault, ran, mut note } = done;
+        if ran && self.is_stopping() {
+            note = Some(ResultNote::Late);
+        }
         let Some(batch) = &mut self.batch else { return };
-        let in_turn = batch.flushed == at as usize;
+        let told = !batch.defers();
+        let in_turn = told && batch.watched.is_none() && batch.flushed == at as usize;
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
-        // Nobody hears of the outcome when there are no events: its content moves into the message.
+        // Nobody sees the outcome when there are no events and no hooks: its content moves into the message.
+        let unseen = !cx.fx.events && !spec.seams.hooks.sees_result(outcome.is_error());
         let message = match Arc::get_mut(&mut outcome) {
-            Some(outcome) if !cx.fx.events => outcome.take_message(&slot.call, slot.started, cx.now),
+            Some(outcome) if unseen => outcome.take_message(&slot.call, slot.started, cx.now),
             Some(_) | None => outcome.to_message(&slot.call, slot.started, cx.now),
         };
         let message = Arc::new(Message::ToolResult(message));
-        let (call, class, attempt) = (Arc::clone(&slot.call), slot.class, slot.attempt);
-        let duration = slot.started.map_or(Millis(0), |from| cx.now.since(from));
+        let call = Arc::clone(&slot.call);
         slot.last = None;
-        slot.progress = Progress::Finished(Finished {
-            outcome: Arc::clone(&outcome),
-            message: Arc::clone(&message),
-            fault: fault.clone(),
-            ran,
-        });
+        let finished = Finished { outcome, message, fault, ran, note, told };
         if in_turn {
-            cx.append([message]);
+            cx.append([Arc::clone(&finished.message)]);
         } else if ran {
-            cx.persist(Record::CallFinished { call: Arc::clone(&call), attempt, class, result: message });
+            let (call, result) = (Arc::clone(&call), Arc::clone(&finished.message));
+            cx.persist(Record::CallFinished { call, attempt: slot.attempt, class: slot.class, result });
         }
-        cx.event(|| {
-            if outcome.is_error() {
-                EventKind::ToolFailed { call, outcome, duration, ran, fault }
-            } else {
-                EventKind::ToolFinished { call, outcome, duration }
-            }
-        });
+        if told {
+            tell_result(cx, &call, &finished);
+        }
+        slot.progress = Progress::Finished(finished);
         if in_turn {
             self.flush(spec, cx, true);
         }
     }
 
-    /// Brings the results that are next in call order into the transcript and judges each.
+    /// Brings the results that are next in call order into the transcript and judges each, until a hook
+    /// has to be waited for.
     pub(super) fn flush(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut appended: bool) {
-        while let Some(batch) = &mut self.batch {
-            let Some(slot) = batch.slots.get(batch.flushed).filter(|slot| slot.is_answered()) else { return };
+        while let Some(batch) = self.batch.as_mut().filter(|batch| batch.watched.is_none()) {
+            let at = batch.flushed;
+            let Some(slot) = batch.slots.get(at).filter(|slot| slot.is_answered()) else { return };
             let Progress::Finished(finished) = &slot.progress else { return };
-            let (finished, call) = (finished.clone(), Arc::clone(&slot.call));
+            let (mut finished, call) = (finished.clone(), Arc::clone(&slot.call));
             batch.flushed += 1;
+            let terminates = finished.outcome.terminate && terminate(&batch.slots);
             if !std::mem::take(&mut appended) {
                 cx.append([Arc::clone(&finished.message)]);
             }
-            if !self.is_stopping() {
-                self.judge_result(spec, cx, &call, &finished);
+            if !finished.told {
+                if self.is_stopping() && finished.ran {
+                    finished.note = Some(ResultNote::Late);
+                }
+                tell_result(cx, &call, &finished);
+            }
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            if self.is_stopping() || terminates {
+                continue;
+            }
+            if !self.ask_hooks(spec, cx, at, &finished) {
+                self.judge_result(spec, cx, at, &call, &finished);
+            }
+        }
+    }
+
+    /// Tells the results that wait behind a parked call.
+    pub(super) fn tell_rest(&mut self, cx: &mut Cx<'_>) {
+        let Some(batch) = self.batch.as_mut().filter(|batch| batch.defers()) else { return };
+        for slot in batch.slots.iter_mut().skip(batch.flushed) {
+            if let Progress::Finished(finished) = &mut slot.progress
+                && !std::mem::replace(&mut finished.told, true)
+            {
+                tell_result(cx, &slot.call, finished);
             }
         }
     }
@@ -282,6 +335,7 @@ impl TurnState {
         }
         if let Some(text) = terminating_text(&batch.slots) {
             self.batch = None;
+            let text = self.user_text(spec, cx, text);
             self.answer = Some(text);
             return self.complete(spec, cx);
         }
@@ -326,20 +380,57 @@ impl TurnState {
             .filter_map(|(at, slot)| Some((u32::try_from(at).ok()?, slot.last.take()?)))
             .collect();
         for (at, outcome) in waiting {
-            self.finish_call(spec, cx, at, outcome, None, true);
+            self.finish_call(spec, cx, at, outcome, Done::ran(None));
         }
     }
 }
 
-/// The texts of a batch in which every call succeeded and asked to end the turn.
-fn terminating_text(slots: &[Slot]) -> Option<String> {
-    let mut text = String::new();
-    for slot in slots {
-        let Progress::Finished(finished) = &slot.progress else { return None };
-        if finished.outcome.is_error() || !finished.outcome.terminate {
-            return None;
+fn tell_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished) {
+    cx.event(|| {
+        let took = finished.message.as_tool_result().and_then(|message| message.duration_ms);
+        let (call, outcome, note) = (Arc::clone(call), Arc::clone(&finished.outcome), finished.note);
+        let duration = Millis(took.unwrap_or(0));
+        if outcome.is_error() {
+            let (ran, fault) = (finished.ran, finished.fault.clone());
+            EventKind::ToolFailed { call, outcome, duration, ran, fault, note }
+        } else {
+            EventKind::ToolFinished { call, outcome, duration, note }
         }
-        text.push_str(&finished.message.joined_text());
+    });
+}
+
+/// Whether every call of a batch succeeded and asked to end the turn.
+fn terminate(slots: &[Slot]) -> bool {
+    slots.iter().all(|slot| match &slot.progress {
+        Progress::Finished(finished) => !finished.outcome.is_error() && finished.outcome.terminate,
+        Progress::New
+        | Progress::Asking
+        | Progress::Ready
+        | Progress::Running
+        | Progress::Waiting(_)
+        | Progress::Parked => false,
+    })
+}
+
+/// The texts of a batch in which every call succeeded and asked to end the turn; of a result without text
+/// the `text` or `message` of its data.
+fn terminating_text(slots: &[Slot]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Said {
+        text: Option<String>,
+        message: Option<String>,
     }
-    (!slots.is_empty()).then_some(text)
+    if slots.is_empty() || !terminate(slots) {
+        return None;
+    }
+    let mut all = String::new();
+    for slot in slots {
+        let Progress::Finished(finished) = &slot.progress else { continue };
+        let text = finished.message.joined_text();
+        let data = || finished.outcome.structured.as_ref()?.to::<Said>().ok();
+        let text =
+            if text.is_empty() { data().and_then(|said| said.text.or(said.message)) } else { Some(text) };
+        all.push_str(&text.unwrap_or_default());
+    }
+    Some(all)
 }

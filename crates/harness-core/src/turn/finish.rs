@@ -185,6 +185,9 @@ impl TurnState {
             cx.append([Arc::clone(&answer)]);
             answer_unrun(cx, &answer, "the turn had ended");
         }
+        if let Some(batch) = &mut self.batch {
+            batch.watched = None;
+        }
         self.abandon_open_calls(spec, cx);
         self.answer_rest(spec, cx);
         match (self.stop.take(), self.interrupting.take()) {
@@ -199,7 +202,8 @@ impl TurnState {
             }
             (Some(stop), waiting) => {
                 self.steering.extend(waiting.into_iter().flatten());
-                Some(self.end(cx, stop))
+                let end = self.end(spec, cx, stop);
+                self.tell_end(spec, cx, end)
             }
             (None, None) => self.invariant(spec, cx, "the turn was settled without a stop".into()),
         }
@@ -231,11 +235,13 @@ impl TurnState {
             self.answer_call(spec, cx, at, not_run_outcome(&why));
         }
         self.flush(spec, cx, false);
+        self.tell_rest(cx);
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
+    fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {
         if !self.is_parked() {
             // Behind a parked call nothing may stand but its result: what was pushed in stays out, untold.
+            self.append_question(cx);
             cx.append(std::mem::take(&mut self.prompt));
             cx.append(std::mem::take(&mut self.steering));
         }
@@ -257,6 +263,7 @@ impl TurnState {
         };
         let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);
         cx.persist(Record::Boundary { phase: Boundary::Turn, turn, iteration });
+        self.tell_salvaged(spec, cx, &end);
         let told = Arc::new(end.clone());
         cx.event(|| EventKind::TurnFinished { end: told });
         end
@@ -280,7 +287,7 @@ impl TurnState {
         Some(Box::new(made))
     }
 
-    fn is_parked(&self) -> bool {
+    pub(super) fn is_parked(&self) -> bool {
         let slots = self.batch.iter().flat_map(|batch| &batch.slots);
         slots.into_iter().any(|slot| matches!(slot.progress, Progress::Parked))
     }

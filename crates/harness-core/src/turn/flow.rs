@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::spec::{DeadlineRule, TurnSpec};
+use super::spec::{CancelledStep, DeadlineRule, TurnSpec};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
 use crate::limits::{Amount, Budget, Reached};
-use crate::machine::{Cx, Pending, Start};
+use crate::machine::{Cx, HookPoint, Pending, Start};
 use crate::message::{AssistantMessage, Invalid, Message, ModelOutput, ToolCall, UserMessage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::{Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
@@ -16,11 +16,14 @@ use crate::transcript::Plan;
 impl TurnState {
     pub(super) fn start(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
         self.started_at = cx.now;
+        self.began = cx.log.len() as u64;
         self.deadline_enforced = spec.deadline == DeadlineRule::Enforced;
         self.resumed = start.continuation.is_some();
         self.agent.clone_from(&start.agent);
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
+        self.turn_deadline = cx.sh.budgets.deadline().filter(|_| self.deadline_enforced);
+        self.policy = spec.policies.as_ref().map(|_| Box::default());
         self.prompt.clone_from(&start.prompt);
         if super::repair::has_open_calls(cx.log) {
             return self.repair(cx, start);
@@ -69,6 +72,11 @@ impl TurnState {
         result: Result<Arc<Offer>, Fault>,
     ) -> Option<End> {
         if self.is_stopping() {
+            if let (Ok(offer), false, true) = (result, self.announced, self.stop.is_some()) {
+                // The agent is known, so the turn did begin.
+                self.offer = Some(offer);
+                self.announce(cx);
+            }
             return self.settle(spec, cx);
         }
         match result {
@@ -95,10 +103,14 @@ impl TurnState {
     }
 
     fn begin(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        self.announce(cx);
+        self.drain(spec, cx, AfterDrain::Iterate)
+    }
+
+    fn announce(&mut self, cx: &mut Cx<'_>) {
         self.announced = true;
         let (agent, resumed) = (self.agent_id(), self.resumed);
         cx.event(|| EventKind::TurnStarted { agent, resumed });
-        self.drain(spec, cx, AfterDrain::Iterate)
     }
 
     /// Injects what waits, then goes on.
@@ -252,6 +264,10 @@ impl TurnState {
     ) -> Option<End> {
         match result {
             Ok(answer) => match answer.as_assistant() {
+                Some(_) if self.drops_step(spec) => {
+                    cx.sh.budgets.settle(std::mem::take(&mut self.grant), Amount::NONE);
+                    self.settle(spec, cx)
+                }
                 Some(message) => {
                     self.book(cx, message);
                     self.usage.model_calls += 1;
@@ -266,6 +282,12 @@ impl TurnState {
             },
             Err(fault) => self.on_model_fault(spec, cx, *fault),
         }
+    }
+
+    /// Whether an answer that came after the cancellation is left out.
+    fn drops_step(&self, spec: &TurnSpec) -> bool {
+        let cancelled = self.stop.as_ref().is_some_and(|stop| stop.reason == StopReason::Cancelled);
+        cancelled && spec.cancelled_step == CancelledStep::Drop
     }
 
     /// Books what an answer used; rounds that failed or were cut count, too.
@@ -321,10 +343,18 @@ impl TurnState {
         match message.output() {
             ModelOutput::ToolRequest => self.open_batch(spec, cx, message),
             ModelOutput::FinalAnswer => {
-                self.answer = Some(message.joined_text());
+                let text = self.user_text(spec, cx, message.joined_text());
+                let density = super::evidence::check(spec, cx.log, self.began, &text);
+                self.answer = Some(text);
+                if let Some(density) = density.filter(|_| self.closing.is_none()) {
+                    let evidence = Evidence::Density(Box::new(density));
+                    let stop = Stop::new(StopReason::EvidenceDensityViolation, evidence);
+                    return self.stop_now(spec, cx, stop);
+                }
                 self.drain(spec, cx, AfterDrain::Complete)
             }
             ModelOutput::Clarification { question } => {
+                let question = self.user_text(spec, cx, question);
                 cx.event(|| EventKind::ClarificationRequested { question: question.clone() });
                 self.answer = Some(question);
                 self.stop_now(spec, cx, StopReason::ClarificationRequired.into())
@@ -338,7 +368,8 @@ impl TurnState {
                 self.on_approval_noted(spec, cx, Ok(Box::new(Prepared::new(request, None))))
             }
             ModelOutput::Refusal { reason } => {
-                self.answer = Some(reason.to_owned());
+                let reason = self.user_text(spec, cx, reason.to_owned());
+                self.answer = Some(reason);
                 self.stop_now(spec, cx, StopReason::ModelRefused.into())
             }
             ModelOutput::Invalid(invalid) => {
@@ -350,6 +381,21 @@ impl TurnState {
 
     fn on_invalid(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, invalid: Invalid) -> Option<End> {
         self.invalid += 1;
+        if spec.seams.hooks.invalid_outputs {
+            self.unusable = Some(Box::new(invalid));
+            self.issue(cx, Pending::Hook(HookPoint::Invalid));
+            return None;
+        }
+        self.after_invalid(spec, cx, invalid)
+    }
+
+    /// Decides whether to ask again after an invalid output.
+    pub(super) fn after_invalid(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        invalid: Invalid,
+    ) -> Option<End> {
         if self.invalid >= spec.limits.invalid_outputs {
             let stop = Stop::new(StopReason::ModelInvalidResponse, Evidence::Invalid(invalid));
             return self.stop_now(spec, cx, stop);
@@ -405,6 +451,10 @@ impl TurnState {
         cx.event(|| EventKind::ModelStepFailed { fault: told.clone() });
         if self.is_stopping() {
             return self.settle(spec, cx);
+        }
+        if fault.code == ModelFaultCode::Cancelled {
+            let evidence = Evidence::Cancelled { by: Arc::from("model") };
+            return self.stop_now(spec, cx, Stop::new(StopReason::Cancelled, evidence));
         }
         let overflow = fault.code == ModelFaultCode::ContextLengthExceeded;
         let reason = if overflow { StopReason::ContextOverflow } else { StopReason::RuntimeError };

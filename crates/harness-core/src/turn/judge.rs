@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::slot::Finished;
 use super::spec::{CallLimit, OnTrouble, TurnSpec};
 use super::state::TurnState;
-use crate::event::EventKind;
+use crate::event::{EventKind, ResultNote};
 use crate::limits::{Amount, Limit, Reached};
 use crate::machine::Cx;
 use crate::message::ToolCall;
@@ -17,6 +17,7 @@ impl TurnState {
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
+        slot: u32,
         call: &Arc<ToolCall>,
         finished: &Finished,
     ) {
@@ -36,8 +37,10 @@ impl TurnState {
                 self.stop = Some(Stop::new(StopReason::ToolErrorUnrecoverable, evidence));
                 return;
             }
-        } else {
-            let at = cx.log.len().saturating_sub(1);
+        } else if finished.note != Some(ResultNote::RuntimePolicy) {
+            let answer_at = self.batch.as_ref().map_or(0, |batch| batch.answer_at);
+            let at = usize::try_from(answer_at).unwrap_or(usize::MAX).saturating_add(1 + slot as usize);
+            self.note_success(spec, slot, at, call, finished);
             if self.history.completes_row(spec.redundancy, cx.log, at, call) {
                 let evidence = Evidence::Tool { name: Arc::from(call.name.as_str()), code: None };
                 let reason = StopReason::RedundantToolLoop;

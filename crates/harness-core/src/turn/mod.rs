@@ -9,20 +9,27 @@
 //! both are options of [`TurnSpec`], and [`TurnSpec::source_001`] assembles the source's.
 
 mod batch;
+pub mod clarify;
+pub mod evidence;
 mod finish;
 mod flow;
 mod gates;
+mod hooks;
 mod judge;
+mod policy;
 mod redundancy;
 mod repair;
+mod sanitize;
 mod slot;
 pub mod source_001;
 mod spec;
 mod state;
 
 pub(crate) use flow::guidance_message;
+pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
 pub use spec::{
-    CallLimit, DeadlineRule, Execution, OnTrouble, Redundancy, RetryPolicy, Seams, SpecFault, TurnSpec,
+    CallLimit, CancelledStep, DeadlineRule, Execution, OnHookFault, OnTrouble, Redundancy, ResultRule,
+    RetryPolicy, Seams, SpecFault, TurnSpec,
 };
 pub use state::TurnState;
 
@@ -43,6 +50,9 @@ impl Phase for TurnState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
+        if self.ended.is_some() {
+            return self.after_end(cx, pending, input);
+        }
         match input {
             Input::Start(start) => self.start(spec, cx, *start),
             Input::Reply(_, reply) => match pending {
@@ -70,6 +80,9 @@ impl Phase for TurnState {
         if self.aborted {
             return None;
         }
+        if self.ended.is_some() {
+            return Some(self.finish_by);
+        }
         let retry = self.batch.as_ref().filter(|_| !self.is_stopping()).and_then(slot::Batch::wake_at);
         [retry, self.cut_off(shared)].into_iter().flatten().min()
     }
@@ -92,6 +105,7 @@ impl TurnState {
             (Pending::Model, Reply::Interrupted { partial }) => self.on_model_cut(spec, cx, partial),
             (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(spec, cx, result),
             (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),
+            (Pending::Hook(point), Reply::Hooked(result)) => self.on_hooked(spec, cx, point, result),
             (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
             (Pending::Arguments(at), Reply::Arguments(result)) => self.on_arguments(spec, cx, at, result),
             (Pending::Gate(at, gate), Reply::Gate(ruling)) => self.on_verdict(spec, cx, at, gate, ruling),

@@ -112,7 +112,14 @@ fn finished(message: Arc<Message>, ran: bool) -> Progress {
         content: message.content().to_vec(),
         ..ToolOutcome::default()
     };
-    Progress::Finished(Finished { outcome: Arc::new(outcome), message, fault: None, ran })
+    Progress::Finished(Finished {
+        outcome: Arc::new(outcome),
+        message,
+        fault: None,
+        ran,
+        note: None,
+        told: true,
+    })
 }
 
 /// Decides about one open call.

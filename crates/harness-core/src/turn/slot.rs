@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::{Execution, TurnSpec};
+use super::spec::{Execution, ResultRule, TurnSpec};
+use crate::event::ResultNote;
 use crate::limits::{Grant, Reached};
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::Fault;
@@ -39,6 +40,10 @@ pub(super) struct Finished {
     /// The fault of its tool or registry.
     pub(super) fault: Option<Fault>,
     pub(super) ran: bool,
+    /// How it differs from a plain result.
+    pub(super) note: Option<ResultNote>,
+    /// Whether it was told already.
+    pub(super) told: bool,
 }
 
 /// One call of a batch.
@@ -115,6 +120,10 @@ pub(super) struct Batch {
     sequential: bool,
     /// The limit that a call of the batch was refused for.
     pub(super) refused: Option<Reached>,
+    /// The call whose result a hook looks at.
+    pub(super) watched: Option<u32>,
+    /// Whether results are looked at when all calls have run.
+    defers: bool,
     /// Whether the prompt still has to be appended after it: the batch is a repair.
     pub(super) repairs: bool,
 }
@@ -129,8 +138,19 @@ impl Batch {
             answer_at: answer_at as u64,
             sequential: demanded || spec.execution == Execution::Sequential,
             refused: None,
+            watched: None,
+            defers: spec.results == ResultRule::AfterBatch,
             repairs: false,
         }
+    }
+
+    /// Whether its results wait until all of its calls have run.
+    pub(super) fn defers(&self) -> bool {
+        self.defers && !self.repairs
+    }
+
+    pub(super) fn is_sequential(&self) -> bool {
+        self.sequential
     }
 
     pub(super) fn slot(&self, at: u32) -> Option<&Slot> {
@@ -150,6 +170,9 @@ impl Batch {
 
     /// The next call to prepare or to start.
     pub(super) fn next(&self, spec: &TurnSpec) -> Option<(u32, bool)> {
+        if self.watched.is_some() {
+            return None;
+        }
         let count = |is: fn(&Progress) -> bool| self.slots.iter().filter(|slot| is(&slot.progress)).count();
         let running = count(|p| matches!(p, Progress::Running | Progress::Waiting(_)));
         let asking = count(|p| matches!(p, Progress::Asking)) > 0;
@@ -184,6 +207,7 @@ impl Batch {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.slots.iter().all(|slot| matches!(slot.progress, Progress::Finished(_) | Progress::Parked))
+        let over = |slot: &Slot| matches!(slot.progress, Progress::Finished(_) | Progress::Parked);
+        self.watched.is_none() && self.slots.iter().all(over)
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::policy::{ResultCache, RuntimePolicies};
 use super::{RetryPolicy, TurnSpec};
 use crate::json::Json;
 use crate::message::Cost;
@@ -74,8 +75,8 @@ impl ConfigFault {
     }
 }
 
-/// [`TurnSpec::source_001`] with the `limits` and `toolRetryConfig` of a configuration in source 001's
-/// form. Other keys (ports, hooks) are not looked at; counts beyond `u32` are cut to it, fractions of a
+/// [`TurnSpec::source_001`] with the `limits`, `toolRetryConfig` and `runtimePolicy` of a configuration in
+/// source 001's form. Other keys (ports, hooks) are not looked at; counts beyond `u32` are cut to it, fractions of a
 /// millisecond are rounded up.
 ///
 /// ```
@@ -111,7 +112,23 @@ pub fn spec_from_json(config: &Json) -> Result<TurnSpec, ConfigFault> {
     if let Some(retry) = config.get("toolRetryConfig").and_then(Value::as_object) {
         spec.retry = retries(retry)?;
     }
+    spec.policies = config.get("runtimePolicy").and_then(policies);
     Ok(spec)
+}
+
+/// Runtime policies in the source's form. Its own functions (guards, extraction, normalization) have no
+/// form as data; what cannot be read is left out.
+fn policies(value: &Value) -> Option<Box<RuntimePolicies>> {
+    let config = value.as_object()?;
+    let part = |key: &str| config.get(key).cloned();
+    let enabled = |key: &str| value.pointer(&format!("/{key}/enabled")) == Some(&Value::Bool(true));
+    Some(Box::new(RuntimePolicies {
+        todo_rewrite_cap: part("todoRewriteCap").and_then(|rule| serde_json::from_value(rule).ok()),
+        result_cache: if enabled("toolResultCache") { ResultCache::All } else { ResultCache::Off },
+        reserve_floor: part("reserveFloor").and_then(|rule| serde_json::from_value(rule).ok()),
+        drill_or_stop: part("drillOrStop").and_then(|rule| serde_json::from_value(rule).ok()),
+        sanitize_output: enabled("outputSanitizer"),
+    }))
 }
 
 /// A count above 0; an explicit null means the default.

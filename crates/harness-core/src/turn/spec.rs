@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::policy::RuntimePolicies;
 use crate::ids::GateName;
 use crate::limits::Limits;
 use crate::message::Cost;
+use crate::port::HookPoints;
 use crate::time::Millis;
 
 /// What happens when the permitted tool calls are used up.
@@ -54,6 +56,41 @@ pub enum OnTrouble {
     #[default]
     AnswerModel,
     /// The turn ends.
+    EndTurn,
+}
+
+/// When the results of a batch are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultRule {
+    /// Each as soon as it is its turn in call order: after an error that ends the turn, or a limit, no
+    /// further call of the batch starts.
+    #[default]
+    AsTheyCome,
+    /// When every call of the batch has run (source 001's later line). Results after one that ends the
+    /// turn are kept, and told as late.
+    AfterBatch,
+}
+
+/// What becomes of an answer that a model gives although the turn was cancelled meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelledStep {
+    /// It is kept in the transcript, its calls answered as not run, and its usage counts.
+    #[default]
+    Keep,
+    /// It is dropped with its usage (source 001's later line).
+    Drop,
+}
+
+/// What a hook that faults or panics means for the turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnHookFault {
+    /// The turn goes on as if the hook had said nothing; the fault is an event.
+    #[default]
+    GoOn,
+    /// The turn ends `runtime_error` (source 001).
     EndTurn,
 }
 
@@ -115,6 +152,8 @@ pub struct Seams {
     pub compactor: bool,
     /// Whether there is a steering queue.
     pub steering: bool,
+    /// The points at which the host's hooks are asked.
+    pub hooks: HookPoints,
 }
 
 /// What configures a turn. The default is the bare turn: source 001's limits, hard limits, nothing else.
@@ -145,6 +184,17 @@ pub struct TurnSpec {
     pub closing_step: bool,
     /// Whether the model is told what was wrong with an invalid output. Default on.
     pub invalid_feedback: bool,
+    /// When the results of a batch are looked at. Default as they come.
+    pub results: ResultRule,
+    /// What becomes of an answer that comes after the cancellation. Default kept.
+    pub cancelled_step: CancelledStep,
+    /// What a failing hook means. Default: the turn goes on.
+    pub on_hook_fault: OnHookFault,
+    /// Whether an answer that claims more than its evidence holds ends the turn
+    /// `evidence_density_violation`; see [`super::evidence`]. Default off.
+    pub evidence_check: bool,
+    /// Runtime policies. Default none.
+    pub policies: Option<Box<RuntimePolicies>>,
     /// Whether the agent (instructions, open handoffs) is asked for before every iteration instead of at
     /// the start and after handoffs. Default off.
     pub prepare_each_iteration: bool,
@@ -180,6 +230,11 @@ impl Default for TurnSpec {
             closing_step: false,
             invalid_feedback: true,
             prepare_each_iteration: false,
+            results: ResultRule::default(),
+            cancelled_step: CancelledStep::default(),
+            on_hook_fault: OnHookFault::default(),
+            evidence_check: false,
+            policies: None,
             seams: Seams::default(),
         }
     }
@@ -210,7 +265,21 @@ impl TurnSpec {
             on_tool_error: OnTrouble::EndTurn,
             redundancy: Redundancy::SameResults,
             invalid_feedback: false,
+            on_hook_fault: OnHookFault::EndTurn,
             ..Self::default()
+        }
+    }
+
+    /// The behaviour of source 001's later line (0.4.35): the same with results looked at when the whole
+    /// batch has run, the evidence check on, and a step that was cancelled dropped. Calls run at once when
+    /// every tool of the batch allows it.
+    pub fn source_001_later() -> Self {
+        Self {
+            execution: Execution::Parallel { max: 64 },
+            results: ResultRule::AfterBatch,
+            cancelled_step: CancelledStep::Drop,
+            evidence_check: true,
+            ..Self::source_001()
         }
     }
 

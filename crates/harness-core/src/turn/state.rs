@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::policy::PolicyState;
 use super::redundancy::History;
 use super::slot::Batch;
 use crate::ids::AgentId;
 use crate::limits::Grant;
 use crate::machine::{Cx, Op, Pending, Start};
-use crate::message::{ApprovalRequest, Message};
-use crate::outcome::{Stop, TotalUsage};
+use crate::message::{ApprovalRequest, Invalid, Message};
+use crate::outcome::{End, Stop, TotalUsage};
 use crate::port::{GateAsk, Offer, Progress};
 use crate::time::Time;
 use crate::transcript::Plan;
@@ -31,6 +32,9 @@ pub(super) enum AfterDrain {
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnState {
     pub(super) started_at: Time,
+    /// The length of the transcript when it began.
+    pub(super) began: u64,
+    pub(super) turn_deadline: Option<Time>,
     pub(super) deadline_enforced: bool,
     pub(super) resumed: bool,
     /// Whether `turn_started` was told.
@@ -47,6 +51,8 @@ pub struct TurnState {
     pub(super) plan: Option<Plan>,
     pub(super) grant: Grant,
     pub(super) asked_at: Time,
+    /// The invalid output that a hook looks at.
+    pub(super) unusable: Option<Box<Invalid>>,
     /// The answer that the layers look at.
     pub(super) judged: Option<Arc<Message>>,
     pub(super) noted: Option<ApprovalRequest>,
@@ -66,6 +72,13 @@ pub struct TurnState {
     /// Whether everything outstanding was told to stop; until then a stop waits for what still runs.
     pub(super) aborted: bool,
     pub(super) answer: Option<String>,
+    /// A hook's question that is not in the transcript yet.
+    pub(super) question: Option<String>,
+    /// What runtime policies remember; `None` when there are none.
+    pub(super) policy: Option<Box<PolicyState>>,
+    /// The end, while a hook looks at it, and when that is over at the latest.
+    pub(super) ended: Option<Arc<End>>,
+    pub(super) finish_by: Time,
     /// A continuation of the approver's own.
     pub(super) replaced: Option<crate::json::Json>,
 }
@@ -115,6 +128,7 @@ impl TurnState {
             },
             Pending::AfterModel => Op::AfterModel { answer: self.judged.clone()? },
             Pending::NoteApproval => Op::NoteApproval { request: self.noted.clone()? },
+            Pending::Hook(point) => self.hook_op(cx, point)?,
             Pending::Drain => Op::Drain,
             Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
             Pending::Gate(at, gate) => Op::Gate {

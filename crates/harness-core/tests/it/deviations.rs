@@ -6,11 +6,11 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Observer, Seen, observe};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall};
-use harness_core::port::{ToolDef, ToolOutcome};
+use harness_core::port::{Compactor, ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock, check_turn_with};
-use harness_core::transcript::Transcript;
+use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Json, StopReason, Time};
+use harness_core::{Cancel, End, Fault, Json, StopReason, Time};
 
 /// A model that calls `tide` once and then answers, and the tool `tide`.
 fn tide() -> (ScriptedModel, ScriptedTools) {
@@ -103,4 +103,27 @@ fn a_tool_that_requires_approval_does_not_run_without_it() {
 fn a_cost_below_nothing_is_refused() {
     assert!("-1".parse::<Cost>().is_err());
     assert!(Json::parse("-0.5").expect("JSON").to::<Cost>().is_err());
+}
+
+/// Shows a model the last message and nothing else.
+struct LastOnly;
+
+impl Compactor for LastOnly {
+    async fn plan(&self, view: &View) -> Result<Option<Plan>, Fault> {
+        Ok(Some(Plan { spans: Arc::from([Span::Kept(view.len() - 1..usize::MAX)]) }))
+    }
+}
+
+#[tokio::test]
+async fn a_view_never_splits_a_call_from_its_result() {
+    let (model, tools) = tide();
+    let mut ports = ports(model.clone(), tools);
+    ports.compactor = Some(Arc::new(LastOnly));
+    let log = EventLog::default();
+    ports.hub.fold(log.clone());
+    let (end, _) = run(&ports, Origin::default()).await;
+    assert_eq!(end.reason(), StopReason::AnswerFinalized);
+    let seen: Vec<_> = model.requests().iter().map(|request| request.view.len()).collect();
+    assert_eq!(seen, [1, 3], "the prompt alone, then everything");
+    assert!(log.lines().iter().any(|line| line.contains("plan_refused")), "{:?}", log.lines());
 }

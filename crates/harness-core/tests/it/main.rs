@@ -15,6 +15,7 @@ mod crash;
 mod deviations;
 mod driver;
 mod exact;
+mod hooks;
 mod laws;
 mod policies;
 mod prepared;

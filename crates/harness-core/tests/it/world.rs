@@ -10,14 +10,15 @@ use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use harness_core::port::{
-    ArgumentFault, Decision, Judgement, ModelFault, ModelFaultCode, Offer, Prepared, RetryClass, ToolDef,
-    ToolOutcome, Verdict,
+    ArgumentFault, AskReason, Decision, HookAsk, HookPoints, Judgement, ModelFault, ModelFaultCode, Offer,
+    Prepared, Question, RetryClass, ToolDef, ToolOutcome, Verdict,
 };
 use harness_core::run::{RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{
-    CallLimit, DeadlineRule, Execution, OnTrouble, Redundancy, RetryPolicy, TurnSpec, TurnState,
+    CallLimit, CancelledStep, DeadlineRule, Execution, OnHookFault, OnTrouble, Redundancy, ResultRule,
+    RetryPolicy, TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -64,6 +65,17 @@ fn limits() -> impl Strategy<Value = Limits> {
     )
 }
 
+fn hooks() -> impl Strategy<Value = HookPoints> {
+    any::<[bool; 5]>().prop_map(|[wanted, results, tool_errors, invalid_outputs, finished]| {
+        let mut points = HookPoints::NONE;
+        if wanted {
+            (points.results, points.tool_errors) = (results, tool_errors);
+            (points.invalid_outputs, points.finished) = (invalid_outputs, finished);
+        }
+        points
+    })
+}
+
 fn spec() -> impl Strategy<Value = TurnSpec> {
     let rules = (
         prop_oneof![Just(CallLimit::RefuseBeyond), Just(CallLimit::StopWhenReached)],
@@ -71,8 +83,8 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
         prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })],
         prop_oneof![Just(Redundancy::Off), Just(Redundancy::SameCalls), Just(Redundancy::SameResults)],
     );
-    let seams = (0usize..3, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let seams = (0usize..3, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), hooks());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let retry = (0u32..3, prop::collection::vec(prop_oneof![Just(0u64), 1u64..40], 1..3));
     (limits(), rules, (trouble(), trouble(), trouble()), retry, flags, seams).prop_map(
         |(limits, rules, (unknown, fault, error), (retries, waits), flags, seams)| {
@@ -81,10 +93,21 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
             (spec.call_limit, spec.deadline, spec.execution, spec.redundancy) = rules;
             (spec.on_unknown_tool, spec.on_tool_fault, spec.on_tool_error) = (unknown, fault, error);
             spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
-            (spec.closing_step, spec.invalid_feedback, spec.prepare_each_iteration) = flags;
+            (spec.closing_step, spec.invalid_feedback, spec.prepare_each_iteration) =
+                (flags.0, flags.1, flags.2);
+            if flags.3 {
+                spec.results = ResultRule::AfterBatch;
+            }
+            if flags.4 {
+                spec.cancelled_step = CancelledStep::Drop;
+            }
+            if flags.5 {
+                spec.on_hook_fault = OnHookFault::EndTurn;
+            }
             spec.seams.gates = (0..seams.0).map(|n| format!("gate{n}").as_str().into()).collect();
             (spec.seams.approver, spec.seams.layers, spec.seams.compactor, spec.seams.steering) =
                 (seams.1, seams.2, seams.3, seams.4);
+            spec.seams.hooks = seams.5;
             spec
         },
     )
@@ -251,6 +274,16 @@ impl World {
         Reply::AfterModel(self.fault(judgement))
     }
 
+    fn hooked(&mut self, ask: &HookAsk) -> Reply {
+        let is_result = matches!(ask, HookAsk::Result { .. });
+        let question = match self.die(9) {
+            7 if is_result => Some(Question::new("Which one?", AskReason::Custom)),
+            6 if is_result => Some(Question::new("  ", AskReason::Custom)),
+            _ => None,
+        };
+        Reply::Hooked(self.fault(question.map(Box::new)))
+    }
+
     fn drained(&mut self) -> Reply {
         if self.die(6) < 5 {
             return Reply::Drained(Vec::new());
@@ -292,6 +325,7 @@ impl World {
                 self.executions.entry(call.id.clone()).or_default().push(class);
                 self.tool()
             }
+            Op::Hook { ask, .. } => self.hooked(ask),
             Op::Drain => self.drained(),
             Op::StopGate { .. } => Reply::Judged(match self.die(5) {
                 0 | 1 => Judgement::Accept,

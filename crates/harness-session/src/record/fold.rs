@@ -179,7 +179,7 @@ impl Fold for RecordFold {
             EventKind::ToolRetried { call, attempt, .. } => {
                 state.attempts.insert(call.id.clone(), *attempt);
             }
-            EventKind::ToolFinished { call, outcome, duration } => {
+            EventKind::ToolFinished { call, outcome, duration, note: _ } => {
                 let done =
                     Ended { id: &call.id, name: &call.name, outcome, duration_ms: duration.0, ran: true };
                 state.tool_ended(event, &done, &call.arguments);

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(super) type Done<T> = Result<T, String>;
+pub(in crate::conformance) type Done<T> = Result<T, String>;
 
 /// The structured outputs of all tool results, per turn, as they are written: the order of their keys
 /// counts.
@@ -68,7 +68,7 @@ pub(in crate::conformance) fn list<'a>(value: &'a Value, key: &str) -> &'a [Valu
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-pub(super) fn json(value: &Value) -> Done<Json> {
+pub(in crate::conformance) fn json(value: &Value) -> Done<Json> {
     Json::of(value).map_err(|e| e.to_string())
 }
 
@@ -97,6 +97,7 @@ pub(super) fn tool_def(definition: &Value) -> Done<ToolDef> {
     let mut def = ToolDef::new(text(definition, "name"), text(definition, "description"));
     def.input_schema = definition.get("inputSchema").map(json).transpose()?;
     def.requires_approval = definition.get("requiresApproval").and_then(Value::as_bool).unwrap_or(false);
+    def.sequential = definition.get("executionMode").and_then(Value::as_str) != Some("parallel");
     def.metadata = definition.get("metadata").map(json).transpose()?;
     Ok(def)
 }
@@ -115,7 +116,11 @@ pub(super) fn thrown(step: &Value) -> Option<String> {
 
 pub(super) fn model_step(step: &Value) -> Done<ModelStep> {
     let made = match (thrown(step), step.get("output")) {
-        (Some(message), _) => ModelStep::fault(ModelFault::new(ModelFaultCode::Unknown, message)),
+        (Some(message), _) => {
+            let aborted = step.pointer("/throw/name").and_then(Value::as_str) == Some("AbortError");
+            let code = if aborted { ModelFaultCode::Cancelled } else { ModelFaultCode::Unknown };
+            ModelStep::fault(ModelFault::new(code, message))
+        }
         (None, Some(output)) => ModelStep::answer(answer(output)?),
         (None, None) => return Err(format!("{step}: a model step has an output or throws")),
     };
@@ -135,6 +140,11 @@ fn answer(output: &Value) -> Done<AssistantMessage> {
         "tool_request" => calls(output)?,
         other => return Err(format!("`{other}` is no model output")),
     };
+    let metadata = at(output, "metadata");
+    let model = metadata.get("modelId").or_else(|| metadata.get("model")).and_then(Value::as_str);
+    if let Some(model) = model.filter(|model| !model.is_empty()) {
+        message.rare.model = Some(model.into());
+    }
     message.usage = output.get("usage").map(|part| Arc::new(usage(part)));
     Ok(message)
 }
@@ -170,7 +180,7 @@ pub(super) fn tool_step(step: &Value, payload: Option<Json>) -> Done<ToolStep> {
     Ok(made.taking(duration(step)))
 }
 
-fn outcome(result: &Value, payload: Option<Json>) -> Done<ToolOutcome> {
+pub(in crate::conformance) fn outcome(result: &Value, payload: Option<Json>) -> Done<ToolOutcome> {
     let mut outcome = ToolOutcome::default();
     outcome.status = if text(result, "status") == "error" { ToolStatus::Failed } else { ToolStatus::Success };
     outcome.content = result.get("output").and_then(Value::as_str).map(Block::text).into_iter().collect();
@@ -179,6 +189,7 @@ fn outcome(result: &Value, payload: Option<Json>) -> Done<ToolOutcome> {
         Some(error) => Some(json(error)?.to().map_err(|e| e.to_string())?),
         None => None,
     };
+    outcome.terminate = result.get("terminate") == Some(&Value::Bool(true));
     outcome.usage = result.get("usage").map(|part| Arc::new(usage(part)));
     outcome.metadata = result.get("metadata").map(json).transpose()?;
     Ok(outcome)

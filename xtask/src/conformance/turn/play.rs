@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 use super::compare::{only, same, without};
 use super::convert::{self, Done, Payloads, at, list, text};
+use super::extras::{Abort, AbortingModel, AbortingTools, Sink, Transform, streamed};
+use super::hooks::{Hooks, tool_names, with_placeholders};
 use super::seen;
 use crate::conformance::guard::unworded;
 
@@ -29,10 +31,16 @@ const STATE: &[&str] = &["stopReason", "question", "request", "iteration", "tool
 /// Runs all turns of a vector; the first difference is the error.
 pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
     let start = vector.pointer("/clock/startMs").and_then(Value::as_i64).ok_or("no clock.startMs")?;
-    let spec = spec_from_json(&convert::json(vector)?).map_err(|e| e.to_string())?;
+    let mut spec = spec_from_json(&convert::json(vector)?).map_err(|e| e.to_string())?;
+    let later = text(vector, "kind") == "turn-ext";
+    if later {
+        let base = std::mem::replace(&mut spec, TurnSpec::source_001_later());
+        (spec.limits, spec.retry, spec.policies) = (base.limits, base.retry, base.policies);
+    }
     let mut thread = Thread {
         vector,
         payloads,
+        later,
         turns: 0,
         spec,
         clock: VirtualClock::frozen(Time(start)),
@@ -49,6 +57,8 @@ pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
 struct Thread<'v> {
     vector: &'v Value,
     payloads: &'v Payloads,
+    /// Whether it is the source's later line.
+    later: bool,
     /// Turns that are over.
     turns: usize,
     spec: TurnSpec,
@@ -63,30 +73,47 @@ struct Stage {
     tools: Option<ScriptedTools>,
     guard: Option<DuplicateOptions>,
     approvals: Option<Arc<Approvals>>,
-    trace: Option<Arc<Mutex<TraceFold>>>,
+    trace: Option<Arc<Mutex<Sink>>>,
+    hooks: Option<Arc<Hooks>>,
+    abort: Abort,
 }
 
 impl Thread<'_> {
     fn turn(&mut self, turn: &Value) -> Done<()> {
         let input = at(turn, "input");
         let origin = convert::origin(input)?;
-        let stage = self.stage(turn)?;
-        let ports = stage.ports(&self.clock, input);
+        let cancel = Cancel::new();
+        let stage = self.stage(turn, &cancel)?;
         let log = std::mem::take(&mut self.log);
         let begin = log.len();
+        let mut ports = stage.ports(&self.clock, input, begin + 1);
+        let stream = turn.get("streaming").map(|_| ports.hub.subscribe(1_024));
         let mut machine = Turn::new(Arc::new(ports.fit_turn(self.spec.clone())), origin.clone(), log);
         let start = Start::prompt(Message::user(text(at(input, "message"), "text")))
             .with_continuation(self.resumed(input)?);
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-        let end = runtime.block_on(drive(&mut machine, &ports, &Cancel::never(), start));
+        let end = runtime.block_on(drive(&mut machine, &ports, &cancel, start));
 
         let result: Value = turn_result(&end, &origin).to().map_err(|e| e.to_string())?;
         self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;
         self.log = machine.into_log();
         self.turns += 1;
         let expect = at(turn, "expect");
-        same("result", &contract(at(expect, "result")), &contract(&result))?;
-        stage.compare(expect, &origin, begin, self.vector.pointer("/limits/budgetLimit").is_some())?;
+        let names = tool_names(self.vector);
+        let result = with_placeholders(&contract(&result), &names);
+        same("result", &contract(at(expect, "result")), &result)?;
+        if let Some(stream) = stream {
+            let seen: Vec<_> = streamed(stream)?.iter().map(stream_event).collect();
+            let expected = list(expect, "streamEvents").iter().map(stream_event).collect();
+            same("streamEvents", &expected, &Value::Array(seen))?;
+        }
+        stage.compare(
+            expect,
+            &origin,
+            begin,
+            &names,
+            self.vector.pointer("/limits/budgetLimit").is_some(),
+        )?;
         same("clockAtEndMs", at(expect, "clockAtEndMs"), &seen::clock(self.clock.now()))
     }
 
@@ -98,16 +125,25 @@ impl Thread<'_> {
         }
     }
 
-    fn stage(&self, turn: &Value) -> Done<Stage> {
+    fn stage(&self, turn: &Value, cancel: &Cancel) -> Done<Stage> {
+        let abort = Abort::of(turn, cancel);
         let steps: Vec<_> = list(turn, "model").iter().map(convert::model_step).collect::<Done<_>>()?;
         let traced = self.vector.pointer("/trace/present") != Some(&Value::Bool(false));
         Ok(Stage {
             model: ScriptedModel::new(steps).with_clock(self.clock.clone()),
             tools: self.vector.get("tools").map(|tools| self.tools(tools, turn)).transpose()?,
             guard: self.vector.pointer("/tools/idempotencyGuard").map(|_| DuplicateOptions::default()),
-            approvals: turn.get("approvals").is_some().then(|| Approvals::of(turn)).transpose()?,
-            trace: traced.then(|| Arc::new(Mutex::new(TraceFold::default()))),
+            approvals: turn.get("approvals").is_some().then(|| Approvals::of(turn, &abort)).transpose()?,
+            trace: traced.then(|| Arc::new(Mutex::new(self.sink()))),
+            hooks: Hooks::of(self.vector, turn, &self.clock)?.map(Arc::new),
+            abort,
         })
+    }
+
+    fn sink(&self) -> Sink {
+        let trace = TraceFold::default();
+        let trace = if self.later { trace.of_later_line() } else { trace };
+        Sink { trace, config: at(self.vector, "trace").clone(), flushed: false }
     }
 
     fn tools(&self, tools: &Value, turn: &Value) -> Done<ScriptedTools> {
@@ -128,18 +164,26 @@ impl Thread<'_> {
 }
 
 impl Stage {
-    fn ports(&self, clock: &VirtualClock, input: &Value) -> Ports {
-        let mut ports = Ports::new(Arc::new(self.model.clone()), Arc::new(clock.clone()));
+    fn ports(&self, clock: &VirtualClock, input: &Value, begin: usize) -> Ports {
+        let model = AbortingModel(self.model.clone(), self.abort.clone());
+        let mut ports = Ports::new(Arc::new(model), Arc::new(clock.clone()));
         ports.agents = Arc::new(SingleAgent::new(text(at(input, "instructions"), "systemPrompt")));
-        match (&self.tools, &self.guard) {
-            (Some(tools), Some(guard)) => {
-                ports.tools = Arc::new(DuplicateGuard::new(Arc::new(tools.clone()), guard.clone()));
-            }
-            (Some(tools), None) => ports.tools = Arc::new(tools.clone()),
-            (None, _) => {}
+        if let Some(tools) = &self.tools {
+            let tools = AbortingTools(tools.clone(), self.abort.clone());
+            ports.tools = match &self.guard {
+                Some(guard) => Arc::new(DuplicateGuard::new(Arc::new(tools), guard.clone())),
+                None => Arc::new(tools),
+            };
         }
         if let Some(approvals) = &self.approvals {
             ports.approver = Some(Arc::new(Shared(Arc::clone(approvals))));
+        }
+        if let Some(hooks) = &self.hooks {
+            if let Some(config) = hooks.transform() {
+                let hooks = Arc::clone(hooks);
+                ports.compactor = Some(Arc::new(Transform { hooks, config, begin }));
+            }
+            ports.hooks = Some(Arc::<Hooks>::clone(hooks));
         }
         if let Some(trace) = &self.trace {
             ports.hub.fold(Arc::clone(trace));
@@ -148,8 +192,20 @@ impl Stage {
     }
 
     /// Compares everything but the result.
-    fn compare(&self, expect: &Value, origin: &Origin, begin: usize, budgeted: bool) -> Done<()> {
-        same("events", &events(list(expect, "events")), &events(&self.traced()?))?;
+    fn compare(
+        &self,
+        expect: &Value,
+        origin: &Origin,
+        begin: usize,
+        names: &[String],
+        budgeted: bool,
+    ) -> Done<()> {
+        let traced = with_placeholders(&events(&self.traced()?), names);
+        same("events", &events(list(expect, "events")), &traced)?;
+        let shown = self.hooks.as_ref().map(|hooks| hooks.calls()).unwrap_or_default();
+        let shown: Vec<_> = shown.iter().map(without_null).collect();
+        let wanted = list(expect, "hookCalls").iter().map(without_null).collect();
+        same("hookCalls", &wanted, &with_placeholders(&Value::Array(shown), names))?;
         // The first own message is the prompt.
         let requests = self.model.requests();
         let inputs = requests.iter().map(|r| seen::model_input(r, begin + 1, budgeted)).collect();
@@ -174,7 +230,8 @@ impl Stage {
     fn traced(&self) -> Done<Vec<Value>> {
         let Some(trace) = &self.trace else { return Ok(Vec::new()) };
         let trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
-        trace.events().map(|event| serde_json::to_value(event).map_err(|e| e.to_string())).collect()
+        let traced = trace.trace.events().map(|event| serde_json::to_value(event).map_err(|e| e.to_string()));
+        traced.chain(trace.flushed.then(|| Ok(json!({ "type": "<flush>" })))).collect()
     }
 }
 
@@ -199,6 +256,21 @@ fn contract(result: &Value) -> Value {
     result
 }
 
+/// A hook that returned nothing is written with and without `returned`.
+fn without_null(call: &Value) -> Value {
+    let Value::Object(map) = call else { return call.clone() };
+    map.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// A stream event with only that of a result which is the contract.
+fn stream_event(event: &Value) -> Value {
+    let mut event = event.clone();
+    if let Some(result) = event.get_mut("result") {
+        *result = contract(result);
+    }
+    event
+}
+
 fn round_trip(continuation: &Continuation) -> Done<Continuation> {
     Json::of(continuation).and_then(|json| json.to()).map_err(|e| e.to_string())
 }
@@ -207,13 +279,14 @@ fn round_trip(continuation: &Continuation) -> Done<Continuation> {
 struct Approvals {
     script: Mutex<VecDeque<Result<Prepared, Fault>>>,
     asked: Mutex<Vec<ApprovalRequest>>,
+    abort: Abort,
 }
 
 impl Approvals {
-    fn of(turn: &Value) -> Done<Arc<Self>> {
+    fn of(turn: &Value, abort: &Abort) -> Done<Arc<Self>> {
         let script: VecDeque<_> =
             list(turn, "approvals").iter().map(convert::prepared).collect::<Done<_>>()?;
-        Ok(Arc::new(Self { script: Mutex::new(script), asked: Mutex::default() }))
+        Ok(Arc::new(Self { script: Mutex::new(script), asked: Mutex::default(), abort: abort.clone() }))
     }
 
     fn asked(&self, origin: &Origin) -> Done<Vec<Value>> {
@@ -234,6 +307,7 @@ impl Approver for Shared {
     }
 
     async fn prepare(&self, request: ApprovalRequest) -> Result<Prepared, Fault> {
+        self.0.abort.at("approval");
         self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         let next = self.0.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         next.unwrap_or_else(|| Ok(Prepared::new(request, None)))

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use harness_core::Time;
 use harness_core::machine::Origin;
-use harness_core::message::{AssistantMessage, ModelOutput};
-use harness_core::port::{ModelRequest, ToolCx, ToolScope};
+use harness_core::message::{AssistantMessage, Message, ModelOutput, ToolResultMessage, Usage};
+use harness_core::port::{HookCx, ModelRequest, ToolCx, ToolScope};
 use serde_json::{Map, Value, json};
 
 use super::convert::Done;
 
 /// An object of the keys that have a value.
-fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Option<Value>)>) -> Value {
+pub(super) fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Option<Value>)>) -> Value {
     let entries = entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     Value::Object(entries.collect::<Map<_, _>>())
 }
@@ -23,6 +23,8 @@ fn value(json: &harness_core::Json) -> Done<Value> {
 /// One request to the model. `begin` is the number of messages before the turn's own.
 pub(super) fn model_input(request: &ModelRequest, begin: usize, budgeted: bool) -> Value {
     let progress = &request.progress;
+    let mut messages = Vec::new();
+    request.view.for_each(|message| messages.push(Arc::clone(message)));
     let tools: Vec<_> = request.tools().iter().map(|def| json!(def.name.as_str())).collect();
     let left = budgeted.then(|| progress.left.cost.to_string().parse::<f64>().ok()).flatten();
     object([
@@ -31,14 +33,12 @@ pub(super) fn model_input(request: &ModelRequest, begin: usize, budgeted: bool) 
         ("elapsedMs", Some(json!(progress.elapsed.0))),
         ("remainingBudget", left.map(|left| json!(left))),
         ("availableTools", Some(Value::Array(tools))),
-        ("transcript", Some(transcript(request, begin))),
+        ("transcript", Some(transcript(&messages, begin))),
     ])
 }
 
 /// The turn's steps so far in the short form of the source.
-fn transcript(request: &ModelRequest, begin: usize) -> Value {
-    let mut messages = Vec::new();
-    request.view.for_each(|message| messages.push(Arc::clone(message)));
+fn transcript(messages: &[Arc<Message>], begin: usize) -> Value {
     let mut iteration = 0;
     let mut steps = Vec::new();
     for message in messages.iter().skip(begin) {
@@ -50,7 +50,8 @@ fn transcript(request: &ModelRequest, begin: usize) -> Value {
                 ("outputType", Some(json!(answer.output_type()))),
                 ("text", step_text(&answer.output(), answer).map(Value::String)),
             ]));
-        } else if let Some(result) = message.as_tool_result() {
+            steps.extend(stop_step(&answer.output(), iteration));
+        } else if let Some(result) = message.as_tool_result().filter(|result| was_given(result)) {
             steps.push(object([
                 ("type", Some(json!("tool_result"))),
                 ("iteration", Some(json!(iteration))),
@@ -61,6 +62,66 @@ fn transcript(request: &ModelRequest, begin: usize) -> Value {
         }
     }
     Value::Array(steps)
+}
+
+/// Whether a tool gave the result: the source stores none for a call that did not run or whose registry
+/// threw.
+fn was_given(result: &ToolResultMessage) -> bool {
+    let outcome = result.outcome.as_ref().and_then(|outcome| outcome.to::<Value>().ok()).unwrap_or_default();
+    !matches!(super::convert::text(&outcome, "errorCode"), "not_run" | "interrupted" | "thrown")
+}
+
+/// The step that the source adds when an answer stops the turn.
+fn stop_step(output: &ModelOutput<'_>, iteration: u32) -> Option<Value> {
+    match output {
+        ModelOutput::Clarification { question } => {
+            Some(json!({ "type": "clarification_request", "iteration": iteration, "question": question }))
+        }
+        ModelOutput::ApprovalRequest(request) => {
+            Some(json!({ "type": "approval_request", "iteration": iteration, "requestId": request.id }))
+        }
+        ModelOutput::FinalAnswer
+        | ModelOutput::ToolRequest
+        | ModelOutput::Refusal { .. }
+        | ModelOutput::Invalid(_)
+        | _ => None,
+    }
+}
+
+/// The state that a hook is given.
+pub(super) fn hook_state(cx: &HookCx) -> Value {
+    let messages: Vec<_> = cx.log.iter().cloned().collect();
+    // The first own message is the prompt.
+    let begin = cx.from + 1;
+    let answers = messages.iter().skip(begin).filter_map(|message| message.as_assistant());
+    json!({
+        "iteration": cx.progress.iteration,
+        "toolCallCount": cx.progress.tool_calls,
+        "elapsedMs": cx.progress.elapsed.0,
+        "transcript": transcript(&messages, begin),
+        "modelCalls": answers.zip(1..).map(|(answer, n)| model_call(answer, n)).collect::<Vec<_>>(),
+    })
+}
+
+fn model_call(answer: &AssistantMessage, iteration: u32) -> Value {
+    let is_invalid = matches!(answer.output(), ModelOutput::Invalid(_)) && answer.output_type() == "invalid";
+    let model = answer.rare.model.as_ref().filter(|_| !is_invalid);
+    object([
+        ("iteration", Some(json!(iteration))),
+        ("outputType", Some(json!(answer.output_type()))),
+        ("modelId", model.map(|model| json!(model.as_str()))),
+        ("usage", answer.usage.as_deref().map(usage)),
+    ])
+}
+
+fn usage(usage: &Usage) -> Value {
+    let cost = usage.total_cost().and_then(|cost| cost.to_string().parse::<f64>().ok());
+    object([
+        ("inputTokens", usage.input.map(|n| json!(n))),
+        ("outputTokens", usage.output.map(|n| json!(n))),
+        ("costUnits", cost.map(|cost| json!(cost))),
+        ("latencyMs", usage.latency_ms.map(|n| json!(n))),
+    ])
 }
 
 fn step_text(output: &ModelOutput<'_>, answer: &AssistantMessage) -> Option<String> {

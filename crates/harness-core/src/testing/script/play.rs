@@ -181,6 +181,9 @@ impl Stage {
     }
 
     fn usual(&self, op: &Op) -> Option<Reply> {
+        if matches!(op, Op::Hook { .. }) {
+            return Some(Reply::Hooked(Ok(None)));
+        }
         matches!(op, Op::Prepare { .. }).then(|| Reply::Prepared(Ok(Arc::clone(&self.offer))))
     }
 }
@@ -222,6 +225,7 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::Compact { .. }
         | Op::AfterModel { .. }
         | Op::NoteApproval { .. }
+        | Op::Hook { .. }
         | Op::Drain
         | Op::StopGate { .. } => None,
     }

@@ -1,0 +1,133 @@
+//! What only vectors of kind `turn-ext` have: cancellation, transforms of the view, sinks that fail, streams.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness_core::cancel::Cancel;
+use harness_core::event::{Event, Fold, SourceStream, Subscription, TraceFold};
+use harness_core::message::AssistantMessage;
+use harness_core::port::{
+    Compactor, Deltas, Model, ModelFault, ModelRequest, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
+};
+use harness_core::testing::{ScriptedModel, ScriptedTools};
+use harness_core::transcript::{Plan, Span, View};
+use harness_core::{Fault, FaultSource};
+use serde_json::{Value, json};
+
+use super::convert::{Done, at};
+use super::hooks::Hooks;
+
+/// Fires the turn's cancellation at the place that the vector names.
+#[derive(Clone)]
+pub(super) struct Abort {
+    place: String,
+    nth: u64,
+    seen: Arc<Mutex<u64>>,
+    cancel: Cancel,
+}
+
+impl Abort {
+    pub(super) fn of(turn: &Value, cancel: &Cancel) -> Self {
+        let abort = at(turn, "abort");
+        let place = abort.get("where").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let nth = abort.get("nth").and_then(Value::as_u64).unwrap_or(1);
+        let made = Self { place, nth, seen: Arc::default(), cancel: cancel.clone() };
+        made.at("before");
+        made
+    }
+
+    pub(super) fn at(&self, place: &str) {
+        if self.place == place {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            *seen += 1;
+            if *seen == self.nth {
+                self.cancel.cancel();
+            }
+        }
+    }
+}
+
+/// The scripted model, during whose step the turn may be cancelled.
+pub(super) struct AbortingModel(pub(super) ScriptedModel, pub(super) Abort);
+
+impl Model for AbortingModel {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        self.1.at("model");
+        self.0.step(request, deltas).await
+    }
+}
+
+/// The scripted tools, during whose calls the turn may be cancelled.
+pub(super) struct AbortingTools(pub(super) ScriptedTools, pub(super) Abort);
+
+impl ToolRegistry for AbortingTools {
+    async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        self.0.list(scope).await
+    }
+
+    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+        self.1.at("tool");
+        self.0.call(cx).await
+    }
+}
+
+/// `transformTranscript` as a compactor: keeps the last steps of the view.
+pub(super) struct Transform {
+    pub(super) hooks: Arc<Hooks>,
+    pub(super) config: Value,
+    /// Messages before the turn's own steps.
+    pub(super) begin: usize,
+}
+
+impl Compactor for Transform {
+    async fn plan(&self, view: &View) -> Result<Option<Plan>, Fault> {
+        let steps = view.len().saturating_sub(self.begin);
+        self.hooks.note(json!({ "hook": "transformTranscript", "length": steps }));
+        let Some(keep) = self.config.get("keepLast").and_then(Value::as_u64) else {
+            return Err(Fault::new(FaultSource::Compactor, "no_list", "the transform gave no list"));
+        };
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX).min(steps);
+        let from = view.len() - keep;
+        Ok(Some(Plan { spans: Arc::from([Span::Kept(0..self.begin), Span::Kept(from..usize::MAX)]) }))
+    }
+}
+
+/// The vector's trace sink: records every event, and fails where the vector says so.
+pub(super) struct Sink {
+    pub(super) trace: TraceFold,
+    pub(super) config: Value,
+    pub(super) flushed: bool,
+}
+
+impl Fold for Sink {
+    fn apply(&mut self, event: &Event) {
+        self.trace.apply(event);
+        let fails = |rule: &Value| rule.get("type").and_then(Value::as_str) == Some(event.kind.name());
+        let rules = self.config.get("throwOn").and_then(Value::as_array);
+        fail_if(rules.is_some_and(|rules| rules.iter().any(fails)));
+    }
+
+    fn flush(&mut self) {
+        let flush = self.config.get("flush");
+        self.flushed = flush.is_some();
+        fail_if(flush.is_some_and(|flush| flush.get("throw").is_some()));
+    }
+}
+
+/// Fails like a listener that panics, without the message of one on the terminal.
+fn fail_if(scripted: bool) {
+    if scripted {
+        std::panic::resume_unwind(Box::new("the sink fails as scripted"));
+    }
+}
+
+/// What a stream of the turn showed.
+pub(super) fn streamed(mut seen: Subscription) -> Done<Vec<Value>> {
+    let mut stream = SourceStream::default();
+    let mut events = Vec::new();
+    while let Some(seen) = seen.try_next() {
+        for event in stream.next(&seen) {
+            events.push(event.to().map_err(|e| e.to_string())?);
+        }
+    }
+    Ok(events)
+}
