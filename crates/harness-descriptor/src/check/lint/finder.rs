@@ -14,11 +14,14 @@ use crate::place::Place;
 /// A descriptor with more warnings than this has been told enough.
 const MAX_WARNINGS: usize = 200;
 
+/// The code of a warning, and the file and bytes it is about.
+type Seen = (&'static str, Option<(Arc<str>, Range<usize>)>);
+
 /// Warnings that were found, each once.
 #[derive(Debug, Default)]
 pub(in crate::check) struct Found {
     warnings: Vec<Diagnostic>,
-    seen: HashSet<(&'static str, Option<(Arc<str>, Range<usize>)>)>,
+    seen: HashSet<Seen>,
     pub(in crate::check) truncated: bool,
 }
 
