@@ -1,7 +1,8 @@
 //! The cost of a descriptor: loading it with its prompts and hashing it, beside what its parts cost at least,
 //! and rendering instructions.
 //!
-//! `cargo bench -p harness-descriptor --bench descriptor -- [--input DIR] [--json] [--only CASE]`. `DIR` holds
+//! `cargo bench -p harness-descriptor --bench descriptor -- [--input DIR] [--json] [--only CASE]`, or
+//! `-- --make DIR`. `DIR` holds
 //! `harness.yaml`, its prompts, `template.yaml` and `template-context.json`; without it such a folder
 //! is made. Not a test: nothing fails because a machine is slow. `cargo xtask bench descriptor` adds the peer
 //! and the bars.
@@ -107,6 +108,10 @@ fn main() {
     };
     let json = arguments.iter().any(|argument| argument == "--json");
     let wanted = |name: &str| option("--only").is_none_or(|only| only == name);
+    if let Some(folder) = option("--make") {
+        input::write(Path::new(folder), 1).expect("an input");
+        return;
+    }
     let made = tempfile::tempdir().expect("a folder");
     let folder = option("--input").map_or_else(|| made.path().join("1"), PathBuf::from);
     if option("--input").is_none() {
@@ -117,8 +122,8 @@ fn main() {
         let yaml = std::fs::read_to_string(&file).expect("the YAML text");
         let canonical = load_file(&file).expect("a descriptor").canonical_text();
         let (best, middle) = time(40, || load(&file));
-        let (_, events) = time(40, || events(&yaml));
-        let (_, digest) = time(40, || {
+        let (events, _) = time(40, || events(&yaml));
+        let (digest, _) = time(40, || {
             black_box(Sha256::digest(canonical.as_bytes()));
         });
         let figures = [("best_ms", best), ("ms", middle), ("events_ms", events), ("digest_ms", digest)];

@@ -12,7 +12,7 @@
 
 mod input;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use harness_descriptor::load_file;
 use peak_alloc::PeakAlloc;
@@ -30,11 +30,16 @@ fn main() {
         input::write(&folder, 1).expect("an input");
     }
     let file = folder.join("harness.yaml");
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let prompts = std::fs::read_dir(folder.join("prompts")).expect("prompts");
+    let input: u64 = length(&file) + prompts.flatten().map(|entry| length(&entry.path())).sum::<u64>();
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let descriptor = load_file(file).expect("a descriptor");
     let hash = descriptor.hash();
     let peak = ALLOCATOR.peak_usage() - before;
     let kept = ALLOCATOR.current_usage() - before;
-    println!(r#"{{"case":"heap","hash":"{hash}","peak_bytes":{peak},"kept_bytes":{kept}}}"#);
+    println!(
+        r#"{{"case":"heap","hash":"{hash}","peak_bytes":{peak},"kept_bytes":{kept},"input_bytes":{input}}}"#
+    );
 }

@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: measuring this project beside others.
 //!
 //! [`ours`] runs our benchmark, [`peers`] installs and runs those of other projects, [`table`]
-//! makes one table of both. Figures mean something only against each other, so everything is
+//! makes one table of both; [`descriptor`] does all of it for descriptors. Figures mean something only against each other, so everything is
 //! measured in one go.
 
+mod descriptor;
 mod ours;
 mod peers;
 mod runner;

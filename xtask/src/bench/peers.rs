@@ -120,7 +120,8 @@ fn key_value_figure(peer: &'static str, line: &str) -> Result<Figure> {
     Ok(Figure { peer, ours: "loop20-fold", value, peak_rss_mib: number("peak_rss_kib")? / 1024.0 })
 }
 
-fn npm_install(folder: &Path, package: &str) -> Result<()> {
+/// Installs an npm package into a folder.
+pub(super) fn npm_install(folder: &Path, package: &str) -> Result<()> {
     if !process::succeeds(process::command("npm").arg("--version")) {
         return Err(Fault::new("npm is not installed"));
     }

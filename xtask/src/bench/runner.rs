@@ -1,9 +1,9 @@
 //! Measuring, one after another.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::peers::{PEERS, Place};
-use super::{ours, table};
+use super::{descriptor, ours, table};
 use crate::fault::{Fault, Result};
 use crate::repo::{Workspace, root};
 
@@ -16,13 +16,27 @@ pub(crate) enum Chore {
         #[arg(long = "peers", value_name = "DIR")]
         drivers: Option<PathBuf>,
     },
+    /// Loading, hashing and rendering a large descriptor, beside js-yaml and against the bars.
+    Descriptor {
+        /// The folder with `harness.yaml`, its prompts, `template.yaml` and `template-context.json`.
+        ///
+        /// Default: `../shared/bench/inputs/descriptor-big`, or one that is made.
+        #[arg(long, value_name = "DIR")]
+        input: Option<PathBuf>,
+    },
 }
 
 /// Runs the chore. A peer that cannot be measured is named and left out.
 pub(crate) fn run(chore: &Chore) -> Result<()> {
-    let Chore::Peers { drivers } = chore;
+    match chore {
+        Chore::Peers { drivers } => beside_peers(drivers.as_deref()),
+        Chore::Descriptor { input } => descriptor::run(input.clone()),
+    }
+}
+
+fn beside_peers(drivers: Option<&Path>) -> Result<()> {
     let place = Place {
-        drivers: drivers.clone().unwrap_or_else(|| root().join("../shared/bench/peers")),
+        drivers: drivers.map(Path::to_owned).unwrap_or_else(|| root().join("../shared/bench/peers")),
         installed: Workspace::load()?.target_directory.join("peers"),
     };
     if !place.drivers.is_dir() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use granit_parser::{Span, StructureStyle};
+use granit_parser::Span;
 
 use super::tags::Known;
 use crate::document::{Bytes, NodeId};
@@ -30,6 +30,12 @@ pub(super) struct Frame<'src> {
     pub(super) column: usize,
 }
 
+impl Shape<'_> {
+    pub(super) fn map() -> Self {
+        Self::Map { key: None, index: HashMap::new() }
+    }
+}
+
 /// What is being read.
 pub(super) enum Shape<'src> {
     List,
@@ -47,14 +53,15 @@ pub(super) enum Key<'src> {
 }
 
 impl<'src> Frame<'src> {
+    /// A frame that begins at these bytes, so many characters into its line.
     pub(super) fn new(
         shape: Shape<'src>,
         base: usize,
         anchor: usize,
-        style: StructureStyle,
-        span: &Span,
+        flow: bool,
+        at: (Bytes, usize),
     ) -> Self {
-        let bytes = bytes_of(span);
+        let (bytes, column) = at;
         Self {
             shape,
             base,
@@ -63,8 +70,8 @@ impl<'src> Frame<'src> {
             tag: None,
             bytes,
             content_end: bytes.end,
-            flow: style == StructureStyle::Flow,
-            column: span.start.col(),
+            flow,
+            column,
         }
     }
 }

@@ -26,8 +26,13 @@ pub(super) struct Mask<'a> {
 }
 
 impl<'a> Mask<'a> {
+    /// The text as it is.
+    pub(super) fn unmasked(original: &'a str) -> Self {
+        Self { original, masked: original.into(), stand_in: None, hidden: Vec::new() }
+    }
+
     pub(super) fn new(original: &'a str) -> Self {
-        let unmasked = Self { original, masked: original.into(), stand_in: None, hidden: Vec::new() };
+        let unmasked = Self::unmasked(original);
         if !original.contains('\u{feff}') {
             return unmasked;
         }

@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, StructureStyle, Tag};
 
+use super::collection::key_text;
 use super::frame::{Anchor, Frame, Key, Shape, bytes_of};
 use super::input;
 use super::mask::Mask;
 use super::scalar::{Scalar, resolve_plain};
 use super::stop::Stop;
-use super::tags::{self, Known, Tagged};
-use super::{expansion, layout, quoted};
+use super::tags::{self, Tagged};
+use super::{expansion, layout, quick, quoted};
 use crate::document::{Bytes, Document, Entry, Kind, LossyReason, NodeId, Text, sort_properties};
 use crate::error::{DescriptorError, Fault, YamlFault};
 use crate::limits::Limits;
@@ -25,17 +26,37 @@ pub(crate) fn read(text: Arc<String>, label: Arc<str>, limits: &Limits) -> Resul
         let fault = Fault::TooLarge { what: "YAML text in bytes", limit: limits.yaml_bytes(), actual: size };
         return Err(DescriptorError::new(fault, None));
     }
+    let document = match quickly(&text, &label, limits) {
+        Some(document) => document,
+        None => thoroughly(&text, &label, limits)?,
+    };
+    expansion::check(&document, limits)?;
+    Ok(document)
+}
+
+/// Reads a text of the plain part of YAML, and nothing else.
+pub(super) fn quickly(text: &Arc<String>, label: &Arc<str>, limits: &Limits) -> Option<Document> {
+    let mask = Mask::unmasked(text);
+    let mut builder = Builder::new(&mask, Document::new(Arc::clone(text), Arc::clone(label)), limits);
+    quick::read(&mut builder)?;
+    Some(builder.document)
+}
+
+/// Reads any text through the library.
+pub(super) fn thoroughly(
+    text: &Arc<String>,
+    label: &Arc<str>,
+    limits: &Limits,
+) -> Result<Document, DescriptorError> {
     let options = options(limits);
-    let mut mask = Mask::new(&text);
+    let mut mask = Mask::new(text);
     loop {
-        let mut builder = Builder::new(&mask, Document::new(Arc::clone(&text), Arc::clone(&label)), limits);
+        let document = Document::new(Arc::clone(text), Arc::clone(label));
+        let mut builder = Builder::new(&mask, document, limits);
         let outcome = builder.run(Parser::new_from_str_with_options(mask.text(), options.clone()));
         let document = builder.document;
         match outcome {
-            Ok(()) => {
-                expansion::check(&document, limits)?;
-                return Ok(document);
-            }
+            Ok(()) => return Ok(document),
             Err(Stop { parser: Some(error), .. }) if mask.hide(&error, &options) => {}
             Err(Stop { fault, bytes, .. }) => {
                 return Err(DescriptorError::new(*fault, Some(document.place_of(bytes))));
@@ -57,14 +78,15 @@ fn options(limits: &Limits) -> granit_parser::Options {
     options
 }
 
-struct Builder<'src> {
-    source: &'src str,
-    document: Document,
+/// Makes a document of what a parser finds.
+pub(super) struct Builder<'src> {
+    pub(super) source: &'src str,
+    pub(super) document: Document,
     frames: Vec<Frame<'src>>,
     /// Items of all open lists, the innermost last.
-    items: Vec<NodeId>,
+    pub(super) items: Vec<NodeId>,
     /// Entries of all open mappings, the innermost last.
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
     anchors: HashMap<usize, Anchor>,
     documents: u32,
     mask: &'src Mask<'src>,
@@ -72,9 +94,9 @@ struct Builder<'src> {
     revealed: usize,
     /// The text holds characters that plain and block scalars must not have.
     suspicious: bool,
-    max_values: u64,
+    pub(super) max_values: u64,
     max_depth: usize,
-    merged: u64,
+    pub(super) merged: u64,
 }
 
 /// Mappings up to this size are searched one by one.
@@ -144,13 +166,14 @@ impl<'src> Builder<'src> {
                 self.scalar(self.mask.unmask(text), style, anchor, tag, bytes)
             }
             Event::SequenceStart(style, anchor, tag) => {
-                let frame = Frame::new(Shape::List, self.items.len(), anchor, style, span);
-                self.open(frame, tag.as_deref())
+                let flow = style == StructureStyle::Flow;
+                let at = (bytes, span.start.col());
+                self.open(Frame::new(Shape::List, self.items.len(), anchor, flow, at), tag.as_deref())
             }
             Event::MappingStart(style, anchor, tag) => {
-                let shape = Shape::Map { key: None, index: HashMap::new() };
-                let frame = Frame::new(shape, self.entries.len(), anchor, style, span);
-                self.open(frame, tag.as_deref())
+                let flow = style == StructureStyle::Flow;
+                let at = (bytes, span.start.col());
+                self.open(Frame::new(Shape::map(), self.entries.len(), anchor, flow, at), tag.as_deref())
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(bytes),
             Event::UnresolvedAlias(name) => {
@@ -194,7 +217,7 @@ impl<'src> Builder<'src> {
         Ok(folded.unwrap_or(text))
     }
 
-    fn scalar(
+    pub(super) fn scalar(
         &mut self,
         text: Cow<'src, str>,
         style: ScalarStyle,
@@ -343,7 +366,7 @@ impl<'src> Builder<'src> {
         }
     }
 
-    fn open(&mut self, mut frame: Frame<'src>, tag: Option<&Tag>) -> Result<(), Stop> {
+    pub(super) fn open(&mut self, mut frame: Frame<'src>, tag: Option<&Tag>) -> Result<(), Stop> {
         let bytes = frame.bytes;
         let is_list = matches!(frame.shape, Shape::List);
         if self.wants_key() {
@@ -368,7 +391,7 @@ impl<'src> Builder<'src> {
         Ok(())
     }
 
-    fn close(&mut self, end: Bytes) -> Result<(), Stop> {
+    pub(super) fn close(&mut self, end: Bytes) -> Result<(), Stop> {
         let Some(Frame { shape, base, anchor, tag, bytes, content_end, flow, .. }) = self.frames.pop() else {
             return Ok(());
         };
@@ -398,51 +421,6 @@ impl<'src> Builder<'src> {
             self.anchors.insert(anchor, Anchor::Closed(id));
         }
         self.node(id, bytes)
-    }
-
-    /// Checks a collection against its tag; `None` when it does not fit.
-    fn tagged_collection(&mut self, known: Known, kind: Kind) -> Option<Kind> {
-        match (known, kind) {
-            (Known::Set, Kind::Map(entries)) => {
-                let all_null = entries.iter().all(|entry| self.document.is_null(entry.value));
-                all_null.then_some(Kind::Map(entries))
-            }
-            (Known::Omap, Kind::List(items)) => {
-                let mut keys = Vec::with_capacity(items.len());
-                for item in &items {
-                    keys.push(self.document.resolve(&self.only_entry(*item)?.key).to_owned());
-                }
-                keys.sort_unstable();
-                let unique = keys.windows(2).all(|pair| pair.first() != pair.last());
-                unique.then_some(Kind::List(items))
-            }
-            (Known::Pairs, Kind::List(items)) => {
-                let mut pairs = Vec::with_capacity(items.len());
-                for item in items {
-                    let Entry { key, key_bytes, value, .. } = self.only_entry(item)?.clone();
-                    let key = self.document.push(Kind::Text(key), key_bytes);
-                    let bytes = self.document.bytes(item);
-                    pairs.push(self.document.push(Kind::List(vec![key, value]), bytes));
-                }
-                Some(Kind::List(pairs))
-            }
-            (_, kind) => Some(kind),
-        }
-    }
-
-    fn only_entry(&self, id: NodeId) -> Option<&Entry> {
-        match self.document.kind(id) {
-            Kind::Map(entries) => match entries.as_slice() {
-                [entry] => Some(entry),
-                _ => None,
-            },
-            Kind::Null
-            | Kind::Bool(_)
-            | Kind::Number(_)
-            | Kind::Instant(_)
-            | Kind::Text(_)
-            | Kind::List(_) => None,
-        }
     }
 
     fn push(&mut self, kind: Kind, bytes: Bytes) -> Result<NodeId, Stop> {
@@ -504,7 +482,7 @@ impl<'src> Builder<'src> {
         Ok(())
     }
 
-    fn add(&mut self, name: Cow<'src, str>, key_bytes: Bytes, value: NodeId, merged: bool) {
+    pub(super) fn add(&mut self, name: Cow<'src, str>, key_bytes: Bytes, value: NodeId, merged: bool) {
         if name == "__proto__" {
             self.document.push_lossy(key_bytes, LossyReason::Proto);
         }
@@ -524,7 +502,7 @@ impl<'src> Builder<'src> {
     }
 
     /// The position of a key of the innermost mapping in the shared stack of entries.
-    fn find(&self, name: &str) -> Option<usize> {
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
         let Some(Frame { shape: Shape::Map { index, .. }, base, .. }) = self.frames.last() else {
             return None;
         };
@@ -533,36 +511,6 @@ impl<'src> Builder<'src> {
         }
         let entries = self.entries.get(*base..)?;
         entries.iter().position(|entry| self.document.resolve(&entry.key) == name).map(|at| at + base)
-    }
-
-    /// `<<`: copies keys that the mapping does not have yet; earlier sources win.
-    fn merge(&mut self, source: NodeId, bytes: Bytes) -> Result<(), Stop> {
-        let sources = self.document.list(source).map_or_else(|| vec![source], <[NodeId]>::to_vec);
-        for source in sources {
-            let entries: Vec<(Cow<'src, str>, NodeId)> = match self.document.kind(source) {
-                Kind::Map(entries) => {
-                    entries.iter().map(|entry| (key_text(self.source, entry), entry.value)).collect()
-                }
-                // A list within the list of sources is an object with index keys upstream.
-                Kind::List(items) => {
-                    items.iter().enumerate().map(|(at, item)| (at.to_string().into(), *item)).collect()
-                }
-                Kind::Instant(_) => Vec::new(),
-                Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
-                    return Err(Stop::yaml(YamlFault::MergeSource, self.document.bytes(source)));
-                }
-            };
-            self.merged += entries.len() as u64;
-            if self.merged > self.max_values {
-                return Err(Stop::too_large("count of merged keys", self.max_values, self.merged, bytes));
-            }
-            for (name, value) in entries {
-                if self.find(&name).is_none() {
-                    self.add(name, bytes, value, true);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// A string node: a part of the source where the parser borrowed it from there.
@@ -580,14 +528,5 @@ impl<'src> Builder<'src> {
             }
             Cow::Owned(text) => Text::Shared(text.into()),
         }
-    }
-}
-
-fn key_text<'src>(source: &'src str, entry: &Entry) -> Cow<'src, str> {
-    match &entry.key {
-        Text::Source(Bytes { start, end }) => {
-            Cow::Borrowed(source.get(*start as usize..*end as usize).unwrap_or_default())
-        }
-        Text::Shared(key) => Cow::Owned(key.to_string()),
     }
 }
