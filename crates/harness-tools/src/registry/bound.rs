@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
 
+use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
 use super::entry::{self, Entry, child, known_keys};
 use super::faults::Faults;
 use super::yaml::{self, Node, Part, Step};
@@ -15,6 +16,7 @@ use crate::command::{CommandSpec, CommandTool, is_path};
 use crate::environment::{Environment, PASSED};
 use crate::error::{Problem, ToolsError};
 use crate::near::near;
+use crate::shell::ShellTool;
 
 /// The longest registry file that is read: 1 MiB.
 pub const MAX_FILE: u64 = 1024 * 1024;
@@ -33,9 +35,20 @@ pub struct Registry {
 
 /// A tool and what of its entry problems are told by.
 struct Bound {
-    tool: Arc<CommandTool>,
+    tool: Arc<dyn DynTool>,
+    kind: Kind,
+    /// The key of its entry.
+    entry: String,
     env_missing: Vec<String>,
+    missing: Option<Missing>,
     position: usize,
+}
+
+/// What must be known of a tool besides that it is one.
+enum Kind {
+    Command(Arc<CommandTool>),
+    Shell(Arc<ShellTool>),
+    Other,
 }
 
 impl std::fmt::Debug for Registry {
@@ -72,18 +85,25 @@ impl Registry {
     /// # Errors
     /// As [`Registry::load`].
     pub fn parse(text: &str, file: &Path, environment: &Environment) -> Result<Self, ToolsError> {
-        let entries = read_entries(text, file)?;
         let mut faults = Faults::new(text);
-        let mut tools = BTreeMap::new();
-        for (position, entry) in entries.into_iter().enumerate() {
-            let env_missing =
-                entry.env_pass.iter().filter(|name| environment.get(name).is_none()).cloned().collect();
-            let target = entry.target.clone();
-            match tool_of(entry, file, environment) {
-                Ok(tool) => {
-                    tools.insert(target, Bound { tool: Arc::new(tool), env_missing, position });
+        let folder = folder_of(file);
+        let mut workshop =
+            Workshop { rooted: &|path| below(folder, path), environment, seen: BTreeMap::new() };
+        let mut tools: BTreeMap<String, Bound> = BTreeMap::new();
+        for entry in read_entries(text, file)? {
+            let key = entry.target().to_owned();
+            match bounds_of(entry, file, &mut workshop) {
+                Ok(made) => {
+                    for (target, mut bound) in made {
+                        bound.position = tools.len();
+                        if let Some(first) = tools.insert(target.clone(), bound) {
+                            let problem = format!("the target `{target}` is made by `{}`, too", first.entry);
+                            let hint = "give one of the entries another key".to_owned();
+                            faults.key(&child(&tools_path(), &key), problem, Some(hint));
+                        }
+                    }
                 }
-                Err(error) => schema_fault(&target, &error, &mut faults),
+                Err(error) => schema_fault(&key, &error, &mut faults),
             }
         }
         match faults.into_error(file) {
@@ -103,10 +123,18 @@ impl Registry {
     }
 
     /// The targets and their tools, in the file's order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<CommandTool>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<dyn DynTool>)> {
         let mut all: Vec<_> = self.tools.iter().collect();
         all.sort_by_key(|(_, bound)| bound.position);
         all.into_iter().map(|(target, bound)| (target.as_str(), &bound.tool))
+    }
+
+    /// The program that stands behind a target, if it is one.
+    pub fn command(&self, target: &str) -> Option<&CommandTool> {
+        match &self.tools.get(target)?.kind {
+            Kind::Command(tool) => Some(tool),
+            Kind::Shell(_) | Kind::Other => None,
+        }
     }
 
     /// The tool that stands behind a target.
@@ -115,7 +143,7 @@ impl Registry {
     /// [`ToolsError::Unbound`] with the bound targets that are nearly that.
     pub fn get(&self, target: &str) -> Result<Arc<dyn DynTool>, ToolsError> {
         match self.tools.get(target) {
-            Some(bound) => Ok(Arc::clone(&bound.tool) as Arc<dyn DynTool>),
+            Some(bound) => Ok(Arc::clone(&bound.tool)),
             None => Err(ToolsError::Unbound {
                 file: self.file.clone(),
                 target: target.to_owned(),
@@ -145,7 +173,17 @@ impl Registry {
     #[must_use]
     pub fn with_clock(mut self, clock: &Arc<dyn Clock>) -> Self {
         for bound in self.tools.values_mut() {
-            bound.tool = Arc::new(CommandTool::clone(&bound.tool).with_clock(Arc::clone(clock)));
+            match &mut bound.kind {
+                Kind::Command(tool) => {
+                    *tool = Arc::new(CommandTool::clone(tool).with_clock(Arc::clone(clock)));
+                    bound.tool = Arc::clone(tool) as _;
+                }
+                Kind::Shell(tool) => {
+                    *tool = Arc::new(ShellTool::clone(tool).with_clock(Arc::clone(clock)));
+                    bound.tool = Arc::clone(tool) as _;
+                }
+                Kind::Other => {}
+            }
         }
         self
     }
@@ -153,19 +191,28 @@ impl Registry {
     /// What this machine lacks for the tools to work: programs, folders, variables to pass on. Looks at
     /// the file system, and starts nothing.
     pub fn problems(&self) -> Vec<Problem> {
-        self.iter().flat_map(|(target, _)| self.problems_of(target)).collect()
+        let mut all: Vec<_> = self.tools.values().collect();
+        all.sort_by_key(|bound| bound.position);
+        // What all tools of an entry lack is told once.
+        all.dedup_by_key(|bound| &bound.entry);
+        all.into_iter().flat_map(|bound| self.problems_of(bound)).collect()
     }
 
-    fn problems_of(&self, target: &str) -> Vec<Problem> {
-        let Some(bound) = self.tools.get(target) else { return Vec::new() };
-        let spec = bound.tool.spec();
+    fn problems_of(&self, bound: &Bound) -> Vec<Problem> {
+        let target = &*bound.entry;
         let mut found = Vec::new();
-        if let Some(cwd) = spec.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
-            let problem = format!("its folder {} does not exist", cwd.display());
-            found.push(self.problem(target, "cwd", problem, "create it, or correct `cwd`"));
+        if let Kind::Command(tool) = &bound.kind {
+            let spec = tool.spec();
+            if let Some(cwd) = spec.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
+                let problem = format!("its folder {} does not exist", cwd.display());
+                found.push(self.problem(target, "cwd", problem, "create it, or correct `cwd`"));
+            }
+            if let Some((problem, hint)) = program_problem(spec) {
+                found.push(self.problem(target, "command", problem, hint));
+            }
         }
-        if let Some((problem, hint)) = program_problem(spec) {
-            found.push(self.problem(target, "command", problem, hint));
+        if let Some((key, problem, hint)) = &bound.missing {
+            found.push(self.problem(target, key, problem.clone(), hint));
         }
         for name in &bound.env_missing {
             let problem = format!("the variable `{name}` is not set");
@@ -203,7 +250,7 @@ fn read_text(file: &Path) -> Result<String, ToolsError> {
 }
 
 /// Reads the whole document, with all of its faults.
-fn read_entries(text: &str, file: &Path) -> Result<Vec<Entry>, ToolsError> {
+fn read_entries(text: &str, file: &Path) -> Result<Vec<AnyEntry>, ToolsError> {
     let root = yaml::parse(text).map_err(|e| ToolsError::Syntax {
         file: file.to_owned(),
         place: e.place,
@@ -263,7 +310,78 @@ fn value_of<'a>(keys: &'a [(String, Node)], wanted: &str) -> Option<&'a Node> {
     keys.iter().find(|(key, _)| key == wanted).map(|(_, node)| node)
 }
 
-fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<Entry> {
+/// An entry of any kind.
+enum AnyEntry {
+    Command(Box<Entry>),
+    Builtin(Builtin),
+}
+
+impl AnyEntry {
+    /// The key of the entry.
+    fn target(&self) -> &str {
+        match self {
+            Self::Command(entry) => &entry.target,
+            Self::Builtin(entry) => &entry.target,
+        }
+    }
+
+    /// The names of its tools.
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Command(entry) => vec![entry.name.clone()],
+            Self::Builtin(entry) => entry.names(),
+        }
+    }
+
+    fn env_pass(&self) -> &[String] {
+        match self {
+            Self::Command(entry) => &entry.env_pass,
+            Self::Builtin(entry) => entry.env_pass(),
+        }
+    }
+}
+
+fn read_entry(target: &str, node: &Node, path: &[Step], faults: &mut Faults<'_>) -> Option<AnyEntry> {
+    match node.as_map() {
+        Some(keys) if value_of(keys, "builtin").is_some() => {
+            builtin::read(target, keys, path, faults).map(AnyEntry::Builtin)
+        }
+        _ => entry::read(target, node, path, faults).map(|entry| AnyEntry::Command(Box::new(entry))),
+    }
+}
+
+/// The tools of an entry, by their targets.
+///
+/// # Errors
+/// When the schema of its arguments cannot be used.
+fn bounds_of(
+    entry: AnyEntry,
+    file: &Path,
+    workshop: &mut Workshop<'_>,
+) -> Result<Vec<(String, Bound)>, ToolsError> {
+    let missing_in = |name: &&String| workshop.environment.get(name).is_none();
+    let env_missing: Vec<String> = entry.env_pass().iter().filter(missing_in).cloned().collect();
+    let key = entry.target().to_owned();
+    let bound = |tool, kind, missing| {
+        let (entry, env_missing) = (key.clone(), env_missing.clone());
+        Bound { tool, kind, entry, env_missing, missing, position: 0 }
+    };
+    match entry {
+        AnyEntry::Command(entry) => {
+            let tool = Arc::new(tool_of(*entry, file, workshop.environment)?);
+            Ok(vec![(key.clone(), bound(Arc::clone(&tool) as _, Kind::Command(tool), None))])
+        }
+        AnyEntry::Builtin(entry) => {
+            let (made, missing) = entry.make(workshop);
+            let one = |Made { target, tool, shell }| {
+                (target, bound(tool, shell.map_or(Kind::Other, Kind::Shell), missing.clone()))
+            };
+            Ok(made.into_iter().map(one).collect())
+        }
+    }
+}
+
+fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<AnyEntry> {
     let path = tools_path();
     let Some(node) = value_of(keys, "tools") else {
         let hint = "write the targets and their programs below `tools:`".to_owned();
@@ -275,20 +393,33 @@ fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<Entry> {
         faults.value(&path, format!("expected a mapping, found {}", node.kind()), Some(hint));
         return Vec::new();
     };
-    let entry = |(target, node): &(String, Node)| entry::read(target, node, &child(&path, target), faults);
+    let entry = |(target, node): &(String, Node)| read_entry(target, node, &child(&path, target), faults);
     tools.iter().filter_map(entry).collect()
 }
 
 /// A model tells tools apart by name alone.
-fn check_names(entries: &[Entry], faults: &mut Faults<'_>) {
-    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+fn check_names(entries: &[AnyEntry], faults: &mut Faults<'_>) {
+    let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for entry in entries {
-        if let Some(first) = owners.insert(&entry.name, &entry.target) {
-            let path = child(&tools_path(), &entry.target);
-            let problem = format!("the tool of `{first}` has the name `{}`, too", entry.name);
-            faults.key(&path, problem, Some("give one of them another `name`".to_owned()));
+        for name in entry.names() {
+            if let Some(first) = owners.insert(name.clone(), entry.target()) {
+                let path = child(&tools_path(), entry.target());
+                let problem = format!("the tool of `{first}` has the name `{name}`, too");
+                let hint = match entry {
+                    AnyEntry::Command(_) => "give one of them another `name`",
+                    AnyEntry::Builtin(_) => "give one of them another `name` or `prefix`",
+                };
+                faults.key(&path, problem, Some(hint.to_owned()));
+                // One name of an entry tells enough.
+                break;
+            }
         }
     }
+}
+
+/// The folder that relative paths of a file start from.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<CommandTool, ToolsError> {
@@ -296,7 +427,7 @@ fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<Comma
     def.requires_approval = entry.requires_approval;
     def.sequential = entry.sequential;
     def.input_schema = entry.parameters;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(file);
     let program = if is_path(entry.command.as_ref()) {
         rooted(&folder.join(&entry.command))
     } else {

@@ -9,6 +9,7 @@ use super::faults::Faults;
 use super::units;
 use super::yaml::{Node, Step};
 use crate::command::Input;
+use crate::error::ToolsError;
 use crate::near;
 
 /// The longest `timeout` that a tool may have: one hour.
@@ -67,11 +68,9 @@ pub(crate) fn read(target: &str, node: &Node, path: &[Step], faults: &mut Faults
         faults.value(path, format!("expected a mapping, found {}", node.kind()), Some(hint));
         return None;
     };
-    for (key, _) in entries.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
-        faults.key(&child(path, key), format!("unknown key `{key}`"), Some(known_keys(key, &KEYS)));
-    }
-    let mut fields = Fields { entries, path, faults };
-    let command = fields.required_text("command");
+    unknown_keys(entries, &KEYS, path, faults);
+    let mut fields = Fields::new(entries, path, faults);
+    let command = fields.command();
     let name = fields.name(target);
     Some(Entry {
         target: target.to_owned(),
@@ -93,10 +92,22 @@ pub(crate) fn read(target: &str, node: &Node, path: &[Step], faults: &mut Faults
                 ("idempotent", RetryClass::Idempotent),
             ],
         ),
-        requires_approval: fields.flag("requires_approval"),
-        sequential: fields.flag("sequential"),
+        requires_approval: fields.flag("requires_approval", false),
+        sequential: fields.flag("sequential", false),
         parameters: fields.parameters(),
     })
+}
+
+/// Reports the keys that are not known.
+pub(crate) fn unknown_keys(
+    entries: &[(String, Node)],
+    known: &[&str],
+    path: &[Step],
+    faults: &mut Faults<'_>,
+) {
+    for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+        faults.key(&child(path, key), format!("unknown key `{key}`"), Some(known_keys(key, known)));
+    }
 }
 
 /// What to do about an unknown key.
@@ -131,18 +142,26 @@ pub(crate) fn is_name_char(c: char) -> bool {
 }
 
 /// The keys of one entry, read with their faults.
-struct Fields<'a, 'f, 't> {
+pub(crate) struct Fields<'a, 'f, 't> {
     entries: &'a [(String, Node)],
     path: &'a [Step],
     faults: &'f mut Faults<'t>,
 }
 
-impl<'a> Fields<'a, '_, '_> {
-    fn get(&self, key: &str) -> Option<&'a Node> {
+impl<'a, 'f, 't> Fields<'a, 'f, 't> {
+    pub(crate) fn new(entries: &'a [(String, Node)], path: &'a [Step], faults: &'f mut Faults<'t>) -> Self {
+        Self { entries, path, faults }
+    }
+
+    pub(crate) fn faults(&mut self) -> &mut Faults<'t> {
+        self.faults
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Node> {
         self.entries.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    fn fault(&mut self, key: &str, problem: impl Into<String>, hint: impl Into<String>) {
+    pub(crate) fn fault(&mut self, key: &str, problem: impl Into<String>, hint: impl Into<String>) {
         self.faults.value(&child(self.path, key), problem, Some(hint.into()));
     }
 
@@ -150,7 +169,7 @@ impl<'a> Fields<'a, '_, '_> {
         self.fault(key, format!("expected {what}, found {}", found.kind()), hint);
     }
 
-    fn text(&mut self, key: &str) -> Option<String> {
+    pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let node = self.get(key)?;
         let Some(text) = node.as_text() else {
             self.expected(key, "a text", node, "write it in quotes");
@@ -167,29 +186,86 @@ impl<'a> Fields<'a, '_, '_> {
         Some(text.to_owned())
     }
 
-    fn required_text(&mut self, key: &str) -> String {
-        match self.get(key) {
-            None => {
-                let problem = format!("`{key}` is missing");
-                self.faults.key(self.path, problem, Some("write the program that the tool runs".to_owned()));
-                String::new()
+    fn command(&mut self) -> String {
+        if let Some(Node::List(_)) = self.get("command") {
+            let hint = "write the program in `command`, and its arguments in `args`";
+            self.fault("command", "expected a text, found a list", hint);
+            return String::new();
+        }
+        self.required("command", "write the program that the tool runs")
+    }
+
+    /// A text that must be there and not blank.
+    pub(crate) fn required(&mut self, key: &str, hint: &str) -> String {
+        if self.get(key).is_none() {
+            self.missing(key, hint);
+            return String::new();
+        }
+        let text = self.text(key);
+        if text.as_deref().is_some_and(|text| text.trim().is_empty()) {
+            self.fault(key, "the text is empty", hint);
+        }
+        text.unwrap_or_default()
+    }
+
+    /// Reports a key that must be there.
+    pub(crate) fn missing(&mut self, key: &str, hint: &str) {
+        self.faults.key(self.path, format!("`{key}` is missing"), Some(hint.to_owned()));
+    }
+
+    /// Something before the names of several tools.
+    pub(crate) fn prefix(&mut self) -> String {
+        const LONGEST: usize = 32;
+        let Some(prefix) = self.text("prefix") else { return String::new() };
+        if prefix.len() > LONGEST || !prefix.chars().all(is_name_char) {
+            let hint = format!("use at most {LONGEST} letters, digits, `_` and `-`, such as `docs_`");
+            self.fault("prefix", format!("`{prefix}` cannot begin the name of a tool"), hint);
+        }
+        prefix
+    }
+
+    /// A whole number within bounds.
+    pub(crate) fn whole(&mut self, key: &str, least: u64, most: u64) -> Option<u64> {
+        let node = self.get(key)?;
+        let form = format!("write a whole number from {least} to {most}");
+        match node {
+            Node::Number(_, Some(number)) if (least..=most).contains(number) => Some(*number),
+            Node::Number(written, _) => {
+                self.fault(key, format!("`{written}` is out of bounds"), form);
+                None
             }
-            Some(Node::List(_)) => {
-                let hint = "write the program in `command`, and its arguments in `args`";
-                self.fault(key, "expected a text, found a list", hint);
-                String::new()
-            }
-            Some(_) => {
-                let text = self.text(key);
-                if text.as_deref().is_some_and(|text| text.trim().is_empty()) {
-                    self.fault(key, "the text is empty", "write the program that the tool runs");
-                }
-                text.unwrap_or_default()
+            Node::Null | Node::Bool(_) | Node::Text(_) | Node::List(_) | Node::Map(_) | Node::Other => {
+                self.expected(key, "a whole number", node, form);
+                None
             }
         }
     }
 
-    fn name(&mut self, target: &str) -> String {
+    /// Rules of a shell; the one that cannot be used is told.
+    pub(crate) fn rules<T>(
+        &mut self,
+        key: &str,
+        rules: &[String],
+        make: impl FnOnce(&[String]) -> Result<T, ToolsError>,
+    ) -> Option<T> {
+        match make(rules) {
+            Ok(policy) => Some(policy),
+            Err(ToolsError::ShellRule { rule, problem }) => {
+                let at = rules.iter().position(|known| *known == rule).unwrap_or_default();
+                let mut path = child(self.path, key);
+                path.push(Step::Index(at));
+                let hint = "write the first words of a command, such as `git log`".to_owned();
+                self.faults.value(&path, format!("the rule has {problem}"), Some(hint));
+                None
+            }
+            Err(other) => {
+                self.fault(key, other.to_string(), other.hint().unwrap_or_default());
+                None
+            }
+        }
+    }
+
+    pub(crate) fn name(&mut self, target: &str) -> String {
         let Some(name) = self.text("name") else { return name_of(target) };
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_name_char) {
             let problem = format!("`{name}` is no name that models can call");
@@ -200,7 +276,7 @@ impl<'a> Fields<'a, '_, '_> {
         name
     }
 
-    fn texts(&mut self, key: &str) -> Vec<String> {
+    pub(crate) fn texts(&mut self, key: &str) -> Vec<String> {
         let Some(node) = self.get(key) else { return Vec::new() };
         let Some(items) = node.as_list() else {
             self.expected(key, "a list of texts", node, "write it as a list: `[a, b]`");
@@ -221,7 +297,7 @@ impl<'a> Fields<'a, '_, '_> {
         text
     }
 
-    fn env(&mut self) -> Vec<(String, String)> {
+    pub(crate) fn env(&mut self) -> Vec<(String, String)> {
         let Some(node) = self.get("env") else { return Vec::new() };
         let Some(entries) = node.as_map() else {
             self.expected("env", "a mapping of texts", node, "write it as `{ NAME: value }`");
@@ -242,16 +318,16 @@ impl<'a> Fields<'a, '_, '_> {
         variables
     }
 
-    fn flag(&mut self, key: &str) -> bool {
-        let Some(node) = self.get(key) else { return false };
+    pub(crate) fn flag(&mut self, key: &str, default: bool) -> bool {
+        let Some(node) = self.get(key) else { return default };
         let value = node.as_bool();
         if value.is_none() {
             self.expected(key, "a boolean", node, "write `true` or `false`");
         }
-        value.unwrap_or_default()
+        value.unwrap_or(default)
     }
 
-    fn one_of<T: Copy + Default>(&mut self, key: &str, words: &[(&str, T)]) -> T {
+    pub(crate) fn one_of<T: Copy + Default>(&mut self, key: &str, words: &[(&str, T)]) -> T {
         let Some(word) = self.text(key) else { return T::default() };
         if let Some((_, value)) = words.iter().find(|(known, _)| *known == word) {
             return *value;
@@ -263,7 +339,7 @@ impl<'a> Fields<'a, '_, '_> {
         T::default()
     }
 
-    fn timeout(&mut self) -> Option<Duration> {
+    pub(crate) fn timeout(&mut self) -> Option<Duration> {
         const FORM: &str = "write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`";
         let node = self.get("timeout")?;
         if let Node::Number(number, _) = node {
@@ -285,24 +361,33 @@ impl<'a> Fields<'a, '_, '_> {
         Some(span)
     }
 
-    fn max_output(&mut self) -> Option<usize> {
-        const FORM: &str = "write a number and `B`, `KiB` or `MiB`, from `256B` to `16MiB`";
-        let node = self.get("max_output")?;
+    pub(crate) fn max_output(&mut self) -> Option<usize> {
+        let size = self.bytes("max_output", MIN_OUTPUT as u64, MAX_OUTPUT as u64)?;
+        usize::try_from(size).ok()
+    }
+
+    /// An amount of bytes within bounds.
+    pub(crate) fn bytes(&mut self, key: &str, least: u64, most: u64) -> Option<u64> {
+        let form = || {
+            let (least, most) = (units::shown(least), units::shown(most));
+            format!("write a number and `B`, `KiB` or `MiB`, from `{least}` to `{most}`")
+        };
+        let node = self.get(key)?;
         let (written, size) = if let Node::Number(text, size) = node {
             (text.as_str(), *size)
         } else if let Some(text) = node.as_text() {
             (text, units::bytes(text))
         } else {
-            self.expected("max_output", "an amount of bytes", node, FORM);
+            self.expected(key, "an amount of bytes", node, form());
             return None;
         };
         let Some(size) = size else {
-            self.fault("max_output", format!("`{written}` is no amount of bytes"), FORM);
+            self.fault(key, format!("`{written}` is no amount of bytes"), form());
             return None;
         };
-        let size = usize::try_from(size).ok().filter(|size| (MIN_OUTPUT..=MAX_OUTPUT).contains(size));
+        let size = Some(size).filter(|size| (least..=most).contains(size));
         if size.is_none() {
-            self.fault("max_output", format!("`{written}` is out of bounds"), FORM);
+            self.fault(key, format!("`{written}` is out of bounds"), form());
         }
         size
     }

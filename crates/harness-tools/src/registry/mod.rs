@@ -1,6 +1,7 @@
 //! The registry file, and the tools that it binds to targets.
 
 mod bound;
+mod builtin;
 mod entry;
 mod faults;
 mod units;

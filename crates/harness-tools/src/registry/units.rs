@@ -27,6 +27,16 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     count.checked_mul(size)
 }
 
+/// An amount of bytes in its largest whole unit.
+pub(crate) fn shown(bytes: u64) -> String {
+    const MIB: u64 = 1024 * 1024;
+    match bytes {
+        bytes if bytes >= MIB && bytes % MIB == 0 => format!("{}MiB", bytes / MIB),
+        bytes if bytes >= 1024 && bytes % 1024 == 0 => format!("{}KiB", bytes / 1024),
+        bytes => format!("{bytes}B"),
+    }
+}
+
 fn split(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);

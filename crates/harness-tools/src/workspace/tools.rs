@@ -157,6 +157,13 @@ impl WorkspaceTools {
         self
     }
 
+    /// The same tools, which remember in `seen` what they have read.
+    #[must_use]
+    pub(crate) fn with_seen(mut self, seen: SeenFiles) -> Self {
+        self.seen = seen;
+        self
+    }
+
     /// What they have read: for [`FileEdits`](crate::FileEdits) over the same workspace.
     pub fn seen(&self) -> SeenFiles {
         self.seen.clone()

@@ -7,6 +7,7 @@
     reason = "a panic is how a test fails, in its helpers too"
 )]
 
+mod builtins;
 mod command;
 mod duplicates;
 mod edits;

@@ -81,8 +81,8 @@ fn every_key_reaches_the_tool() {
 #[test]
 fn defaults_are_the_documented_ones() {
     let registry = parse(FULL).unwrap();
-    let (_, tool) = registry.iter().nth(1).unwrap();
-    let spec = tool.spec();
+    let (target, _) = registry.iter().nth(1).unwrap();
+    let spec = registry.command(target).unwrap().spec();
     assert_eq!((spec.timeout.as_secs(), spec.max_output), (30, 65_536));
     assert_eq!(spec.cwd, Some(std::path::absolute(".").unwrap()));
     assert_eq!(spec.program, std::path::absolute("./check").unwrap());
@@ -277,7 +277,8 @@ tools:
   b: { <<: *base, command: y }
 ";
     let registry = parse(text).unwrap();
-    let timeouts: Vec<u64> = registry.iter().map(|(_, tool)| tool.spec().timeout.as_secs()).collect();
+    let timeouts: Vec<u64> =
+        registry.targets().map(|target| registry.command(target).unwrap().spec().timeout.as_secs()).collect();
     assert_eq!(timeouts, [5, 5]);
 }
 

@@ -1,0 +1,332 @@
+//! Entries of the tools that come with this crate.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness_core::port::{
+    DynTool, DynWorkspace, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile,
+    WorkspaceHit,
+};
+
+use super::entry::{Fields, unknown_keys};
+use super::faults::Faults;
+use super::yaml::{Node, Step};
+use crate::environment::{Environment, PASSED};
+use crate::near;
+use crate::planning::PlanningTools;
+use crate::scratchpad::ScratchpadTools;
+use crate::shell::{ShellPolicy, ShellTool};
+use crate::state::Keep;
+use crate::workspace::{FileEdits, FolderWorkspace, SeenFiles, WorkspaceOptions, WorkspaceTools};
+
+/// The built-in tools by their names in the file, with their keys beside `builtin`.
+const KINDS: [(&str, &[&str]); 5] = [
+    ("workspace", &["root", "prefix", "max_file"]),
+    ("file_edit", &["root", "prefix", "max_file", "requires_approval"]),
+    (
+        "shell",
+        &[
+            "allow",
+            "deny",
+            "name",
+            "description",
+            "cwd",
+            "timeout",
+            "max_output",
+            "env",
+            "env_pass",
+            "requires_approval",
+        ],
+    ),
+    ("planning", &["max_todos", "keep"]),
+    ("scratchpad", &["max_file", "max_total", "keep"]),
+];
+
+/// The most that a file of a workspace may have: 1 GiB.
+const MAX_FILE: u64 = 1024 * 1024 * 1024;
+
+/// The most that a scratchpad may have: 64 MiB.
+const MAX_PAD: u64 = 64 * 1024 * 1024;
+
+/// One entry of built-in tools as the file has it.
+#[derive(Debug)]
+pub(crate) struct Builtin {
+    pub(crate) target: String,
+    which: Which,
+}
+
+#[derive(Debug)]
+enum Which {
+    Workspace { root: String, prefix: String, max_file: Option<u64> },
+    FileEdit { root: String, prefix: String, max_file: Option<u64>, approval: bool },
+    Shell(Box<Shell>),
+    Planning { max_todos: Option<u64>, keep: Keep },
+    Scratchpad { max_file: Option<u64>, max_total: Option<u64>, keep: Keep },
+}
+
+#[derive(Debug)]
+struct Shell {
+    policy: ShellPolicy,
+    name: String,
+    description: Option<String>,
+    cwd: String,
+    timeout: Option<Duration>,
+    max_output: Option<usize>,
+    env: Vec<(String, String)>,
+    env_pass: Vec<String>,
+    approval: bool,
+}
+
+/// Reads the entry at `path`, which has the key `builtin`. What is wrong in it goes to `faults`.
+pub(crate) fn read(
+    target: &str,
+    entries: &[(String, Node)],
+    path: &[Step],
+    faults: &mut Faults<'_>,
+) -> Option<Builtin> {
+    let mut fields = Fields::new(entries, path, faults);
+    let word = fields.text("builtin")?;
+    let Some((_, keys)) = KINDS.iter().find(|(name, _)| *name == word) else {
+        let known = KINDS.map(|(name, _)| name);
+        let hint = near::did_you_mean(&word, known)
+            .unwrap_or_else(|| format!("there are {}", near::list(&known, "and")));
+        fields.fault("builtin", format!("there is no built-in tool `{word}`"), hint);
+        return None;
+    };
+    let known: Vec<&str> = keys.iter().copied().chain(["builtin"]).collect();
+    unknown_keys(entries, &known, path, fields.faults());
+    let which = match &*word {
+        "workspace" => {
+            let root = fields.required("root", ROOT);
+            Which::Workspace {
+                root,
+                prefix: fields.prefix(),
+                max_file: fields.bytes("max_file", 1, MAX_FILE),
+            }
+        }
+        "file_edit" => Which::FileEdit {
+            root: fields.required("root", ROOT),
+            prefix: fields.prefix(),
+            max_file: fields.bytes("max_file", 1, MAX_FILE),
+            approval: fields.flag("requires_approval", true),
+        },
+        "shell" => Which::Shell(Box::new(shell(&mut fields, target)?)),
+        "planning" => {
+            Which::Planning { max_todos: fields.whole("max_todos", 1, 1_000), keep: keep(&mut fields) }
+        }
+        _ => Which::Scratchpad {
+            max_file: fields.bytes("max_file", 1, MAX_PAD),
+            max_total: fields.bytes("max_total", 1, MAX_PAD),
+            keep: keep(&mut fields),
+        },
+    };
+    Some(Builtin { target: target.to_owned(), which })
+}
+
+const ROOT: &str = "write the folder that the tools may see";
+
+fn keep(fields: &mut Fields<'_, '_, '_>) -> Keep {
+    fields.one_of("keep", &[("run", Keep::Run), ("thread", Keep::Thread)])
+}
+
+fn shell(fields: &mut Fields<'_, '_, '_>, target: &str) -> Option<Shell> {
+    const FORM: &str = "write the commands that may run, such as `[git status, ls]`, or `any` for all";
+    let any = fields.get("allow").and_then(Node::as_text);
+    let policy = match any {
+        Some("any") => ShellPolicy::any(),
+        Some(other) => {
+            fields.fault("allow", format!("expected a list of commands, found the text `{other}`"), FORM);
+            return None;
+        }
+        None if fields.get("allow").is_none() => {
+            fields.missing("allow", FORM);
+            return None;
+        }
+        None => {
+            let rules = fields.texts("allow");
+            fields.rules("allow", &rules, |rules| ShellPolicy::allowing(rules))?
+        }
+    };
+    let denied = fields.texts("deny");
+    let policy = fields.rules("deny", &denied, |rules| policy.denying(rules))?;
+    Some(Shell {
+        policy,
+        name: if fields.get("name").is_some() { fields.name(target) } else { "shell".to_owned() },
+        description: fields.text("description"),
+        cwd: fields.text("cwd").unwrap_or_default(),
+        timeout: fields.timeout(),
+        max_output: fields.max_output(),
+        env: fields.env(),
+        env_pass: fields.texts("env_pass"),
+        approval: fields.flag("requires_approval", true),
+    })
+}
+
+/// A tool of an entry, ready to be bound.
+pub(crate) struct Made {
+    pub(crate) target: String,
+    pub(crate) tool: Arc<dyn DynTool>,
+    /// The tool once more, if it has to be told a clock.
+    pub(crate) shell: Option<Arc<ShellTool>>,
+}
+
+/// What an entry needs from the machine and does not find: the key, what is missing, what to do.
+pub(crate) type Missing = (&'static str, String, &'static str);
+
+/// What all entries of a file share while they are made.
+pub(crate) struct Workshop<'e> {
+    /// Makes a path of the file absolute.
+    pub(crate) rooted: &'e dyn Fn(&str) -> PathBuf,
+    pub(crate) environment: &'e Environment,
+    /// What tools have read, by folder: those that change a folder know what those that read it saw.
+    pub(crate) seen: BTreeMap<PathBuf, SeenFiles>,
+}
+
+impl Builtin {
+    /// The names that models will call.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let with =
+            |prefix: &str, names: &[&str]| names.iter().map(|name| format!("{prefix}{name}")).collect();
+        match &self.which {
+            Which::Workspace { prefix, .. } => {
+                with(prefix, &["workspace_search", "workspace_list", "workspace_read", "workspace_read_json"])
+            }
+            Which::FileEdit { prefix, .. } => with(prefix, &["file_write", "file_edit"]),
+            Which::Shell(shell) => vec![shell.name.clone()],
+            Which::Planning { .. } => with("", &["write_todos", "list_todos", "complete_todo"]),
+            Which::Scratchpad { .. } => {
+                with("", &["scratch_list", "scratch_read", "scratch_write", "scratch_edit"])
+            }
+        }
+    }
+
+    /// The variables that the entry passes on.
+    pub(crate) fn env_pass(&self) -> &[String] {
+        if let Which::Shell(shell) = &self.which { &shell.env_pass } else { &[] }
+    }
+
+    /// Makes the tools, and tells what they miss on this machine.
+    pub(crate) fn make(&self, workshop: &mut Workshop<'_>) -> (Vec<Made>, Option<Missing>) {
+        match &self.which {
+            Which::Workspace { root, prefix, max_file } => {
+                let (files, seen, missing) = workshop.folder(root, *max_file, false);
+                let tools = WorkspaceTools::new(files, WorkspaceOptions::default());
+                (self.set(tools.with_prefix(&**prefix).with_seen(seen).into_set(), prefix), missing)
+            }
+            Which::FileEdit { root, prefix, max_file, approval } => {
+                let (files, seen, missing) = workshop.folder(root, *max_file, true);
+                let edits = FileEdits::new(files, seen).with_prefix(&**prefix);
+                let edits = if *approval { edits } else { edits.without_approval() };
+                (self.set(edits.into_set(), prefix), missing)
+            }
+            Which::Shell(shell) => {
+                let tool = shell.tool(workshop);
+                let missing = (!tool.folder().is_dir()).then(|| {
+                    let problem = format!("its folder {} does not exist", tool.folder().display());
+                    ("cwd", problem, "create it, or correct `cwd`")
+                });
+                let tool = Arc::new(tool);
+                let target = self.target.clone();
+                (vec![Made { target, tool: Arc::clone(&tool) as _, shell: Some(tool) }], missing)
+            }
+            Which::Planning { max_todos, keep } => {
+                let most = max_todos.and_then(|most| usize::try_from(most).ok()).unwrap_or(32);
+                (self.set(PlanningTools::new(most, *keep).into_set(), ""), None)
+            }
+            Which::Scratchpad { max_file, max_total, keep } => {
+                let bytes = |value: &Option<u64>, default: usize| {
+                    value.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(default)
+                };
+                let (file, total) = (bytes(max_file, 65_536), bytes(max_total, 262_144));
+                (self.set(ScratchpadTools::new(*keep).with_bounds(file, total).into_set(), ""), None)
+            }
+        }
+    }
+
+    /// The tools of a set, each behind the target `ENTRY.TOOL`.
+    fn set(&self, set: crate::tool_set::ToolSet, prefix: &str) -> Vec<Made> {
+        let made = |tool: &Arc<dyn DynTool>| {
+            let name = tool.tool_def().name.as_str();
+            let name = name.strip_prefix(prefix).unwrap_or(name);
+            Made { target: format!("{}.{name}", self.target), tool: Arc::clone(tool), shell: None }
+        };
+        set.tools().iter().map(made).collect()
+    }
+}
+
+impl Workshop<'_> {
+    /// A folder as a workspace; one that cannot be opened answers every call with why.
+    fn folder(
+        &mut self,
+        root: &str,
+        max_file: Option<u64>,
+        writable: bool,
+    ) -> (Arc<dyn DynWorkspace>, SeenFiles, Option<Missing>) {
+        let root = (self.rooted)(root);
+        let seen = self.seen.entry(root.clone()).or_default().clone();
+        match FolderWorkspace::open(&root) {
+            Ok(files) => {
+                let files = max_file.map_or(files.clone(), |most| files.max_file(most));
+                (Arc::new(if writable { files.writable() } else { files }), seen, None)
+            }
+            Err(error) => {
+                let problem = error.to_string();
+                let missing = ("root", problem.clone(), "create it, or correct `root`");
+                (Arc::new(NoFolder(problem)), seen, Some(missing))
+            }
+        }
+    }
+}
+
+impl Shell {
+    fn tool(&self, workshop: &Workshop<'_>) -> ShellTool {
+        let passed = PASSED.into_iter().chain(self.env_pass.iter().map(String::as_str));
+        let share = workshop.environment.share(passed);
+        let mut tool = ShellTool::new(self.policy.clone(), (workshop.rooted)(&self.cwd));
+        for (name, value) in share.iter() {
+            tool = tool.env(name, value);
+        }
+        for (name, value) in &self.env {
+            tool = tool.env(name, value);
+        }
+        tool = tool.named(&self.name, self.description.as_deref());
+        if let Some(timeout) = self.timeout {
+            tool = tool.timeout(timeout);
+        }
+        if let Some(bytes) = self.max_output {
+            tool = tool.max_output(bytes);
+        }
+        if self.approval { tool } else { tool.without_approval() }
+    }
+}
+
+/// A folder that could not be opened.
+struct NoFolder(String);
+
+impl NoFolder {
+    fn fault(&self) -> WorkspaceFault {
+        WorkspaceFault::new(WorkspaceFaultCode::NotFound, &*self.0)
+    }
+}
+
+impl Workspace for NoFolder {
+    async fn list(&self, _: &str, _: u32, _: u32) -> Result<Vec<WorkspaceEntry>, WorkspaceFault> {
+        Err(self.fault())
+    }
+
+    async fn read(&self, _: &str) -> Result<Option<WorkspaceFile>, WorkspaceFault> {
+        Err(self.fault())
+    }
+
+    async fn search(&self, _: &str, _: Option<&str>, _: u32) -> Result<Vec<WorkspaceHit>, WorkspaceFault> {
+        Err(self.fault())
+    }
+}
+
+/// A path below the folder of a registry file.
+pub(crate) fn below(folder: &Path, path: &str) -> PathBuf {
+    let path = folder.join(path);
+    std::path::absolute(&path).unwrap_or(path)
+}

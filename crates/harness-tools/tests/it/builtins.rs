@@ -1,0 +1,165 @@
+//! Entries of built-in tools in registry files.
+
+use std::fs;
+use std::path::Path;
+
+use harness_tools::{Registry, ToolsError};
+
+use crate::support::{ask_in, block_on, environment, told};
+
+/// The example of the reference page, which must be one.
+const PAGE: &str = include_str!("../../../../docs/reference/registry.md");
+
+fn parse(text: &str, folder: &Path) -> Result<Registry, ToolsError> {
+    Registry::parse(&format!("version: 1\ntools:\n{text}"), &folder.join("tools.yaml"), &environment())
+}
+
+fn bound(text: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = parse(text, folder.path()).unwrap();
+    let flags = |tool: &dyn harness_core::port::DynTool| {
+        if tool.tool_def().requires_approval { " (asks)" } else { "" }
+    };
+    registry
+        .iter()
+        .map(|(target, tool)| format!("{target} = {}{}", tool.tool_def().name, flags(&**tool)))
+        .collect()
+}
+
+/// The error of a file, without its code.
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    let error = parse(text, Path::new("")).unwrap_err();
+    assert_eq!(error.kind(), "tools.registry_faulty");
+    assert_eq!(error.to_string().replace("tools.yaml", "F"), expected);
+}
+
+#[test]
+fn an_entry_binds_each_of_its_tools_to_a_target_of_its_own() {
+    assert_eq!(
+        bound("  files: { builtin: workspace, root: . }\n  edit: { builtin: file_edit, root: . }\n"),
+        [
+            "files.workspace_search = workspace_search",
+            "files.workspace_list = workspace_list",
+            "files.workspace_read = workspace_read",
+            "files.workspace_read_json = workspace_read_json",
+            "edit.file_write = file_write (asks)",
+            "edit.file_edit = file_edit (asks)",
+        ]
+    );
+    assert_eq!(bound("  sh: { builtin: shell, allow: [ls] }\n"), ["sh = shell (asks)"]);
+    let free = "  sh: { builtin: shell, allow: any, name: run, requires_approval: false }\n";
+    assert_eq!(bound(free), ["sh = run"]);
+    assert_eq!(
+        bound("  plan: { builtin: planning }\n  notes: { builtin: scratchpad, keep: thread }\n").join(" "),
+        "plan.write_todos = write_todos plan.list_todos = list_todos plan.complete_todo = complete_todo \
+         notes.scratch_list = scratch_list notes.scratch_read = scratch_read notes.scratch_write = scratch_write \
+         notes.scratch_edit = scratch_edit"
+    );
+}
+
+#[test]
+fn a_second_folder_needs_a_prefix() {
+    let two = "  a: { builtin: workspace, root: . }\n  b: { builtin: workspace, root: . }\n";
+    refused(
+        two,
+        "F:4:3: tools.b: the tool of `a` has the name `workspace_search`, too; give one of them another `name` or \
+         `prefix`",
+    );
+    let prefixed = two.replace("b: { builtin: workspace,", "b: { builtin: workspace, prefix: docs_,");
+    assert_eq!(bound(&prefixed).last().unwrap(), "b.workspace_read_json = docs_workspace_read_json");
+}
+
+#[test]
+fn what_reads_a_folder_and_what_changes_it_know_of_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.md"), "old").unwrap();
+    let text = "  files: { builtin: workspace, root: . }\n  edit: { builtin: file_edit, root: ., requires_approval: false }\n";
+    let registry = parse(text, folder.path()).unwrap();
+    let tools = registry.toolbox(registry.targets()).unwrap();
+    let tools =
+        harness_tools::ToolSet::new(tools.defs().iter().map(|def| tools.get(&def.name).unwrap().clone()));
+    let ask = |name: &str, arguments: &str| told(&ask_in("run", &tools, name, arguments));
+    let write = r#"{"path":"a.md","content":"new"}"#;
+    assert!(ask("file_write", write).starts_with("failed file_not_read"));
+    assert_eq!(ask("workspace_read", r#"{"path":"a.md"}"#), "success\nold");
+    assert_eq!(ask("file_write", write), "success\nreplaced a.md; it has 3 bytes now");
+    assert_eq!(fs::read_to_string(folder.path().join("a.md")).unwrap(), "new");
+}
+
+#[test]
+fn faults_are_told_with_their_place_and_what_was_meant() {
+    refused(
+        "  a: { builtin: workspce, root: . }\n",
+        "F:3:17: tools.a.builtin: there is no built-in tool `workspce`; did you mean `workspace`?",
+    );
+    refused(
+        "  a: { builtin: sql }\n",
+        "F:3:17: tools.a.builtin: there is no built-in tool `sql`; there are `workspace`, `file_edit`, `shell`, \
+         `planning` and `scratchpad`",
+    );
+    refused(
+        "  a: { builtin: workspace, rot: . }\n",
+        "F:3:3: tools.a: `root` is missing; write the folder that the tools may see\n\
+         F:3:28: tools.a.rot: unknown key `rot`; did you mean `root`?",
+    );
+    refused(
+        "  a: { builtin: shell, allow: [ls, 'git log; rm'] }\n",
+        "F:3:36: tools.a.allow[1]: the rule has a list of commands at character 8; write the first words of a \
+         command, such as `git log`",
+    );
+    refused(
+        "  a: { builtin: shell }\n",
+        "F:3:3: tools.a: `allow` is missing; write the commands that may run, such as `[git status, ls]`, or `any` for \
+         all",
+    );
+    refused(
+        "  a: { builtin: planning, max_todos: 0, keep: turn }\n",
+        "F:3:38: tools.a.max_todos: `0` is out of bounds; write a whole number from 1 to 1000\n\
+         F:3:47: tools.a.keep: unknown word `turn`; write `run` or `thread`",
+    );
+    refused(
+        "  a: { builtin: scratchpad, max_file: 1GiB }\n",
+        "F:3:39: tools.a.max_file: `1GiB` is no amount of bytes; write a number and `B`, `KiB` or `MiB`, from `1B` to \
+         `64MiB`",
+    );
+    refused(
+        "  a.list_todos: { command: ls }\n  a: { builtin: planning }\n",
+        "F:4:3: tools.a: the target `a.list_todos` is made by `a.list_todos`, too; give one of the entries another key",
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_a_problem_and_calls_say_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "  files: { builtin: workspace, root: none }\n  sh: { builtin: shell, allow: [ls], cwd: none, env_pass: [NOPE] }\n";
+    let registry = parse(text, folder.path()).unwrap();
+    let told: Vec<String> = registry.problems().iter().map(ToString::to_string).collect();
+    let told = told.join("\n").replace(folder.path().to_str().unwrap(), "DIR");
+    assert_eq!(
+        told,
+        "DIR/tools.yaml:3:38: tool target `files`: cannot open the folder DIR/none of a workspace: No such file or \
+         directory (os error 2); create it, or correct `root`\n\
+         DIR/tools.yaml:4:43: tool target `sh`: its folder DIR/none does not exist; create it, or correct `cwd`\n\
+         DIR/tools.yaml:4:59: tool target `sh`: the variable `NOPE` is not set; set it, or remove it from `env_pass`"
+    );
+    let read = registry.get("files.workspace_read").unwrap();
+    let outcome = block_on(read.call_boxed(crate::support::cx(r#"{"path":"a"}"#)));
+    assert_eq!(outcome.error.unwrap().code, "not_found");
+}
+
+#[test]
+fn the_example_of_the_reference_page_is_a_registry() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("docs")).unwrap();
+    let examples: Vec<&str> = PAGE
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("```").map(|(text, _)| text))
+        .collect();
+    assert!(!examples.is_empty());
+    for example in examples {
+        let registry = Registry::parse(example, &folder.path().join("tools.yaml"), &environment()).unwrap();
+        assert!(registry.targets().count() > 0);
+    }
+}
