@@ -7,7 +7,7 @@ use super::flow::answer_unrun;
 use super::slot::Progress;
 use super::spec::{DeadlineRule, TurnSpec};
 use super::state::TurnState;
-use crate::continuation::{Continuation, ContinuationKind, PendingCall};
+use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
 use crate::event::EventKind;
 use crate::ids::OpId;
 use crate::limits::{Limit, Reached};
@@ -234,14 +234,19 @@ impl TurnState {
     }
 
     fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
+        let mut waiting = std::mem::take(&mut self.prompt);
+        waiting.append(&mut self.steering);
         if !self.is_parked() {
-            // Behind a parked call nothing may stand but its result: what was pushed in stays out, untold.
-            cx.append(std::mem::take(&mut self.prompt));
-            cx.append(std::mem::take(&mut self.steering));
+            cx.append(std::mem::take(&mut waiting));
         }
         cx.sh.budgets.pop();
         let answer = self.answer.take();
-        let continuation = self.continuation(cx, &stop, answer.as_deref());
+        let mut continuation = self.continuation(cx, &stop, answer.as_deref());
+        if let Some(continuation) = &mut continuation {
+            // Behind a parked call nothing may stand but its result.
+            waiting.truncate(WAITING);
+            continuation.waiting = waiting;
+        }
         let end = End {
             answer,
             agent: self.agent.clone(),
@@ -289,7 +294,13 @@ impl TurnState {
         let Some(batch) = &self.batch else { return Vec::new() };
         let parked = batch.slots.iter().filter(|slot| matches!(slot.progress, Progress::Parked));
         parked
-            .map(|slot| PendingCall::new(slot.call.id.clone(), batch.answer_at, slot.hold_reason()))
+            .map(|slot| PendingCall {
+                call_id: slot.call.id.clone(),
+                message: batch.answer_at,
+                reason: slot.hold_reason(),
+                tool: slot.call.name.clone(),
+                digest: slot.digest(self.def_of(slot)),
+            })
             .collect()
     }
 }

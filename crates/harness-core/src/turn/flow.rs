@@ -22,6 +22,11 @@ impl TurnState {
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
         self.prompt.clone_from(&start.prompt);
+        if self.prompt.is_empty() {
+            self.steering.clone_from(&start.waiting);
+        } else {
+            self.prompt.splice(0..0, start.waiting.iter().cloned());
+        }
         if super::repair::has_open_calls(cx.log) {
             return self.repair(cx, start);
         }
@@ -118,6 +123,8 @@ impl TurnState {
         entries: Vec<(EntryId, Arc<Message>)>,
     ) -> Option<End> {
         if self.is_stopping() {
+            // The queue lets go of them once the input is taken: they come before what was pushed in.
+            self.steering.splice(0..0, entries.into_iter().map(|(_, message)| message));
             return self.settle(spec, cx);
         }
         let injected = !entries.is_empty() || !self.steering.is_empty();

@@ -28,6 +28,7 @@ pub use state::TurnState;
 
 use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};
 use crate::outcome::End;
+use crate::port::OpenCall;
 use crate::time::Time;
 
 /// A turn as a machine.
@@ -76,6 +77,10 @@ impl Phase for TurnState {
 
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
         if self.deadline_enforced { shared.budgets.deadline() } else { None }
+    }
+
+    fn open_calls(&self) -> Vec<OpenCall> {
+        self.batch.iter().flat_map(slot::Batch::begun).collect()
     }
 }
 

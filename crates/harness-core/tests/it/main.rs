@@ -18,6 +18,7 @@ mod exact;
 mod laws;
 mod policies;
 mod prepared;
+mod resume;
 mod run;
 mod stored;
 mod trace;
