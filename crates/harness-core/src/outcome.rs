@@ -161,6 +161,8 @@ pub enum FaultSource {
     Agent,
     /// A gate.
     Gate,
+    /// A guardrail.
+    Guardrail,
     /// The approver.
     Approver,
     /// A memory layer.
@@ -182,6 +184,7 @@ impl fmt::Display for FaultSource {
             Self::Tool => "tool",
             Self::Agent => "agent",
             Self::Gate => "gate",
+            Self::Guardrail => "guardrail",
             Self::Approver => "approver",
             Self::Layer => "memory layer",
             Self::Compactor => "compactor",
@@ -270,6 +273,33 @@ pub enum Evidence {
         /// The canceller's word.
         by: Arc<str>,
     },
+}
+
+impl Evidence {
+    /// What stopped the work, in one sentence, where a gate or guardrail did.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Self::Guardrail { guardrail, stage, reason } => {
+                let which = match stage {
+                    GuardStage::Input => "Input",
+                    GuardStage::Output => "Output",
+                };
+                let reason = reason.as_ref().map(|reason| format!(" Reason: {reason}")).unwrap_or_default();
+                Some(format!("{which} guardrail \"{guardrail}\" triggered.{reason}"))
+            }
+            Self::Gate { gate, tool, reason, .. } => {
+                Some(format!("Gate \"{gate}\" refused \"{tool}\": {reason}"))
+            }
+            Self::None
+            | Self::Limit(_)
+            | Self::Invalid(_)
+            | Self::Tool { .. }
+            | Self::Fault(_)
+            | Self::Approval(_)
+            | Self::Held(_)
+            | Self::Cancelled { .. } => None,
+        }
+    }
 }
 
 /// A stop reason with its evidence.

@@ -9,8 +9,8 @@ use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{
-    ArgumentFault, Decision, Judgement, ModelFault, Offer, OpenCall, Prepared, RetryClass, Ruling,
-    ToolOutcome,
+    ArgumentFault, Decision, Inspection, Judgement, ModelFault, Offer, OpenCall, Prepared, RetryClass,
+    Ruling, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -148,6 +148,8 @@ pub enum Reply {
     Arguments(Result<(), ArgumentFault>),
     /// Of [`crate::machine::Op::Gate`].
     Gate(Ruling),
+    /// Of [`crate::machine::Op::GuardInput`] and [`crate::machine::Op::GuardOutput`].
+    Guarded(Result<Inspection, Fault>),
     /// Of [`crate::machine::Op::Approve`].
     Approval(Decision),
     /// Of [`crate::machine::Op::NoteApproval`].

@@ -30,7 +30,7 @@ use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::Budgets;
 use crate::message::Message;
-use crate::outcome::{End, Fault};
+use crate::outcome::{End, Fault, GuardStage};
 use crate::port::OpenCall;
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
@@ -111,6 +111,8 @@ pub enum Pending {
     Arguments(u32),
     /// A gate, for a call of the batch.
     Gate(u32, u32),
+    /// A guardrail, for the prompt or for an answer.
+    Guard(GuardStage, u32),
     /// The approver, for a call of the batch.
     Approve(u32),
     /// A call of the batch.

@@ -10,6 +10,7 @@ mod approver;
 mod clock;
 mod context;
 mod gate;
+mod guardrail;
 mod model;
 mod session;
 mod steering;
@@ -21,6 +22,9 @@ pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 pub use clock::{Clock, Ids};
 pub use context::{Compactor, ContextPipeline, DynCompactor, DynContextPipeline};
 pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, Ruling, StopGate, ToolGate, Verdict};
+pub use guardrail::{
+    DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,
+};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,

@@ -64,7 +64,7 @@ impl TurnState {
     }
 
     /// Tells everything outstanding that it is not wanted any more. Once is enough.
-    fn abort(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn abort(&mut self, cx: &mut Cx<'_>) {
         if !self.aborted && !cx.idle() {
             self.aborted = true;
             cx.fx.list.push(Effect::AbortAll);
@@ -185,12 +185,17 @@ impl TurnState {
             cx.append([Arc::clone(&answer)]);
             answer_unrun(cx, &answer, "the turn had ended");
         }
+        let prompt_unguarded = self.stop_guarding(cx);
         self.abandon_open_calls(spec, cx);
         self.answer_rest(spec, cx);
         match (self.stop.take(), self.interrupting.take()) {
             (None, Some(messages)) => {
                 self.batch = None;
                 self.aborted = false;
+                if prompt_unguarded {
+                    self.prompt.extend(messages);
+                    return self.append_prompt(spec, cx);
+                }
                 cx.append(messages);
                 if self.offer.is_none() {
                     return self.append_prompt(spec, cx);
@@ -198,6 +203,7 @@ impl TurnState {
                 self.iterate(spec, cx)
             }
             (Some(stop), waiting) => {
+                self.drop_unguarded_prompt(spec);
                 self.steering.extend(waiting.into_iter().flatten());
                 Some(self.end(cx, stop))
             }

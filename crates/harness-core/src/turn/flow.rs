@@ -18,6 +18,7 @@ impl TurnState {
         self.started_at = cx.now;
         self.deadline_enforced = spec.deadline == DeadlineRule::Enforced;
         self.resumed = start.continuation.is_some();
+        self.guard_timeout = spec.guardrails.timeout;
         self.agent.clone_from(&start.agent);
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
@@ -35,6 +36,9 @@ impl TurnState {
 
     /// Brings the prompt into the transcript, through the layers when there are any.
     pub(super) fn append_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if self.guards_prompt(spec, cx) {
+            return None;
+        }
         if spec.seams.layers && !self.prompt.is_empty() {
             self.issue(cx, Pending::AppendPrompt);
             return None;
@@ -308,6 +312,10 @@ impl TurnState {
 
     fn append_answer(&self, cx: &mut Cx<'_>, answer: &Arc<Message>) {
         cx.append([Arc::clone(answer)]);
+        self.tell_answer(cx, answer);
+    }
+
+    pub(super) fn tell_answer(&self, cx: &mut Cx<'_>, answer: &Arc<Message>) {
         if let Some(message) = answer.as_assistant() {
             let duration = cx.now.since(self.asked_at);
             cx.event(|| EventKind::ModelStepFinished {
@@ -319,10 +327,18 @@ impl TurnState {
     }
 
     fn take_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
-        self.append_answer(cx, &answer);
+        if self.guards_answer(spec, cx, &answer) {
+            return None;
+        }
+        self.believe(spec, cx, &answer)
+    }
+
+    /// Takes an answer that nothing speaks against into the transcript, and does what it asks for.
+    pub(super) fn believe(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> Option<End> {
+        self.append_answer(cx, answer);
         let message = answer.as_assistant()?;
         if self.is_stopping() {
-            answer_unrun(cx, &answer, "the turn had ended");
+            answer_unrun(cx, answer, "the turn had ended");
             return self.settle(spec, cx);
         }
         match message.output() {
@@ -349,7 +365,7 @@ impl TurnState {
                 self.stop_now(spec, cx, StopReason::ModelRefused.into())
             }
             ModelOutput::Invalid(invalid) => {
-                answer_unrun(cx, &answer, "the answer that asked for it was not usable");
+                answer_unrun(cx, answer, "the answer that asked for it was not usable");
                 self.on_invalid(spec, cx, invalid)
             }
         }

@@ -12,6 +12,7 @@ mod batch;
 mod finish;
 mod flow;
 mod gates;
+mod guard;
 mod judge;
 mod redundancy;
 mod repair;
@@ -22,7 +23,8 @@ mod state;
 
 pub(crate) use flow::guidance_message;
 pub use spec::{
-    CallLimit, DeadlineRule, Execution, OnTrouble, Redundancy, RetryPolicy, Seams, SpecFault, TurnSpec,
+    CallLimit, DeadlineRule, Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnTrouble,
+    Redundancy, RetryPolicy, Seams, SpecFault, TurnSpec,
 };
 pub use state::TurnState;
 
@@ -100,6 +102,9 @@ impl TurnState {
             (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
             (Pending::Arguments(at), Reply::Arguments(result)) => self.on_arguments(spec, cx, at, result),
             (Pending::Gate(at, gate), Reply::Gate(ruling)) => self.on_verdict(spec, cx, at, gate, ruling),
+            (Pending::Guard(stage, n), Reply::Guarded(result)) => {
+                self.on_guarded(spec, cx, (stage, n), result)
+            }
             (Pending::Approve(at), Reply::Approval(decision)) => self.on_decision(spec, cx, at, decision),
             (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
             (Pending::Tool(at), Reply::Interrupted { .. }) => self.on_tool_cut(spec, cx, at),

@@ -15,6 +15,7 @@ mod crash;
 mod deviations;
 mod driver;
 mod exact;
+mod guardrails;
 mod laws;
 mod policies;
 mod prepared;

@@ -223,6 +223,8 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::AfterModel { .. }
         | Op::NoteApproval { .. }
         | Op::Drain
+        | Op::GuardInput { .. }
+        | Op::GuardOutput { .. }
         | Op::StopGate { .. } => None,
     }
 }
