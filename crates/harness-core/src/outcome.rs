@@ -174,6 +174,8 @@ pub enum FaultSource {
     Agent,
     /// A gate.
     Gate,
+    /// A guardrail.
+    Guardrail,
     /// The approver.
     Approver,
     /// A memory layer.
@@ -197,6 +199,7 @@ impl fmt::Display for FaultSource {
             Self::Tool => "tool",
             Self::Agent => "agent",
             Self::Gate => "gate",
+            Self::Guardrail => "guardrail",
             Self::Approver => "approver",
             Self::Layer => "memory layer",
             Self::Compactor => "compactor",
@@ -319,6 +322,35 @@ impl ToolEvidence {
             status: Cow::Borrowed(if is_error { "error" } else { "success" }),
             reason: question.reason,
             metadata: question.metadata,
+        }
+    }
+}
+
+impl Evidence {
+    /// What stopped the work, in one sentence, where a gate or guardrail did.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Self::Guardrail { guardrail, stage, reason } => {
+                let which = match stage {
+                    GuardStage::Input => "Input",
+                    GuardStage::Output => "Output",
+                };
+                let reason = reason.as_ref().map(|reason| format!(" Reason: {reason}")).unwrap_or_default();
+                Some(format!("{which} guardrail \"{guardrail}\" triggered.{reason}"))
+            }
+            Self::Gate { gate, tool, reason, .. } => {
+                Some(format!("Gate \"{gate}\" refused \"{tool}\": {reason}"))
+            }
+            Self::None
+            | Self::Limit(_)
+            | Self::Invalid(_)
+            | Self::Tool { .. }
+            | Self::Fault(_)
+            | Self::Approval(_)
+            | Self::Held(_)
+            | Self::Density(_)
+            | Self::ToolResult(_)
+            | Self::Cancelled { .. } => None,
         }
     }
 }

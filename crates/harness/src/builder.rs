@@ -10,8 +10,8 @@ use harness_core::limits::Limits;
 use harness_core::machine::Origin;
 use harness_core::policy::{HandoffPolicy, PolicyGate, ToolPolicy};
 use harness_core::port::{
-    AgentSource, Approver, Clock, Compactor, ContextPipeline, DynTool, DynToolRegistry, Ids, Model, Session,
-    SingleAgent, Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
+    AgentSource, Approver, Clock, Compactor, ContextPipeline, DynTool, DynToolRegistry, Ids, InputGuardrail,
+    Model, OutputGuardrail, Session, SingleAgent, Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ThreadId};
@@ -159,6 +159,19 @@ impl Builder {
     /// Denies tool calls without a policy of tools, and handoffs without a policy of handoffs.
     pub fn default_deny(mut self) -> Self {
         self.policies = self.policies.default_deny();
+        self
+    }
+
+    /// One more guardrail of prompts. How several are asked is
+    /// [`TurnSpec::guardrails`](harness_core::turn::TurnSpec::guardrails), see [`spec`](Self::spec).
+    pub fn input_guardrail(mut self, guardrail: impl InputGuardrail + 'static) -> Self {
+        self.ports.input_guardrails.push(Arc::new(guardrail));
+        self
+    }
+
+    /// One more guardrail of answers. Pieces of a streamed answer may be out before it is asked.
+    pub fn output_guardrail(mut self, guardrail: impl OutputGuardrail + 'static) -> Self {
+        self.ports.output_guardrails.push(Arc::new(guardrail));
         self
     }
 

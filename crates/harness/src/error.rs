@@ -1,5 +1,6 @@
 //! What can be wrong before a run begins.
 
+use harness_core::continuation::ResumeError;
 use harness_core::port::SessionError;
 use harness_core::turn::SpecFault;
 use harness_descriptor::DescriptorError;
@@ -24,6 +25,9 @@ pub enum HarnessError {
         /// The targets.
         targets: [String; 2],
     },
+    /// A continuation does not fit this conversation, or decisions do not fit it.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
     /// The session could not be read.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -36,6 +40,7 @@ impl HarnessError {
             Self::Setup(_) => "harness.setup",
             Self::Descriptor(error) => error.kind(),
             Self::SameName { .. } => "harness.same_tool_name",
+            Self::Resume(error) => error.kind(),
             Self::Session(error) => &error.kind,
         }
     }

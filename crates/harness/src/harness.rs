@@ -3,16 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::continuation::{Continuation, Resume, ResumeError};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{Ids, Model};
 use harness_core::run::{Run, RunSpec};
+use harness_core::transcript::Prefix;
 use harness_descriptor::{ContextInput, GraphAgents, Map};
 
 use crate::builder::Builder;
 use crate::error::HarnessError;
-use crate::prompt::{Options, Prompt};
+use crate::prompt::{Options, Prompt, TakenUp};
 use crate::report::Report;
 use crate::thread::Thread;
 
@@ -67,6 +69,31 @@ impl Harness {
         Prompt::new(self, None)
     }
 
+    /// Takes up work that an earlier run left: answers its question, decides about the calls that it parked,
+    /// or gives more of what had run out. The continuation is that run's
+    /// [`End::continuation`](harness_core::End::continuation); it is used once.
+    ///
+    /// Awaiting it gives [`HarnessError::Resume`] when the continuation does not belong to this
+    /// conversation, was used already, or waits for something else; then nothing has begun.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// use harness::core::continuation::{CallDecision, Resume};
+    ///
+    /// # async fn example(harness: Harness) -> Result<(), harness::HarnessError> {
+    /// let report = harness.prompt("Pay Ada 5 cents").await?;
+    /// if let Some(parked) = report.end.continuation.as_deref() {
+    ///     let decisions = parked.pending.iter().map(|call| CallDecision::granted(call.call_id.as_str()));
+    ///     let report = harness.resume_with(parked.clone(), Resume::decided(decisions)).await?;
+    ///     println!("{}", report.answer());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume_with(&self, continuation: Continuation, resume: Resume) -> Prompt<'_> {
+        Prompt::resuming(self, continuation, resume)
+    }
+
     pub(crate) async fn run(
         &self,
         message: Option<Message>,
@@ -100,11 +127,35 @@ impl Harness {
         if let Some(session) = &ports.session {
             origin.session = session.session_id();
         }
-        let start = message.map_or_else(Start::resume, Start::prompt).with_agent(agent);
-        let start = start.with_open_calls(opened.open_calls).with_continuation(options.continuation);
+        let start = match begin(message, options.taken_up, &origin, &opened.log, thread.waiting()) {
+            Ok(start) => start.with_agent(agent).with_open_calls(opened.open_calls),
+            Err(error) => {
+                thread.put_back(opened.log, opened.open_calls);
+                return Err(error.into());
+            }
+        };
         let machine = thread.begin(Run::new(Arc::clone(spec), origin, opened.log));
         let end = drive(machine, ports, &options.cancel, start).await;
-        let transcript = thread.finish(end.persist_failed.is_none());
+        let transcript = thread.finish(&end);
         Ok(Report::new(end, transcript, opened.torn_tail))
+    }
+}
+
+/// What a run begins with.
+fn begin(
+    message: Option<Message>,
+    taken_up: Option<TakenUp>,
+    origin: &Origin,
+    log: &Prefix,
+    waiting: &[Arc<Message>],
+) -> Result<Start, ResumeError> {
+    let start = message.map_or_else(Start::resume, Start::prompt).with_waiting(waiting.to_vec());
+    match taken_up {
+        None => Ok(start),
+        Some(TakenUp { continuation, resume: Some(resume) }) => continuation.start(resume, origin, log),
+        Some(TakenUp { continuation, resume: None }) => {
+            continuation.verify(origin, log)?;
+            Ok(start.with_waiting(continuation.waiting.clone()).with_continuation(Some(*continuation)))
+        }
     }
 }

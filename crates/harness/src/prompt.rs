@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::IntoFuture;
 
-use harness_core::continuation::Continuation;
+use harness_core::continuation::{Continuation, Resume};
 use harness_core::message::Message;
 use harness_core::port::BoxFuture;
 use harness_core::{AgentId, Cancel};
@@ -19,7 +19,15 @@ pub(crate) struct Options {
     pub(crate) cancel: Cancel,
     pub(crate) context: Option<Map>,
     pub(crate) agent: Option<AgentId>,
-    pub(crate) continuation: Option<Continuation>,
+    pub(crate) taken_up: Option<TakenUp>,
+}
+
+/// Earlier work that a run takes up.
+#[derive(Debug)]
+pub(crate) struct TakenUp {
+    pub(crate) continuation: Box<Continuation>,
+    /// How; `None` when the prompt says it.
+    pub(crate) resume: Option<Resume>,
 }
 
 /// Something said to the agents. Nothing happens before it is awaited; options may be set until then.
@@ -44,6 +52,11 @@ impl<'h> Prompt<'h> {
         Self { harness, message, options: Options::default() }
     }
 
+    pub(crate) fn resuming(harness: &'h Harness, continuation: Continuation, resume: Resume) -> Self {
+        let taken_up = Some(TakenUp { continuation: Box::new(continuation), resume: Some(resume) });
+        Self { harness, message: None, options: Options { taken_up, ..Options::default() } }
+    }
+
     /// Stops the run in good order when `cancel` fires: finished work is kept, every call gets its
     /// result, and the run ends `cancelled`.
     pub fn cancel_with(mut self, cancel: Cancel) -> Self {
@@ -64,16 +77,20 @@ impl<'h> Prompt<'h> {
         self
     }
 
-    /// What an earlier run left to resume it, from its [`End`](harness_core::End).
+    /// What an earlier run left to resume it, from its [`End`](harness_core::End). It must belong to this
+    /// conversation, which must not have gone on since. Calls that it parked are not decided about: use
+    /// [`Harness::resume_with`] for that.
     pub fn continuation(mut self, continuation: Option<Continuation>) -> Self {
-        self.options.continuation = continuation;
+        let resume = self.options.taken_up.take().and_then(|taken| taken.resume);
+        self.options.taken_up =
+            continuation.map(|continuation| TakenUp { continuation: Box::new(continuation), resume });
         self
     }
 }
 
 impl<'h> IntoFuture for Prompt<'h> {
     /// How the run ended, whatever way that was; an error means that it never began: the session could
-    /// not be read, or the descriptor's context could not be made.
+    /// not be read, the descriptor's context could not be made, or a continuation does not fit.
     type Output = Result<Report, HarnessError>;
     type IntoFuture = BoxFuture<'h, Self::Output>;
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use harness_core::AgentId;
 use harness_core::message::Message;
-use harness_core::port::{DynSession, OpenCall, RetryClass, SessionError, TornTail};
+use harness_core::port::{DynSession, OpenCall, SessionError, TornTail};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
+use harness_core::{AgentId, End};
 use serde::Deserialize;
 
 /// A thread between, and during, its runs.
@@ -17,6 +17,8 @@ pub(crate) struct Thread {
     idle: Option<Idle>,
     /// The run that is on; it stays here when its future is dropped.
     running: Option<Run>,
+    /// Messages that were pushed in while calls were parked.
+    waiting: Vec<Arc<Message>>,
 }
 
 #[derive(Debug)]
@@ -51,9 +53,8 @@ impl Thread {
                 Idle { log: loaded.messages.into_iter().collect(), open_calls: loaded.open_calls }
             }
             (None, None, Some(run)) => {
-                let log = run.into_log();
-                let open_calls = unanswered(&log);
-                Idle { log, open_calls }
+                let open_calls = run.open_calls();
+                Idle { log: run.into_log(), open_calls }
             }
             (None, None, None) => Idle { log: Transcript::default(), open_calls: Vec::new() },
         };
@@ -73,34 +74,23 @@ impl Thread {
         self.running.insert(run)
     }
 
-    /// A run ended; `stored` says whether the session holds all of it. If not, the session counts, and the
-    /// next run reads it again.
-    pub(crate) fn finish(&mut self, stored: bool) -> Prefix {
+    /// A run ended. When the session does not hold all of it, the session counts, and the next run reads it
+    /// again.
+    pub(crate) fn finish(&mut self, end: &End) -> Prefix {
+        let open_calls = self.running.as_ref().map(Run::open_calls).unwrap_or_default();
         let log = self.running.take().map(Run::into_log).unwrap_or_default();
         let transcript = log.prefix();
-        if stored {
-            self.put_back(log, Vec::new());
+        self.waiting = end.continuation.as_ref().map(|made| made.waiting.clone()).unwrap_or_default();
+        if end.persist_failed.is_none() {
+            self.put_back(log, open_calls);
         }
         transcript
     }
-}
 
-/// Calls of a run that was dropped: each may have begun.
-fn unanswered(log: &Transcript) -> Vec<OpenCall> {
-    let mut answered = 0;
-    for message in log.iter().rev() {
-        match &**message {
-            Message::ToolResult(_) => answered += 1,
-            Message::Assistant(answer) => {
-                let open = answer.tool_calls().skip(answered);
-                return open
-                    .map(|call| OpenCall::new(call.id.clone(), 1, RetryClass::Unsafe, None))
-                    .collect();
-            }
-            Message::System(_) | Message::User(_) | Message::Custom(_) | _ => return Vec::new(),
-        }
+    /// Messages that were pushed in while calls were parked.
+    pub(crate) fn waiting(&self) -> &[Arc<Message>] {
+        &self.waiting
     }
-    Vec::new()
 }
 
 /// The agent to which the last handoff went, or else the one that spoke last.

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
 use super::ports::Ports;
@@ -16,10 +17,11 @@ use crate::message::{AssistantMessage, Message};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, ArgumentFault, BoxFuture, Decision, GateCx, HookAsk, HookCx, Judgement,
-    ModelFault, ModelFaultCode, ModelRequest, Offer, PrepareAsk, ToolCx, ToolDef, ToolOutcome, ToolScope,
-    Verdict,
+    AgentBrief, ApprovalAsk, ArgumentFault, BoxFuture, Clock, Decision, GateCx, HookAsk, HookCx, Inspection,
+    Judgement, ModelFault, ModelFaultCode, ModelRequest, Offer, PrepareAsk, ToolCx, ToolDef, ToolOutcome,
+    ToolScope, Verdict,
 };
+use crate::time::Millis;
 
 /// An operation that is being performed.
 pub(super) enum Running<'p> {
@@ -119,6 +121,10 @@ fn gate_panicked(text: String) -> Reply {
     Reply::Gate(Verdict::Deny { message: format!("Denied: the gate failed ({text}).") }.into())
 }
 
+fn guard_panicked(text: String) -> Reply {
+    Reply::Guarded(Err(fault(FaultSource::Guardrail, &text)))
+}
+
 fn approver_panicked(text: String) -> Reply {
     Reply::Approval(Decision::Denied { reason: format!("the approver failed ({text})") })
 }
@@ -163,6 +169,7 @@ fn panicked_by(op: &Op) -> fn(String) -> Reply {
             Reply::Arguments(Err(ArgumentFault::new("", format!("they could not be checked ({text})"))))
         },
         Op::Gate { .. } => gate_panicked,
+        Op::GuardInput { .. } | Op::GuardOutput { .. } => guard_panicked,
         Op::Approve { .. } => approver_panicked,
         Op::NoteApproval { .. } => note_panicked,
         Op::Tool { .. } => tool_panicked,
@@ -239,6 +246,32 @@ fn start_inner<'p, P: Phase>(
             }
             None => Running::Ready(gate_panicked("it is not there".into())),
         },
+        Op::GuardInput { guardrail, messages, timeout } => {
+            match ports.input_guardrails.get(guardrail as usize) {
+                Some(guardrail) => {
+                    let cx = gate_cx();
+                    let asked = async move {
+                        let asked = guardrail.inspect_boxed(&messages, &cx);
+                        Reply::Guarded(in_time(&*ports.clock, timeout, asked).await)
+                    };
+                    Running::Other(Box::pin(asked), guard_panicked)
+                }
+                None => Running::Ready(guard_panicked("it is not there".into())),
+            }
+        }
+        Op::GuardOutput { guardrail, answer, timeout } => {
+            match ports.output_guardrails.get(guardrail as usize) {
+                Some(guardrail) => {
+                    let cx = gate_cx();
+                    let asked = async move {
+                        let asked = guardrail.inspect_boxed(&answer, &cx);
+                        Reply::Guarded(in_time(&*ports.clock, timeout, asked).await)
+                    };
+                    Running::Other(Box::pin(asked), guard_panicked)
+                }
+                None => Running::Ready(guard_panicked("it is not there".into())),
+            }
+        }
         Op::Approve { call, reason } => match &ports.approver {
             Some(approver) => {
                 let ask = ApprovalAsk::new(call, reason, Arc::clone(origin), token.clone());
@@ -292,6 +325,22 @@ fn start_inner<'p, P: Phase>(
             }
             None => Running::Ready(stop_gate_panicked("it is not there".into())),
         },
+    }
+}
+
+/// What a guardrail says, or a fault when it takes longer than it may.
+async fn in_time(
+    clock: &dyn Clock,
+    timeout: Option<Millis>,
+    asked: BoxFuture<'_, Result<Inspection, Fault>>,
+) -> Result<Inspection, Fault> {
+    let Some(timeout) = timeout else { return asked.await };
+    match select(asked, clock.sleep_until(clock.now().after(timeout))).await {
+        Either::Left((found, _)) => found,
+        Either::Right(_) => {
+            let text = format!("it gave no answer within {timeout}");
+            Err(Fault::new(FaultSource::Guardrail, "timeout", text))
+        }
     }
 }
 

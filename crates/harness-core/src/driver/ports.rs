@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 use crate::event::Hub;
 use crate::message::Message;
 use crate::port::{
-    Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynModel, DynSession, DynStopGate,
-    DynToolGate, DynToolRegistry, DynTurnHooks, HookPoints, SingleAgent, Steering, Toolbox,
+    Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynInputGuardrail, DynModel,
+    DynOutputGuardrail, DynSession, DynStopGate, DynToolGate, DynToolRegistry, DynTurnHooks, HookPoints,
+    SingleAgent, Steering, Toolbox,
 };
 use crate::run::RunSpec;
 use crate::time::Millis;
@@ -29,6 +30,10 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// The tool gates, in the order in which they are asked.
     pub gates: Vec<Arc<dyn DynToolGate>>,
+    /// The guardrails of prompts.
+    pub input_guardrails: Vec<Arc<dyn DynInputGuardrail>>,
+    /// The guardrails of answers.
+    pub output_guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
     /// The stop gates, in the order in which they judge.
     pub stop_gates: Vec<Arc<dyn DynStopGate>>,
     /// Who decides about held calls.
@@ -64,6 +69,8 @@ impl Ports {
             tools: Arc::new(Toolbox::default()),
             clock,
             gates: Vec::new(),
+            input_guardrails: Vec::new(),
+            output_guardrails: Vec::new(),
             stop_gates: Vec::new(),
             approver: None,
             session: None,
@@ -80,6 +87,8 @@ impl Ports {
     pub fn seams(&self) -> Seams {
         Seams {
             gates: self.gates.iter().map(|gate| gate.gate_name()).collect(),
+            input_guardrails: self.input_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
+            output_guardrails: self.output_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
             approver: self.approver.is_some(),
             layers: self.layers.is_some(),
             compactor: self.compactor.is_some(),

@@ -10,7 +10,8 @@ use crate::ids::{AgentId, OpId};
 use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::End;
-use crate::port::{Durability, GateAsk, HookAsk, Offer, Progress, RetryClass};
+use crate::port::{Durability, GateAsk, GuardedAnswer, HookAsk, Offer, Progress, RetryClass};
+use crate::time::Millis;
 use crate::transcript::Plan;
 
 /// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
@@ -210,6 +211,24 @@ pub enum Op {
         gate: u32,
         /// About what.
         ask: Box<GateAsk>,
+    },
+    /// Ask the n-th input guardrail.
+    GuardInput {
+        /// Which guardrail, from 0.
+        guardrail: u32,
+        /// About what.
+        messages: Vec<Arc<Message>>,
+        /// How long it may take.
+        timeout: Option<Millis>,
+    },
+    /// Ask the n-th output guardrail.
+    GuardOutput {
+        /// Which guardrail, from 0.
+        guardrail: u32,
+        /// About what.
+        answer: Arc<GuardedAnswer>,
+        /// How long it may take.
+        timeout: Option<Millis>,
     },
     /// Ask the approver about a held call.
     Approve {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::continuation::Continuation;
+use crate::continuation::{CallDecision, Continuation};
 use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{
-    ArgumentFault, Decision, Judgement, ModelFault, Offer, OpenCall, Prepared, Question, RetryClass, Ruling,
-    ToolOutcome,
+    ArgumentFault, Decision, Inspection, Judgement, ModelFault, Offer, OpenCall, Prepared, Question,
+    RetryClass, Ruling, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -27,6 +27,11 @@ pub struct Start {
     pub continuation: Option<Box<Continuation>>,
     /// Calls that an earlier process had started, from the session.
     pub open_calls: Vec<InterruptedCall>,
+    /// What was decided about parked calls. They count only for calls of `continuation`; with any, the
+    /// calls that nothing was decided about stay parked. Made by [`Continuation::start`].
+    pub decisions: Vec<CallDecision>,
+    /// Messages that were pushed in while calls were parked: they come after the results of those.
+    pub waiting: Vec<Arc<Message>>,
 }
 
 /// A call that an earlier process had started.
@@ -72,6 +77,13 @@ impl Start {
     #[must_use]
     pub fn with_agent(mut self, agent: Option<AgentId>) -> Self {
         self.agent = agent;
+        self
+    }
+
+    /// The same start with messages that were pushed in while calls were parked.
+    #[must_use]
+    pub fn with_waiting(mut self, waiting: Vec<Arc<Message>>) -> Self {
+        self.waiting = waiting;
         self
     }
 
@@ -136,6 +148,8 @@ pub enum Reply {
     Arguments(Result<(), ArgumentFault>),
     /// Of [`crate::machine::Op::Gate`].
     Gate(Ruling),
+    /// Of [`crate::machine::Op::GuardInput`] and [`crate::machine::Op::GuardOutput`].
+    Guarded(Result<Inspection, Fault>),
     /// Of [`crate::machine::Op::Approve`].
     Approval(Decision),
     /// Of [`crate::machine::Op::NoteApproval`].

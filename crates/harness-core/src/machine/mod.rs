@@ -30,7 +30,8 @@ use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::Budgets;
 use crate::message::Message;
-use crate::outcome::{End, Fault};
+use crate::outcome::{End, Fault, GuardStage};
+use crate::port::OpenCall;
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
 
@@ -110,6 +111,8 @@ pub enum Pending {
     Arguments(u32),
     /// A gate, for a call of the batch.
     Gate(u32, u32),
+    /// A guardrail, for the prompt or for an answer.
+    Guard(GuardStage, u32),
     /// The approver, for a call of the batch.
     Approve(u32),
     /// A call of the batch.
@@ -243,6 +246,10 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
     /// When outstanding work is cut off; `None` when nothing cuts it off.
     #[doc(hidden)]
     fn cut_off(&self, shared: &Shared) -> Option<Time>;
+
+    /// Calls that have begun and have no result in the transcript.
+    #[doc(hidden)]
+    fn open_calls(&self) -> Vec<OpenCall>;
 }
 
 /// A turn or a run, as a machine.
@@ -343,6 +350,12 @@ impl<P: Phase> Machine<P> {
     /// The transcript.
     pub fn log(&self) -> &Transcript {
         &self.log
+    }
+
+    /// Calls that have begun and have no result in the transcript: what a session would show as open. Whoever
+    /// goes on without a session passes them to [`Start::with_open_calls`].
+    pub fn open_calls(&self) -> Vec<OpenCall> {
+        self.phase.open_calls()
     }
 
     /// Takes the transcript out of a machine that is not needed any more.

@@ -10,6 +10,7 @@ mod approver;
 mod clock;
 mod context;
 mod gate;
+mod guardrail;
 mod hooks;
 mod model;
 mod session;
@@ -22,6 +23,9 @@ pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 pub use clock::{Clock, Ids};
 pub use context::{Compactor, ContextPipeline, DynCompactor, DynContextPipeline};
 pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, Ruling, StopGate, ToolGate, Verdict};
+pub use guardrail::{
+    DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,
+};
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use session::{

@@ -18,7 +18,7 @@ use crate::ids::TurnId;
 use crate::limits::{Budget, Limit, Reached};
 use crate::machine::{Boundary, Cx, Input, Op, Origin, Pending, Phase, Record, Reply, Shared, Start};
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage, Waiver};
-use crate::port::Judgement;
+use crate::port::{Judgement, OpenCall};
 use crate::time::Time;
 use crate::turn::{TurnState, guidance_message};
 
@@ -101,6 +101,10 @@ impl Phase for RunState {
 
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
         self.turn.cut_off(shared)
+    }
+
+    fn open_calls(&self) -> Vec<OpenCall> {
+        self.turn.open_calls()
     }
 }
 

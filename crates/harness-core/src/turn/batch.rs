@@ -336,6 +336,9 @@ impl TurnState {
         if let Some(text) = terminating_text(&batch.slots) {
             self.batch = None;
             let text = self.user_text(spec, cx, text);
+            if self.guards_text(spec, cx, &text) {
+                return None;
+            }
             self.answer = Some(text);
             return self.complete(spec, cx);
         }

@@ -7,7 +7,7 @@ use super::flow::answer_unrun;
 use super::slot::Progress;
 use super::spec::{DeadlineRule, TurnSpec};
 use super::state::TurnState;
-use crate::continuation::{Continuation, ContinuationKind, PendingCall};
+use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
 use crate::event::EventKind;
 use crate::ids::OpId;
 use crate::limits::{Limit, Reached};
@@ -64,7 +64,7 @@ impl TurnState {
     }
 
     /// Tells everything outstanding that it is not wanted any more. Once is enough.
-    fn abort(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn abort(&mut self, cx: &mut Cx<'_>) {
         if !self.aborted && !cx.idle() {
             self.aborted = true;
             cx.fx.list.push(Effect::AbortAll);
@@ -188,12 +188,17 @@ impl TurnState {
         if let Some(batch) = &mut self.batch {
             batch.watched = None;
         }
+        let prompt_unguarded = self.stop_guarding(cx);
         self.abandon_open_calls(spec, cx);
         self.answer_rest(spec, cx);
         match (self.stop.take(), self.interrupting.take()) {
             (None, Some(messages)) => {
                 self.batch = None;
                 self.aborted = false;
+                if prompt_unguarded {
+                    self.prompt.extend(messages);
+                    return self.append_prompt(spec, cx);
+                }
                 cx.append(messages);
                 if self.offer.is_none() {
                     return self.append_prompt(spec, cx);
@@ -201,6 +206,7 @@ impl TurnState {
                 self.iterate(spec, cx)
             }
             (Some(stop), waiting) => {
+                self.drop_unguarded_prompt(spec);
                 self.steering.extend(waiting.into_iter().flatten());
                 let end = self.end(spec, cx, stop);
                 self.tell_end(spec, cx, end)
@@ -239,15 +245,20 @@ impl TurnState {
     }
 
     fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {
+        let mut waiting = std::mem::take(&mut self.prompt);
+        waiting.append(&mut self.steering);
         if !self.is_parked() {
-            // Behind a parked call nothing may stand but its result: what was pushed in stays out, untold.
             self.append_question(cx);
-            cx.append(std::mem::take(&mut self.prompt));
-            cx.append(std::mem::take(&mut self.steering));
+            cx.append(std::mem::take(&mut waiting));
         }
         cx.sh.budgets.pop();
         let answer = self.answer.take();
-        let continuation = self.continuation(cx, &stop, answer.as_deref());
+        let mut continuation = self.continuation(cx, &stop, answer.as_deref());
+        if let Some(continuation) = &mut continuation {
+            // Behind a parked call nothing may stand but its result.
+            waiting.truncate(WAITING);
+            continuation.waiting = waiting;
+        }
         let end = End {
             answer,
             agent: self.agent.clone(),
@@ -296,7 +307,13 @@ impl TurnState {
         let Some(batch) = &self.batch else { return Vec::new() };
         let parked = batch.slots.iter().filter(|slot| matches!(slot.progress, Progress::Parked));
         parked
-            .map(|slot| PendingCall::new(slot.call.id.clone(), batch.answer_at, slot.hold_reason()))
+            .map(|slot| PendingCall {
+                call_id: slot.call.id.clone(),
+                message: batch.answer_at,
+                reason: slot.hold_reason(),
+                tool: slot.call.name.clone(),
+                digest: slot.digest(self.def_of(slot)),
+            })
             .collect()
     }
 }

@@ -19,12 +19,18 @@ impl TurnState {
         self.began = cx.log.len() as u64;
         self.deadline_enforced = spec.deadline == DeadlineRule::Enforced;
         self.resumed = start.continuation.is_some();
+        self.guard_timeout = spec.guardrails.timeout;
         self.agent.clone_from(&start.agent);
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
         self.turn_deadline = cx.sh.budgets.deadline().filter(|_| self.deadline_enforced);
         self.policy = spec.policies.as_ref().map(|_| Box::default());
         self.prompt.clone_from(&start.prompt);
+        if self.prompt.is_empty() {
+            self.steering.clone_from(&start.waiting);
+        } else {
+            self.prompt.splice(0..0, start.waiting.iter().cloned());
+        }
         if super::repair::has_open_calls(cx.log) {
             return self.repair(cx, start);
         }
@@ -33,6 +39,9 @@ impl TurnState {
 
     /// Brings the prompt into the transcript, through the layers when there are any.
     pub(super) fn append_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if self.guards_prompt(spec, cx) {
+            return None;
+        }
         if spec.seams.layers && !self.prompt.is_empty() {
             self.issue(cx, Pending::AppendPrompt);
             return None;
@@ -130,6 +139,8 @@ impl TurnState {
         entries: Vec<(EntryId, Arc<Message>)>,
     ) -> Option<End> {
         if self.is_stopping() {
+            // The queue lets go of them once the input is taken: they come before what was pushed in.
+            self.steering.splice(0..0, entries.into_iter().map(|(_, message)| message));
             return self.settle(spec, cx);
         }
         let injected = !entries.is_empty() || !self.steering.is_empty();
@@ -323,6 +334,10 @@ impl TurnState {
 
     fn append_answer(&self, cx: &mut Cx<'_>, answer: &Arc<Message>) {
         cx.append([Arc::clone(answer)]);
+        self.tell_answer(cx, answer);
+    }
+
+    pub(super) fn tell_answer(&self, cx: &mut Cx<'_>, answer: &Arc<Message>) {
         if let Some(message) = answer.as_assistant() {
             let duration = cx.now.since(self.asked_at);
             cx.event(|| EventKind::ModelStepFinished {
@@ -334,10 +349,18 @@ impl TurnState {
     }
 
     fn take_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
-        self.append_answer(cx, &answer);
+        if self.guards_answer(spec, cx, &answer) {
+            return None;
+        }
+        self.believe(spec, cx, &answer)
+    }
+
+    /// Takes an answer that nothing speaks against into the transcript, and does what it asks for.
+    pub(super) fn believe(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> Option<End> {
+        self.append_answer(cx, answer);
         let message = answer.as_assistant()?;
         if self.is_stopping() {
-            answer_unrun(cx, &answer, "the turn had ended");
+            answer_unrun(cx, answer, "the turn had ended");
             return self.settle(spec, cx);
         }
         match message.output() {
@@ -373,7 +396,7 @@ impl TurnState {
                 self.stop_now(spec, cx, StopReason::ModelRefused.into())
             }
             ModelOutput::Invalid(invalid) => {
-                answer_unrun(cx, &answer, "the answer that asked for it was not usable");
+                answer_unrun(cx, answer, "the answer that asked for it was not usable");
                 self.on_invalid(spec, cx, invalid)
             }
         }

@@ -9,11 +9,12 @@ use super::slot::{Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
-use crate::ids::GateName;
+use crate::ids::{CallId, GateName};
 use crate::json::Json;
 use crate::machine::{Cx, Pending};
 use crate::message::ToolCall;
 use crate::outcome::{End, Evidence, Stop, StopReason};
+use crate::policy::call_digest;
 use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict};
 
 impl TurnState {
@@ -32,7 +33,8 @@ impl TurnState {
             };
             return self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
         };
-        if spec.seams.gates.is_empty() && !def.requires_approval {
+        let decided = slot.granted || slot.edited;
+        if spec.seams.gates.is_empty() && !def.requires_approval && !decided {
             return self.set(at, Progress::Ready);
         }
         self.set(at, Progress::Asking);
@@ -64,6 +66,9 @@ impl TurnState {
             return self.issue(cx, Pending::Gate(at, gate));
         }
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        if slot.granted {
+            return self.redeem(spec, cx, at);
+        }
         let demanded = self.def_of(slot).is_some_and(|def| def.requires_approval);
         match (slot.held.is_some(), slot.edited, demanded) {
             (true, true, _) => {
@@ -73,6 +78,18 @@ impl TurnState {
             (false, true, _) | (false, false, false) => self.set(at, Progress::Ready),
             (true, false, _) | (false, false, true) => self.ask_approver(spec, cx, at),
         }
+    }
+
+    /// Runs a call that was approved while it was parked, if it is still what was approved: the same tool
+    /// with the same contract and the same arguments.
+    fn redeem(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let now = self.def_of(slot).map(|def| call_digest(def, &slot.call.arguments));
+        if now.is_some() && now.as_deref() == slot.parked_as.as_deref() {
+            return self.set(at, Progress::Ready);
+        }
+        let text = "Denied: the approval was given for another call. Ask for it again.";
+        self.answer_call(spec, cx, at, ToolOutcome::error("approval_mismatch", text));
     }
 
     fn ask_approver(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
@@ -144,14 +161,7 @@ impl TurnState {
             return self.settle(spec, cx);
         }
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
-        let call = slot.call.id.clone();
-        let (told, reason) = match &decision {
-            Decision::Granted => ("granted", None),
-            Decision::Edited(_) => ("edited", None),
-            Decision::Denied { reason } => ("denied", Some(reason.clone())),
-            Decision::Later => ("later", None),
-        };
-        cx.event(|| EventKind::ApprovalDecided { call, decision: told.to_owned(), reason });
+        tell_decision(cx, slot.call.id.clone(), &decision);
         match decision {
             Decision::Granted => self.set(at, Progress::Ready),
             Decision::Later => self.set(at, Progress::Parked),
@@ -170,11 +180,21 @@ impl TurnState {
     }
 }
 
+pub(super) fn tell_decision(cx: &mut Cx<'_>, call: CallId, decision: &Decision) {
+    let (told, reason) = match decision {
+        Decision::Granted => ("granted", None),
+        Decision::Edited(_) => ("edited", None),
+        Decision::Denied { reason } => ("denied", Some(reason.clone())),
+        Decision::Later => ("later", None),
+    };
+    cx.event(|| EventKind::ApprovalDecided { call, decision: told.to_owned(), reason });
+}
+
 fn gate_name(spec: &TurnSpec, gate: u32) -> GateName {
     spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into())
 }
 
-fn rewrite(slot: &mut Slot, arguments: Json) {
+pub(super) fn rewrite(slot: &mut Slot, arguments: Json) {
     let mut call = ToolCall::clone(&slot.call);
     call.arguments = arguments;
     if call.rare.raw_arguments.is_some() {

@@ -14,6 +14,7 @@ pub mod evidence;
 mod finish;
 mod flow;
 mod gates;
+mod guard;
 mod hooks;
 mod judge;
 mod policy;
@@ -28,13 +29,14 @@ mod state;
 pub(crate) use flow::guidance_message;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
 pub use spec::{
-    CallLimit, CancelledStep, DeadlineRule, Execution, OnHookFault, OnTrouble, Redundancy, ResultRule,
-    RetryPolicy, Seams, SpecFault, TurnSpec,
+    CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules, OnGuardrailError,
+    OnHookFault, OnTrouble, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault, TurnSpec,
 };
 pub use state::TurnState;
 
 use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};
 use crate::outcome::End;
+use crate::port::OpenCall;
 use crate::time::Time;
 
 /// A turn as a machine.
@@ -90,6 +92,10 @@ impl Phase for TurnState {
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
         if self.deadline_enforced { shared.budgets.deadline() } else { None }
     }
+
+    fn open_calls(&self) -> Vec<OpenCall> {
+        self.batch.iter().flat_map(slot::Batch::begun).collect()
+    }
 }
 
 impl TurnState {
@@ -109,6 +115,9 @@ impl TurnState {
             (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
             (Pending::Arguments(at), Reply::Arguments(result)) => self.on_arguments(spec, cx, at, result),
             (Pending::Gate(at, gate), Reply::Gate(ruling)) => self.on_verdict(spec, cx, at, gate, ruling),
+            (Pending::Guard(stage, n), Reply::Guarded(result)) => {
+                self.on_guarded(spec, cx, (stage, n), result)
+            }
             (Pending::Approve(at), Reply::Approval(decision)) => self.on_decision(spec, cx, at, decision),
             (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
             (Pending::Tool(at), Reply::Interrupted { .. }) => self.on_tool_cut(spec, cx, at),

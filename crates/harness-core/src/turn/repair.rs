@@ -16,7 +16,7 @@ use crate::event::{EventKind, RepairHow};
 use crate::machine::{Cx, InterruptedCall, Pending, Start};
 use crate::message::{Message, ToolCall};
 use crate::outcome::End;
-use crate::port::{RetryClass, ToolOutcome, ToolStatus};
+use crate::port::{Decision, RetryClass, ToolOutcome, ToolStatus};
 use crate::transcript::Transcript;
 
 /// The last answer with calls, and how many of its calls are answered.
@@ -59,7 +59,7 @@ impl TurnState {
 
     /// Takes up the open batch where it was left.
     pub(super) fn reopen_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        let goes_on = start.prompt.is_empty();
+        let goes_on = start.prompt.is_empty() || !start.decisions.is_empty();
         if !self.settle_open_calls(spec, cx, &start, goes_on) {
             return self.append_prompt(spec, cx);
         }
@@ -85,6 +85,10 @@ impl TurnState {
                 }
             } else {
                 let before = start.open_calls.iter().find(|open| open.call == call.id);
+                if before.is_none() && take_decision(cx, &mut slot, start) {
+                    slots.push(slot);
+                    continue;
+                }
                 let how = settle_open(cx, &mut slot, before, goes_on);
                 let call = Arc::clone(call);
                 cx.event(|| EventKind::CallRepaired { call, how });
@@ -120,6 +124,48 @@ fn finished(message: Arc<Message>, ran: bool) -> Progress {
         note: None,
         told: true,
     })
+}
+
+/// Applies what was decided about a parked call that never started. Whether that settles it; a call that
+/// may run now is repaired like any other.
+fn take_decision(cx: &mut Cx<'_>, slot: &mut Slot, start: &Start) -> bool {
+    let pending = start.continuation.iter().flat_map(|made| &made.pending);
+    let Some(parked) = pending.into_iter().find(|parked| parked.call_id == slot.call.id) else {
+        return false;
+    };
+    if start.decisions.is_empty() {
+        return false;
+    }
+    let given = start.decisions.iter().find(|decided| decided.call == slot.call.id);
+    let decision = given.map_or(Decision::Later, |decided| decided.decision.clone());
+    slot.held = Some(parked.reason.clone());
+    slot.parked_as = Some(parked.digest.as_str().into());
+    if given.is_some() {
+        super::gates::tell_decision(cx, slot.call.id.clone(), &decision);
+    }
+    match decision {
+        Decision::Granted => {
+            slot.granted = true;
+            slot.held = None;
+            false
+        }
+        Decision::Edited(arguments) => {
+            super::gates::rewrite(slot, arguments);
+            slot.edited = true;
+            slot.held = None;
+            false
+        }
+        Decision::Denied { reason } => {
+            let outcome = ToolOutcome::error("tool_blocked", format!("Denied: {reason}"));
+            let message = Message::ToolResult(outcome.to_message(&slot.call, None, cx.now));
+            slot.progress = finished(Arc::new(message), false);
+            true
+        }
+        Decision::Later => {
+            slot.progress = Progress::Parked;
+            true
+        }
+    }
 }
 
 /// Decides about one open call.

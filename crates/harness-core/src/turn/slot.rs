@@ -9,7 +9,8 @@ use crate::event::ResultNote;
 use crate::limits::{Grant, Reached};
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::Fault;
-use crate::port::{Offer, RetryClass, ToolOutcome};
+use crate::policy::call_digest;
+use crate::port::{Offer, OpenCall, RetryClass, ToolDef, ToolOutcome};
 use crate::time::Time;
 
 /// How far a call has come.
@@ -63,6 +64,10 @@ pub(super) struct Slot {
     pub(super) held: Option<String>,
     /// Whether the approver changed its arguments.
     pub(super) edited: bool,
+    /// Whether it was approved while it was parked.
+    pub(super) granted: bool,
+    /// What it was parked as; an approval is bound to this.
+    pub(super) parked_as: Option<Box<str>>,
     /// Whether its start was counted.
     pub(super) counted: bool,
     /// What the last failed attempt gave, while the next one is waited for.
@@ -84,6 +89,8 @@ impl Slot {
             started: None,
             held: None,
             edited: false,
+            granted: false,
+            parked_as: None,
             counted: false,
             last: None,
         }
@@ -92,6 +99,15 @@ impl Slot {
     /// Why it is held, for the one who decides.
     pub(super) fn hold_reason(&self) -> String {
         self.held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
+    }
+
+    /// What an approval of it is bound to: what it was parked as, or else what it is now.
+    pub(super) fn digest(&self, def: Option<&ToolDef>) -> String {
+        match (&self.parked_as, def) {
+            (Some(parked_as), _) => parked_as.to_string(),
+            (None, Some(def)) => call_digest(def, &self.call.arguments),
+            (None, None) => String::new(),
+        }
     }
 
     /// What the one who decides is told.
@@ -159,6 +175,24 @@ impl Batch {
 
     pub(super) fn slot_mut(&mut self, at: u32) -> Option<&mut Slot> {
         self.slots.get_mut(at as usize)
+    }
+
+    /// Calls that have begun and whose results are not in the transcript.
+    pub(super) fn begun(&self) -> impl Iterator<Item = OpenCall> {
+        self.slots.iter().skip(self.flushed).filter_map(|slot| {
+            let finished = match &slot.progress {
+                Progress::Finished(finished) if finished.ran => Some(Arc::clone(&finished.message)),
+                Progress::Finished(_) => return None,
+                Progress::New
+                | Progress::Asking
+                | Progress::Ready
+                | Progress::Running
+                | Progress::Waiting(_)
+                | Progress::Parked => None,
+            };
+            (slot.counted || finished.is_some())
+                .then(|| OpenCall::new(slot.call.id.clone(), slot.attempt, slot.class, finished))
+        })
     }
 
     pub(super) fn wake_at(&self) -> Option<Time> {

@@ -137,6 +137,51 @@ impl RetryPolicy {
     }
 }
 
+/// How several guardrails are asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardrailOrder {
+    /// All at once; the first that is triggered ends the turn.
+    #[default]
+    Parallel,
+    /// One after another, in their order; a later one is asked only when the earlier ones have passed.
+    InOrder,
+}
+
+/// What a guardrail without an answer means: one that faults, panics, or takes too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnGuardrailError {
+    /// It counts as triggered.
+    #[default]
+    Trip,
+    /// It counts as passed, and an event tells of it.
+    Pass,
+}
+
+/// How guardrails are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct GuardrailRules {
+    /// How several of them are asked. Default all at once.
+    pub order: GuardrailOrder,
+    /// What one without an answer means. Default triggered.
+    pub on_error: OnGuardrailError,
+    /// How long one may take; then it has no answer. Default 10 s; `None` leaves it to the turn's deadline.
+    pub timeout: Option<Millis>,
+}
+
+impl Default for GuardrailRules {
+    fn default() -> Self {
+        Self {
+            order: GuardrailOrder::default(),
+            on_error: OnGuardrailError::default(),
+            timeout: Some(Millis(10_000)),
+        }
+    }
+}
+
 /// Which ports are there, so that a turn asks only those. The driver's ports must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -144,6 +189,10 @@ impl RetryPolicy {
 pub struct Seams {
     /// The tool gates in the order in which they are asked.
     pub gates: Vec<GateName>,
+    /// The guardrails of prompts.
+    pub input_guardrails: Vec<GateName>,
+    /// The guardrails of answers.
+    pub output_guardrails: Vec<GateName>,
     /// Whether somebody approves held calls. Without, a held call parks the turn.
     pub approver: bool,
     /// Whether there are memory layers.
@@ -198,6 +247,8 @@ pub struct TurnSpec {
     /// Whether the agent (instructions, open handoffs) is asked for before every iteration instead of at
     /// the start and after handoffs. Default off.
     pub prepare_each_iteration: bool,
+    /// How guardrails are asked.
+    pub guardrails: GuardrailRules,
     /// Which ports are there.
     pub seams: Seams,
 }
@@ -235,6 +286,7 @@ impl Default for TurnSpec {
             on_hook_fault: OnHookFault::default(),
             evidence_check: false,
             policies: None,
+            guardrails: GuardrailRules::default(),
             seams: Seams::default(),
         }
     }

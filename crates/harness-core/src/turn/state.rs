@@ -11,9 +11,9 @@ use crate::ids::AgentId;
 use crate::limits::Grant;
 use crate::machine::{Cx, Op, Pending, Start};
 use crate::message::{ApprovalRequest, Invalid, Message};
-use crate::outcome::{End, Stop, TotalUsage};
+use crate::outcome::{End, GuardStage, Stop, TotalUsage};
 use crate::port::{GateAsk, Offer, Progress};
-use crate::time::Time;
+use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
 /// What a drained steering queue is followed by when it was empty.
@@ -53,6 +53,12 @@ pub struct TurnState {
     pub(super) asked_at: Time,
     /// The invalid output that a hook looks at.
     pub(super) unusable: Option<Box<Invalid>>,
+    /// What guardrails look at.
+    pub(super) guarding: Option<Box<super::guard::Guarding>>,
+    /// Whether they let the prompt pass.
+    pub(super) prompt_passed: bool,
+    /// How long each of them may take.
+    pub(super) guard_timeout: Option<Millis>,
     /// The answer that the layers look at.
     pub(super) judged: Option<Arc<Message>>,
     pub(super) noted: Option<ApprovalRequest>,
@@ -140,6 +146,14 @@ impl TurnState {
                     iteration,
                 )),
             },
+            Pending::Guard(GuardStage::Input, guardrail) => {
+                let (messages, timeout) = (self.prompt.clone(), self.guard_timeout);
+                Op::GuardInput { guardrail, messages, timeout }
+            }
+            Pending::Guard(GuardStage::Output, guardrail) => {
+                let answer = Arc::clone(self.guarding.as_ref()?.answer.as_ref()?);
+                Op::GuardOutput { guardrail, answer, timeout: self.guard_timeout }
+            }
             Pending::Approve(at) => {
                 Op::Approve { call: Arc::clone(&call(at)?.call), reason: call(at)?.hold_reason() }
             }

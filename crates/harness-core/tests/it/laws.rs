@@ -77,6 +77,9 @@ fn check_evidence(end: &End) {
         }
         StopReason::ModelInvalidResponse => assert!(matches!(evidence, Evidence::Invalid(_)), "{evidence:?}"),
         StopReason::RuntimeError => assert!(matches!(evidence, Evidence::Fault(_)), "{evidence:?}"),
+        StopReason::GuardrailTriggered => {
+            assert!(matches!(evidence, Evidence::Guardrail { .. }) && end.answer.is_none(), "{end:?}");
+        }
         StopReason::PolicyDenied => assert!(matches!(evidence, Evidence::Gate { .. }), "{evidence:?}"),
         StopReason::Cancelled => assert!(matches!(evidence, Evidence::Cancelled { .. }), "{evidence:?}"),
         other => panic!("`{other}` ends no bare turn: {evidence:?}"),

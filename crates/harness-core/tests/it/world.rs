@@ -10,15 +10,15 @@ use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use harness_core::port::{
-    ArgumentFault, AskReason, Decision, HookAsk, HookPoints, Judgement, ModelFault, ModelFaultCode, Offer,
-    Prepared, Question, RetryClass, ToolDef, ToolOutcome, Verdict,
+    ArgumentFault, AskReason, Decision, HookAsk, HookPoints, Inspection, Judgement, ModelFault,
+    ModelFaultCode, Offer, Prepared, Question, RetryClass, ToolDef, ToolOutcome, Verdict,
 };
 use harness_core::run::{RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{
-    CallLimit, CancelledStep, DeadlineRule, Execution, OnHookFault, OnTrouble, Redundancy, ResultRule,
-    RetryPolicy, TurnSpec, TurnState,
+    CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, OnGuardrailError, OnHookFault,
+    OnTrouble, Redundancy, ResultRule, RetryPolicy, TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -86,8 +86,12 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
     let seams = (0usize..3, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), hooks());
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let retry = (0u32..3, prop::collection::vec(prop_oneof![Just(0u64), 1u64..40], 1..3));
-    (limits(), rules, (trouble(), trouble(), trouble()), retry, flags, seams).prop_map(
-        |(limits, rules, (unknown, fault, error), (retries, waits), flags, seams)| {
+    let rails = prop_oneof![
+        2 => Just((0usize, 0usize, false, false)),
+        1 => (0usize..3, 0usize..3, any::<bool>(), any::<bool>()),
+    ];
+    (limits(), rules, (trouble(), trouble(), trouble()), retry, flags, seams, rails).prop_map(
+        |(limits, rules, (unknown, fault, error), (retries, waits), flags, seams, rails)| {
             let mut spec = TurnSpec::default();
             spec.limits = limits;
             (spec.call_limit, spec.deadline, spec.execution, spec.redundancy) = rules;
@@ -103,6 +107,14 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
             }
             if flags.5 {
                 spec.on_hook_fault = OnHookFault::EndTurn;
+            }
+            spec.seams.input_guardrails = (0..rails.0).map(|n| format!("in{n}").as_str().into()).collect();
+            spec.seams.output_guardrails = (0..rails.1).map(|n| format!("out{n}").as_str().into()).collect();
+            if rails.2 {
+                spec.guardrails.order = GuardrailOrder::InOrder;
+            }
+            if rails.3 {
+                spec.guardrails.on_error = OnGuardrailError::Pass;
             }
             spec.seams.gates = (0..seams.0).map(|n| format!("gate{n}").as_str().into()).collect();
             (spec.seams.approver, spec.seams.layers, spec.seams.compactor, spec.seams.steering) =
@@ -327,6 +339,10 @@ impl World {
             }
             Op::Hook { ask, .. } => self.hooked(ask),
             Op::Drain => self.drained(),
+            Op::GuardInput { .. } | Op::GuardOutput { .. } => {
+                let found = if self.die(8) == 7 { Inspection::trip("not here") } else { Inspection::pass() };
+                Reply::Guarded(self.fault(found))
+            }
             Op::StopGate { .. } => Reply::Judged(match self.die(5) {
                 0 | 1 => Judgement::Accept,
                 2 => Judgement::Waive { why: "good enough".into() },

@@ -227,6 +227,8 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::NoteApproval { .. }
         | Op::Hook { .. }
         | Op::Drain
+        | Op::GuardInput { .. }
+        | Op::GuardOutput { .. }
         | Op::StopGate { .. } => None,
     }
 }

@@ -1,17 +1,26 @@
 //! The portable data that resumes a turn which stopped before its end.
 
+mod resume;
+
+use std::sync::Arc;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::ids::{AgentId, CallId, SessionId, ThreadId, TurnId};
+pub use resume::{CallDecision, Resume, ResumeError};
+
+use crate::ids::{AgentId, CallId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::machine::Cx;
-use crate::message::ApprovalRequest;
+use crate::message::{ApprovalRequest, Message};
 use crate::outcome::{Outcome, Stop, StopReason, TotalUsage};
 use crate::time::Time;
 
 /// The version that this crate writes, and the only one it reads.
 pub const CONTINUATION_VERSION: u32 = 1;
+
+/// Messages that a continuation carries at most.
+pub const WAITING: usize = 256;
 
 /// What a continuation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,13 +57,17 @@ pub struct PendingCall {
     pub message: u64,
     /// Why it was held.
     pub reason: String,
+    /// What it calls.
+    #[serde(default = "unnamed")]
+    pub tool: ToolName,
+    /// What an approval of it is bound to; see [`call_digest`](crate::policy::call_digest). Empty matches
+    /// nothing.
+    #[serde(default)]
+    pub digest: String,
 }
 
-impl PendingCall {
-    /// A call by its id and the position of its message, and why it waits.
-    pub fn new(call_id: CallId, message: u64, reason: impl Into<String>) -> Self {
-        Self { call_id, message, reason: reason.into() }
-    }
+fn unnamed() -> ToolName {
+    ToolName::from("")
 }
 
 /// Resumes a turn that stopped before its end, version 1.
@@ -111,6 +124,10 @@ pub struct Continuation {
     pub tool_call_count: u32,
     /// What the turn used.
     pub usage: TotalUsage,
+    /// Messages that were pushed in while calls were parked: behind an open call nothing may stand but its
+    /// result, so they come after it. The oldest [`WAITING`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Arc<Message>>,
     /// What the approver gave in its place; then this is what a host stores and sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Json>,
@@ -143,6 +160,7 @@ impl Continuation {
             question: None,
             request: None,
             pending: Vec::new(),
+            waiting: Vec::new(),
             iteration: cx.sh.iteration,
             tool_call_count: usage.tool_calls,
             usage: usage.clone(),

@@ -1,0 +1,145 @@
+//! Calls that are parked and decided about later.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use harness::core::StopReason;
+use harness::core::continuation::{CallDecision, Continuation, Resume};
+use harness::core::policy::{PolicyDecision, ToolProposal};
+use harness::prelude::*;
+use harness::session::MemorySession;
+
+use crate::support::{Script, call};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Order {
+    cents: u32,
+}
+
+/// A desk whose payments need approval, and that counts them.
+fn desk(model: Script, paid: &Arc<AtomicU32>) -> harness::Builder {
+    let paid = Arc::clone(paid);
+    let pay = tool_fn("pay", "Pays", move |order: Order, _| {
+        paid.fetch_add(order.cents, Ordering::SeqCst);
+        async move { Ok::<_, std::io::Error>(format!("paid {}", order.cents)) }
+    });
+    Harness::new(model).tool(pay).tool_policy(|proposal: &ToolProposal| match proposal.tool.as_str() {
+        "pay" => PolicyDecision::require_approval("four_eyes"),
+        _ => PolicyDecision::allow("harmless"),
+    })
+}
+
+fn paying() -> Script {
+    Script::new([call("c1", "pay", r#"{"cents":5}"#), AssistantMessage::text("done")])
+}
+
+async fn parked(harness: &Harness) -> Continuation {
+    let report = harness.prompt("pay").await.unwrap();
+    assert_eq!(report.reason(), StopReason::ApprovalRequired);
+    *report.end.continuation.clone().unwrap()
+}
+
+/// Parks a payment, decides, and compares what was paid and how it ended.
+async fn check(decision: CallDecision, session: bool, (cents, result): (u32, &str)) {
+    let paid = Arc::default();
+    let mut builder = desk(paying(), &paid);
+    if session {
+        builder = builder.session(MemorySession::new());
+    }
+    let harness = builder.build().unwrap();
+    let continuation = parked(&harness).await;
+    let report =
+        harness.resume_with(continuation.clone(), Resume::decided([decision.clone()])).await.unwrap();
+    assert_eq!((report.answer(), paid.load(Ordering::SeqCst)), ("done", cents));
+    let results = report.transcript.iter().filter(|message| message.as_tool_result().is_some());
+    assert_eq!(results.map(|message| message.joined_text()).collect::<Vec<_>>(), [result]);
+    let again = harness.resume_with(continuation, Resume::decided([decision])).await.unwrap_err();
+    assert_eq!(again.kind(), "resume.consumed");
+    assert_eq!(paid.load(Ordering::SeqCst), cents, "nothing is paid twice");
+}
+
+#[tokio::test]
+async fn a_decision_is_carried_out_once() {
+    for session in [false, true] {
+        check(CallDecision::granted("c1"), session, (5, "paid 5")).await;
+        check(CallDecision::denied("c1", "too much"), session, (0, "Denied: too much")).await;
+    }
+}
+
+#[tokio::test]
+async fn another_conversation_refuses_the_continuation() {
+    let paid = Arc::default();
+    let continuation = parked(&desk(paying(), &paid).thread("ada").build().unwrap()).await;
+    let other = desk(paying(), &paid).thread("bob").build().unwrap();
+    parked(&other).await;
+    let resume = Resume::decided([CallDecision::granted("c1")]);
+    let error = other.resume_with(continuation, resume).await.unwrap_err();
+    assert_eq!(error.kind(), "resume.other_thread");
+    assert_eq!(paid.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_refused_continuation_leaves_the_conversation_as_it_was() {
+    let paid = Arc::default();
+    let harness = desk(paying(), &paid).build().unwrap();
+    let continuation = parked(&harness).await;
+    let wrong = Resume::decided([CallDecision::granted("c2")]);
+    let error = harness.resume_with(continuation.clone(), wrong).await.unwrap_err();
+    assert_eq!(error.to_string(), "the call `c2` is not parked; `c1` is");
+    let right = Resume::decided([CallDecision::granted("c1")]);
+    assert_eq!(harness.resume_with(continuation, right).await.unwrap().answer(), "done");
+    assert_eq!(paid.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn law_5_a_call_that_ran_beside_a_parked_one_is_not_run_again() {
+    let looked = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&looked);
+    let look = tool_fn("look", "Looks", move |_: Order, _| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async move { Ok::<_, std::io::Error>("seen".to_owned()) }
+    });
+    let mut both = call("c1", "pay", r#"{"cents":5}"#);
+    both.content.extend(call("c2", "look", r#"{"cents":1}"#).content);
+    let paid = Arc::default();
+    let harness =
+        desk(Script::new([both, AssistantMessage::text("done")]), &paid).tool(look).build().unwrap();
+    let continuation = parked(&harness).await;
+    assert_eq!(looked.load(Ordering::SeqCst), 1);
+    let granted = Resume::decided([CallDecision::granted("c1")]);
+    let report = harness.resume_with(continuation, granted).await.unwrap();
+    let results = report.transcript.iter().filter(|message| message.as_tool_result().is_some());
+    assert_eq!(results.map(|message| message.joined_text()).collect::<Vec<_>>(), ["paid 5", "seen"]);
+    assert_eq!((looked.load(Ordering::SeqCst), paid.load(Ordering::SeqCst)), (1, 5));
+}
+
+#[tokio::test]
+async fn what_is_said_instead_of_a_decision_leaves_the_call_unexecuted() {
+    let paid = Arc::default();
+    let harness = desk(paying(), &paid).build().unwrap();
+    let continuation = parked(&harness).await;
+    let report = harness.prompt("forget it").await.unwrap();
+    assert_eq!((report.answer(), paid.load(Ordering::SeqCst)), ("done", 0));
+    let late = harness.resume_with(continuation, Resume::decided([CallDecision::granted("c1")])).await;
+    assert_eq!(late.unwrap_err().kind(), "resume.consumed");
+}
+
+#[tokio::test]
+async fn a_question_is_answered_and_a_limit_is_lifted() {
+    let model = Script::new([AssistantMessage::clarification("Which?"), AssistantMessage::text("that one")]);
+    let harness = Harness::new(model).build().unwrap();
+    let asked = harness.prompt("go").await.unwrap();
+    let continuation = *asked.end.continuation.clone().unwrap();
+    let wrong = harness.resume_with(continuation.clone(), Resume::go_on()).await.unwrap_err();
+    assert_eq!(wrong.kind(), "resume.other_kind");
+    let report = harness.resume_with(continuation, Resume::answer("the red one")).await.unwrap();
+    assert_eq!((report.answer(), report.end.resumed), ("that one", true));
+
+    let model = Script::new([call("c1", "pay", r#"{"cents":5}"#), AssistantMessage::text("done")]);
+    let limited = Harness::new(model).limits(|limits| limits.iterations = 1);
+    let harness = limited.build().unwrap();
+    let deferred = harness.prompt("go").await.unwrap();
+    assert_eq!(deferred.reason(), StopReason::MaxIterationsReached);
+    let continuation = *deferred.end.continuation.clone().unwrap();
+    assert_eq!(harness.resume_with(continuation, Resume::go_on()).await.unwrap().answer(), "done");
+}
