@@ -11,6 +11,7 @@ mod ci;
 mod conformance;
 mod e2e;
 mod fault;
+mod fuzz;
 mod process;
 mod repo;
 mod stopwatch;
@@ -40,6 +41,8 @@ enum Chore {
     /// Measure this project and its peers.
     #[command(subcommand)]
     Bench(bench::Chore),
+    /// Read changed documents, the same for each seed, and look for panics and hangs.
+    Fuzz(fuzz::Options),
     /// Check the rules of the tree that no compiler checks.
     Tidy,
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Chore::Conformance(options) => conformance::run(&options),
         Chore::E2e(options) => e2e::run(&options),
         Chore::Bench(chore) => bench::run(&chore),
+        Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Tidy => tidy::run(),
     };
     match done {

@@ -36,7 +36,7 @@ pub(crate) fn run(chore: &Chore) -> Result<()> {
 
 fn beside_peers(drivers: Option<&Path>) -> Result<()> {
     let place = Place {
-        drivers: drivers.map(Path::to_owned).unwrap_or_else(|| root().join("../shared/bench/peers")),
+        drivers: drivers.map_or_else(|| root().join("../shared/bench/peers"), Path::to_owned),
         installed: Workspace::load()?.target_directory.join("peers"),
     };
     if !place.drivers.is_dir() {

@@ -85,6 +85,9 @@ mod tests {
 
     #[test]
     fn all_steps_run_unless_told_otherwise() {
-        check(&[], Ok(&["fmt", "clippy", "tests", "docs", "alone", "conformance", "deny", "readme", "e2e"]));
+        check(
+            &[],
+            Ok(&["fmt", "clippy", "tests", "docs", "alone", "conformance", "fuzz", "deny", "readme", "e2e"]),
+        );
     }
 }

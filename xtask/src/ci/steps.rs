@@ -8,7 +8,7 @@ use super::plan::Progress;
 use super::readme;
 use crate::fault::Result;
 use crate::repo::{Workspace, root};
-use crate::{conformance, e2e, process};
+use crate::{conformance, e2e, fuzz, process};
 
 /// One step.
 pub(super) struct Step {
@@ -28,6 +28,7 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "docs", what: "documentation without warnings", run: docs },
     Step { name: "alone", what: "each crate and each feature alone", run: alone },
     Step { name: "conformance", what: "golden vectors", run: vectors },
+    Step { name: "fuzz", what: "a minute of changed descriptors", run: fuzz },
     Step { name: "deny", what: "licences, duplicates and sources of dependencies", run: deny },
     Step { name: "readme", what: "the README's first command in a fresh clone", run: first_command },
     Step { name: "e2e", what: "the release program end to end", run: end_to_end },
@@ -74,6 +75,10 @@ fn vectors(_: &mut Progress) -> Result<()> {
     let mut folders = vec![root().join("fixtures/conformance")];
     folders.extend(beside.into_iter().filter(|folder| folder.is_dir()));
     conformance::run_folders(folders)
+}
+
+fn fuzz(_: &mut Progress) -> Result<()> {
+    fuzz::run(&fuzz::Options::default())
 }
 
 fn deny(_: &mut Progress) -> Result<()> {

@@ -509,8 +509,9 @@ mod tests {
             // The first line decides whether a text is read at all, so it is always a good one.
             let mut yaml = String::from("k: v\n");
             for (at, (indent, content)) in lines.into_iter().enumerate() {
-                let key = if content.starts_with(|c: char| c.is_ascii_lowercase()) { format!("k{at}") } else { String::new() };
-                yaml.push_str(&format!("{}{key}{content}\n", " ".repeat(indent)));
+                let is_key = content.starts_with(|c: char| c.is_ascii_lowercase());
+                let number = if is_key { format!("k{at}") } else { String::new() };
+                yaml.extend([&" ".repeat(indent), &number, content, "\n"]);
             }
             agrees(&yaml);
         }

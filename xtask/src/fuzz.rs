@@ -1,0 +1,48 @@
+//! `cargo xtask fuzz`: reading changed documents for as long as one likes.
+
+use std::time::Duration;
+
+use crate::fault::{Fault, Result};
+use crate::process;
+use crate::stopwatch::Stopwatch;
+
+/// How long, and from where.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Options {
+    /// Starts no further round after this many seconds.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    seconds: u64,
+    /// The seed of the first round; each further round adds one.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Documents in a round.
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    cases: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seconds: 60, seed: 1, cases: 4000 }
+    }
+}
+
+/// Runs rounds of the descriptor's fuzz test. A round depends on its seed alone.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let watch = Stopwatch::start();
+    let mut rounds = 0;
+    while rounds == 0 || watch.elapsed() < Duration::from_secs(options.seconds) {
+        let seed = options.seed + rounds;
+        let mut cargo =
+            process::cargo(["test", "--quiet", "--package", "harness-descriptor", "--test", "it"]);
+        cargo.args(["--", "--exact", "fuzz::changed_documents"]);
+        cargo.env("HARNESS_FUZZ_SEED", seed.to_string());
+        cargo.env("HARNESS_FUZZ_CASES", options.cases.to_string());
+        process::capture(&mut cargo).map_err(|fault| {
+            let again = format!("cargo xtask fuzz --seconds 0 --seed {seed} --cases {}", options.cases);
+            Fault::new(format!("seed {seed}: {fault}; again with `{again}`"))
+        })?;
+        rounds += 1;
+    }
+    println!("{} documents from seed {}", rounds * options.cases, options.seed);
+    Ok(())
+}
