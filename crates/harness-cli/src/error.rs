@@ -1,14 +1,18 @@
 //! What ends the program before a run begins, or instead of one.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
 use harness::HarnessError;
 use harness::adapters::AdapterError;
+use harness::descriptor::check::{Diagnostic, Style};
 use harness::descriptor::{DescriptorError, Fault};
 use harness::tools::ToolsError;
 
 use crate::env;
+use crate::paths::Paths;
+use crate::render::{BAD, NOTE};
 
 /// Why nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +87,37 @@ impl CliError {
             Self::LogFilter { .. } => "cli.log_filter",
             Self::Io { .. } => "cli.io",
         }
+    }
+
+    /// The fault of a descriptor that it is about, and nothing else.
+    fn fault(&self) -> Option<&DescriptorError> {
+        if let Self::Harness(HarnessError::Descriptor(fault))
+        | Self::Descriptor(fault)
+        | Self::NoTurn { fault, .. } = self
+        {
+            return Some(fault);
+        }
+        None
+    }
+
+    /// The error for people, with styles: a fault of a descriptor with its line and a caret.
+    pub(crate) fn render(&self, paths: &Paths) -> String {
+        let mut text = String::new();
+        if let Some(fault) = self.fault() {
+            if let Self::NoTurn { agent, .. } = self {
+                let _ = writeln!(text, "in this context agent `{agent}` could not have a turn:");
+            }
+            let mut diagnostic = Diagnostic::from(fault);
+            diagnostic.hint = self.hint();
+            paths.shorten(&mut diagnostic);
+            let _ = write!(text, "{}", diagnostic.render(Style::Ansi));
+        } else {
+            let _ = writeln!(text, "{BAD}error{BAD:#}: {self}");
+            if let Some(hint) = self.hint() {
+                let _ = writeln!(text, "  {NOTE}hint{NOTE:#}: {hint}");
+            }
+        }
+        text
     }
 
     /// What to do about it.

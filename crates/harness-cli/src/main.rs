@@ -4,6 +4,7 @@ mod args;
 mod bind;
 mod check;
 mod completions;
+mod diff;
 mod env;
 mod error;
 mod exit;
@@ -26,6 +27,7 @@ use clap::Parser as _;
 use args::{Cli, Command};
 use error::CliError;
 use exit::Exit;
+use paths::Paths;
 use render::JsonLines;
 
 fn main() -> ExitCode {
@@ -49,6 +51,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Hash(args) => hash::hash(args),
         Command::Show(args) => show::show(args),
         Command::Graph(args) => graph::graph(args),
+        Command::Diff(args) => diff::diff(args),
         Command::New(args) => new::new(args),
         Command::Completions(args) => completions::completions(args),
     }
@@ -57,12 +60,9 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
 /// Says on standard error what is wrong and what to do; with `--json` also as the last line of output.
 fn report(error: &CliError, json: bool) {
     let mut err = anstream::stderr();
-    let _ = writeln!(err, "{BAD}error{BAD:#}: {error}", BAD = render::BAD);
-    if let Some(hint) = error.hint() {
-        let _ = writeln!(err, "  {NOTE}hint{NOTE:#}: {hint}", NOTE = render::NOTE);
-    }
+    // Nothing is left to be done about a reader who went away.
+    let _ = err.write_all(error.render(&Paths::here()).as_bytes());
     if json {
-        // Nothing is left to be done about a reader who went away.
         let _ = JsonLines::new(stdout()).error(error);
     }
 }

@@ -69,3 +69,7 @@ pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};
 pub use place::Place;
 pub use port::GraphAgents;
 pub use value::{Map, Value};
+
+#[doc = include_str!("../../../docs/cookbook/descriptors.md")]
+#[cfg(doctest)]
+struct Cookbook;

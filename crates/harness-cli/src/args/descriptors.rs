@@ -96,6 +96,24 @@ pub(crate) enum GraphFormat {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes:\n  0  both are the same graph\n  1  something changed\n  2  a file has a fault\n"
+)]
+pub(crate) struct DiffArgs {
+    /// The earlier descriptor
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) before: PathBuf,
+
+    /// The later descriptor
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) after: PathBuf,
+
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct NewArgs {
     /// Where to write the descriptor
     #[arg(value_hint = ValueHint::FilePath, default_value = "harness.yaml")]

@@ -10,7 +10,7 @@ use harness::core::Millis;
 use harness::core::message::Cost;
 
 pub(crate) use descriptors::{
-    CheckArgs, CompletionsArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, ShowArgs,
+    CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, ShowArgs,
 };
 pub(crate) use values::{ContextArg, MessageArg};
 
@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Print the graph as text for Mermaid or Graphviz, which make a picture of it
     Graph(GraphArgs),
+    /// Tell what changed between two descriptors
+    Diff(DiffArgs),
     /// Write a descriptor to begin with
     New(NewArgs),
     /// Print the script with which a shell completes commands and options
@@ -56,6 +58,7 @@ impl Command {
             Self::Show(args) => args.json,
             Self::Check(args) => args.json,
             Self::Hash(args) => args.json,
+            Self::Diff(args) => args.json,
             Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }

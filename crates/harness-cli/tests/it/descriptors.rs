@@ -203,8 +203,12 @@ fn show_says_what_a_context_lacks() {
 
     no handoffs
     ---
-    error: in this context agent `nurse` could not have a turn: [DIR]/clinic.yaml:27:19: instructions need context path `name`, which has no value
-      hint: give the value with --context name=VALUE, or a default under `context.fields`
+    in this context agent `nurse` could not have a turn:
+    clinic.yaml:27:19: error[context.missing]: instructions need context path `name`, which has no value
+       |
+    27 |     instructions: "Call them {{context.name}}."
+       |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    help: give the value with --context name=VALUE, or a default under `context.fields`
     "#);
     let arguments = ["show", "clinic.yaml", "--agent", "desk", "--context", "known=perhaps"];
     insta::assert_snapshot!(check(&project, &arguments, 2), @r#"
@@ -223,8 +227,12 @@ fn show_says_what_a_context_lacks() {
     handoff_to_night  no answer: the gate of the handoff from `desk` to `night` needs a boolean at context path `known`, which holds a string
     ---
     note: there is no registry file, so tools have the names of the descriptor
-    error: in this context agent `desk` could not have a turn: [DIR]/clinic.yaml:24:9: the gate of the handoff from `desk` to `night` needs a boolean at context path `known`, which holds a string
-      hint: give the value with --context known=true, or a default under `context.fields`
+    in this context agent `desk` could not have a turn:
+    clinic.yaml:24:9: error[context.gate_not_boolean]: the gate of the handoff from `desk` to `night` needs a boolean at context path `known`, which holds a string
+       |
+    24 |       - { agent: night, where: { context: known } }
+       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    help: give the value with --context known=true, or a default under `context.fields`
     "#);
     insta::assert_snapshot!(check(&project, &["show", "clinic.yaml", "--agent", "boss"], 2), @r#"
     exit 2
@@ -386,6 +394,42 @@ fn hash_tells_agents_and_parts_apart() {
     let json = project.harness(&["hash", "clinic.yaml", "--agents", "--json"]).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["hash"], &json["agents"][1]["id"]), (&json!(before[0]), &json!("nurse")));
+}
+
+#[test]
+fn diff_tells_what_changed_by_text_and_exit_code() {
+    let project = clinic();
+    project.write("same.yaml", &format!("# Another comment.\n{CLINIC}"));
+    let other = CLINIC.replace("Be kind.", "Be quick.").replace("temperature: 0", "temperature: 0.5");
+    project.write("other.yaml", &other.replace("      - nurse\n", ""));
+    insta::assert_snapshot!(check(&project, &["diff", "clinic.yaml", "same.yaml"], 0), @r#"
+    exit 0
+    no difference: both are sha256:6c3a836037d9537f90f149d3fc662f72dcfccfe72c798f8d8b5b6df62cc58e27
+    ---
+    "#);
+    insta::assert_snapshot!(check(&project, &["diff", "clinic.yaml", "other.yaml"], 1), @r#"
+    exit 1
+    ~ agent_defaults, setting `temperature`: 0 → 0.5
+    - agent `desk`, handoff to `nurse`
+    ~ agent `desk`, instructions[0]:
+        @@ line 1 @@
+          Be brief.
+        - Be kind.
+        + Be quick.
+          
+
+    agents that are not what they were: `desk`, `nurse`, `night`
+    ---
+    "#);
+    let output = project.harness(&["diff", "clinic.yaml", "other.yaml", "--json"]);
+    let diff: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((output.code, &diff["affectedAgents"]), (Some(1), &json!(["desk", "nurse", "night"])));
+    insta::assert_snapshot!(check(&project, &["diff", "clinic.yaml", "none.yaml"], 2), @r#"
+    exit 2
+    ---
+    error[descriptor.io]: cannot read `none.yaml` for the descriptor path: No such file or directory (os error 2)
+    help: check the path
+    "#);
 }
 
 #[test]

@@ -14,8 +14,8 @@ fn a_descriptor_that_is_not_there() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: cannot read `[DIR]/missing.yaml` for the descriptor path: No such file or directory (os error 2)
-      hint: check the path
+    error[descriptor.io]: cannot read `missing.yaml` for the descriptor path: No such file or directory (os error 2)
+    help: check the path
     "#);
 }
 

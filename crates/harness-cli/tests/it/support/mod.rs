@@ -8,7 +8,7 @@ mod sse;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-pub(crate) use program::{Output, Running, harness, harness_on_a_full_disk};
+pub(crate) use program::{Output, Running, harness, harness_on_a_full_disk, shell};
 pub(crate) use project::{Project, normal};
 pub(crate) use server::{Gate, Reply, Server};
 pub(crate) use sse::Answer;

@@ -25,6 +25,17 @@ pub(crate) fn harness(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// A line of a shell that finds the program, both output streams together.
+#[expect(clippy::disallowed_methods, reason = "this module starts the program under test")]
+pub(crate) fn shell(folder: &Path, line: &str) -> Command {
+    let bin = Path::new(env!("CARGO_BIN_EXE_harness")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("exec 2>&1\n{line}")]).current_dir(folder).env_clear();
+    command.env("PATH", format!("{}:{path}", bin.display())).stdin(Stdio::null());
+    command
+}
+
 /// A start of the program in a folder on a disk that takes no more than 512 bytes per file.
 #[expect(clippy::disallowed_methods, reason = "this module starts the program under test")]
 pub(crate) fn harness_on_a_full_disk(folder: &Path, arguments: &[&str]) -> Command {

@@ -1,0 +1,56 @@
+//! The cookbook's pages do what they say.
+//!
+//! In a page, a block whose first line is `yaml FILE` is a file, and in a `console` block the lines that
+//! begin with `$` are commands and the others their output, both streams together.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Running, shell};
+
+/// A fenced block: what stands behind its opening fence, and its text.
+fn blocks(page: &str) -> Vec<(&str, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(info) = line.strip_prefix("```") {
+            let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            blocks.push((info, text.join("\n") + "\n"));
+        }
+    }
+    blocks
+}
+
+/// The block with the output that the commands really have, in this folder.
+fn played(folder: &Path, block: &str) -> String {
+    let mut played = String::new();
+    for command in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
+        let output = Running::start(shell(folder, command)).end();
+        write!(played, "$ {command}\n{}", output.stdout).unwrap();
+    }
+    played
+}
+
+#[track_caller]
+fn check(page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook").join(page);
+    let page = fs::read_to_string(path).unwrap();
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut commands = 0;
+    for (info, text) in blocks(&page) {
+        if let Some(("yaml", file)) = info.split_once(' ') {
+            fs::write(folder.path().join(file), &text).unwrap();
+        } else if info == "console" {
+            commands += 1;
+            let played = played(folder.path(), &text);
+            assert!(played == text, "the page says:\n{text}\nthe program says:\n{played}");
+        }
+    }
+    assert!(commands > 0, "the page has commands");
+}
+
+#[test]
+fn descriptors() {
+    check("descriptors.md");
+}
