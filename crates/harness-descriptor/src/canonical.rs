@@ -1,5 +1,6 @@
 //! Canonical JSON and the hash over it (reference section 6).
 
+use std::collections::HashMap;
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
@@ -45,7 +46,8 @@ pub(crate) fn hash_properties(document: &Document, properties: Vec<(&str, NodeId
 }
 
 fn hash_written(write: impl FnOnce(&mut Hashing)) -> DescriptorHash {
-    let mut sink = Hashing { buffer: String::with_capacity(FLUSH_AT), digest: Sha256::new() };
+    let buffer = String::with_capacity(FLUSH_AT);
+    let mut sink = Hashing { buffer, digest: Sha256::new(), escaped: HashMap::new(), room: MAX_ESCAPED };
     write(&mut sink);
     sink.digest.update(sink.buffer.as_bytes());
     DescriptorHash(sink.digest.finalize().into())
@@ -64,6 +66,14 @@ const FLUSH_AT: usize = 8 << 10;
 trait Sink {
     fn gather(&mut self) -> &mut String;
     fn pass(&mut self, text: &str);
+
+    /// A text without its quotes.
+    fn text(&mut self, _id: NodeId, text: &str)
+    where
+        Self: Sized,
+    {
+        for_each_json_piece(text, |piece| self.pass(piece));
+    }
 }
 
 impl Sink for String {
@@ -79,7 +89,16 @@ impl Sink for String {
 struct Hashing {
     buffer: String,
     digest: Sha256,
+    /// Long texts that stand in several places, as JSON has them; `None` after the first one.
+    escaped: HashMap<NodeId, Option<String>>,
+    /// Bytes that `escaped` may still take.
+    room: usize,
 }
+
+/// Shorter texts are escaped as quickly as they are found again.
+const LONG: usize = 512;
+/// Escaped texts that are kept while a descriptor is hashed.
+const MAX_ESCAPED: usize = 4 << 20;
 
 impl Sink for Hashing {
     fn gather(&mut self) -> &mut String {
@@ -103,6 +122,33 @@ impl Sink for Hashing {
             self.buffer.push_str(text);
         }
     }
+
+    /// A part of instructions stands in every agent that uses it, and is escaped twice at most.
+    fn text(&mut self, id: NodeId, text: &str) {
+        if text.len() < LONG {
+            return for_each_json_piece(text, |piece| self.pass(piece));
+        }
+        match self.escaped.get(&id) {
+            None => {
+                self.escaped.insert(id, None);
+                for_each_json_piece(text, |piece| self.pass(piece));
+            }
+            Some(Some(escaped)) => {
+                self.digest.update(self.buffer.as_bytes());
+                self.buffer.clear();
+                self.digest.update(escaped.as_bytes());
+            }
+            Some(None) => {
+                let mut escaped = String::with_capacity(text.len() + text.len() / 32);
+                for_each_json_piece(text, |piece| escaped.push_str(piece));
+                self.pass(&escaped);
+                if let Some(room) = self.room.checked_sub(escaped.capacity()) {
+                    self.room = room;
+                    self.escaped.insert(id, Some(escaped));
+                }
+            }
+        }
+    }
 }
 
 fn write_value(document: &Document, id: NodeId, sink: &mut impl Sink) {
@@ -115,7 +161,11 @@ fn write_value(document: &Document, id: NodeId, sink: &mut impl Sink) {
             let text = format!("\"{instant}\"");
             sink.gather().push_str(&text);
         }
-        Kind::Text(text) => write_string(document.resolve(text), sink),
+        Kind::Text(text) => {
+            sink.gather().push('"');
+            sink.text(id, document.resolve(text));
+            sink.gather().push('"');
+        }
         Kind::List(items) => {
             sink.gather().push('[');
             for (at, item) in items.iter().enumerate() {

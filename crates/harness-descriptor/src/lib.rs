@@ -5,7 +5,8 @@
 //! the source system does, checks it, and builds a [`Graph`] that tells for every turn which
 //! instructions, tools, handoffs and model an agent gets.
 //!
-//! It does not call models or run tools, knows no asynchronous runtime, and reads files only in
+//! It does not call models or run tools, knows no asynchronous runtime (but for the feature `tokio`,
+//! which adds `load_file_async` and `FileSource::load_async`), and reads files only in
 //! [`load_file`] and [`FileSource`].
 //!
 //! ```
@@ -65,6 +66,8 @@ pub use graph::{
     RegistryTool, Standing, Template,
 };
 pub use limits::Limits;
+#[cfg(feature = "tokio")]
+pub use load::load_file_async;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};
 pub use place::Place;
 pub use port::GraphAgents;

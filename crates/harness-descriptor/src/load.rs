@@ -195,6 +195,23 @@ impl FileSource {
         self.load_watched(&mut Unwatched(Faults::first()))
     }
 
+    /// Like [`Self::load`], on a thread of the runtime where blocking is allowed.
+    ///
+    /// Must be called within a tokio runtime. Dropping the future stops the waiting, not the
+    /// reading, which ends by itself. Fails with [`Fault::Io`] of kind `Interrupted` when the runtime
+    /// shuts down before the file was read.
+    #[cfg(feature = "tokio")]
+    pub async fn load_async(self) -> Result<Descriptor, DescriptorError> {
+        let path = self.path.clone();
+        match tokio::task::spawn_blocking(|| self.load()).await {
+            Ok(loaded) => loaded,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(io_fault(path, Field::DescriptorPath, io::ErrorKind::Interrupted.into())),
+            },
+        }
+    }
+
     pub(crate) fn load_watched(self, watch: &mut impl Watch) -> Result<Descriptor, DescriptorError> {
         let Self { path, root, limits } = self;
         if path.to_str().is_some_and(is_blank) {
@@ -265,6 +282,14 @@ impl Watch for Unwatched {
 /// Blocks while files are read. [`FileSource`] has the options.
 pub fn load_file(path: impl Into<PathBuf>) -> Result<Descriptor, DescriptorError> {
     FileSource::new(path).load()
+}
+
+/// Like [`load_file`], on a thread of the runtime where blocking is allowed.
+///
+/// Must be called within a tokio runtime; see [`FileSource::load_async`].
+#[cfg(feature = "tokio")]
+pub async fn load_file_async(path: impl Into<PathBuf>) -> Result<Descriptor, DescriptorError> {
+    FileSource::new(path).load_async().await
 }
 
 /// Loads a descriptor that uses no prompt files from YAML text.

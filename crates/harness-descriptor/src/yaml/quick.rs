@@ -30,7 +30,7 @@ pub(super) fn read(builder: &mut Builder<'_>) -> Option<()> {
     if unfit {
         return None;
     }
-    let mut quick = Quick { source, bytes: source.as_bytes(), at: 0, builder };
+    let mut quick = Quick { source, bytes: source.as_bytes(), at: 0, block: String::new(), builder };
     let (column, _) = quick.line()?;
     if column != 0 {
         return None;
@@ -44,6 +44,8 @@ struct Quick<'a, 'src> {
     bytes: &'src [u8],
     /// Where to read on: the start of a line between values, any place within one.
     at: usize,
+    /// The text of a literal block; one for all of them.
+    block: String,
     builder: &'a mut Builder<'src>,
 }
 
@@ -283,7 +285,7 @@ impl<'src> Quick<'_, 'src> {
         if column <= parent || self.bytes.get(start) == Some(&b'\n') {
             return None;
         }
-        let mut text = String::new();
+        self.block.clear();
         let mut blank_lines = 0;
         let end = loop {
             let rest = self.bytes.get(self.at..)?;
@@ -295,10 +297,10 @@ impl<'src> Quick<'_, 'src> {
                     self.at += indent + 1;
                 }
                 Some(_) if indent == column => {
-                    (0..blank_lines).for_each(|_| text.push('\n'));
+                    (0..blank_lines).for_each(|_| self.block.push('\n'));
                     blank_lines = 0;
                     let length = memchr(b'\n', rest)? + 1;
-                    text.push_str(self.source.get(self.at + column..self.at + length)?);
+                    self.block.push_str(self.source.get(self.at + column..self.at + length)?);
                     self.at += length;
                 }
                 Some(_) if indent > parent => return None,
@@ -306,9 +308,9 @@ impl<'src> Quick<'_, 'src> {
             }
         };
         if !keeps_end {
-            text.pop();
+            self.block.pop();
         }
-        self.builder.scalar(Cow::Owned(text), ScalarStyle::Literal, 0, None, bytes(start, end)?).ok()
+        self.builder.literal(&self.block, bytes(start, end)?).ok()
     }
 
     fn scalar(&mut self, start: usize, end: usize, style: ScalarStyle) -> Option<()> {

@@ -279,6 +279,12 @@ impl<'src> Builder<'src> {
         self.node(id, bytes)
     }
 
+    /// The text of a literal block that is a value.
+    pub(super) fn literal(&mut self, text: &str, bytes: Bytes) -> Result<(), Stop> {
+        let id = self.push(Kind::Text(Text::Shared(text.into())), bytes)?;
+        self.node(id, bytes)
+    }
+
     fn kind(&mut self, scalar: Scalar, text: Cow<'src, str>, bytes: Bytes) -> Result<Kind, Stop> {
         Ok(match scalar {
             Scalar::Null => Kind::Null,

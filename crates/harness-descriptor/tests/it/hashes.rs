@@ -66,3 +66,17 @@ fn the_hash_of_a_part_is_that_of_its_canonical_text() {
     assert_eq!(parts, ["a sha256:ba2df4903a2c14e86dc3bcca58911b44ac1d2514b7227bf6eb08cfb978f55a1b"]);
     assert_eq!(descriptor.agent_hashes().count(), 0);
 }
+
+#[test]
+fn the_hash_is_that_of_the_canonical_text_however_often_a_part_is_used() {
+    use sha2::Digest as _;
+
+    let part = "A \\\"line\\\" of it.\\n".repeat(100);
+    let item = "{ref: long}, ".repeat(5);
+    let yaml = format!(
+        "instruction_parts: {{long: \"{part}\"}}\nagents: {{a: {{instructions_sequence: [{item}]}}}}"
+    );
+    let descriptor = load(&yaml);
+    let digest = sha2::Sha256::digest(descriptor.canonical_text().as_bytes());
+    assert_eq!(descriptor.hash().as_bytes()[..], digest[..]);
+}

@@ -195,3 +195,14 @@ fn prompts_that_are_no_utf8_are_warned_of() {
     let warnings = load_file(folder.path.join("d.yaml")).unwrap().warnings();
     assert_eq!(warnings.iter().map(|it| (it.place.line, it.place.column)).collect::<Vec<_>>(), [(2, 5)]);
 }
+
+#[cfg(feature = "tokio")]
+#[tokio::test]
+async fn files_are_read_without_blocking_the_runtime() {
+    let folder = folder(&[("p.md", "text")]);
+    fs::write(folder.path.join("d.yaml"), yaml("p.md")).unwrap();
+    let loaded = harness_descriptor::load_file_async(folder.path.join("d.yaml")).await;
+    assert_eq!(instructions(loaded, &folder.path), r#""text""#);
+    let missing = harness_descriptor::load_file_async(folder.path.join("none.yaml")).await;
+    assert_eq!(missing.unwrap_err().kind(), "descriptor.io");
+}
