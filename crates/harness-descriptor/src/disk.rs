@@ -1,11 +1,12 @@
 //! Files on disk: what is opened is checked, and prompts are read side by side.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
+use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use crate::error::Fault;
@@ -142,36 +143,41 @@ impl PromptFiles {
         real_root: &Path,
         limits: &Limits,
     ) -> Self {
-        let mut texts = HashMap::new();
-        let mut paths = Vec::new();
-        for prompt in prompts {
-            // What stands here is replaced below, or asked for never.
-            if texts
-                .insert(prompt.resolved.clone(), Err(Missing::of(io::ErrorKind::NotFound.into())))
-                .is_none()
-            {
-                paths.push(&*prompt.resolved);
-            }
-        }
-        let reader = Reader { real_root, limits, read: AtomicU64::new(0) };
+        let mut known = HashSet::new();
+        let paths = prompts.map(|prompt| &prompt.resolved).filter(|path| known.insert(*path));
+        let paths: Vec<PathBuf> = paths.cloned().collect();
         let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-        let threads = threads.min(paths.len() / FILES_PER_THREAD).max(1);
-        if threads == 1 {
-            texts.extend(reader.read_all(&paths));
-            return Self { texts };
-        }
-        let share = paths.len().div_ceil(threads);
-        thread::scope(|scope| {
-            let mut shares = paths.chunks(share);
-            let own = shares.next().unwrap_or_default();
-            let others: Vec<_> =
-                shares.map(|paths| (paths, scope.spawn(|| reader.read_all(paths)))).collect();
-            texts.extend(reader.read_all(own));
-            for (paths, thread) in others {
-                // A thread that could not do its share leaves it to this one.
-                texts.extend(thread.join().unwrap_or_else(|_| reader.read_all(paths)));
-            }
+        let helpers = threads.min(paths.len() / FILES_PER_THREAD).saturating_sub(1);
+        let job = Arc::new(Job {
+            paths,
+            next: AtomicUsize::new(0),
+            real_root: real_root.to_owned(),
+            limits: limits.clone(),
+            read: AtomicU64::new(0),
         });
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..helpers {
+            let (job, sender) = (Arc::clone(&job), sender.clone());
+            // A thread that cannot be started leaves its share to the others.
+            drop(thread::Builder::new().spawn(move || {
+                while let Some(done) = job.step() {
+                    // Without a receiver nobody waits any more.
+                    if sender.send(done).is_err() {
+                        break;
+                    }
+                }
+            }));
+        }
+        drop(sender);
+        let mut texts = HashMap::with_capacity(job.paths.len());
+        // This thread takes part. A helper that was never given the processor took no file, so
+        // nothing waits for it: only files that a helper is reading are waited for.
+        texts.extend(iter::from_fn(|| job.step()));
+        while texts.len() < job.paths.len()
+            && let Ok((path, text)) = receiver.recv()
+        {
+            texts.insert(path, text);
+        }
         Self { texts }
     }
 
@@ -210,16 +216,21 @@ impl Missing {
     }
 }
 
-struct Reader<'a> {
-    real_root: &'a Path,
-    limits: &'a Limits,
+/// Files that several threads read, each taking the next one.
+struct Job {
+    paths: Vec<PathBuf>,
+    next: AtomicUsize,
+    real_root: PathBuf,
+    limits: Limits,
     /// Bytes of all files so far: no more is held in memory than a descriptor may have.
     read: AtomicU64,
 }
 
-impl Reader<'_> {
-    fn read_all(&self, paths: &[&Path]) -> Vec<(PathBuf, Result<PromptText, Missing>)> {
-        paths.iter().map(|path| ((*path).to_owned(), self.read_one(path))).collect()
+impl Job {
+    /// Reads the next file that nobody has taken.
+    fn step(&self) -> Option<(PathBuf, Result<PromptText, Missing>)> {
+        let path = self.paths.get(self.next.fetch_add(1, Ordering::Relaxed))?;
+        Some((path.clone(), self.read_one(path)))
     }
 
     fn read_one(&self, path: &Path) -> Result<PromptText, Missing> {
@@ -229,7 +240,7 @@ impl Reader<'_> {
             return Err(Missing::Budget { limit, actual: read });
         }
         let opened = Opened::at(path).map_err(Missing::of)?;
-        if !is_inside(&opened.real, self.real_root) {
+        if !is_inside(&opened.real, &self.real_root) {
             return Err(Missing::Outside(self.real_root.display().to_string()));
         }
         let limit = self.limits.prompt_bytes;

@@ -177,6 +177,7 @@ const SPICES: [&[u8]; 24] = [
 ];
 
 /// Changes a document in one way.
+#[expect(clippy::indexing_slicing, reason = "every range is made from the length")]
 fn change(numbers: &mut Numbers, text: &mut Vec<u8>, other: &[u8]) {
     match numbers.below(9) {
         0 if !text.is_empty() => {
@@ -217,7 +218,7 @@ fn change(numbers: &mut Numbers, text: &mut Vec<u8>, other: &[u8]) {
         }
         _ => {
             let aliases = [&b"["[..], &b"*a, ".repeat(50), b"]"].concat();
-            let bomb = (0..1 + numbers.below(8)).flat_map(|_| [&b"x: &a "[..], &aliases, b"\n"].concat());
+            let bomb = (0..=numbers.below(8)).flat_map(|_| [&b"x: &a "[..], &aliases, b"\n"].concat());
             let bomb: Vec<u8> = bomb.collect();
             let at = numbers.below(text.len() + 1);
             text.splice(at..at, bomb);
