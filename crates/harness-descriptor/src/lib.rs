@@ -51,6 +51,7 @@ mod number;
 mod paths;
 mod place;
 mod port;
+pub mod schema;
 mod value;
 mod yaml;
 
