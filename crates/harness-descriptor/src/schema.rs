@@ -384,6 +384,7 @@ mod tests {
     use jsonschema::Validator;
 
     use crate::check::{CheckOptions, Report, check_file, check_text};
+    use crate::faults::Faults;
     use crate::limits::Limits;
     use crate::yaml::{input, reader};
 
@@ -398,7 +399,7 @@ mod tests {
     /// A descriptor as written, prompts and parts not in place; `None` if it is no YAML.
     fn written(yaml: Vec<u8>) -> Option<serde_json::Value> {
         let text = input::decode(yaml).text;
-        let document = reader::read(text.into(), "test".into(), &Limits::default()).ok()?;
+        let document = reader::read(text.into(), "test".into(), &Limits::default(), &Faults::first()).ok()?;
         serde_json::to_value(document.json_value(document.root()?)).ok()
     }
 
