@@ -14,6 +14,7 @@ mod fault;
 mod fuzz;
 mod process;
 mod repo;
+mod schema;
 mod stopwatch;
 mod tidy;
 
@@ -43,6 +44,8 @@ enum Chore {
     Bench(bench::Chore),
     /// Read changed documents, the same for each seed, and look for panics and hangs.
     Fuzz(fuzz::Options),
+    /// Write the JSON Schema of descriptors.
+    Schema,
     /// Check the rules of the tree that no compiler checks.
     Tidy,
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Chore::E2e(options) => e2e::run(&options),
         Chore::Bench(chore) => bench::run(&chore),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Schema => schema::run(),
         Chore::Tidy => tidy::run(),
     };
     match done {

@@ -29,6 +29,16 @@ impl Faults {
         Self { found: Some(RefCell::default()) }
     }
 
+    /// Whether faults are collected.
+    pub(crate) fn collects(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// Whether no more faults are taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.borrow().len() >= MAX_FAULTS)
+    }
+
     /// Takes a fault; `Err` says that the work ends with it.
     pub(crate) fn report(&self, error: DescriptorError) -> Result<(), DescriptorError> {
         match &self.found {

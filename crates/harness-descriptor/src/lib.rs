@@ -7,7 +7,35 @@
 //!
 //! It does not call models or run tools, knows no asynchronous runtime (but for the feature `tokio`,
 //! which adds `load_file_async` and `FileSource::load_async`), and reads files only in
-//! [`load_file`] and [`FileSource`].
+//! [`load_file`], [`FileSource`] and [`check::check_file`].
+//!
+//! Check a descriptor, hash it, and see what a change touches:
+//!
+//! ```
+//! use harness_descriptor::check::{CheckOptions, Style, check_text};
+//! use harness_descriptor::load_text;
+//!
+//! let yaml = "
+//! runtime: { entry_agent: desk }
+//! agents:
+//!   desk: { model: small, handoffs: [expert] }
+//!   expert: { model: large, instructions: Be exact. }
+//! ";
+//! let before = load_text(yaml)?;
+//! assert!(before.hash().to_string().starts_with("sha256:"));
+//!
+//! let report = check_text(yaml.replace("expert:", "exprt:"), &CheckOptions::default());
+//! assert!(!report.is_sound());
+//! print!("{}", report.render(Style::Plain));
+//!
+//! let after = load_text(yaml.replace("exact", "brief"))?;
+//! let diff = before.diff(&after);
+//! assert_eq!(diff.affected_agents, ["expert"]);
+//! assert_eq!(diff.to_string(), "~ agent `expert`, instructions: \"Be exact.\" → \"Be brief.\"\n");
+//! # Ok::<(), harness_descriptor::DescriptorError>(())
+//! ```
+//!
+//! Build its graph and ask what an agent gets:
 //!
 //! ```
 //! use harness_descriptor::{ContextInput, Graph, Registry, load_text};
@@ -52,6 +80,7 @@ mod number;
 mod paths;
 mod place;
 mod port;
+pub mod schema;
 mod value;
 mod yaml;
 

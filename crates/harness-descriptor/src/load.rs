@@ -146,7 +146,7 @@ impl TextSource {
             .map_err(|source| io_fault(path.unwrap_or_default(), Field::DescriptorPath, source))?;
         let prompts = prompts.map(|prompts| prompts.resolve(&folders)).transpose()?;
         let label = folders.descriptor.as_deref().map_or(INLINE_LABEL.into(), label);
-        let mut document = parse(yaml.into_bytes(), label, &limits)?;
+        let mut document = parse(yaml.into_bytes(), label, &limits, watch.faults())?;
         let root = root_object(&document)?;
         watch.parsed(&document, root);
         let faults = watch.faults();
@@ -244,7 +244,7 @@ impl FileSource {
                 Fault::TooLarge { what: "YAML text in bytes", limit, actual }.into()
             }
         })?;
-        let mut document = parse(bytes, label, &limits)?;
+        let mut document = parse(bytes, label, &limits, watch.faults())?;
         let root = root_object(&document)?;
         watch.parsed(&document, root);
         let faults = watch.faults();
@@ -299,9 +299,14 @@ pub fn load_text(yaml: impl Into<String>) -> Result<Descriptor, DescriptorError>
     TextSource::new(yaml).load()
 }
 
-fn parse(bytes: Vec<u8>, label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
+fn parse(
+    bytes: Vec<u8>,
+    label: Arc<str>,
+    limits: &Limits,
+    faults: &Faults,
+) -> Result<Document, DescriptorError> {
     let Decoded { text, lossy_from } = input::decode(bytes);
-    let mut document = reader::read(Arc::new(text), label, limits)?;
+    let mut document = reader::read(Arc::new(text), label, limits, faults)?;
     if let Some(at) = lossy_from.and_then(|at| u32::try_from(at).ok()) {
         document.push_lossy(Bytes { start: at, end: at }, LossyReason::InvalidUtf8);
     }

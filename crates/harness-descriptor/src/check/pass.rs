@@ -80,6 +80,7 @@ impl<'a> Pass<'a> {
             let graph = self.graph(&descriptor, &registry);
             (descriptor, registry, graph)
         });
+        let full = self.faults.is_full();
         let mut errors = self.faults.into_found();
         let (descriptor, graph, stopped) = match built {
             Ok((descriptor, registry, graph)) => {
@@ -93,7 +94,7 @@ impl<'a> Pass<'a> {
             Err(error) => (None, None, Some(error)),
         };
         // A sink that is full hands back the fault that did not fit.
-        let truncated = self.found.truncated || stopped.is_some() && !errors.is_empty();
+        let truncated = self.found.truncated || full && stopped.is_some();
         errors.extend(stopped);
         let mut diagnostics = unique(&errors);
         diagnostics.extend(self.found.into_warnings());

@@ -376,7 +376,7 @@ mod tests {
         let limits = Limits::default();
         let (text, label) = (std::sync::Arc::new(yaml.to_owned()), "f".into());
         let Some(quick) = quickly(&text, &label, &limits) else { return false };
-        let thorough = thoroughly(&text, &label, &limits);
+        let thorough = thoroughly(&text, &label, &limits, &crate::faults::Faults::first());
         let thorough = thorough.unwrap_or_else(|error| panic!("{error}: {yaml:?}"));
         assert_eq!(format!("{quick:?}"), format!("{thorough:?}"), "{yaml:?}");
         true

@@ -16,11 +16,19 @@ use super::tags::{self, Tagged};
 use super::{expansion, layout, quick, quoted};
 use crate::document::{Bytes, Document, Entry, Kind, LossyReason, NodeId, Text, sort_properties};
 use crate::error::{DescriptorError, Fault, YamlFault};
+use crate::faults::Faults;
 use crate::limits::Limits;
 use crate::number::push_number;
 
 /// Reads one YAML document; a text without a value gives a document without a root.
-pub(crate) fn read(text: Arc<String>, label: Arc<str>, limits: &Limits) -> Result<Document, DescriptorError> {
+///
+/// Where faults are collected, those that leave the rest readable are, and reading goes on.
+pub(crate) fn read(
+    text: Arc<String>,
+    label: Arc<str>,
+    limits: &Limits,
+    faults: &Faults,
+) -> Result<Document, DescriptorError> {
     let size = text.len() as u64;
     if size > limits.yaml_bytes() {
         let fault = Fault::TooLarge { what: "YAML text in bytes", limit: limits.yaml_bytes(), actual: size };
@@ -28,7 +36,7 @@ pub(crate) fn read(text: Arc<String>, label: Arc<str>, limits: &Limits) -> Resul
     }
     let document = match quickly(&text, &label, limits) {
         Some(document) => document,
-        None => thoroughly(&text, &label, limits)?,
+        None => thoroughly(&text, &label, limits, faults)?,
     };
     expansion::check(&document, limits)?;
     Ok(document)
@@ -47,21 +55,30 @@ pub(super) fn thoroughly(
     text: &Arc<String>,
     label: &Arc<str>,
     limits: &Limits,
+    faults: &Faults,
 ) -> Result<Document, DescriptorError> {
     let options = options(limits);
     let mut mask = Mask::new(text);
     loop {
         let document = Document::new(Arc::clone(text), Arc::clone(label));
         let mut builder = Builder::new(&mask, document, limits);
+        builder.forgiven = faults.collects().then(Vec::new);
         let outcome = builder.run(Parser::new_from_str_with_options(mask.text(), options.clone()));
-        let document = builder.document;
-        match outcome {
-            Ok(()) => return Ok(document),
-            Err(Stop { parser: Some(error), .. }) if mask.hide(&error, &options) => {}
-            Err(Stop { fault, bytes, .. }) => {
-                return Err(DescriptorError::new(*fault, Some(document.place_of(bytes))));
-            }
+        let (document, forgiven) = (builder.document, builder.forgiven.unwrap_or_default());
+        let stop = match outcome {
+            Ok(()) => None,
+            Err(Stop { parser: Some(error), .. }) if mask.hide(&error, &options) => continue,
+            Err(stop) => Some(stop),
+        };
+        let error =
+            |Stop { fault, bytes, .. }: Stop| DescriptorError::new(*fault, Some(document.place_of(bytes)));
+        for stop in forgiven {
+            faults.report(error(stop))?;
         }
+        return match stop {
+            Some(stop) => Err(error(stop)),
+            None => Ok(document),
+        };
     }
 }
 
@@ -97,7 +114,12 @@ pub(super) struct Builder<'src> {
     pub(super) max_values: u64,
     max_depth: usize,
     pub(super) merged: u64,
+    /// Faults that were passed over; `None` if the first one stops the reading.
+    forgiven: Option<Vec<Stop>>,
 }
+
+/// A text with more faults than this is not worth reading on.
+const MAX_FORGIVEN: usize = 100;
 
 /// Mappings up to this size are searched one by one.
 const SMALL_MAP: usize = 12;
@@ -119,6 +141,7 @@ impl<'src> Builder<'src> {
             max_values: limits.values,
             max_depth: limits.depth() as usize,
             merged: 0,
+            forgiven: None,
         }
     }
 
@@ -140,6 +163,17 @@ impl<'src> Builder<'src> {
         }
     }
 
+    /// Passes over a fault that leaves the rest readable, if faults are collected.
+    fn forgive(&mut self, stop: Stop) -> Result<(), Stop> {
+        match &mut self.forgiven {
+            Some(forgiven) if forgiven.len() < MAX_FORGIVEN => {
+                forgiven.push(stop);
+                Ok(())
+            }
+            Some(_) | None => Err(stop),
+        }
+    }
+
     fn event(&mut self, event: Event<'src>, span: &Span) -> Result<(), Stop> {
         let bytes = bytes_of(span);
         match event {
@@ -152,7 +186,11 @@ impl<'src> Builder<'src> {
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor) {
                 Some(Anchor::Closed(id)) => self.node(*id, bytes),
-                Some(Anchor::Open) | None => Err(Stop::yaml(YamlFault::Cycle, bytes)),
+                Some(Anchor::Open) | None => {
+                    self.forgive(Stop::yaml(YamlFault::Cycle, bytes))?;
+                    let id = self.push(Kind::Null, bytes)?;
+                    self.node(id, bytes)
+                }
             },
             Event::Scalar(text, style, anchor, tag) => {
                 let tag = tag.as_deref();
@@ -243,7 +281,13 @@ impl<'src> Builder<'src> {
             return Err(fail(YamlFault::ControlCharacter(c.into())));
         }
         let tagged = match tag {
-            Some(tag) => tags::scalar(tag, &text, absent).map_err(fail)?,
+            Some(tag) => match tags::scalar(tag, &text, absent) {
+                Ok(tagged) => tagged,
+                Err(fault) => {
+                    self.forgive(fail(fault))?;
+                    Tagged::Scalar(Scalar::Text)
+                }
+            },
             None if plain && text == "<<" => Tagged::Merge,
             None if plain => Tagged::Scalar(resolve_plain(&text)),
             None => Tagged::Scalar(Scalar::Text),
@@ -302,7 +346,8 @@ impl<'src> Builder<'src> {
                 Kind::Instant(instant)
             }
             Scalar::InstantOutOfRange => {
-                return Err(Stop::yaml(YamlFault::InstantOutOfRange(text.into_owned()), bytes));
+                self.forgive(Stop::yaml(YamlFault::InstantOutOfRange(text.to_string()), bytes))?;
+                Kind::Text(self.text(text))
             }
             Scalar::Text => Kind::Text(self.text(text)),
         })
@@ -459,7 +504,12 @@ impl<'src> Builder<'src> {
                     }
                     self.entry(name, key, id)
                 }
-                Some(Key::Merge { bytes }) => self.merge(id, bytes),
+                Some(Key::Merge { bytes }) => match self.merge(id, bytes) {
+                    Err(stop) if matches!(*stop.fault, Fault::Yaml(YamlFault::MergeSource)) => {
+                        self.forgive(stop)
+                    }
+                    outcome => outcome,
+                },
                 None => {
                     let key = self.alias_key(id, bytes)?;
                     self.set_key(key);
@@ -476,7 +526,7 @@ impl<'src> Builder<'src> {
                 let first = known.key_bytes;
                 let first_line = self.document.place_of(first).line;
                 let fault = YamlFault::DuplicateKey { key: name.into_owned(), first_line };
-                return Err(Stop::yaml(fault, key_bytes));
+                return self.forgive(Stop::yaml(fault, key_bytes));
             }
             // The explicit key takes the merged one's position.
             known.value = value;

@@ -156,6 +156,36 @@ fn one_fault_of_syntax_stops_the_pass() {
 }
 
 #[test]
+fn faults_of_the_text_that_leave_it_readable_are_all_told() {
+    let yaml = "
+runtime: { entry_agent: a, entry_agent: b }
+metadata: &m { since: 2023-02-30, x: !own 1, y: !!int z, self: *m, <<: 7 }
+agents: { a: { model: m, tools: [t], tools: [u] } }
+";
+    let found = check_text(yaml, &CheckOptions::default());
+    let found: Vec<String> = found
+        .faults()
+        .map(|fault| format!("{} {}", fault.place.as_ref().unwrap().column, fault.code))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "28 yaml.duplicate_key",
+            "23 yaml.instant_out_of_range",
+            "43 yaml.tag",
+            "55 yaml.tag",
+            "64 yaml.cycle",
+            "72 yaml.merge_source",
+            "34 descriptor.unknown_tool",
+            "38 yaml.duplicate_key",
+        ]
+    );
+    let stopped = check_text("a: 1\na: 2\nb: [", &CheckOptions::default());
+    let codes: Vec<&str> = stopped.faults().map(|fault| fault.code).collect();
+    assert_eq!(codes, ["yaml.duplicate_key", "yaml.syntax"]);
+}
+
+#[test]
 fn prompts_that_are_missing_are_all_named() {
     let yaml = "
 runtime: { entry_agent: a }

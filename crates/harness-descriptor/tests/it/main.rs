@@ -4,6 +4,7 @@
 
 mod agents;
 mod check;
+mod codes;
 mod diff;
 mod fixtures;
 mod forgotten;
