@@ -8,8 +8,11 @@ globalThis.document = window.document;
 const { default: mermaid } = await import("mermaid");
 
 for (const { name, text } of JSON.parse(await readFile(process.argv[2], "utf8"))) {
-  const { db } = await mermaid.mermaidAPI.getDiagramFromText(text).catch((fault) => {
+  try {
+    await mermaid.parse(text);
+  } catch (fault) {
     throw new Error(`graph of ${name}: ${fault.message}`);
-  });
+  }
+  const { db } = await mermaid.mermaidAPI.getDiagramFromText(text);
   console.log(JSON.stringify({ name, agents: db.getVertices().size, handoffs: db.getEdges().length }));
 }
