@@ -108,7 +108,7 @@ fn marked_paths(graph: &Graph) -> Vec<String> {
     let marked = |field: &Value| field.get("redact").and_then(Value::as_bool) == Some(true);
     fields
         .into_iter()
-        .flat_map(|fields| fields.iter())
+        .flat_map(harness_descriptor::Map::iter)
         .filter(|(_, field)| marked(field))
         .map(|(path, _)| path.to_owned())
         .collect()

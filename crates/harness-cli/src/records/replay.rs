@@ -98,7 +98,7 @@ fn text(args: &ReplayArgs, record: &RunRecord, again: &Again, compared: &Compari
         let why = new.error_message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         lines.push(format!("ended {} → {}{why}", record.stop_reason, new.stop_reason));
     }
-    lines.extend(compared.differences.iter().map(|difference| difference.line()));
+    lines.extend(compared.differences.iter().map(harness::session::record::Difference::line));
     lines.push(if same { "the same".to_owned() } else { "not the same".to_owned() });
     lines.iter().fold(String::new(), |text, line| text + &harmless(line) + "\n")
 }
