@@ -47,6 +47,10 @@ pub(crate) enum CliError {
     Exists { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
+    #[error("the record does not say which descriptor was run")]
+    NoDescriptor,
+    #[error("the run left no record")]
+    NoRecord,
     #[error("there is no message to send")]
     NoMessage,
     #[error("the message on standard input {problem}")]
@@ -79,6 +83,8 @@ impl CliError {
             Self::NoTurn { fault, .. } => fault.kind(),
             Self::Exists { .. } => "cli.exists",
             Self::NotWritten { .. } => "cli.not_written",
+            Self::NoDescriptor => "cli.no_descriptor",
+            Self::NoRecord => "cli.no_record",
             Self::NoMessage => "cli.no_message",
             Self::Message { .. } => "cli.message",
             Self::NoModel => "cli.no_model",
@@ -149,6 +155,8 @@ impl CliError {
             Self::NoTurn { fault, .. } => no_turn_hint(fault),
             Self::Exists { .. } => Some("choose another name, or replace it with --force".to_owned()),
             Self::NotWritten { .. } => Some("check that the folder is there and that you may write to it".to_owned()),
+            Self::NoDescriptor => Some("name it with --descriptor FILE".to_owned()),
+            Self::NoRecord => None,
             Self::NoMessage => Some(
                 "give it as an argument or on standard input, or use --resume with --session".to_owned(),
             ),

@@ -14,6 +14,7 @@ mod log;
 mod new;
 mod output;
 mod paths;
+mod records;
 mod render;
 mod run;
 mod show;
@@ -53,6 +54,9 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Graph(args) => graph::graph(args),
         Command::Diff(args) => diff::diff(args),
         Command::New(args) => new::new(args),
+        Command::Replay(args) => records::replay(args),
+        Command::Regress(args) => records::regress(args),
+        Command::Inspect(args) => records::inspect(args),
         Command::Completions(args) => completions::completions(args),
     }
 }

@@ -233,6 +233,11 @@ impl Error {
             Self::Record { .. } => "name a file that `--run-record` or a FileSink wrote",
             Self::RecordVersion { .. } => "use the version of harness that wrote it, or a newer one",
             Self::Suite { .. } => "see the cookbook page on records for the form of a suite",
+            Self::Io { action: Action::ReadRecord | Action::ReadSuite, source, .. }
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                "check the path"
+            }
             Self::Io { source, .. } => io_hint(source.kind()),
         }
     }

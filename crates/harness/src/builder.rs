@@ -20,6 +20,7 @@ use harness_descriptor::{GraphAgents, Map, Value};
 use crate::agents::BoundGraph;
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
+use crate::recording::Recording;
 use crate::system::{SystemClock, SystemIds};
 
 /// Puts a harness together: every method is one seam, and only the model is needed. Made by
@@ -54,7 +55,12 @@ pub struct Builder {
     graph: Option<Arc<GraphAgents>>,
     context: Map,
     policies: PolicyGate,
+    wrappers: Vec<WrapTools>,
+    recording: Option<Recording>,
 }
+
+/// Puts something between a harness and its tools.
+type WrapTools = Box<dyn FnOnce(Arc<dyn DynToolRegistry>) -> Arc<dyn DynToolRegistry> + Send>;
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +84,8 @@ impl Builder {
             graph: None,
             context: Map::new(),
             policies: PolicyGate::new(),
+            wrappers: Vec::new(),
+            recording: None,
         }
     }
 
@@ -95,6 +103,16 @@ impl Builder {
     /// A source of tools whose list may change, in place of single tools.
     pub fn registry(mut self, registry: impl ToolRegistry + 'static) -> Self {
         self.registry = Some(Arc::new(registry));
+        self
+    }
+
+    /// Puts something between the harness and its tools: it is given the registry of all of them (a replay
+    /// of recorded results, a cache). Wrappers lie around each other in the order in which they are given.
+    pub fn wrap_tools<R: ToolRegistry + 'static>(
+        mut self,
+        wrap: impl FnOnce(Arc<dyn DynToolRegistry>) -> R + Send + 'static,
+    ) -> Self {
+        self.wrappers.push(Box::new(|inner| Arc::new(wrap(inner))));
         self
     }
 
@@ -243,6 +261,12 @@ impl Builder {
         self.ports.hub.subscribe(capacity)
     }
 
+    /// Records every run that ends. Default no record.
+    pub fn record(mut self, recording: Recording) -> Self {
+        self.recording = Some(recording);
+        self
+    }
+
     /// The name of the conversation, in events and in the idempotency keys of calls. Default none.
     pub fn thread(mut self, thread: impl Into<ThreadId>) -> Self {
         self.origin.thread = Some(thread.into());
@@ -274,6 +298,9 @@ impl Builder {
             Some(registry) => registry,
             None => Arc::new(Toolbox::new(self.tools)),
         };
+        for wrap in self.wrappers {
+            self.ports.tools = wrap(self.ports.tools);
+        }
         if !self.policies.is_empty() {
             self.ports.gates.push(Arc::new(self.policies));
         }
@@ -281,9 +308,14 @@ impl Builder {
             self.origin.session = session.session_id();
         }
         let spec = Arc::new(self.ports.fit_run(self.spec));
+        let bound = self.graph.as_ref().map(|agents| agents.graph());
+        let recorder = self.recording.map(|recording| recording.start(bound, &spec));
+        if let Some(recorder) = &recorder {
+            self.ports.hub.fold(recorder.fold());
+        }
         let (ports, origin, ids, graph, context) =
             (self.ports, self.origin, self.ids, self.graph, self.context);
-        Ok(Harness::of(Parts { ports, spec, origin, ids, graph, context }))
+        Ok(Harness::of(Parts { ports, spec, origin, ids, graph, context, recorder }))
     }
 
     fn faults(&self) -> Vec<SetupFault> {

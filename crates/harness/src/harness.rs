@@ -15,6 +15,7 @@ use harness_descriptor::{ContextInput, GraphAgents, Map};
 use crate::builder::Builder;
 use crate::error::HarnessError;
 use crate::prompt::{Options, Prompt, TakenUp};
+use crate::recording::{Recorded, Recorder};
 use crate::report::Report;
 use crate::thread::Thread;
 
@@ -26,6 +27,7 @@ pub(crate) struct Parts {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) graph: Option<Arc<GraphAgents>>,
     pub(crate) context: Map,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 /// One thread of conversation: its agents, tools, session and limits.
@@ -99,7 +101,7 @@ impl Harness {
         message: Option<Message>,
         options: Options,
     ) -> Result<Report, HarnessError> {
-        let Parts { ports, spec, ids, graph, .. } = &self.parts;
+        let Parts { ports, spec, ids, graph, recorder, .. } = &self.parts;
         let mut thread = self.thread.lock().await;
         let opened = thread.open(ports.session.as_deref()).await?;
         let agent = options.agent.or_else(|| {
@@ -107,6 +109,7 @@ impl Harness {
                 graph.as_ref().is_none_or(|agents| agents.graph().agent(agent.as_str()).is_some())
             })
         });
+        let mut snapshot = None;
         if let Some(agents) = graph {
             let said = match &message {
                 Some(message) => message.joined_text(),
@@ -115,7 +118,10 @@ impl Harness {
             let overrides = options.context.as_ref().unwrap_or(&self.parts.context);
             let input = ContextInput::new(ports.clock.now().iso()).message(said).overrides(overrides.clone());
             match agents.graph().create_context(&input) {
-                Ok(context) => agents.set_context(context),
+                Ok(context) => {
+                    agents.set_context(context);
+                    snapshot = Some(agents.context());
+                }
                 Err(error) => {
                     thread.put_back(opened.log, opened.open_calls);
                     return Err(error.into());
@@ -134,10 +140,17 @@ impl Harness {
                 return Err(error.into());
             }
         };
+        if let Some(recorder) = recorder {
+            recorder.begin(snapshot.as_deref(), opened.log.iter().cloned());
+        }
         let machine = thread.begin(Run::new(Arc::clone(spec), origin, opened.log));
         let end = drive(machine, ports, &options.cancel, start).await;
         let transcript = thread.finish(&end);
-        Ok(Report::new(end, transcript, opened.torn_tail))
+        let recorded = match recorder {
+            Some(recorder) => recorder.finish().await,
+            None => Recorded::default(),
+        };
+        Ok(Report::new(end, transcript, opened.torn_tail, recorded))
     }
 }
 

@@ -57,6 +57,7 @@ mod error;
 mod harness;
 pub mod prelude;
 mod prompt;
+mod recording;
 mod report;
 pub mod system;
 mod thread;
@@ -72,6 +73,7 @@ pub use self::builder::Builder;
 pub use self::error::{HarnessError, SetupFault};
 pub use self::harness::Harness;
 pub use self::prompt::Prompt;
+pub use self::recording::Recording;
 pub use self::report::Report;
 
 #[doc = include_str!("../../../README.md")]

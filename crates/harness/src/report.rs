@@ -5,6 +5,9 @@ use std::sync::Arc;
 use harness_core::port::TornTail;
 use harness_core::transcript::Prefix;
 use harness_core::{End, Outcome, StopReason};
+use harness_session::record::RunRecord;
+
+use crate::recording::Recorded;
 
 /// What came of a prompt: how the run ended and why, what it used, and the transcript.
 #[derive(Clone, Debug)]
@@ -16,11 +19,20 @@ pub struct Report {
     pub transcript: Prefix,
     /// An unfinished last line that the session left out when it was read.
     pub torn_tail: Option<TornTail>,
+    /// The record of the run, when the harness was built with [`Builder::record`](crate::Builder::record).
+    pub record: Option<Arc<RunRecord>>,
+    /// Why the record could not be kept by a sink; the run is what it is all the same.
+    pub record_failed: Option<String>,
 }
 
 impl Report {
-    pub(crate) fn new(end: Arc<End>, transcript: Prefix, torn_tail: Option<TornTail>) -> Self {
-        Self { end, transcript, torn_tail }
+    pub(crate) fn new(
+        end: Arc<End>,
+        transcript: Prefix,
+        torn_tail: Option<TornTail>,
+        recorded: Recorded,
+    ) -> Self {
+        Self { end, transcript, torn_tail, record: recorded.record, record_failed: recorded.failed }
     }
 
     /// The text for the user: the answer, the question, the refusal, or what there was of an answer when

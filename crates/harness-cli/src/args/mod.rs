@@ -1,6 +1,7 @@
 //! The command line.
 
 mod descriptors;
+mod records;
 mod values;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use harness::core::message::Cost;
 pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, ShowArgs,
 };
+pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
 pub(crate) use values::{ContextArg, MessageArg};
 
 use crate::env;
@@ -46,6 +48,12 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Write a descriptor to begin with
     New(NewArgs),
+    /// Run a recorded run again and tell what differs
+    Replay(Box<ReplayArgs>),
+    /// Run a suite of recorded runs again and tell which of them changed
+    Regress(RegressArgs),
+    /// Show a run record as a page or as text: what happened, and why it ended
+    Inspect(InspectArgs),
     /// Print the script with which a shell completes commands and options
     Completions(CompletionsArgs),
 }
@@ -57,6 +65,9 @@ impl Command {
             Self::Run(args) => args.json,
             Self::Show(args) => args.json,
             Self::Check(args) => args.json,
+            Self::Replay(args) => args.json,
+            Self::Regress(args) => args.json,
+            Self::Inspect(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Diff(args) => args.json,
             Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
@@ -100,6 +111,10 @@ pub(crate) struct RunArgs {
     /// What happens to a call that needs approval
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     pub(crate) approve: Approve,
+
+    /// Write the record of the run to this file, for `harness inspect`, `replay` and `regress`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) run_record: Option<PathBuf>,
 
     /// One event per line on standard output, the last line is the result
     #[arg(long)]

@@ -43,7 +43,8 @@ fn set(map: &mut Map, path: &str, value: Value) {
     }
 }
 
-fn overlay(base: &mut Map, over: Map) {
+/// Lays values over others: two mappings are merged, everything else is replaced.
+pub(crate) fn overlay(base: &mut Map, over: Map) {
     for (key, new) in over.iter() {
         match (base.get_mut(key), new) {
             (Some(Value::Map(base)), Value::Map(new)) => overlay(base, new.clone()),

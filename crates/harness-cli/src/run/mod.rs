@@ -3,7 +3,7 @@
 mod approve;
 pub(crate) mod context;
 mod message;
-mod model;
+pub(crate) mod model;
 mod recordings;
 mod session;
 
@@ -21,6 +21,7 @@ use crate::args::{LimitArgs, RunArgs};
 use crate::bind;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::records::recording::recording;
 use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering};
 use crate::signal::Signals;
 
@@ -30,12 +31,17 @@ const WAITING: usize = 65_536;
 
 /// Runs a graph and shows it.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
+    block_on(run_here(args))
+}
+
+/// Runs a future to its end in a runtime of its own.
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;
-    let exit = runtime.block_on(Box::pin(run_here(args)));
+    let done = runtime.block_on(Box::pin(future));
     // What still reads a terminal or waits for a name service must not hold up the end.
     runtime.shutdown_background();
-    exit
+    done
 }
 
 async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
@@ -56,6 +62,9 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         .spec(|spec| set_limits(spec, &args.limits));
     if let Some(session) = session {
         builder = builder.session(session);
+    }
+    if let Some(path) = &args.run_record {
+        builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
     }
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
@@ -100,6 +109,9 @@ fn finish(
         Ok(()) => {}
     }
     let exit = Exit::of(report.outcome(), report.reason());
+    if let Some(failed) = &report.record_failed {
+        let _ = writeln!(anstream::stderr(), "the run record was not written: {failed}");
+    }
     let mut notes = anstream::stderr();
     if let Some(torn) = report.torn_tail {
         let (line, bytes) = (torn.line, torn.bytes);

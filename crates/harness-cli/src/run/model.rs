@@ -18,10 +18,10 @@ use crate::error::CliError;
 const UNNAMED: &str = "default";
 
 /// Where answers come from.
-pub(super) struct Source {
-    pub(super) model: Arc<dyn DynModel>,
+pub(crate) struct Source {
+    pub(crate) model: Arc<dyn DynModel>,
     /// The recording that is replayed.
-    pub(super) replay: Option<Arc<Replay>>,
+    pub(crate) replay: Option<Arc<Replay>>,
 }
 
 impl Source {
@@ -36,7 +36,7 @@ impl Source {
 }
 
 /// Chooses as the command line and the environment say.
-pub(super) fn choose(
+pub(crate) fn choose(
     args: &ModelArgs,
     descriptor: &Path,
     message: Option<&str>,

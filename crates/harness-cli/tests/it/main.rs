@@ -18,6 +18,7 @@ mod outcomes;
 mod record;
 mod resume;
 mod run;
+mod run_records;
 mod signal;
 mod support;
 mod terminal;

@@ -10,7 +10,7 @@
 //! | keep secrets out of it | [`Redaction`], [`Redactor`]; it fails closed |
 //! | what exactly was run | [`Candidate`] |
 //! | two records side by side | [`compare_records`], [`extract_tool_calls`] |
-//! | run it again with the recorded tool results and answers | [`ReplayTools`], [`RecordedModel`], [`ReplayInput`] |
+//! | run it again with the recorded tool results and answers | [`ReplayTools`], [`RecordedModel`], [`RecordedApprover`], [`ReplayInput`] |
 //! | a suite of such runs | [`Suite`], [`run_suite`] |
 //! | events for auditors | [`governance_events`] |
 //! | a page for people | [`render_html`], [`render_text`] |
@@ -32,6 +32,7 @@
 //! assert!(record.is_none(), "no run has ended yet");
 //! ```
 
+mod approver;
 mod build;
 mod calls;
 mod candidate;
@@ -50,6 +51,7 @@ mod scrub;
 mod sink;
 mod suite;
 
+pub use approver::RecordedApprover;
 pub use calls::{ExtractedCall, extract_calls_of, extract_tool_calls};
 pub use candidate::Candidate;
 pub use compare::{

@@ -411,7 +411,11 @@ impl SuiteReport {
         }
         let Totals { cases, passed, warned, failed } = self.totals;
         let name = self.suite.as_deref().map(|name| format!("{name}: ")).unwrap_or_default();
-        let _ = writeln!(out, "{name}{cases} cases, {passed} passed, {warned} changed, {failed} failed");
+        let _ = writeln!(
+            out,
+            "{name}{cases} case{}, {passed} passed, {warned} changed, {failed} failed",
+            if cases == 1 { "" } else { "s" }
+        );
         out
     }
 }

@@ -61,7 +61,9 @@ impl FileSink {
         text.push('\n');
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         // Temporary files of this library are readable by their owner alone, and so is what they become.
-        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(fault)?;
+        let made = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
+        // The library's text names the temporary file, which says nothing to anybody.
+        let mut file = made.map_err(|error| fault(error.kind().into()))?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fault)?;
         file.persist(&self.path).map_err(|error| fault(error.error))?;
         Ok(())

@@ -5,6 +5,7 @@
 mod approval;
 mod files;
 mod graph;
+mod recording;
 mod setup;
 mod support;
 mod thread;

@@ -39,9 +39,9 @@ fn head(out: &mut String, record: &RunRecord) {
     let cost = usage.cost.map(|cost| format!(" · cost {cost}")).unwrap_or_default();
     let _ = writeln!(
         out,
-        "{} model calls · {} tool calls · {} + {} tokens{cost}",
-        usage.model_calls,
-        usage.tool_calls,
+        "{} · {} · {} + {} tokens{cost}",
+        counted(usage.model_calls, "model call"),
+        counted(usage.tool_calls, "tool call"),
         count(usage.input_tokens),
         count(usage.output_tokens)
     );
@@ -65,6 +65,11 @@ fn head(out: &mut String, record: &RunRecord) {
         let _ = writeln!(out, "goes on with a conversation of {earlier} messages");
     }
     out.push('\n');
+}
+
+/// A number of things; one of them has no `s`.
+fn counted(number: u32, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 fn said(out: &mut String, message: &Message) {

@@ -109,18 +109,18 @@ fn a_judge_can_only_make_it_worse() {
     insta::assert_snapshot!(judged(Ok(pass)), @r#"
     pass   same
            judge: as good
-    desk: 1 cases, 1 passed, 0 changed, 0 failed
+    desk: 1 case, 1 passed, 0 changed, 0 failed
     "#);
     insta::assert_snapshot!(judged(Ok(fail)), @r#"
     FAIL   same
            it shouts
            judge: rude
-    desk: 1 cases, 0 passed, 0 changed, 1 failed
+    desk: 1 case, 0 passed, 0 changed, 1 failed
     "#);
     insta::assert_snapshot!(judged(Err("no answer".to_owned())), @r#"
     FAIL   same
            there is no verdict: no answer
-    desk: 1 cases, 0 passed, 0 changed, 1 failed
+    desk: 1 case, 0 passed, 0 changed, 1 failed
     "#);
 }
 

@@ -1,0 +1,110 @@
+//! Runs a recorded run again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use harness::core::message::Message;
+use harness::core::port::{Clock, Durability, DynModel, Entry, EntryHead, Session as _};
+use harness::core::turn::OnTrouble;
+use harness::descriptor::{Map, Value};
+use harness::session::MemorySession;
+use harness::session::record::{
+    AnswersFrom, InputMode, InputSource, RecordedApprover, RecordedModel, ReplayInput, ReplayMode,
+    ReplayStats, ReplayTools, RunRecord,
+};
+use harness::system::SystemClock;
+use harness::{Harness, Report};
+
+use super::recording::{files, recording};
+use crate::args::{ContextArg, LiveArgs};
+use crate::bind;
+use crate::error::CliError;
+use crate::run::{context, model};
+
+/// How a record is run again.
+pub(super) struct How<'a> {
+    pub(super) descriptor: Option<PathBuf>,
+    pub(super) registry: Option<PathBuf>,
+    pub(super) mode: ReplayMode,
+    pub(super) input: InputMode,
+    pub(super) answers: AnswersFrom,
+    pub(super) live: &'a LiveArgs,
+    pub(super) context: &'a [ContextArg],
+    pub(super) run_record: Option<PathBuf>,
+}
+
+/// What came of it.
+pub(super) struct Again {
+    pub(super) record: Arc<RunRecord>,
+    pub(super) stats: ReplayStats,
+    pub(super) source: InputSource,
+    pub(super) record_failed: Option<String>,
+}
+
+/// Runs the record again, with the descriptor that is given or that it names.
+pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, CliError> {
+    let named = files(record);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let (descriptor, registry) = match how.descriptor {
+        Some(descriptor) => (descriptor, how.registry),
+        None => (named.descriptor.ok_or(CliError::NoDescriptor)?, how.registry.or(named.registry)),
+    };
+    let bound = bind::bind(&descriptor, registry.as_deref(), &clock)?;
+    let input = ReplayInput::of(record, how.input);
+    let model: Arc<dyn DynModel> = match how.answers {
+        AnswersFrom::Live => {
+            let args = how.live.model_args();
+            model::choose(&args, &descriptor, Some(&record.question), &clock)?.model
+        }
+        // Recorded, and whatever a later version adds.
+        AnswersFrom::Recorded | _ => Arc::new(RecordedModel::new(record)),
+    };
+    let (send, receive) = std::sync::mpsc::channel();
+    let (recorded, mode) = (record.clone(), how.mode);
+    let recording = recording(how.run_record.as_deref(), &descriptor, registry.as_deref());
+    let harness = Harness::new(model)
+        .graph(bound.graph)
+        .context(overlaid(record, how.context)?)
+        .session(remembering(&input.history, clock.as_ref())?)
+        .approver(RecordedApprover::new(record))
+        .wrap_tools(move |inner| {
+            let tools = ReplayTools::new(inner, &recorded, mode);
+            let _ = send.send(tools.clone());
+            tools
+        })
+        .spec(|spec| {
+            if mode == ReplayMode::Strict {
+                spec.turn.on_tool_fault = OnTrouble::EndTurn;
+            }
+        })
+        .clock(clock)
+        .record(recording)
+        .build()?;
+    let prompt = match input.prompt {
+        Some(message) => harness.prompt_message(Message::clone(&message)),
+        None => harness.resume(),
+    };
+    let report: Report = prompt.await?;
+    let stats = receive.try_recv().map(|tools: ReplayTools| tools.stats()).unwrap_or_default();
+    let record = report.record.ok_or(CliError::NoRecord)?;
+    Ok(Again { record, stats, source: input.source, record_failed: report.record_failed })
+}
+
+/// The recorded context with the values of the command line laid over it.
+fn overlaid(record: &RunRecord, args: &[ContextArg]) -> Result<Map, CliError> {
+    let recorded = record.context_snapshot.as_ref().and_then(|context| context.to::<Value>().ok());
+    let mut all = if let Some(Value::Map(recorded)) = recorded { recorded } else { Map::new() };
+    context::overlay(&mut all, context::overrides(args)?);
+    Ok(all)
+}
+
+/// A session that holds the earlier conversation.
+fn remembering(history: &[Arc<Message>], clock: &dyn Clock) -> Result<MemorySession, CliError> {
+    let session = MemorySession::new();
+    let head = EntryHead::new(clock.now(), None, 0, None);
+    let entries: Vec<Entry<'_>> = history.iter().map(Entry::Message).collect();
+    if let Some(Err(error)) = session.try_append(&head, &entries, Durability::Flush) {
+        return Err(harness::HarnessError::from(error).into());
+    }
+    Ok(session)
+}

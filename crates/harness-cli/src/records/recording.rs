@@ -1,0 +1,46 @@
+//! What the program writes into a record beside what happened.
+
+use std::path::{Path, PathBuf};
+
+use harness::Recording;
+use harness::core::Json;
+use harness::session::record::{FileSink, RunRecord};
+use serde::{Deserialize, Serialize};
+
+/// The program's part of a record's metadata: what it takes to run it again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Files {
+    /// The descriptor, as it was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) descriptor: Option<PathBuf>,
+    /// The registry file, when one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) registry: Option<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    harness: Files,
+}
+
+/// How a run with these files is recorded in `path`.
+pub(crate) fn recording(path: Option<&Path>, descriptor: &Path, registry: Option<&Path>) -> Recording {
+    let harness =
+        Files { descriptor: Some(descriptor.to_owned()), registry: registry.map(Path::to_path_buf) };
+    let mut recording = Recording::new();
+    if let Ok(metadata) = Json::of(&Metadata { harness }) {
+        recording = recording.metadata(metadata);
+    }
+    match path {
+        Some(path) => recording.sink(FileSink::new(path)),
+        None => recording,
+    }
+}
+
+/// The files that a record names.
+pub(crate) fn files(record: &RunRecord) -> Files {
+    let metadata = record.metadata.as_ref().and_then(|metadata| metadata.to::<Metadata>().ok());
+    metadata.map(|metadata| metadata.harness).unwrap_or_default()
+}

@@ -1,0 +1,230 @@
+//! Run records: made by a run, shown, run again, kept as suites.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Project, Reply, Server};
+
+/// A project with the record of a run that looks at something and answers.
+fn recorded() -> Project {
+    let server = Server::start([
+        Reply::Stream(Answer::call("c1", "look", &json!({ "n": 1 }))),
+        Reply::text("It was seen."),
+    ]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &["--run-record", "run.json"]);
+    assert_eq!(output.stdout, "It was seen.\n", "{}", output.stderr);
+    project
+}
+
+/// What the program prints, without what differs between two runs.
+fn told(project: &Project, arguments: &[&str]) -> String {
+    let output = project.harness(arguments);
+    let text = project.told(&output);
+    let mut words: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let masked = line.split(' ').map(|word| {
+            let run = word.starts_with("run-") && word.len() > 20;
+            let time = word.starts_with("20") && word.ends_with('Z');
+            let hash =
+                word.len() >= 12 && word.trim_start_matches("sha256:").bytes().all(|b| b.is_ascii_hexdigit());
+            match (run, time, hash) {
+                (true, ..) => "[RUN]",
+                (_, true, _) => "[AT]",
+                (.., true) => "[HASH]",
+                _ => word,
+            }
+        });
+        words.push(masked.collect::<Vec<_>>().join(" "));
+    }
+    words.join("\n")
+}
+
+#[test]
+fn a_record_is_shown_as_text() {
+    let project = recorded();
+    insta::assert_snapshot!(told(&project, &["inspect", "run.json"]), @r#"
+    exit 0
+    run [RUN] · [AT] · [TIME]
+    2 model calls · 1 tool call · 200 + 10 tokens · cost 0.0002
+    descriptor [HASH] · candidate [HASH]
+
+    user: hello
+
+    1. desk asks scripted · [TIME] · 100 + 7 tokens
+       → look {"n":1}
+       ← success in [TIME]: {"seen":1}
+
+    2. desk asks scripted · [TIME] · 100 + 3 tokens
+       It was seen.
+
+    ended: completed (answer_finalized)
+
+    It was seen.
+    ---
+    "#);
+}
+
+#[test]
+fn a_record_is_shown_as_a_page_as_json_and_as_events() {
+    let project = recorded();
+    let output = project.harness(&["inspect", "run.json", "--html", "run.html"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "run.html\n"), "{}", output.stderr);
+    let page = project.read("run.html");
+    assert!(page.starts_with("<!doctype html>") && page.contains("It was seen."));
+
+    let output = project.harness(&["inspect", "run.json", "--json"]);
+    let record: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(record["kind"], "harness.run_record");
+    assert_eq!(record["metadata"]["harness"]["descriptor"], "harness.yaml");
+
+    let output = project.harness(&["inspect", "run.json", "--events"]);
+    let event: Value = serde_json::from_str(output.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(event["type"], "aioc.run.completed");
+}
+
+#[test]
+fn a_replay_needs_no_network_and_executes_nothing() {
+    let project = recorded();
+    project.write("look.sh", "touch executed; exit 1");
+    insta::assert_snapshot!(told(&project, &["replay", "run.json"]), @r#"
+    exit 0
+    [RUN] → [RUN]
+    tools: 1 recorded, 1 answered from the record, 0 not in it, 0 of those executed
+    the same
+    ---
+    "#);
+    assert!(!project.path().join("executed").exists());
+}
+
+#[test]
+fn a_replay_that_differs_says_where() {
+    let project = recorded();
+    project.write("look.sh", "echo '{\"seen\":2}'");
+    insta::assert_snapshot!(told(&project, &["replay", "run.json", "--mode", "live"]), @r#"
+    exit 1
+    [RUN] → [RUN]
+    toolCalls[0].output: {"seen":1} → {"seen":2}
+    not the same
+    ---
+    "#);
+    let output = project.harness(&["replay", "run.json", "--mode", "live", "--json"]);
+    let value: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(value["same"], false);
+    assert_eq!(value["inputSource"], "inputItemCount");
+    assert_eq!(value["comparison"]["summary"]["sameToolCallShape"], true);
+}
+
+#[test]
+fn live_answers_may_ask_for_what_was_not_recorded() {
+    let project = recorded();
+    let answers = || {
+        Server::start([
+            Reply::Stream(Answer::call("c1", "look", &json!({ "n": 2 }))),
+            Reply::text("It was seen."),
+        ])
+    };
+    let server = answers();
+    let live = ["replay", "run.json", "--base-url", &server.url];
+    insta::assert_snapshot!(told(&project, &live), @r#"
+    exit 1
+    [RUN] → [RUN]
+    tools: 1 recorded, 0 answered from the record, 1 not in it, 0 of those executed
+    ended answer_finalized → runtime_error: tool: the record holds no further call of `look` with these arguments (363379742f80…); replay in hybrid mode to execute such calls
+    response: "It was seen." → nothing
+    toolCalls[0].argsHash: "2bfd14f43d17fc7cea24e0917a8879b4b2f880b8baeec1b9d90fbaad655e71bd" → "363379742f80b51bdb9206579af7754911543079b9399cb3fc315fb199f476e8"
+    toolCalls[0].output: {"seen":1} → "the record holds no further call of `look` with these arguments (363379742f80…); replay in hybrid mode to execute such …
+    not the same
+    ---
+    "#);
+    let server = answers();
+    let live =
+        ["replay", "run.json", "--base-url", &server.url, "--mode", "hybrid", "--run-record", "again.json"];
+    insta::assert_snapshot!(told(&project, &live), @r#"
+    exit 1
+    [RUN] → [RUN]
+    tools: 1 recorded, 0 answered from the record, 1 not in it, 1 of those executed
+    toolCalls[0].argsHash: "2bfd14f43d17fc7cea24e0917a8879b4b2f880b8baeec1b9d90fbaad655e71bd" → "363379742f80b51bdb9206579af7754911543079b9399cb3fc315fb199f476e8"
+    not the same
+    ---
+    "#);
+    assert!(project.read("again.json").contains("harness.run_record"));
+}
+
+#[test]
+fn a_suite_runs_its_cases_and_ends_with_a_summary() {
+    let project = recorded();
+    project.write(
+        "suite.yaml",
+        "\
+version: 1
+suite: desk
+descriptor: harness.yaml
+cases:
+  - { name: as before, baseline: run.json }
+  - { name: other tools, baseline: run.json, expect: { shouldUseTools: [pay] } }
+  - { name: no such descriptor, baseline: run.json, descriptor: none.yaml }
+",
+    );
+    insta::assert_snapshot!(told(&project, &["regress", "suite.yaml"]), @r#"
+    exit 1
+    pass   as before
+    FAIL   other tools
+           `pay` should be used, and is not
+    FAIL   no such descriptor
+           cannot read `[DIR]/none.yaml` for the descriptor path: No such file or directory (os error 2)
+    desk: 3 cases, 1 passed, 0 changed, 2 failed
+    ---
+    "#);
+    let output = project.harness(&["regress", "suite.yaml", "--json"]);
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(output.code, Some(1));
+    assert_eq!(report["totals"], json!({ "cases": 3, "passed": 1, "warned": 0, "failed": 2 }));
+}
+
+#[test]
+fn what_cannot_be_used_is_said() {
+    let project = recorded();
+    insta::assert_snapshot!(told(&project, &["inspect", "harness.yaml"]), @r#"
+    exit 2
+    ---
+    error: run record `harness.yaml`: expected value at line 1 column 1
+      hint: name a file that `--run-record` or a FileSink wrote
+    "#);
+    insta::assert_snapshot!(told(&project, &["replay", "none.json"]), @r#"
+    exit 2
+    ---
+    error: cannot read run record `none.json`: No such file or directory (os error 2)
+      hint: check the path
+    "#);
+    let newer = project.read("run.json").replace("\"version\": 1", "\"version\": 9");
+    project.write("newer.json", &newer);
+    insta::assert_snapshot!(told(&project, &["inspect", "newer.json"]), @r#"
+    exit 2
+    ---
+    error: run record `newer.json` has version 9, this program reads up to version 1
+      hint: use the version of harness that wrote it, or a newer one
+    "#);
+    let elsewhere = project.read("run.json").replace("\"descriptor\":\"harness.yaml\"", "\"other\":1");
+    project.write("elsewhere.json", &elsewhere);
+    insta::assert_snapshot!(told(&project, &["replay", "elsewhere.json"]), @r#"
+    exit 2
+    ---
+    error: the record does not say which descriptor was run
+      hint: name it with --descriptor FILE
+    "#);
+}
+
+#[test]
+fn a_record_that_cannot_be_written_is_told_and_changes_nothing() {
+    let server = Server::start([Reply::text("Hi.")]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &["--run-record", "no/such/run.json"]);
+    insta::assert_snapshot!(project.told(&output), @r#"
+    exit 0
+    Hi.
+    ---
+    • desk
+    completed (answer_finalized) · 1 iteration · 0 tool calls · 100 + 1 tokens · cost 0.0001 · [TIME]
+    the run record was not written: cannot write run record `no/such/run.json`: entity not found; check that the folder exists and is a folder
+    "#);
+}

@@ -1,0 +1,72 @@
+//! Records of runs through the facade.
+
+use std::sync::Arc;
+
+use harness::core::Json;
+use harness::descriptor::load_text;
+use harness::prelude::*;
+use harness::session::record::{FileSink, RunRecord};
+use harness::session::{Error, MemorySession};
+use harness::{BoundGraph, Recording};
+
+use crate::support::Script;
+
+const DESK: &str = "
+runtime: { entry_agent: desk }
+context:
+  fields:
+    user.mail: { default: ada@example.com, redact: true }
+    user.tier: { default: gold }
+agents: { desk: { model: small, instructions: Be brief. } }
+";
+
+fn builder(answers: &[&str]) -> harness::Builder {
+    let graph = BoundGraph::bind::<String>(&load_text(DESK).unwrap(), []).unwrap();
+    Harness::new(Script::new(answers.iter().map(|text| AssistantMessage::text(*text)))).graph(graph)
+}
+
+#[tokio::test]
+async fn every_run_gives_a_record_without_what_the_descriptor_marks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.json");
+    let recording = Recording::new().sink(FileSink::new(&path)).metadata(Json::string("mine"));
+    let harness = builder(&["I write to ada@example.com.", "Bye."])
+        .session(MemorySession::new())
+        .record(recording)
+        .build()
+        .unwrap();
+    let first = harness.prompt("I am ada@example.com").await.unwrap().record.unwrap();
+    assert_eq!(RunRecord::read(&path).unwrap(), *first);
+    assert_eq!(
+        first.context_snapshot.as_ref().map(Json::text),
+        Some(r#"{"user":{"mail":"[redacted]","tier":"gold"}}"#)
+    );
+    assert_eq!(first.question, "I am [redacted]");
+    assert_eq!(first.response.as_deref(), Some("I write to [redacted]."));
+    assert!(first.candidate.descriptor_hash.as_ref().is_some_and(|hash| hash.starts_with("sha256:")));
+    assert!(first.candidate.package_version.as_ref().is_some_and(|version| version.starts_with("harness ")));
+    assert!(first.limits.as_ref().is_some_and(|limits| limits.text().contains("\"toolCalls\":128")));
+
+    let second = harness.prompt("Thanks").await.unwrap().record.unwrap();
+    assert_eq!((second.earlier_item_count, second.question.as_str()), (2, "Thanks"));
+    assert_ne!(second.run_id, first.run_id);
+    assert_eq!(second.candidate.digest, first.candidate.digest);
+}
+
+/// Keeps nothing.
+struct Full;
+
+impl harness::session::record::RecordSink for Full {
+    async fn write(&self, _: Arc<RunRecord>) -> Result<(), Error> {
+        Err(Error::Record { path: "store".into(), reason: "it is full".to_owned() })
+    }
+}
+
+#[tokio::test]
+async fn a_sink_that_fails_changes_nothing_and_is_told() {
+    let harness = builder(&["Hi."]).record(Recording::new().sink(Full)).build().unwrap();
+    let report = harness.prompt("Hello").await.unwrap();
+    assert_eq!(report.answer(), "Hi.");
+    assert!(report.record.is_some());
+    assert!(report.record_failed.unwrap().starts_with("run record `store`: it is full"));
+}
