@@ -74,6 +74,7 @@ pub mod outcome;
 mod panics;
 pub mod policy;
 pub mod port;
+pub mod prompt_parts;
 pub mod reply;
 pub mod run;
 #[cfg(feature = "testing")]

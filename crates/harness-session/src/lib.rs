@@ -37,6 +37,7 @@
 //!
 //! Own stores implement the port and are tested with `testing::session_contract` (feature `testing`).
 
+pub mod continuation;
 mod error;
 mod fold;
 mod jsonl;

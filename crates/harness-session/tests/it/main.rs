@@ -1,6 +1,7 @@
 //! The tests of this crate, one module per topic.
 #![cfg(test)]
 
+mod continuation;
 mod contract;
 mod crash;
 mod damage;
