@@ -18,6 +18,7 @@ mod render;
 mod run;
 mod show;
 mod signal;
+mod tools;
 
 use std::io::{Write as _, stdout};
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Graph(args) => graph::graph(args),
         Command::Diff(args) => diff::diff(args),
         Command::New(args) => new::new(args),
+        Command::Tools(args) => tools::tools(args),
         Command::Completions(args) => completions::completions(args),
     }
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod descriptors;
+mod tools;
 mod values;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use harness::core::message::Cost;
 pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, ShowArgs,
 };
+pub(crate) use tools::{InputArg, ToolsArgs};
 pub(crate) use values::{ContextArg, MessageArg};
 
 use crate::env;
@@ -46,6 +48,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Write a descriptor to begin with
     New(NewArgs),
+    /// List the tools that a registry file offers, or try one
+    Tools(ToolsArgs),
     /// Print the script with which a shell completes commands and options
     Completions(CompletionsArgs),
 }
@@ -59,6 +63,7 @@ impl Command {
             Self::Check(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Diff(args) => args.json,
+            Self::Tools(args) => args.json,
             Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }

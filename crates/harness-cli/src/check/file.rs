@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use harness::core::port::DynTool as _;
 use harness::descriptor::check::{CheckOptions, Diagnostic, Report, check_file};
 use harness::descriptor::{Agent, Registry as Bindings};
 use harness::tools::Registry;

@@ -22,3 +22,4 @@ mod signal;
 mod support;
 mod terminal;
 mod tool_faults;
+mod tools;
