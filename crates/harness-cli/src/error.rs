@@ -63,6 +63,12 @@ pub(crate) enum CliError {
     Context { origin: String, problem: String },
     #[error("the log filter `{filter}` cannot be used: {reason}")]
     LogFilter { filter: String, reason: String },
+    #[error("the input {origin} {problem}")]
+    ToolInput { origin: String, problem: String },
+    #[error("no tool of the registry file {} is named `{name}`", registry.display())]
+    NoTool { registry: PathBuf, name: String, known: Vec<String> },
+    #[error("the tool `{name}` refuses the input: {problem}")]
+    ToolArguments { name: String, problem: String },
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
 }
@@ -91,6 +97,9 @@ impl CliError {
             Self::NotRecorded { .. } => "cli.not_recorded",
             Self::Context { .. } => "cli.context",
             Self::LogFilter { .. } => "cli.log_filter",
+            Self::ToolInput { .. } => "cli.tool_input",
+            Self::NoTool { .. } => "cli.no_tool",
+            Self::ToolArguments { .. } => "cli.tool_arguments",
             Self::Io { .. } => "cli.io",
         }
     }
@@ -173,6 +182,14 @@ impl CliError {
             ),
             Self::LogFilter { .. } => {
                 Some("use error, warn, info, debug or trace, or a list such as harness_adapters=debug".to_owned())
+            }
+            Self::ToolInput { .. } => {
+                Some("give a JSON object, as text, as @FILE, or as - for standard input".to_owned())
+            }
+            Self::NoTool { known, .. } if known.is_empty() => Some("the file binds none".to_owned()),
+            Self::NoTool { known, .. } => Some(format!("there are {}", known.join(", "))),
+            Self::ToolArguments { .. } => {
+                Some("list the tools with --json to see the schema of their arguments".to_owned())
             }
             Self::Io { .. } => None,
         }

@@ -19,6 +19,7 @@ mod render;
 mod run;
 mod show;
 mod signal;
+mod tools;
 
 use std::io::{Write as _, stdout};
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Replay(args) => records::replay(args),
         Command::Regress(args) => records::regress(args),
         Command::Inspect(args) => records::inspect(args),
+        Command::Tools(args) => tools::tools(args),
         Command::Completions(args) => completions::completions(args),
     }
 }

@@ -1,9 +1,19 @@
-//! Tools for agents: programs of the operating system, bound by a registry file.
+//! Tools for agents: files, commands, notes, programs of yours, and the registry file that binds them.
 //!
-//! A descriptor names *targets*; the registry file says which program stands behind each of them. A
-//! [`Registry`] read from such a file gives one [`CommandTool`] per target, an ordinary
-//! [`Tool`](harness_core::port::Tool) that any turn can use. The crate knows nothing of descriptors,
-//! models or providers, and needs only `harness-core`.
+//! | tools | made by |
+//! |---|---|
+//! | search, list and read files | [`WorkspaceTools`] over a [`FolderWorkspace`] or a [`MemoryWorkspace`] |
+//! | write and edit files | [`FileEdits`] |
+//! | run commands without a shell | [`ShellTool`] with a [`ShellPolicy`] |
+//! | run a program of yours | [`CommandTool`] |
+//! | keep a plan, keep notes | [`PlanningTools`], [`ScratchpadTools`] |
+//! | give work to another agent | [`SubagentTool`] |
+//! | answer calls that were made before | [`DuplicateGuard`], around any registry |
+//!
+//! All are ordinary [`Tool`](harness_core::port::Tool)s, bounded in input, output and time, that any turn
+//! can use. The crate knows nothing of descriptors, models or providers, and needs only `harness-core`.
+//!
+//! A descriptor names *targets*; the registry file says which tool stands behind each of them.
 //!
 //! ```
 //! use std::path::Path;
@@ -38,6 +48,9 @@
 //! ```
 //!
 //! # The registry file
+//!
+//! All entries and keys, those of the built-in tools too, stand in `docs/reference/registry.md`. An entry
+//! of a program:
 //!
 //! ```yaml
 //! version: 1                      # required
@@ -104,6 +117,7 @@ mod shell;
 mod state;
 mod subagent;
 mod tool_set;
+mod turn_runner;
 mod workspace;
 
 pub use command::{CommandSpec, CommandTool, Input, MAX_PRINTED};
@@ -122,6 +136,12 @@ pub use subagent::{
     SubagentTool,
 };
 pub use tool_set::ToolSet;
+pub use turn_runner::TurnRunner;
 pub use workspace::{
     FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };
+
+/// The code of the cookbook's page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cookbook/tools.md")]
+struct Cookbook;

@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod records;
+mod tools;
 mod values;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, ShowArgs,
 };
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
+pub(crate) use tools::{InputArg, ToolsArgs};
 pub(crate) use values::{ContextArg, MessageArg};
 
 use crate::env;
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     Regress(RegressArgs),
     /// Show a run record as a page or as text: what happened, and why it ended
     Inspect(InspectArgs),
+    /// List the tools that a registry file offers, or try one
+    Tools(ToolsArgs),
     /// Print the script with which a shell completes commands and options
     Completions(CompletionsArgs),
 }
@@ -70,6 +74,7 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Diff(args) => args.json,
+            Self::Tools(args) => args.json,
             Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }

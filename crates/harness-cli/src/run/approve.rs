@@ -8,7 +8,7 @@ use crate::args::Approve;
 use crate::render::one_line;
 
 /// Decides as `--approve` says.
-pub(super) struct CommandLineApprover(pub(super) Approve);
+pub(crate) struct CommandLineApprover(pub(crate) Approve);
 
 impl Approver for CommandLineApprover {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {

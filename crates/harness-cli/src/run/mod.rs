@@ -1,6 +1,6 @@
 //! `harness run`.
 
-mod approve;
+pub(crate) mod approve;
 pub(crate) mod context;
 mod message;
 pub(crate) mod model;

@@ -24,3 +24,4 @@ mod signal;
 mod support;
 mod terminal;
 mod tool_faults;
+mod tools;

@@ -104,3 +104,33 @@ fn a_person_refuses_a_call() {
 fn a_person_decides_later() {
     check_approval(b"l\n", 4, 0);
 }
+
+/// Calls a tool that needs approval, with an answer on the terminal.
+#[track_caller]
+fn check_tool_approval(answer: &[u8], expected_code: i32, expected_runs: usize) {
+    let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
+    let (ours, theirs) = terminal();
+    let mut command = project.command(&["tools", "registry.yaml", "--call", "pay"]);
+    command.stdin(theirs.try_clone().unwrap()).stdout(Stdio::null()).stderr(theirs).env("TERM", "xterm");
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let (mut ours, shown) = read_until(ours, b"[l]ater: ");
+    assert!(String::from_utf8(shown).unwrap().contains("? pay {}"), "the call is shown");
+    ours.write_all(answer).unwrap();
+    let status = within("the end", move || {
+        let mut rest = Vec::new();
+        // Reading fails when the program's side is closed.
+        let _ = ours.read_to_end(&mut rest);
+        child.wait().unwrap()
+    });
+    assert_eq!(status.code(), Some(expected_code));
+    let log = project.path().join("pay.log");
+    assert_eq!(if log.exists() { project.read("pay.log").lines().count() } else { 0 }, expected_runs);
+}
+
+#[test]
+fn a_tool_that_needs_approval_is_tried_only_after_a_yes() {
+    check_tool_approval(b"y\n", 0, 1);
+    check_tool_approval(b"n\n", 2, 0);
+    check_tool_approval(b"l\n", 4, 0);
+}

@@ -26,7 +26,8 @@ pub struct ApprovalAsk {
 }
 
 impl ApprovalAsk {
-    pub(crate) fn new(call: Arc<ToolCall>, reason: String, origin: Arc<Origin>, cancel: Cancel) -> Self {
+    /// A question about a call; for tests and for tools that are called directly.
+    pub fn new(call: Arc<ToolCall>, reason: String, origin: Arc<Origin>, cancel: Cancel) -> Self {
         Self { call, reason, origin, cancel }
     }
 }

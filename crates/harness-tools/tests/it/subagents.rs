@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
-use harness_core::limits::Amount;
-use harness_core::port::Tool as _;
-use harness_tools::{Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool};
+use harness_core::Json;
+use harness_core::limits::{Amount, Grant, Limits};
+use harness_core::message::{AssistantMessage, ToolCall, Usage};
+use harness_core::port::{RetryClass, Tool as _, ToolDef, ToolOutcome};
+use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_tools::{
+    Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool, TurnRunner,
+};
 
 use crate::support::{block_on, cx, told};
 
@@ -77,4 +82,57 @@ fn wrong_arguments_and_unknown_agents_are_told() {
     let unknown = block_on(tool().call(cx(r#"{"description":"go","subagent_type":"ghost"}"#)));
     assert!(unknown.structured.unwrap().text().contains(r#""code":"unknown_subagent""#));
     assert!(SubagentTool::new([], Arc::new(Obedient)).is_none());
+}
+
+/// Runs the scout with this model over one tool `look`; what the caller is told, and what it spent.
+fn run(
+    steps: Vec<AssistantMessage>,
+    granted: u32,
+) -> (serde_json::Value, Amount, Option<Arc<Usage>>, ScriptedModel) {
+    let model = ScriptedModel::new(steps.into_iter().map(ModelStep::answer));
+    let look = ToolDef::new("look", "").with_class(RetryClass::Pure);
+    let tools = ScriptedTools::new([look, ToolDef::new("pay", "")]);
+    let tools = tools.answering([ToolStep::outcome(ToolOutcome::text("a ship"))]);
+    let clock = VirtualClock::frozen(harness_core::Time(0));
+    let runner = TurnRunner::new(Arc::new(model.clone()), Arc::new(tools), Arc::new(clock));
+    let mut scout = Subagent::new("scout", "looks", "You look around.");
+    scout.tools = Some(vec!["look".to_owned()]);
+    let tool = SubagentTool::new([scout], Arc::new(runner)).unwrap();
+    let mut cx = cx(r#"{"description":"What do you see?","subagent_type":"scout"}"#);
+    let mut grant = Limits::default().amount();
+    grant.iterations = granted;
+    cx.grant = Grant(grant);
+    let outcome = block_on(tool.call(cx));
+    (outcome.structured.unwrap().to().unwrap(), outcome.spent, outcome.usage, model)
+}
+
+fn looks() -> AssistantMessage {
+    let mut message = AssistantMessage::calls([ToolCall::new("c1", "look", Json::empty_object())]);
+    message.usage = Some(Arc::new(Usage::tokens(100, 10)));
+    message
+}
+
+#[test]
+fn a_subagent_runs_as_a_turn_with_its_own_tools_and_reports_what_it_used() {
+    let (told, spent, usage, model) = run(vec![looks(), AssistantMessage::text("I see a ship.")], 8);
+    let expected =
+        serde_json::json!({ "ok": true, "output": "I see a ship.", "iterations": 2, "subagent": "scout" });
+    assert_eq!(told, expected);
+    assert_eq!(spent.iterations, 2);
+    assert_eq!(usage.map(|usage| usage.all_tokens()), Some(110));
+    let requests = model.requests();
+    let first = requests.first().unwrap();
+    assert_eq!(&*first.offer.instructions, "You look around.");
+    let names: Vec<&str> = first.tools().iter().map(|def| def.name.as_str()).collect();
+    assert_eq!(names, ["look"], "only what it may use");
+    assert_eq!(first.view.len(), 1, "it knows nothing but what it is asked");
+}
+
+#[test]
+fn law_3_a_subagent_has_no_more_iterations_than_were_granted() {
+    let (told, spent, _, model) = run(vec![looks(), looks(), looks()], 1);
+    assert_eq!(told["error"]["code"], "max_iterations");
+    assert_eq!((spent.iterations, model.requests().len()), (1, 1));
+    let (told, spent, _, model) = run(vec![looks()], 0);
+    assert_eq!((told["ok"].as_bool(), spent.iterations, model.requests().len()), (Some(false), 0, 0));
 }

@@ -1,0 +1,54 @@
+//! The arguments of `harness tools`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::exit::Exit;
+
+#[derive(Debug, Args)]
+#[command(after_help = Exit::help())]
+pub(crate) struct ToolsArgs {
+    /// The registry file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) registry: PathBuf,
+
+    /// Call this tool, by its name or its target, and print its result
+    #[arg(long, value_name = "NAME")]
+    pub(crate) call: Option<String>,
+
+    /// What the tool is given: a JSON object, @FILE, or - for standard input [default: {}]
+    #[arg(long, value_name = "JSON|@FILE|-", requires = "call")]
+    pub(crate) input: Option<InputArg>,
+
+    /// Approve the call beforehand; without it a tool that needs approval asks on the terminal
+    #[arg(long, requires = "call")]
+    pub(crate) yes: bool,
+
+    /// Print JSON: the tools with the schemas of their arguments, or all of the result
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The `--input` argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InputArg {
+    /// `-`: read it from standard input.
+    Stdin,
+    /// `@FILE`.
+    File(PathBuf),
+    /// The JSON text itself.
+    Text(String),
+}
+
+impl std::str::FromStr for InputArg {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.strip_prefix('@') {
+            _ if text == "-" => Self::Stdin,
+            Some(file) => Self::File(file.into()),
+            None => Self::Text(text.to_owned()),
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! Trying one tool.
+
+use std::fs::File;
+use std::io::{Read, Write as _, stdin};
+use std::sync::Arc;
+
+use harness::core::message::{Block, ToolCall};
+use harness::core::port::{ApprovalAsk, Approver as _, Decision, DynTool, ToolCx, ToolOutcome, ToolStatus};
+use harness::core::{Cancel, Json};
+use harness::tools::Registry;
+
+use crate::args::{Approve, InputArg, ToolsArgs};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+use crate::render::BAD;
+use crate::run::approve::CommandLineApprover;
+use crate::signal::Signals;
+
+/// Bytes of an input that are read, at most.
+const LONGEST: u64 = 1 << 20;
+
+/// Calls a tool and prints its result.
+pub(super) fn call(args: &ToolsArgs, registry: &Registry, name: &str) -> Result<Exit, CliError> {
+    let tool = find(registry, name)?;
+    let input = input(args.input.as_ref())?;
+    let def = tool.tool_def();
+    if let Err(fault) = tool.check_dyn(&input) {
+        return Err(CliError::ToolArguments { name: def.name.to_string(), problem: fault.to_string() });
+    }
+    let call = Arc::new(ToolCall::new("call-1", def.name.as_str(), input));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;
+    let done = runtime.block_on(Box::pin(perform(&*tool, call, args.yes)));
+    runtime.shutdown_background();
+    match done? {
+        Ok(outcome) => show(&outcome, args.json),
+        Err(exit) => Ok(exit),
+    }
+}
+
+/// The tool of that name or target.
+fn find(registry: &Registry, name: &str) -> Result<Arc<dyn DynTool>, CliError> {
+    let mut tools = registry.iter();
+    let tool = tools.find(|(target, tool)| *target == name || tool.tool_def().name == *name);
+    let known = || registry.iter().map(|(_, tool)| tool.tool_def().name.to_string()).collect();
+    let missing =
+        || CliError::NoTool { registry: registry.file().to_owned(), name: name.to_owned(), known: known() };
+    tool.map(|(_, tool)| Arc::clone(tool)).ok_or_else(missing)
+}
+
+/// The arguments: a JSON object, exactly as it is written.
+fn input(input: Option<&InputArg>) -> Result<Json, CliError> {
+    let (origin, text) = match input {
+        None => return Ok(Json::empty_object()),
+        Some(InputArg::Text(text)) => ("on the command line".to_owned(), Ok(text.clone())),
+        Some(InputArg::Stdin) => ("on standard input".to_owned(), read(stdin().lock())),
+        Some(InputArg::File(file)) => {
+            let opened = File::open(file).map_err(|fault| format!("cannot be read: {fault}"));
+            (format!("in {}", file.display()), opened.and_then(read))
+        }
+    };
+    let wrong = |problem: String| CliError::ToolInput { origin: origin.clone(), problem };
+    let json = Json::parse(&text.map_err(wrong)?).map_err(|fault| wrong(format!("is no JSON: {fault}")))?;
+    if json.is_object() { Ok(json) } else { Err(wrong("is no JSON object".to_owned())) }
+}
+
+fn read(input: impl Read) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    input.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|fault| format!("cannot be read: {fault}"))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(format!("is longer than {LONGEST} bytes"));
+    }
+    String::from_utf8(bytes)
+        .map_err(|fault| format!("is not UTF-8 from byte {} on", fault.utf8_error().valid_up_to()))
+}
+
+/// Asks for approval where the tool needs it, and calls it; an exit code when it does not run to its end.
+async fn perform(
+    tool: &dyn DynTool,
+    call: Arc<ToolCall>,
+    approved: bool,
+) -> Result<Result<ToolOutcome, Exit>, CliError> {
+    let cancel = Cancel::new();
+    let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
+    let mut cx = ToolCx::for_call(Arc::clone(&call));
+    cx.cancel = cancel.clone();
+    let work = async {
+        if tool.tool_def().requires_approval
+            && !approved
+            && let Err(exit) = approve(&cx).await
+        {
+            return Err(exit);
+        }
+        Ok(tool.call_boxed(cx).await)
+    };
+    tokio::select! {
+        biased;
+        done = work => Ok(done),
+        () = signals.watch(cancel) => Ok(Err(Exit::Cancelled)),
+    }
+}
+
+async fn approve(cx: &ToolCx) -> Result<(), Exit> {
+    let reason = "the tool needs approval".to_owned();
+    let ask = ApprovalAsk::new(Arc::clone(&cx.call), reason, Arc::clone(&cx.origin), cx.cancel.clone());
+    let (why, exit) = match CommandLineApprover(Approve::Ask).decide(ask).await {
+        Decision::Granted => return Ok(()),
+        Decision::Later => {
+            ("it needs approval: use --yes, or a terminal to be asked on", Exit::AwaitingApproval)
+        }
+        Decision::Denied { .. } | Decision::Edited(_) => ("it was not approved", Exit::Refused),
+    };
+    let _ = writeln!(anstream::stderr(), "`{}` was not called: {why}", cx.call.name);
+    Err(exit)
+}
+
+/// Prints a result: what a model would read on standard output, or all of it as JSON.
+fn show(outcome: &ToolOutcome, json: bool) -> Result<Exit, CliError> {
+    let exit = if outcome.status == ToolStatus::Cancelled {
+        Exit::Cancelled
+    } else if outcome.is_error() {
+        Exit::Failed
+    } else {
+        Exit::Completed
+    };
+    if json {
+        return output::print_json(outcome, exit);
+    }
+    if let Some(error) = &outcome.error {
+        let _ = writeln!(anstream::stderr(), "{BAD}{}{BAD:#}", error.code);
+    }
+    let mut text: Vec<String> = outcome.content.iter().map(block).collect();
+    if let (true, Some(error)) = (text.is_empty(), &outcome.error) {
+        text.push(error.message.clone());
+    }
+    output::print(&(text.join("\n") + "\n"), exit)
+}
+
+/// A block as text: an image by what it is.
+fn block(block: &Block) -> String {
+    if let Some(text) = block.as_text() {
+        return text.to_owned();
+    }
+    let size = Json::of(block).map(|json| json.text().len()).unwrap_or_default();
+    format!("({size} bytes of something that is no text; --json shows it)")
+}
