@@ -101,6 +101,7 @@ mod registry;
 mod schema;
 mod scratchpad;
 mod shell;
+mod source;
 mod state;
 mod subagent;
 mod tool_set;
@@ -116,6 +117,7 @@ pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
 pub use schema::{ArgumentSchema, Validated};
 pub use scratchpad::ScratchpadTools;
 pub use shell::{ShellPolicy, ShellRefusal, ShellTool};
+pub use source::{Binding, Combined, Source};
 pub use state::Keep;
 pub use subagent::{
     DynSubagentRunner, Subagent, SubagentAsk, SubagentCode, SubagentFault, SubagentReport, SubagentRunner,

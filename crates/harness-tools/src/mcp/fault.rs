@@ -107,6 +107,7 @@ impl McpFault {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotStarted { .. } => Some("install the program, or correct `command`"),
+            Self::Ended { stderr, .. } | Self::NotReady { stderr, .. } if !stderr.is_empty() => None,
             Self::Ended { .. } => Some("run the command in a shell to see why it ends"),
             Self::NotReady { .. } => {
                 Some("check that the command is an MCP server over stdio, or raise `connect_timeout`")

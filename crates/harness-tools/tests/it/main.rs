@@ -19,6 +19,8 @@ mod mcp;
 mod mcp_failing;
 #[cfg(feature = "mcp")]
 mod mcp_peer;
+#[cfg(feature = "mcp")]
+mod mcp_registry;
 mod notes;
 mod registry;
 #[cfg(feature = "schema-validation")]

@@ -6,5 +6,6 @@ mod approval;
 mod files;
 mod graph;
 mod setup;
+mod sources;
 mod support;
 mod thread;
