@@ -93,8 +93,18 @@ pub(super) fn failed(http: &McpHttp, error: &(dyn Error + 'static), secrets: &Se
         cause = error.source();
     }
     let shown = http.shown();
-    let problem = secrets.hide(&problem.replace(&http.url, &shown));
+    let problem = problem.replace(&http.url, &shown).replace(&sent_to(http), &shown);
+    let problem = secrets.hide(problem.trim_end_matches([':', ' ']));
     McpFault::Http { url: shown, problem: super::short(&problem) }
+}
+
+/// The address as the HTTP library names it: user and password went into a header.
+fn sent_to(http: &McpHttp) -> String {
+    let Ok(mut url) = reqwest::Url::parse(&http.url) else { return http.url.clone() };
+    // Neither fails for an address that has a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.into()
 }
 
 /// Whether a request never reached the server.

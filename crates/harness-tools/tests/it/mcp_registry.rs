@@ -158,10 +158,7 @@ tools:
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let problems = runtime.block_on(registry.try_servers(["a.read", "a.*", "other"]));
     let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
-    /etc/registry.yaml:4:13: tool target `a`: the MCP server `a` cannot be used: its program ended: exit code 3; its stderr says:
-    broken
-    ");
+    insta::assert_snapshot!(told.join("\n"), @r#"/etc/registry.yaml:4:13: tool target `a`: the MCP server `a` cannot be used: its program ended: exit code 3; its stderr says "broken"; run the command in a shell to see why it ends"#);
 }
 
 struct Greet(ToolDef);
