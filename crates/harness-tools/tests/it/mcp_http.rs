@@ -141,7 +141,18 @@ fn a_server_that_is_not_there_is_told_with_its_address() {
         McpServer::new("files", spec).tools().await.unwrap_err()
     });
     assert!(!fault.to_string().contains("secret"), "{fault}");
-    insta::assert_snapshot!(without_port(&fault.to_string()), @"the MCP server `files` cannot be used: the request to http://ADDRESS/mcp failed: Client error: error sending request for url (http://ADDRESS/mcp)");
+    insta::assert_snapshot!(without_port(&fault.to_string()), @"the MCP server `files` cannot be used: the request to http://ADDRESS/mcp failed: Client error: error sending request for url (http://ADDRESS/mcp): client error (Connect): tcp connect error: Connection refused (os error 111)");
+}
+
+#[test]
+fn a_call_that_never_reached_the_server_is_told_as_such() {
+    let text = block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let gone = format!("http://{}/", listener.local_addr().unwrap());
+        drop(listener);
+        told(&read(&McpServer::new("files", McpSpec::http(gone))).await)
+    });
+    assert!(text.starts_with("failed mcp_unavailable\n") && text.contains("refused"), "{text}");
 }
 
 #[test]
