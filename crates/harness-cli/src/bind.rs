@@ -10,9 +10,10 @@ use harness::{BoundGraph, HarnessError};
 
 use crate::error::CliError;
 
-/// A graph that can be run.
+/// A graph that can be run, and the registry that its tools come from.
 pub(crate) struct Bound {
     pub(crate) graph: BoundGraph,
+    pub(crate) registry: Option<Registry>,
 }
 
 /// Loads both files and binds the tools.
@@ -26,8 +27,9 @@ pub(crate) fn bind(path: &Path, registry: Option<&Path>, clock: &Arc<dyn Clock>)
     };
     let tools = registry.iter().flat_map(Registry::iter);
     let tools = tools.map(|(target, tool)| (target, Arc::clone(tool) as Arc<dyn DynTool>));
-    match BoundGraph::bind(&descriptor, tools) {
-        Ok(graph) => Ok(Bound { graph }),
+    let resolve = |target: &str| registry.as_ref()?.binding(target).ok();
+    match BoundGraph::bind_with(&descriptor, tools, resolve) {
+        Ok(graph) => Ok(Bound { graph, registry }),
         Err(error) => Err(explained(error, registry.as_ref(), registry_path)),
     }
 }
@@ -37,7 +39,7 @@ pub(crate) fn bind(path: &Path, registry: Option<&Path>, clock: &Arc<dyn Clock>)
 fn explained(error: HarnessError, registry: Option<&Registry>, path: PathBuf) -> CliError {
     let HarnessError::Descriptor(fault) = error else { return error.into() };
     let Fault::UnboundTarget { target, .. } = fault.fault() else { return fault.into() };
-    match registry.map(|registry| registry.get(target)) {
+    match registry.map(|registry| registry.binding(target)) {
         Some(Err(why)) => CliError::Unbound { fault, why },
         Some(Ok(_)) => fault.into(),
         None => CliError::NoRegistry { fault, registry: path },

@@ -126,6 +126,14 @@ impl Descriptor {
         canonical::text(&self.0.document, self.0.root)
     }
 
+    /// The targets that its tools name, in its order, as far as they are texts.
+    pub fn tool_targets(&self) -> Vec<String> {
+        let (document, root) = (self.document(), self.root_id());
+        let tools = document.get(root, "tools").and_then(|tools| document.object(tools)).unwrap_or_default();
+        let target = |tool| document.string(document.get(tool, "target")?).map(str::to_owned);
+        tools.iter().filter_map(|entry| target(entry.value)).collect()
+    }
+
     /// The whole descriptor as a value; dates become ISO text.
     pub fn to_value(&self) -> Value {
         self.0.document.value(self.0.root)

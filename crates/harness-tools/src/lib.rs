@@ -114,6 +114,7 @@ mod registry;
 mod schema;
 mod scratchpad;
 mod shell;
+mod source;
 mod state;
 mod subagent;
 mod tool_set;
@@ -130,6 +131,7 @@ pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
 pub use schema::{ArgumentSchema, Validated};
 pub use scratchpad::ScratchpadTools;
 pub use shell::{ShellPolicy, ShellRefusal, ShellTool};
+pub use source::{Binding, Combined, Source};
 pub use state::Keep;
 pub use subagent::{
     DynSubagentRunner, Subagent, SubagentAsk, SubagentCode, SubagentFault, SubagentReport, SubagentRunner,

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::DynTool;
-use harness_descriptor::{Agent, Descriptor, Graph, Registry};
+use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, DynTool, PrepareAsk, ToolScope};
+use harness_core::{Fault, ToolName};
+use harness_descriptor::{Agent, Descriptor, Graph, GraphAgents, Registry};
+use harness_tools::{Binding, Source};
 
 use crate::error::HarnessError;
 
@@ -37,6 +39,9 @@ use crate::error::HarnessError;
 pub struct BoundGraph {
     graph: Arc<Graph>,
     tools: Vec<Arc<dyn DynTool>>,
+    sources: Vec<Source>,
+    /// Names that stand for all tools of a source.
+    all_of: Vec<(ToolName, Source)>,
 }
 
 impl fmt::Debug for BoundGraph {
@@ -59,31 +64,64 @@ impl BoundGraph {
         descriptor: &Descriptor,
         tools: impl IntoIterator<Item = (T, Arc<dyn DynTool>)>,
     ) -> Result<Self, HarnessError> {
-        let tools: HashMap<String, Arc<dyn DynTool>> =
-            tools.into_iter().map(|(target, tool)| (target.into(), tool)).collect();
-        let registry = tools.iter().fold(Registry::new(), |registry, (target, tool)| {
-            let def = tool.tool_def();
-            registry.bind(target.as_str(), def.name.as_str(), Arc::clone(&def.description))
-        });
-        let graph = Graph::build(descriptor, &registry)?;
-        let mut used = Vec::<Arc<dyn DynTool>>::new();
-        let mut seen = HashMap::<Arc<str>, Arc<str>>::new();
-        for bound in graph.agents().flat_map(Agent::tools) {
-            match seen.get(&bound.name) {
-                Some(target) if *target == bound.target => {}
-                Some(target) => {
-                    return Err(HarnessError::SameName {
-                        name: bound.name.to_string(),
-                        targets: [target.to_string(), bound.target.to_string()],
-                    });
-                }
-                None => {
-                    seen.insert(Arc::clone(&bound.name), Arc::clone(&bound.target));
-                    used.extend(tools.get(&*bound.target).cloned());
-                }
+        Self::bind_with(descriptor, tools, |_| None)
+    }
+
+    /// The same, with `resolve` asked for the targets of the descriptor that are not among the tools: it
+    /// may give tools of a source whose list is known only when it is asked, such as an MCP server.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind). Whether a source has a tool is seen when an agent is prepared.
+    pub fn bind_with<T: Into<String>>(
+        descriptor: &Descriptor,
+        tools: impl IntoIterator<Item = (T, Arc<dyn DynTool>)>,
+        resolve: impl Fn(&str) -> Option<Binding>,
+    ) -> Result<Self, HarnessError> {
+        let mut bindings: HashMap<String, Binding> =
+            tools.into_iter().map(|(target, tool)| (target.into(), Binding::Tool(tool))).collect();
+        for target in descriptor.tool_targets() {
+            if !bindings.contains_key(&target)
+                && let Some(binding) = resolve(&target)
+            {
+                bindings.insert(target, binding);
             }
         }
-        Ok(Self { graph: Arc::new(graph), tools: used })
+        let registry = bindings.iter().fold(Registry::new(), |registry, (target, binding)| {
+            registry.bind(target.as_str(), binding.name().as_str(), binding.description())
+        });
+        let graph = Graph::build(descriptor, &registry)?;
+        let mut bound =
+            Self { graph: Arc::new(graph), tools: Vec::new(), sources: Vec::new(), all_of: Vec::new() };
+        bound.use_bindings(&bindings)?;
+        Ok(bound)
+    }
+
+    /// Takes what the agents use, each once.
+    fn use_bindings(&mut self, bindings: &HashMap<String, Binding>) -> Result<(), HarnessError> {
+        let mut seen = HashMap::<Arc<str>, Arc<str>>::new();
+        let graph = Arc::clone(&self.graph);
+        for tool in graph.agents().flat_map(Agent::tools) {
+            match seen.get(&tool.name) {
+                Some(target) if *target == tool.target => continue,
+                Some(target) => {
+                    return Err(HarnessError::SameName {
+                        name: tool.name.to_string(),
+                        targets: [target.to_string(), tool.target.to_string()],
+                    });
+                }
+                None => seen.insert(Arc::clone(&tool.name), Arc::clone(&tool.target)),
+            };
+            match bindings.get(&*tool.target) {
+                Some(Binding::Tool(tool)) => self.tools.push(Arc::clone(tool)),
+                Some(Binding::One { source, .. }) => self.sources.push(source.clone()),
+                Some(all @ Binding::All(source)) => {
+                    self.all_of.push((all.name(), source.clone()));
+                    self.sources.push(source.clone());
+                }
+                Some(_) | None => {}
+            }
+        }
+        Ok(())
     }
 
     /// The graph.
@@ -96,8 +134,49 @@ impl BoundGraph {
         self.graph.metadata().descriptor_hash.to_string()
     }
 
-    /// The tools that its agents use, each once.
+    /// The tools at hand that its agents use, each once.
     pub fn tools(&self) -> &[Arc<dyn DynTool>] {
         &self.tools
+    }
+
+    /// The sources that its agents use tools of.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Its agents, who get the tools that sources have in a turn.
+    pub(crate) fn agents(&self, agents: Arc<GraphAgents>) -> Arc<dyn DynAgentSource> {
+        if self.all_of.is_empty() {
+            return agents;
+        }
+        Arc::new(Expanding { agents, all_of: self.all_of.clone() })
+    }
+}
+
+/// The agents of a graph, with names that stand for all tools of a source replaced by theirs.
+struct Expanding {
+    agents: Arc<GraphAgents>,
+    all_of: Vec<(ToolName, Source)>,
+}
+
+impl AgentSource for Expanding {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        let mut brief = self.agents.prepare(ask).await?;
+        let Some(listed) = &brief.tools else { return Ok(brief) };
+        let scope = ToolScope::new(Arc::clone(&ask.origin), None);
+        let mut names: Vec<ToolName> = Vec::with_capacity(listed.len());
+        for name in listed.iter() {
+            let names_of = match self.all_of.iter().find(|(all, _)| all == name) {
+                Some((_, source)) => source.names(&scope).await?,
+                None => vec![name.clone()],
+            };
+            for name in names_of {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        brief.tools = Some(names.into());
+        Ok(brief)
     }
 }

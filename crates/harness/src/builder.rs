@@ -16,6 +16,7 @@ use harness_core::port::{
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ThreadId};
 use harness_descriptor::{GraphAgents, Map, Value};
+use harness_tools::{Combined, Source};
 
 use crate::agents::BoundGraph;
 use crate::error::{HarnessError, SetupFault};
@@ -50,6 +51,7 @@ pub struct Builder {
     ids: Arc<dyn Ids>,
     tools: Vec<Arc<dyn DynTool>>,
     registry: Option<Arc<dyn DynToolRegistry>>,
+    sources: Vec<Source>,
     /// How often agents were given; once is right.
     agents_given: usize,
     graph: Option<Arc<GraphAgents>>,
@@ -80,6 +82,7 @@ impl Builder {
             ids: Arc::new(SystemIds::new()),
             tools: Vec::new(),
             registry: None,
+            sources: Vec::new(),
             agents_given: 0,
             graph: None,
             context: Map::new(),
@@ -97,6 +100,12 @@ impl Builder {
     /// One more tool, which others may use, too.
     pub fn shared_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// One more source of tools whose list may change, beside single tools; an MCP server, for example.
+    pub fn source(mut self, source: Source) -> Self {
+        self.sources.push(source);
         self
     }
 
@@ -137,8 +146,9 @@ impl Builder {
         self.agents_given += 1;
         self.origin.descriptor_hash = Some(bound.hash().into());
         self.tools.extend(bound.tools().iter().cloned());
+        self.sources.extend(bound.sources().iter().cloned());
         let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new())));
-        self.ports.agents = Arc::clone(&agents) as _;
+        self.ports.agents = bound.agents(Arc::clone(&agents));
         self.graph = Some(agents);
         self
     }
@@ -296,7 +306,8 @@ impl Builder {
         }
         self.ports.tools = match self.registry {
             Some(registry) => registry,
-            None => Arc::new(Toolbox::new(self.tools)),
+            None if self.sources.is_empty() => Arc::new(Toolbox::new(self.tools)),
+            None => Arc::new(Combined::new(Toolbox::new(self.tools), self.sources)),
         };
         for wrap in self.wrappers {
             self.ports.tools = wrap(self.ports.tools);
@@ -323,7 +334,7 @@ impl Builder {
         if self.agents_given > 1 {
             faults.push(SetupFault::AgentsTwice { given: self.agents_given });
         }
-        if self.registry.is_some() && !self.tools.is_empty() {
+        if self.registry.is_some() && !(self.tools.is_empty() && self.sources.is_empty()) {
             faults.push(SetupFault::ToolsTwice);
         }
         let mut names = HashSet::new();

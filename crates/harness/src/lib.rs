@@ -49,7 +49,7 @@
 //! | [`descriptor`] | agent graphs as YAML |
 //! | [`session`] | session stores |
 //! | [`adapters`] | models over HTTP, retry, recording and replay |
-//! | [`tools`] | command tools |
+//! | [`tools`] | command tools, MCP servers |
 
 mod agents;
 mod builder;
@@ -79,3 +79,7 @@ pub use self::report::Report;
 #[doc = include_str!("../../../README.md")]
 #[cfg(doctest)]
 struct Readme;
+
+#[doc = include_str!("../../../docs/cookbook/mcp.md")]
+#[cfg(all(doctest, feature = "mcp"))]
+struct CookbookMcp;

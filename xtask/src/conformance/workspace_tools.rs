@@ -12,11 +12,10 @@ use harness_core::port::{
     EntryKind, ToolCx, ToolOutcome, ToolRegistry, ToolScope, Workspace, WorkspaceEntry, WorkspaceFault,
     WorkspaceFaultCode, WorkspaceFile, WorkspaceHit,
 };
-use harness_core::{Json, ToolName};
+use harness_core::{Json, ToolName, canonical};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::outcome;
 use super::turn::compare::same;
@@ -265,8 +264,7 @@ fn same_result(expected: &Value, call: &ToolCall, done: &ToolOutcome) -> Result<
     if let Some(digest) = digest {
         let output = outcome::output(done);
         let part = |key: &str| digest.get(key).and_then(Value::as_str).unwrap_or_default();
-        let hash: String =
-            Sha256::digest(output.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = canonical::sha256_hex(&output);
         let same_ends = output.starts_with(part("head")) && output.ends_with(part("tail"));
         let units = output.encode_utf16().count();
         let have =

@@ -1,7 +1,7 @@
 //! The checks, in their order.
 
 use super::program::Program;
-use super::{crash, first_run, graphs, start_up};
+use super::{crash, first_run, graphs, mcp, start_up};
 use crate::fault::{Fault, Result};
 use crate::stopwatch::{Stopwatch, Took};
 
@@ -9,7 +9,10 @@ use crate::stopwatch::{Stopwatch, Took};
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Options {
     /// Only the check with this name.
-    #[arg(long, value_name = "CHECK")]
+    #[arg(value_name = "CHECK")]
+    check: Option<String>,
+    /// The same.
+    #[arg(long, value_name = "CHECK", conflicts_with = "check")]
     only: Option<String>,
 }
 
@@ -21,11 +24,13 @@ const CHECKS: &[(&str, Check)] = &[
     ("first-run", first_run::run),
     ("crash", crash::run),
     ("graphs", graphs::run),
+    ("mcp", mcp::run),
 ];
 
 /// Builds the release program and runs the checks; goes on after a failed one.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| only == name);
+    let wanted =
+        |name: &str| options.check.as_ref().or(options.only.as_ref()).is_none_or(|only| only == name);
     if CHECKS.iter().all(|(name, _)| !wanted(name)) {
         let names: Vec<_> = CHECKS.iter().map(|(name, _)| *name).collect();
         return Err(Fault::new(format!("no such check; there are {}", names.join(", "))));

@@ -19,6 +19,8 @@ pub(super) enum Answer {
     Text(&'static str),
     /// Asks for one call of the tool with this name, without arguments, under this id.
     Call { id: &'static str, name: &'static str },
+    /// The same, with arguments.
+    CallWith { id: &'static str, name: &'static str, arguments: &'static str },
     /// Keeps the connection open and says nothing.
     Silence,
 }
@@ -96,8 +98,9 @@ impl Answer {
         let (delta, reason) = match self {
             Self::Silence => return None,
             Self::Text(text) => (json!({ "role": "assistant", "content": text }), "stop"),
-            Self::Call { id, name } => {
-                let function = json!({ "name": name, "arguments": "{}" });
+            Self::Call { id, name } => return Self::CallWith { id, name, arguments: "{}" }.events(),
+            Self::CallWith { id, name, arguments } => {
+                let function = json!({ "name": name, "arguments": arguments });
                 let call = json!({ "index": 0, "id": id, "type": "function", "function": function });
                 (json!({ "role": "assistant", "tool_calls": [call] }), "tool_calls")
             }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use harness_descriptor::check::{CheckOptions, check_file};
 use serde::{Deserialize, Serialize};
 
+use super::npm;
 use super::program::Program;
 use crate::fault::{Fault, Result};
 use crate::process;
@@ -37,7 +38,7 @@ struct Found {
 
 pub(super) fn run(program: &Program) -> Result<String> {
     let folder = Workspace::load()?.target_directory.join("e2e").join("mermaid");
-    if let Err(fault) = install(&folder) {
+    if let Err(fault) = npm::install(&folder, &PACKAGES) {
         return Ok(format!("skipped, because Mermaid's parser cannot be had: {fault}"));
     }
     let pictures = descriptors()?.into_iter().filter_map(|path| picture(program, &path).transpose());
@@ -84,21 +85,6 @@ fn descriptors() -> Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
-}
-
-fn install(folder: &Path) -> Result<()> {
-    if folder.join("node_modules/mermaid").is_dir() && folder.join("node_modules/jsdom").is_dir() {
-        return Ok(());
-    }
-    if !process::succeeds(process::command("npm").arg("--version")) {
-        return Err(Fault::new("npm is not installed"));
-    }
-    fs::create_dir_all(folder).map_err(|e| Fault::because(folder.display(), e))?;
-    // A package of its own, or npm would install into one further up.
-    write(&folder.join("package.json"), "{ \"private\": true }\n")?;
-    let mut npm = process::command("npm");
-    npm.current_dir(folder).args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).args(PACKAGES);
-    process::run(&mut npm)
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -8,6 +8,8 @@ mod crash;
 mod endpoint;
 mod first_run;
 mod graphs;
+mod mcp;
+mod npm;
 mod program;
 mod start_up;
 

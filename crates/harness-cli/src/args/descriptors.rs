@@ -24,6 +24,10 @@ pub(crate) struct CheckArgs {
     /// One object a line for each descriptor, and a summary as the last line
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Connect to the MCP servers that agents use, too, and look for their tools there
+    #[arg(long)]
+    pub(crate) connect: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use harness::descriptor::check::{CheckOptions, Diagnostic, Report, check_file};
-use harness::descriptor::{Agent, Registry as Bindings};
+use harness::descriptor::{Agent, Graph, Registry as Bindings, load_file};
 use harness::tools::Registry;
 
 use super::{Checked, Sound, registry};
@@ -21,7 +21,7 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
     let loaded = registry_path.as_deref().map(Registry::load);
     let mut options = CheckOptions::default().strict(args.strict);
     if let Some(Ok(registry)) = &loaded {
-        options = options.registry(bindings(registry));
+        options = options.registry(bindings(registry, path));
     }
     let report = check_file(path, &options);
     let mut diagnostics: Vec<Diagnostic> = report.diagnostics().to_vec();
@@ -32,6 +32,11 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
             Ok(registry) => registry::problems(registry),
             Err(error) => registry::faults(error),
         });
+    }
+    if let (true, Some(Ok(registry)), Some(graph)) = (args.connect, &loaded, report.graph())
+        && registry.problems().is_empty()
+    {
+        diagnostics.extend(connected(registry, graph));
     }
     for diagnostic in &mut diagnostics {
         paths.shorten(diagnostic);
@@ -45,11 +50,28 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
     }
 }
 
-fn bindings(registry: &Registry) -> Bindings {
-    registry.iter().fold(Bindings::new(), |bindings, (target, tool)| {
-        let def = tool.tool_def();
-        bindings.bind(target, def.name.as_str(), std::sync::Arc::clone(&def.description))
+/// What the targets stand for: those of the registry, and those that only a descriptor can name, because
+/// their server knows them.
+fn bindings(registry: &Registry, descriptor: &Path) -> Bindings {
+    let named = load_file(descriptor).map(|descriptor| descriptor.tool_targets()).unwrap_or_default();
+    let targets = registry.targets().map(str::to_owned).chain(named);
+    targets.fold(Bindings::new(), |bindings, target| match registry.binding(&target) {
+        Ok(binding) => bindings.bind(target, binding.name().as_str(), binding.description()),
+        Err(_) => bindings,
     })
+}
+
+/// What is wrong with the servers that the agents use; they are ended again.
+fn connected(registry: &Registry, graph: &Graph) -> Vec<Diagnostic> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else { return Vec::new() };
+    let targets = graph.agents().flat_map(Agent::tools).map(|tool| &*tool.target);
+    let problems = runtime.block_on(async {
+        let problems = registry.try_servers(targets).await;
+        registry.close().await;
+        problems
+    });
+    registry::diagnostics(registry, problems)
 }
 
 fn sound(report: &Report) -> Option<Sound> {

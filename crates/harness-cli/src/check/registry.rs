@@ -57,6 +57,11 @@ pub(super) fn faults(error: &ToolsError) -> Vec<Diagnostic> {
 
 /// What this machine lacks for the tools of a registry to work.
 pub(super) fn problems(registry: &Registry) -> Vec<Diagnostic> {
+    diagnostics(registry, registry.problems())
+}
+
+/// Problems of a registry as diagnostics.
+pub(super) fn diagnostics(registry: &Registry, problems: Vec<tools::Problem>) -> Vec<Diagnostic> {
     let text = Text::of(registry.file());
     let diagnostic = |problem: tools::Problem| {
         let message = format!("tool target `{}`: {}", problem.target, problem.problem);
@@ -64,7 +69,7 @@ pub(super) fn problems(registry: &Registry) -> Vec<Diagnostic> {
             .at(problem.place.map(|place| text.place(place)))
             .with_hint(Some(problem.hint))
     };
-    registry.problems().into_iter().map(diagnostic).collect()
+    problems.into_iter().map(diagnostic).collect()
 }
 
 /// A registry's text, read once more for the lines that are shown.

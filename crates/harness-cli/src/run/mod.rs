@@ -85,6 +85,9 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     };
     // The renderer ends when nobody can tell it anything more.
     drop(harness);
+    if let Some(registry) = &bound.registry {
+        registry.close().await;
+    }
     let report = report?;
     finish(args, &report, rendering, source.replay.as_deref())
 }

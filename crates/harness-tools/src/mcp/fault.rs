@@ -106,7 +106,6 @@ impl McpFault {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NotStarted { .. } => Some("install the program, or correct `command`"),
             Self::Ended { .. } => Some("run the command in a shell to see why it ends"),
             Self::NotReady { .. } => {
                 Some("check that the command is an MCP server over stdio, or raise `connect_timeout`")
@@ -116,11 +115,16 @@ impl McpFault {
             Self::Refused { .. } | Self::Protocol { .. } => {
                 Some("check that it is an MCP server, and of which version")
             }
-            Self::NotOpened { .. } | Self::Closed | Self::Setting { .. } | Self::Shut => None,
+            // What to do stands in the text already.
+            Self::NotStarted { .. }
+            | Self::NotOpened { .. }
+            | Self::Closed
+            | Self::Setting { .. }
+            | Self::Shut => None,
         }
     }
 }
 
 fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; its stderr says:\n{stderr}") }
+    if stderr.is_empty() { String::new() } else { format!("; its stderr says \"{stderr}\"") }
 }

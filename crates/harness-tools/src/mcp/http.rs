@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 
 use super::child::MAX_MESSAGE;
 use super::fault::McpFault;
@@ -90,11 +90,21 @@ pub(super) fn failed(http: &McpHttp, error: &(dyn Error + 'static), secrets: &Se
             problem.push_str(if problem.is_empty() { "" } else { ": " });
             problem.push_str(&text);
         }
-        cause = error.source();
+        cause = cause_of(error);
     }
     let shown = http.shown();
-    let problem = secrets.hide(&problem.replace(&http.url, &shown));
+    let problem = problem.replace(&http.url, &shown).replace(&sent_to(http), &shown);
+    let problem = secrets.hide(problem.trim_end_matches([':', ' ']));
     McpFault::Http { url: shown, problem: super::short(&problem) }
+}
+
+/// The address as the HTTP library names it: user and password went into a header.
+fn sent_to(http: &McpHttp) -> String {
+    let Ok(mut url) = reqwest::Url::parse(&http.url) else { return http.url.clone() };
+    // Neither fails for an address that has a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.into()
 }
 
 /// Whether a request never reached the server.
@@ -104,7 +114,15 @@ pub(super) fn never_arrived(error: &(dyn Error + 'static)) -> bool {
         if error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
             return true;
         }
-        cause = error.source();
+        cause = cause_of(error);
     }
     false
+}
+
+/// What an error comes from. The transport's own error names its cause without having it as a source.
+fn cause_of<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    match error.downcast_ref() {
+        Some(StreamableHttpError::<reqwest::Error>::Client(inner)) => Some(inner),
+        _ => error.source(),
+    }
 }

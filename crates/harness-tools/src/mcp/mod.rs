@@ -34,6 +34,7 @@ pub use child::MAX_MESSAGE;
 pub use connection::MAX_TOOLS;
 pub use content::MAX_DATA;
 pub use fault::McpFault;
+pub(crate) use names::namespace as namespace_of;
 pub use server::McpServer;
 pub use spec::{McpCommand, McpHttp, McpSpec, McpStreams, McpTransport};
 

@@ -26,6 +26,7 @@ use crate::command::{INVALID_ARGUMENTS, TimeLimit, kind_of};
 use crate::error::ToolsError;
 #[cfg(feature = "schema-validation")]
 use crate::schema::ArgumentSchema;
+use crate::source::Source;
 
 /// How long a server that could not be reached is left alone; doubled at each further failure.
 const BACK_OFF: Duration = Duration::from_secs(1);
@@ -152,6 +153,11 @@ impl McpServer {
     /// What the names of its tools begin with: `files__`.
     pub fn namespace(&self) -> &str {
         &self.0.namespace
+    }
+
+    /// Its tools, to be combined with others.
+    pub fn source(&self) -> Source {
+        Source::new(self.namespace(), Arc::new(self.clone()))
     }
 
     /// How it is reached, and the bounds of its use.

@@ -224,6 +224,10 @@ impl McpSpec {
                 own.for_each(|(_, value)| secrets.add(value));
             }
             McpTransport::Http(http) => {
+                if let Ok(url) = reqwest::Url::parse(&http.url) {
+                    let hidden = [url.password(), url.query(), url.fragment()];
+                    hidden.into_iter().flatten().for_each(|part| secrets.add(part.as_ref()));
+                }
                 for (_, value) in &http.headers {
                     secrets.add(value.as_ref());
                     // A token is one also without the word before it.

@@ -1,6 +1,7 @@
 //! The registry: targets and their tools.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,18 @@ use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
 use super::entry::{self, Entry, child, known_keys};
 use super::faults::Faults;
+#[cfg(feature = "mcp")]
+use super::remote::Remote;
+use super::server::{self, ServerEntry};
 use super::yaml::{self, Node, Part, Step};
 use crate::command::{CommandSpec, CommandTool, is_path};
 use crate::environment::{Environment, PASSED};
 use crate::error::{Problem, ToolsError};
 use crate::near::near;
 use crate::shell::ShellTool;
+use crate::source::Binding;
+#[cfg(feature = "mcp")]
+use crate::source::all;
 
 /// The longest registry file that is read: 1 MiB.
 pub const MAX_FILE: u64 = 1024 * 1024;
@@ -31,6 +38,8 @@ pub struct Registry {
     file: PathBuf,
     text: String,
     tools: BTreeMap<String, Bound>,
+    #[cfg(feature = "mcp")]
+    pub(super) servers: BTreeMap<String, Remote>,
 }
 
 /// A tool and what of its entry problems are told by.
@@ -90,7 +99,17 @@ impl Registry {
         let mut workshop =
             Workshop { rooted: &|path| below(folder, path), environment, seen: BTreeMap::new() };
         let mut tools: BTreeMap<String, Bound> = BTreeMap::new();
+        #[cfg(feature = "mcp")]
+        let mut servers = BTreeMap::new();
         for entry in read_entries(text, file)? {
+            #[cfg(feature = "mcp")]
+            let entry = match entry {
+                AnyEntry::Server(entry) => {
+                    servers.insert(entry.id.clone(), Remote::new(*entry, file, environment));
+                    continue;
+                }
+                entry @ (AnyEntry::Command(_) | AnyEntry::Builtin(_)) => entry,
+            };
             let key = entry.target().to_owned();
             match bounds_of(entry, file, &mut workshop) {
                 Ok(made) => {
@@ -108,7 +127,13 @@ impl Registry {
         }
         match faults.into_error(file) {
             Some(error) => Err(error),
-            None => Ok(Self { file: file.to_owned(), text: text.to_owned(), tools }),
+            None => Ok(Self {
+                file: file.to_owned(),
+                text: text.to_owned(),
+                tools,
+                #[cfg(feature = "mcp")]
+                servers,
+            }),
         }
     }
 
@@ -144,13 +169,45 @@ impl Registry {
     pub fn get(&self, target: &str) -> Result<Arc<dyn DynTool>, ToolsError> {
         match self.tools.get(target) {
             Some(bound) => Ok(Arc::clone(&bound.tool)),
-            None => Err(ToolsError::Unbound {
-                file: self.file.clone(),
-                target: target.to_owned(),
-                near: near(target, self.targets()).into_iter().map(str::to_owned).collect(),
-                bound: self.targets().map(str::to_owned).collect(),
-            }),
+            None => Err(self.unbound(target)),
         }
+    }
+
+    /// What stands behind a target: a tool, or one or all of the tools of a server (`SERVER.TOOL`,
+    /// `SERVER.*`). Whether a server has the tool is known when it is connected to.
+    ///
+    /// # Errors
+    /// [`ToolsError::Unbound`] with the bound targets that are nearly that.
+    pub fn binding(&self, target: &str) -> Result<Binding, ToolsError> {
+        if let Some(bound) = self.tools.get(target) {
+            return Ok(Binding::Tool(Arc::clone(&bound.tool)));
+        }
+        #[cfg(feature = "mcp")]
+        if let Some((remote, tool)) = self.remote(target) {
+            return Ok(remote.binding(tool));
+        }
+        Err(self.unbound(target))
+    }
+
+    /// Ends the servers that were started or connected to, and waits until their programs are gone.
+    ///
+    /// Dropping the registry ends them, too, but nobody waits then.
+    #[cfg_attr(not(feature = "mcp"), expect(clippy::unused_async, reason = "only servers take time to end"))]
+    pub async fn close(&self) {
+        #[cfg(feature = "mcp")]
+        all(self.servers.values().map(|remote| Box::pin(remote.server().close()) as _).collect()).await;
+    }
+
+    fn unbound(&self, target: &str) -> ToolsError {
+        let bound: Vec<String> = self.targets().map(str::to_owned).collect();
+        #[cfg(feature = "mcp")]
+        let bound: Vec<String> =
+            bound.into_iter().chain(self.servers.keys().map(|id| format!("{id}.*"))).collect();
+        let near: Vec<String> = match bound.iter().find(|known| known.strip_suffix(".*") == Some(target)) {
+            Some(all) => vec![all.clone()],
+            None => near(target, bound.iter().map(String::as_str)).into_iter().map(str::to_owned).collect(),
+        };
+        ToolsError::Unbound { file: self.file.clone(), target: target.to_owned(), near, bound }
     }
 
     /// The tools behind some targets, in that order, each once.
@@ -185,6 +242,10 @@ impl Registry {
                 Kind::Other => {}
             }
         }
+        #[cfg(feature = "mcp")]
+        for remote in self.servers.values_mut() {
+            remote.set_clock(clock);
+        }
         self
     }
 
@@ -195,7 +256,10 @@ impl Registry {
         all.sort_by_key(|bound| bound.position);
         // What all tools of an entry lack is told once.
         all.dedup_by_key(|bound| &bound.entry);
-        all.into_iter().flat_map(|bound| self.problems_of(bound)).collect()
+        let problems = all.into_iter().flat_map(|bound| self.problems_of(bound)).collect();
+        #[cfg(feature = "mcp")]
+        let problems = self.with_problems_of_servers(problems);
+        problems
     }
 
     fn problems_of(&self, bound: &Bound) -> Vec<Problem> {
@@ -207,7 +271,7 @@ impl Registry {
                 let problem = format!("its folder {} does not exist", cwd.display());
                 found.push(self.problem(target, "cwd", problem, "create it, or correct `cwd`"));
             }
-            if let Some((problem, hint)) = program_problem(spec) {
+            if let Some((problem, hint)) = program_problem(&spec.program, &spec.env) {
                 found.push(self.problem(target, "command", problem, hint));
             }
         }
@@ -222,7 +286,11 @@ impl Registry {
     }
 
     fn problem(&self, target: &str, key: &str, problem: String, hint: &str) -> Problem {
-        let path = child(&child(&tools_path(), target), key);
+        self.problem_at(target, &[key], problem, hint)
+    }
+
+    pub(super) fn problem_at(&self, target: &str, keys: &[&str], problem: String, hint: &str) -> Problem {
+        let path = keys.iter().fold(child(&tools_path(), target), |path, key| child(&path, key));
         Problem {
             file: self.file.clone(),
             place: yaml::place(&self.text, &path, Part::Value),
@@ -233,7 +301,7 @@ impl Registry {
     }
 }
 
-fn tools_path() -> Vec<Step> {
+pub(super) fn tools_path() -> Vec<Step> {
     vec![Step::Key("tools".to_owned())]
 }
 
@@ -314,6 +382,8 @@ fn value_of<'a>(keys: &'a [(String, Node)], wanted: &str) -> Option<&'a Node> {
 enum AnyEntry {
     Command(Box<Entry>),
     Builtin(Builtin),
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "without the feature it is a fault"))]
+    Server(Box<ServerEntry>),
 }
 
 impl AnyEntry {
@@ -322,6 +392,7 @@ impl AnyEntry {
         match self {
             Self::Command(entry) => &entry.target,
             Self::Builtin(entry) => &entry.target,
+            Self::Server(entry) => &entry.id,
         }
     }
 
@@ -330,6 +401,7 @@ impl AnyEntry {
         match self {
             Self::Command(entry) => vec![entry.name.clone()],
             Self::Builtin(entry) => entry.names(),
+            Self::Server(_) => Vec::new(),
         }
     }
 
@@ -337,6 +409,7 @@ impl AnyEntry {
         match self {
             Self::Command(entry) => &entry.env_pass,
             Self::Builtin(entry) => entry.env_pass(),
+            Self::Server(_) => &[],
         }
     }
 }
@@ -345,6 +418,15 @@ fn read_entry(target: &str, node: &Node, path: &[Step], faults: &mut Faults<'_>)
     match node.as_map() {
         Some(keys) if value_of(keys, "builtin").is_some() => {
             builtin::read(target, keys, path, faults).map(AnyEntry::Builtin)
+        }
+        Some(keys) if value_of(keys, "mcp").is_some() => {
+            let entry = server::read(target, keys, path, faults)?;
+            if cfg!(feature = "mcp") {
+                return Some(AnyEntry::Server(Box::new(entry)));
+            }
+            let hint = "use a build with the feature `mcp`".to_owned();
+            faults.key(&child(path, "mcp"), "this program is built without MCP servers", Some(hint));
+            None
         }
         _ => entry::read(target, node, path, faults).map(|entry| AnyEntry::Command(Box::new(entry))),
     }
@@ -378,6 +460,8 @@ fn bounds_of(
             };
             Ok(made.into_iter().map(one).collect())
         }
+        // What tools it has is known when it is connected to.
+        AnyEntry::Server(_) => Ok(Vec::new()),
     }
 }
 
@@ -399,6 +483,13 @@ fn read_tools(keys: &[(String, Node)], faults: &mut Faults<'_>) -> Vec<AnyEntry>
 
 /// A model tells tools apart by name alone.
 fn check_names(entries: &[AnyEntry], faults: &mut Faults<'_>) {
+    #[cfg(feature = "mcp")]
+    super::remote::check_namespaces(
+        entries
+            .iter()
+            .filter_map(|entry| if let AnyEntry::Server(entry) = entry { Some(&entry.id) } else { None }),
+        faults,
+    );
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for entry in entries {
         for name in entry.names() {
@@ -406,7 +497,7 @@ fn check_names(entries: &[AnyEntry], faults: &mut Faults<'_>) {
                 let path = child(&tools_path(), entry.target());
                 let problem = format!("the tool of `{first}` has the name `{name}`, too");
                 let hint = match entry {
-                    AnyEntry::Command(_) => "give one of them another `name`",
+                    AnyEntry::Command(_) | AnyEntry::Server(_) => "give one of them another `name`",
                     AnyEntry::Builtin(_) => "give one of them another `name` or `prefix`",
                 };
                 faults.key(&path, problem, Some(hint.to_owned()));
@@ -418,7 +509,7 @@ fn check_names(entries: &[AnyEntry], faults: &mut Faults<'_>) {
 }
 
 /// The folder that relative paths of a file start from.
-fn folder_of(file: &Path) -> &Path {
+pub(super) fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -428,11 +519,7 @@ fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<Comma
     def.sequential = entry.sequential;
     def.input_schema = entry.parameters;
     let folder = folder_of(file);
-    let program = if is_path(entry.command.as_ref()) {
-        rooted(&folder.join(&entry.command))
-    } else {
-        PathBuf::from(&entry.command)
-    };
+    let program = program_of(&entry.command, folder);
     let passed = PASSED.into_iter().chain(entry.env_pass.iter().map(String::as_str));
     let mut spec = CommandSpec::new(program)
         .args(entry.args)
@@ -445,6 +532,11 @@ fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<Comma
     spec.timeout = entry.timeout.unwrap_or(spec.timeout);
     spec.max_output = entry.max_output.unwrap_or(spec.max_output);
     CommandTool::new(def, spec)
+}
+
+/// A program by its path, or by a name that is looked up in `PATH`.
+pub(super) fn program_of(command: &str, folder: &Path) -> PathBuf {
+    if is_path(command.as_ref()) { rooted(&folder.join(command)) } else { PathBuf::from(command) }
 }
 
 /// A fault of a schema, told at the place inside of it.
@@ -462,14 +554,15 @@ fn schema_fault(target: &str, error: &ToolsError, faults: &mut Faults<'_>) {
 }
 
 /// A path that means the same from every folder: a program is looked for from its own `cwd`.
-fn rooted(path: &Path) -> PathBuf {
+pub(super) fn rooted(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Why a program cannot be started, and what to do about it.
-fn program_problem(spec: &CommandSpec) -> Option<(String, &'static str)> {
-    let program = Path::new(&spec.program);
-    if is_path(&spec.program) {
+pub(super) fn program_problem(program: &OsStr, env: &Environment) -> Option<(String, &'static str)> {
+    let by_path = is_path(program);
+    let program = Path::new(program);
+    if by_path {
         return if !program.is_file() {
             Some((format!("there is no program {}", program.display()), "correct `command`"))
         } else if !executable(program) {
@@ -479,7 +572,7 @@ fn program_problem(spec: &CommandSpec) -> Option<(String, &'static str)> {
             None
         };
     }
-    let folders = spec.env.get("PATH").unwrap_or_default();
+    let folders = env.get("PATH").unwrap_or_default();
     let found = std::env::split_paths(folders).any(|folder| executable(&folder.join(program)));
     if found {
         return None;

@@ -297,14 +297,22 @@ impl<'a, 'f, 't> Fields<'a, 'f, 't> {
         text
     }
 
-    pub(crate) fn env(&mut self) -> Vec<(String, String)> {
-        let Some(node) = self.get("env") else { return Vec::new() };
+    /// A mapping of texts.
+    pub(crate) fn pairs(&mut self, key: &str) -> Vec<(String, String)> {
+        let Some(node) = self.get(key) else { return Vec::new() };
         let Some(entries) = node.as_map() else {
-            self.expected("env", "a mapping of texts", node, "write it as `{ NAME: value }`");
+            self.expected(key, "a mapping of texts", node, "write it as `{ NAME: value }`");
             return Vec::new();
         };
-        let mut variables = Vec::new();
-        for (name, node) in entries {
+        let path = child(self.path, key);
+        let pair =
+            |(name, node): &(String, Node)| Some((name.clone(), self.item(&child(&path, name), node)?));
+        entries.iter().filter_map(pair).collect()
+    }
+
+    pub(crate) fn env(&mut self) -> Vec<(String, String)> {
+        let variables = self.pairs("env");
+        for (name, _) in &variables {
             let path = child(&child(self.path, "env"), name);
             if name.is_empty() || name.contains(['=', '\0']) {
                 let hint = "a name has no `=` and is not empty".to_owned();
@@ -313,7 +321,6 @@ impl<'a, 'f, 't> Fields<'a, 'f, 't> {
                 let hint = "names that begin with `HARNESS_` are set by the program itself".to_owned();
                 self.faults.key(&path, format!("`{name}` cannot be set here"), Some(hint));
             }
-            variables.extend(self.item(&path, node).map(|text| (name.clone(), text)));
         }
         variables
     }
@@ -340,22 +347,27 @@ impl<'a, 'f, 't> Fields<'a, 'f, 't> {
     }
 
     pub(crate) fn timeout(&mut self) -> Option<Duration> {
+        self.span("timeout")
+    }
+
+    /// A span of time.
+    pub(crate) fn span(&mut self, key: &str) -> Option<Duration> {
         const FORM: &str = "write a number and `ms`, `s`, `m` or `h`, from `1ms` to `1h`";
-        let node = self.get("timeout")?;
+        let node = self.get(key)?;
         if let Node::Number(number, _) = node {
-            self.fault("timeout", format!("`{number}` has no unit"), FORM);
+            self.fault(key, format!("`{number}` has no unit"), FORM);
             return None;
         }
         let Some(text) = node.as_text() else {
-            self.expected("timeout", "a span of time", node, FORM);
+            self.expected(key, "a span of time", node, FORM);
             return None;
         };
         let Some(span) = units::duration(text) else {
-            self.fault("timeout", format!("`{text}` is no span of time"), FORM);
+            self.fault(key, format!("`{text}` is no span of time"), FORM);
             return None;
         };
         if span.is_zero() || span > MAX_TIMEOUT {
-            self.fault("timeout", format!("`{text}` is out of bounds"), FORM);
+            self.fault(key, format!("`{text}` is out of bounds"), FORM);
             return None;
         }
         Some(span)

@@ -4,6 +4,9 @@ mod bound;
 mod builtin;
 mod entry;
 mod faults;
+#[cfg(feature = "mcp")]
+mod remote;
+mod server;
 mod units;
 mod yaml;
 

@@ -18,7 +18,13 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_failing;
 #[cfg(feature = "mcp")]
+mod mcp_http;
+#[cfg(feature = "mcp")]
 mod mcp_peer;
+#[cfg(feature = "mcp")]
+mod mcp_program;
+#[cfg(feature = "mcp")]
+mod mcp_registry;
 mod notes;
 mod registry;
 #[cfg(feature = "schema-validation")]

@@ -22,13 +22,13 @@ const HANGS: &str = "echo first; exec 3>\"$1\"; sleep 1000 & echo up >&3; wait";
 const DEAF: &str =
     "trap '' TERM; echo first; exec 3>\"$1\"; sleep 1000 & echo up >&3; while :; do wait; sleep 1000; done";
 
-struct Fifo {
-    path: PathBuf,
+pub(crate) struct Fifo {
+    pub(crate) path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl Fifo {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fifo");
         let made = CommandSpec::new("mkfifo").args([&path]).env_from(&environment());
@@ -37,7 +37,7 @@ impl Fifo {
     }
 
     /// Waits until the program is up.
-    async fn up(&self) -> BufReader<File> {
+    pub(crate) async fn up(&self) -> BufReader<File> {
         let path = self.path.clone();
         in_time(move || {
             let mut reader = BufReader::new(File::open(path).unwrap());
@@ -51,7 +51,7 @@ impl Fifo {
 }
 
 /// Waits until nothing of the program is left.
-async fn all_gone(mut fifo: BufReader<File>) {
+pub(crate) async fn all_gone(mut fifo: BufReader<File>) {
     in_time(move || assert_eq!(fifo.read_to_end(&mut Vec::new()).unwrap(), 0)).await;
 }
 

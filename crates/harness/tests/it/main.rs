@@ -7,5 +7,6 @@ mod files;
 mod graph;
 mod recording;
 mod setup;
+mod sources;
 mod support;
 mod thread;
