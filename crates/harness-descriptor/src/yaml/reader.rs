@@ -305,6 +305,12 @@ impl<'src> Builder<'src> {
                 let id = self.push(kind, bytes)?;
                 self.anchors.insert(anchor, Anchor::Closed(id));
             }
+            if let Tagged::Scalar(Scalar::Number { value, lossy: true }) = tagged
+                && value.is_finite()
+                && anchor == 0
+            {
+                self.document.push_lossy(bytes, LossyReason::Rounded);
+            }
             let key = Self::key(tagged, text, bytes)?;
             self.set_key(key);
             return Ok(());

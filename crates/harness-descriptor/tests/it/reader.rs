@@ -135,6 +135,10 @@ fn values_that_hash_with_less_than_they_say_are_warned_of() {
         ]
     );
     assert!(matches!(descriptor.warnings()[0].kind, WarningKind::HashLossy(_)));
+    let keys =
+        load_text("9007199254740993: a\n? &k 0x20000000000003\n: b\n'9007199254740995': c\n1: d").unwrap();
+    let lines: Vec<u32> = keys.warnings().iter().map(|warning| warning.place.line).collect();
+    assert_eq!(lines, [1, 2]);
     assert_eq!(
         descriptor.canonical_text(),
         r#"{"d":"2020-01-01T00:00:00.000Z","i":9007199254740992,"n":null,"ok":9007199254740992}"#
