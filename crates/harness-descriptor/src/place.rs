@@ -27,11 +27,16 @@ pub struct Place {
     pub end_column: u32,
     /// The bytes of the value in the decoded text, a leading byte order mark not counted.
     pub bytes: Range<usize>,
-    /// The line of the text, cut after 200 characters.
+    /// The line of the text; of a long line at most 200 characters around the value, with `…` for
+    /// the character where it is cut.
     pub excerpt: Arc<str>,
+    /// The column of the excerpt's first character, 1 unless the line is long.
+    pub excerpt_column: u32,
 }
 
 const MAX_EXCERPT: usize = 200;
+/// Characters of a long line that are shown before the value.
+const BEFORE_VALUE: usize = 60;
 
 impl Place {
     pub(crate) fn new(file: &Arc<str>, text: &str, lines: &Lines, bytes: Bytes) -> Self {
@@ -41,10 +46,7 @@ impl Place {
         let end = start + text.get(start..end).unwrap_or_default().trim_ascii_end().len();
         let (line, column) = lines.position(text, start);
         let (end_line, end_column) = lines.position(text, end);
-        // A terminal must not obey what the text says.
-        let visible = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
-        let excerpt = lines.line(text, line).unwrap_or_default();
-        let excerpt: String = excerpt.chars().take(MAX_EXCERPT).map(visible).collect();
+        let (excerpt, left_out) = excerpt(lines.line(text, line).unwrap_or_default(), column as usize - 1);
         Self {
             file: Arc::clone(file),
             line,
@@ -53,16 +55,39 @@ impl Place {
             end_column,
             bytes: start..end,
             excerpt: excerpt.into(),
+            excerpt_column: u32::try_from(left_out + 1).unwrap_or(u32::MAX),
         }
+    }
+
+    /// The characters of the excerpt before the value.
+    pub(crate) fn before(&self) -> usize {
+        self.column.saturating_sub(self.excerpt_column) as usize
     }
 
     /// The characters of the value on its first line, as far as [`Self::excerpt`] shows them; at least 1.
     pub fn width(&self) -> usize {
-        let room = self.excerpt.chars().count().saturating_sub(self.column as usize - 1);
+        let room = self.excerpt.chars().count().saturating_sub(self.before());
         let width =
             if self.end_line == self.line { (self.end_column - self.column) as usize } else { usize::MAX };
         width.clamp(1, room.max(1))
     }
+}
+
+/// What is shown of a line with a value at this character, and how many characters before it are not.
+fn excerpt(line: &str, at: usize) -> (String, usize) {
+    // A terminal must not obey what the text says.
+    let visible = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
+    let left_out = if at < MAX_EXCERPT - BEFORE_VALUE { 0 } else { at - BEFORE_VALUE };
+    let mut rest = line.chars().skip(left_out).map(visible);
+    let mut shown: String = rest.by_ref().take(MAX_EXCERPT).collect();
+    if left_out > 0 {
+        shown = std::iter::once('…').chain(shown.chars().skip(1)).collect();
+    }
+    if rest.next().is_some() {
+        shown.pop();
+        shown.push('…');
+    }
+    (shown, left_out)
 }
 
 impl Place {
@@ -194,12 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn long_lines_are_shown_around_the_value() {
+        let line = format!("{}value{}", "a".repeat(500), "b".repeat(500));
+        let place = place(&line, 500..505);
+        assert_eq!((place.column, place.excerpt_column, place.before(), place.width()), (501, 441, 60, 5));
+        assert!(place.excerpt.starts_with("…aaa") && place.excerpt.ends_with("bbb…"));
+        assert_eq!(place.excerpt.chars().count(), MAX_EXCERPT);
+    }
+
+    #[test]
     fn ends_and_widths() {
         check_end("a: büx # c", 3..7, (1, 7), 3);
         check_end("a: bcd", 3..3, (1, 4), 1);
         check_end("a: bcd", 6..6, (1, 7), 1);
         check_end("a: 'b\n  c'\nd: 1", 3..10, (2, 5), 2);
         check_end("a: |\n  b\n\nd: 1", 3..10, (2, 4), 1);
-        check_end(&"x".repeat(300), 150..250, (1, 251), 50);
+        check_end(&"x".repeat(300), 100..250, (1, 251), 100);
     }
 }

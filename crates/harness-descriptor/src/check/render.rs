@@ -82,7 +82,7 @@ fn write_excerpt(
     let Paint { margin, off, .. } = paint;
     let number = place.line.to_string();
     let space = " ".repeat(number.len());
-    let before = place.column as usize - 1;
+    let before = place.before();
     // Tabs stay tabs, so that the mark stands below the value.
     let pad: String = place.excerpt.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
     writeln!(f, "{margin}{space} |{off}")?;
