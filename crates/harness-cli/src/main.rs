@@ -17,6 +17,7 @@ mod paths;
 mod records;
 mod render;
 mod run;
+mod schema;
 mod show;
 mod signal;
 mod tools;
@@ -54,6 +55,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Show(args) => show::show(args),
         Command::Graph(args) => graph::graph(args),
         Command::Diff(args) => diff::diff(args),
+        Command::Schema(args) => schema::schema(args),
         Command::New(args) => new::new(args),
         Command::Replay(args) => records::replay(args),
         Command::Regress(args) => records::regress(args),

@@ -118,6 +118,14 @@ pub(crate) struct DiffArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Print the first line of a descriptor that makes editors complete and check it, with the schema
+    /// in descriptor.schema.json beside it
+    #[arg(long)]
+    pub(crate) header: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct NewArgs {
     /// Where to write the descriptor
     #[arg(value_hint = ValueHint::FilePath, default_value = "harness.yaml")]

@@ -12,7 +12,7 @@ use harness::core::Millis;
 use harness::core::message::Cost;
 
 pub(crate) use descriptors::{
-    CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, ShowArgs,
+    CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
 };
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
 pub(crate) use tools::{InputArg, ToolsArgs};
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Graph(GraphArgs),
     /// Tell what changed between two descriptors
     Diff(DiffArgs),
+    /// Print the JSON Schema of descriptors, with which editors complete and check them
+    Schema(SchemaArgs),
     /// Write a descriptor to begin with
     New(NewArgs),
     /// Run a recorded run again and tell what differs
@@ -75,7 +77,7 @@ impl Command {
             Self::Hash(args) => args.json,
             Self::Diff(args) => args.json,
             Self::Tools(args) => args.json,
-            Self::Graph(_) | Self::New(_) | Self::Completions(_) => false,
+            Self::Graph(_) | Self::Schema(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }
 }

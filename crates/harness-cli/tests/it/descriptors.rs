@@ -485,6 +485,18 @@ fn a_new_descriptor_replaces_nothing_unless_told_so() {
 }
 
 #[test]
+fn schema_is_the_published_one() {
+    let project = clinic();
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/descriptor.schema.json");
+    assert_eq!(project.harness(&["schema"]).stdout, fs::read_to_string(published).unwrap());
+    let header = project.harness(&["schema", "--header"]).stdout;
+    assert_eq!(header, "# yaml-language-server: $schema=descriptor.schema.json\n");
+    project.write("with-header.yaml", &format!("{header}{CLINIC}"));
+    let hash = |name| project.harness(&["hash", name]).stdout;
+    assert_eq!(hash("with-header.yaml"), hash("clinic.yaml"));
+}
+
+#[test]
 fn completions_name_the_commands() {
     let project = clinic();
     for shell in ["bash", "zsh", "fish"] {
