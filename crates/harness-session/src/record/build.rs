@@ -263,8 +263,18 @@ fn error(end: &End) -> (Option<String>, Option<String>) {
             let code = code.as_deref().map(|code| format!(" ({code})")).unwrap_or_default();
             (reason, format!("tool {name}{code}"))
         }
+        Evidence::Gate { gate, tool, reason: why, .. } => (reason, format!("{gate} refused {tool}: {why}")),
+        Evidence::Guardrail { guardrail, stage, reason: why } => {
+            let why = why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            (reason, format!("guardrail {guardrail} refused the {}{why}", stage.as_str()))
+        }
         Evidence::Cancelled { by } => (reason, format!("cancelled by {by}")),
-        Evidence::None | Evidence::Approval(_) | Evidence::Held(_) | _ => {
+        Evidence::None
+        | Evidence::Approval(_)
+        | Evidence::Held(_)
+        | Evidence::Density(_)
+        | Evidence::ToolResult(_)
+        | _ => {
             let text = end.answer.clone().unwrap_or_else(|| reason.clone());
             (reason, text)
         }

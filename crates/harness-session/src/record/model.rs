@@ -34,7 +34,7 @@ impl fmt::Debug for RecordedModel {
 impl RecordedModel {
     /// The answers of a recorded run.
     pub fn new(record: &RunRecord) -> Self {
-        let steps = record.model_calls.iter().filter_map(|call| step(record, call)).collect();
+        let steps = record.model_calls.iter().map(|call| step(record, call)).collect();
         Self { steps, used: AtomicUsize::new(0) }
     }
 
@@ -44,17 +44,25 @@ impl RecordedModel {
     }
 }
 
-fn step(record: &RunRecord, call: &ModelCallEntry) -> Option<Step> {
+fn step(record: &RunRecord, call: &ModelCallEntry) -> Step {
     let item = call.item.and_then(|at| record.items.get(usize::try_from(at).ok()?));
     let answer = item.and_then(|item| item.as_assistant()).cloned();
     match (&call.fault, answer) {
-        (None, answer) => answer.map(|answer| Step::Answer(Box::new(answer))),
+        (None, Some(answer)) => Step::Answer(Box::new(answer)),
+        // Cut off, refused by a guardrail, or taken out by redaction.
+        (None, None) => Step::Fault(Box::new(ModelFault::new(
+            ModelFaultCode::Recording,
+            format!(
+                "the record does not hold the answer to model request {}; let a live model answer",
+                call.turn
+            ),
+        ))),
         (Some(told), partial) => {
-            let mut fault = ModelFault::new(code(&told.code), told.message.clone());
-            if let Some(partial) = partial {
-                fault = fault.with_partial(partial);
-            }
-            Some(Step::Fault(Box::new(fault)))
+            let fault = ModelFault::new(code(&told.code), told.message.clone());
+            Step::Fault(Box::new(match partial {
+                Some(partial) => fault.with_partial(partial),
+                None => fault,
+            }))
         }
     }
 }

@@ -4,6 +4,7 @@ mod compare;
 mod fold;
 mod governance;
 mod inspect;
+mod policies;
 mod redact;
 mod regress;
 mod replay;
@@ -16,8 +17,8 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Fault;
 use harness_core::port::{
-    AgentBrief, AgentSource, DynModel, DynToolRegistry, GateAsk, GateCx, PrepareAsk, RetryClass, Ruling,
-    ToolDef, ToolGate, ToolOutcome, Verdict,
+    AgentBrief, AgentSource, DynModel, DynOutputGuardrail, DynToolGate, DynToolRegistry, GateAsk, GateCx,
+    PrepareAsk, RetryClass, Ruling, ToolDef, ToolGate, ToolOutcome, Verdict,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -108,6 +109,8 @@ pub(crate) struct Scene {
     /// Whether the fold is told of the history.
     pub(crate) tells_history: bool,
     pub(crate) policy: bool,
+    pub(crate) gates: Vec<Arc<dyn DynToolGate>>,
+    pub(crate) guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
     pub(crate) prompt: Option<Message>,
     pub(crate) spec: RunSpec,
 }
@@ -140,6 +143,8 @@ impl Scene {
             history: Vec::new(),
             tells_history: true,
             policy: false,
+            gates: Vec::new(),
+            guardrails: Vec::new(),
             prompt: Some(Message::user("Where is order 7?")),
             spec: RunSpec::default(),
         }
@@ -154,8 +159,10 @@ impl Scene {
         let mut ports = Ports::new(self.model, Arc::new(self.clock));
         ports.agents = Arc::new(Desk);
         ports.tools = self.tools;
+        ports.gates = self.gates;
+        ports.output_guardrails = self.guardrails;
         if self.policy {
-            ports.gates = vec![Arc::new(Policy)];
+            ports.gates.push(Arc::new(Policy));
         }
         let mut fold = RecordFold::new(self.options);
         let told = if self.tells_history { self.history.clone() } else { Vec::new() };
