@@ -48,6 +48,8 @@ enum Chore {
     Schema,
     /// Check the rules of the tree that no compiler checks.
     Tidy,
+    /// Write the reference page of stop reasons from the source.
+    StopReasons,
 }
 
 fn main() -> ExitCode {
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Schema => schema::run(),
         Chore::Tidy => tidy::run(),
+        Chore::StopReasons => tidy::write_stop_reasons(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

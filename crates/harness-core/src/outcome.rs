@@ -284,6 +284,11 @@ pub enum Evidence {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// The calls of a cycle that went round and round, in order.
+    Loop {
+        /// The tools.
+        tools: Vec<Arc<str>>,
+    },
     /// The claims of an answer for which there is too little evidence.
     Density(Box<ThinEvidence>),
     /// The result because of which the user is asked.
@@ -350,6 +355,7 @@ impl Evidence {
             | Self::Held(_)
             | Self::Density(_)
             | Self::ToolResult(_)
+            | Self::Loop { .. }
             | Self::Cancelled { .. } => None,
         }
     }

@@ -13,3 +13,4 @@ mod text;
 mod tree;
 
 pub(crate) use rules::run;
+pub(crate) use stops::write as write_stop_reasons;

@@ -471,7 +471,9 @@ fn metadata(stop: &Stop) -> Option<Json> {
     }
     let mut fields = Fields::default();
     match &stop.evidence {
-        Evidence::None | Evidence::Limit(_) | Evidence::Cancelled { .. } => return None,
+        Evidence::None | Evidence::Limit(_) | Evidence::Loop { .. } | Evidence::Cancelled { .. } => {
+            return None;
+        }
         Evidence::Invalid(invalid) => {
             fields.put("reason", &invalid.reason);
             fields.maybe("kind", invalid.kind.as_ref());

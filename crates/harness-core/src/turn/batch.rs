@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::slot::{Batch, Finished, Progress, Slot};
-use super::spec::{CallLimit, OnTrouble, TurnSpec};
+use super::spec::{BudgetRule, OnTrouble, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
 use crate::ids::AgentId;
@@ -71,7 +71,7 @@ impl TurnState {
             let evidence = Evidence::Tool { name: Arc::from(name.as_str()), code: None };
             return self.stop_now(spec, cx, Stop::new(StopReason::ToolUnavailable, evidence));
         }
-        if spec.call_limit == CallLimit::StopWhenReached {
+        if spec.stops_with_last_call() {
             let want = Amount { tool_calls: calls, ..Amount::NONE };
             if let Some(reached) = cx.sh.budgets.would_reach(want) {
                 return self.stop_at_limit(spec, cx, StopReason::MaxToolCallsReached, reached);
@@ -186,13 +186,21 @@ impl TurnState {
             used.cost = used.cost.plus(usage.total_cost().unwrap_or_default());
         }
         cx.sh.budgets.settle(grant, used);
-        let retries_left = slot.attempt <= spec.retry.max_retries;
-        if outcome.is_retryable() && retries_left && !stopping {
+        let attempt = slot.attempt;
+        let retries = outcome.is_retryable() && !stopping && attempt <= spec.retry.max_retries;
+        if retries && self.may_retry(spec, cx, attempt) {
             self.wait_to_retry(spec, cx, at, outcome);
         } else {
             self.finish_call(spec, cx, at, outcome, Done::ran(fault));
         }
         self.run_batch(spec, cx)
+    }
+
+    /// Whether time and money are left for another attempt.
+    fn may_retry(&self, spec: &TurnSpec, cx: &Cx<'_>, attempt: u32) -> bool {
+        let begins = cx.now.after(spec.retry.wait(attempt));
+        let in_time = self.turn_deadline.is_none_or(|deadline| begins < deadline);
+        in_time && (spec.budget == BudgetRule::WhenSpent || cx.sh.budgets.spent().is_none())
     }
 
     fn wait_to_retry(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: Arc<ToolOutcome>) {
@@ -345,6 +353,9 @@ impl TurnState {
         let repairs = batch.repairs;
         self.batch = None;
         self.invalid = 0;
+        if let Some(hint) = self.cycles.take_hint().filter(|_| !repairs) {
+            cx.append([super::flow::guidance_message(hint)]);
+        }
         if repairs {
             return self.append_prompt(spec, cx);
         }

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use super::spec::{CancelledStep, DeadlineRule, TurnSpec};
+use super::spec::{BudgetRule, CancelledStep, DeadlineRule, TurnSpec};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
-use crate::limits::{Amount, Budget, Reached};
+use crate::limits::{Amount, Budget, Limit, Reached};
 use crate::machine::{Cx, HookPoint, Pending, Start};
-use crate::message::{AssistantMessage, Invalid, Message, ModelOutput, ToolCall, UserMessage};
+use crate::message::{AssistantMessage, Cost, Invalid, Message, ModelOutput, ToolCall, UserMessage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::{Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
+use crate::time::Millis;
 use crate::transcript::Plan;
 
 impl TurnState {
@@ -170,22 +171,53 @@ impl TurnState {
         if let Some((reason, reached)) = self.reached_limit(spec, cx) {
             return self.stop_at_limit(spec, cx, reason, reached);
         }
+        if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(spec, 1)) {
+            return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
+        }
         let has_tools = self.offer.as_ref().is_some_and(|offer| !offer.tools.is_empty());
-        let last = Amount { iterations: 2, ..Amount::NONE };
         if spec.closing_step
             && cx.sh.iteration > 1
             && has_tools
             && self.closing.is_none()
-            && let Some(reached) = cx.sh.budgets.would_reach(last)
+            && let Some(reached) = self.near_limit(spec, cx)
         {
-            let reached = Reached { value: reached.value + 1, ..reached };
-            self.close_with(cx, StopReason::MaxIterationsReached, reached);
+            self.close_with(cx, super::finish::reason_of(reached.limit), reached);
         }
         if self.stale_offer || (spec.prepare_each_iteration && cx.sh.iteration > 1) {
             self.issue(cx, Pending::Prepare);
             return None;
         }
         self.recall(spec, cx)
+    }
+
+    /// What `steps` model steps will use at least, as far as is known: as much as the last one did.
+    fn step_amount(&self, spec: &TurnSpec, steps: u32) -> Amount {
+        let Amount { tokens, cost, .. } = match spec.budget {
+            BudgetRule::Reserve => self.last_step,
+            BudgetRule::WhenSpent => Amount::NONE,
+        };
+        let times = u64::from(steps);
+        Amount {
+            iterations: steps,
+            tokens: tokens.saturating_mul(times),
+            cost: Cost(cost.0.saturating_mul(times)),
+            ..Amount::NONE
+        }
+    }
+
+    /// The limit that two more steps would pass.
+    fn near_limit(&self, spec: &TurnSpec, cx: &Cx<'_>) -> Option<Reached> {
+        if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(spec, 2)) {
+            let used = u64::from(reached.limit == Limit::Iterations);
+            return Some(Reached { value: reached.value + used, ..reached });
+        }
+        let deadline = self.turn_deadline?;
+        let needed = Millis(self.last_step_took.0.saturating_mul(2));
+        if needed.0 == 0 || cx.now.after(needed) < deadline {
+            return None;
+        }
+        let spent = cx.now.since(self.started_at).0;
+        Some(Reached { limit: Limit::Elapsed, value: spent, ceiling: deadline.since(self.started_at).0 })
     }
 
     fn recall(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
@@ -254,10 +286,11 @@ impl TurnState {
     }
 
     fn ask(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        let want = Amount { iterations: 1, ..Amount::NONE };
-        match cx.sh.budgets.reserve(want) {
+        match cx.sh.budgets.reserve(self.step_amount(spec, 1)) {
             Ok(grant) => self.grant = grant,
-            Err(reached) => return self.stop_at_limit(spec, cx, StopReason::MaxIterationsReached, reached),
+            Err(reached) => {
+                return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
+            }
         }
         self.asked_at = cx.now;
         let agent = self.agent_id();
@@ -309,6 +342,8 @@ impl TurnState {
             used.tokens = usage.all_tokens();
             used.cost = usage.total_cost().unwrap_or_default();
         }
+        self.last_step = used;
+        self.last_step_took = cx.now.since(self.asked_at);
         cx.sh.budgets.settle(std::mem::take(&mut self.grant), used);
     }
 

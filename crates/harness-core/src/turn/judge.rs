@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::slot::Finished;
-use super::spec::{CallLimit, OnTrouble, TurnSpec};
+use super::spec::{OnTrouble, Redundancy, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
 use crate::limits::{Amount, Limit, Reached};
@@ -21,6 +21,10 @@ impl TurnState {
         call: &Arc<ToolCall>,
         finished: &Finished,
     ) {
+        let answer_at = self.batch.as_ref().map_or(0, |batch| batch.answer_at);
+        let at = usize::try_from(answer_at).unwrap_or(usize::MAX).saturating_add(1 + slot as usize);
+        let polls = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(slot)?));
+        let polls = polls.is_some_and(|def| def.polling);
         let repairing = self.batch.as_ref().is_some_and(|batch| batch.repairs);
         if finished.outcome.is_error() {
             self.history.clear();
@@ -38,16 +42,24 @@ impl TurnState {
                 return;
             }
         } else if finished.note != Some(ResultNote::RuntimePolicy) {
-            let answer_at = self.batch.as_ref().map_or(0, |batch| batch.answer_at);
-            let at = usize::try_from(answer_at).unwrap_or(usize::MAX).saturating_add(1 + slot as usize);
             self.note_success(spec, slot, at, call, finished);
-            if self.history.completes_row(spec.redundancy, cx.log, at, call) {
+            if !polls && self.history.completes_row(spec.redundancy, cx.log, at, call) {
                 let evidence = Evidence::Tool { name: Arc::from(call.name.as_str()), code: None };
                 let reason = StopReason::RedundantToolLoop;
                 cx.event(|| EventKind::LimitReached { reason, reached: None });
                 self.stop = Some(Stop::new(reason, evidence));
                 return;
             }
+        }
+        if finished.ran
+            && !polls
+            && spec.redundancy != Redundancy::Off
+            && let Some(tools) = self.cycles.goes_on(spec.longest_cycle, cx.log, at, call)
+        {
+            let reason = StopReason::RedundantToolLoop;
+            cx.event(|| EventKind::LimitReached { reason, reached: None });
+            self.stop = Some(Stop::new(reason, Evidence::Loop { tools }));
+            return;
         }
         if let Some((reason, reached)) = self.reached_limit(spec, cx) {
             cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
@@ -58,7 +70,7 @@ impl TurnState {
     /// The first limit that is reached, in source 001's order: tool calls, time, cost, tokens. (Iterations
     /// are looked at where one begins.)
     pub(super) fn reached_limit(&self, spec: &TurnSpec, cx: &Cx<'_>) -> Option<(StopReason, Reached)> {
-        if spec.call_limit == CallLimit::StopWhenReached {
+        if spec.stops_with_last_call() {
             let one = Amount { tool_calls: 1, ..Amount::NONE };
             if let Some(reached) = cx.sh.budgets.would_reach(one) {
                 return Some((StopReason::MaxToolCallsReached, reached));

@@ -10,6 +10,7 @@
 
 mod batch;
 pub mod clarify;
+mod cycle;
 pub mod evidence;
 mod finish;
 mod flow;
@@ -29,8 +30,9 @@ mod state;
 pub(crate) use flow::guidance_message;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
 pub use spec::{
-    CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules, OnGuardrailError,
-    OnHookFault, OnTrouble, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault, TurnSpec,
+    BudgetRule, CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules,
+    OnGuardrailError, OnHookFault, OnTrouble, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault,
+    TurnSpec,
 };
 pub use state::TurnState;
 

@@ -14,9 +14,9 @@ const ROW: usize = 3;
 
 /// A result that counted: where it stands, and the call that it answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Counted {
-    at: u64,
-    call: Arc<ToolCall>,
+pub(super) struct Counted {
+    pub(super) at: u64,
+    pub(super) call: Arc<ToolCall>,
 }
 
 /// The last results that counted. Payloads are compared, not hashes of them, so different results never
@@ -58,7 +58,7 @@ impl History {
 }
 
 /// What of a result is compared: its text, else its data; nothing when both are empty.
-fn payload(result: &ToolResultMessage) -> Option<Cow<'_, str>> {
+pub(super) fn payload(result: &ToolResultMessage) -> Option<Cow<'_, str>> {
     let mut texts = result.content.iter().filter_map(|block| block.as_text());
     let first = texts.next().unwrap_or_default();
     let text = match texts.next() {

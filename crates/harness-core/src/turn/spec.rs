@@ -22,6 +22,18 @@ pub enum CallLimit {
     StopWhenReached,
 }
 
+/// How ceilings on tokens and money bind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetRule {
+    /// Before a model is asked, as much is set aside as the step before it used; when that much is not
+    /// left, it is not asked. A failed call is not tried again once a ceiling is reached.
+    #[default]
+    Reserve,
+    /// A ceiling stops the turn once it is reached (source 001): the last step may pass it.
+    WhenSpent,
+}
+
 /// When the deadline of a turn is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -98,7 +110,7 @@ pub enum OnHookFault {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redundancy {
-    /// None.
+    /// None, and no cycles either ([`TurnSpec::longest_cycle`]).
     Off,
     /// Three results in a row of one tool with equal payload and equal arguments.
     #[default]
@@ -214,6 +226,8 @@ pub struct TurnSpec {
     pub limits: Limits,
     /// What happens when the permitted calls are used up.
     pub call_limit: CallLimit,
+    /// How ceilings on tokens and money bind. Default: reserved before, settled after.
+    pub budget: BudgetRule,
     /// When the deadline is looked at.
     pub deadline: DeadlineRule,
     /// How the calls of one batch are executed. Default sequential.
@@ -228,8 +242,14 @@ pub struct TurnSpec {
     pub retry: RetryPolicy,
     /// Which repeated results end the turn `redundant_tool_loop`.
     pub redundancy: Redundancy,
+    /// The longest cycle of calls that is looked for: when up to this many calls repeat with equal arguments
+    /// and results, the model is told once; when they go on, the turn ends `redundant_tool_loop`. Default
+    /// 4, at most 16; 0 or 1 looks for none.
+    pub longest_cycle: u32,
     /// Whether the last permitted step is asked without tools, so that the work is summed up before the
-    /// turn is deferred. Default off.
+    /// turn is deferred: when one iteration is left, when the permitted calls are used up (the model sees
+    /// their last result whatever `call_limit` says), and when what is left of tokens, money or time would
+    /// not do for two more steps like the last one. Default off.
     pub closing_step: bool,
     /// Whether the model is told what was wrong with an invalid output. Default on.
     pub invalid_feedback: bool,
@@ -271,6 +291,7 @@ impl Default for TurnSpec {
         Self {
             limits: Limits::default(),
             call_limit: CallLimit::default(),
+            budget: BudgetRule::default(),
             deadline: DeadlineRule::default(),
             execution: Execution::default(),
             on_unknown_tool: OnTrouble::EndTurn,
@@ -278,6 +299,7 @@ impl Default for TurnSpec {
             on_tool_error: OnTrouble::AnswerModel,
             retry: RetryPolicy::default(),
             redundancy: Redundancy::default(),
+            longest_cycle: 4,
             closing_step: false,
             invalid_feedback: true,
             prepare_each_iteration: false,
@@ -313,6 +335,8 @@ impl TurnSpec {
         Self {
             limits: Limits { tokens: u64::MAX, cost: Cost(u64::MAX), ..Limits::default() },
             call_limit: CallLimit::StopWhenReached,
+            budget: BudgetRule::WhenSpent,
+            longest_cycle: 0,
             deadline: DeadlineRule::BetweenSteps,
             on_tool_error: OnTrouble::EndTurn,
             redundancy: Redundancy::SameResults,
@@ -335,9 +359,18 @@ impl TurnSpec {
         }
     }
 
+    /// Whether the turn stops with the last permitted call: a closing step still sees its result.
+    pub(super) fn stops_with_last_call(&self) -> bool {
+        self.call_limit == CallLimit::StopWhenReached && !self.closing_step
+    }
+
     /// Checks the settings; gives every problem.
     pub fn check(&self) -> Vec<SpecFault> {
         let mut faults = Vec::new();
+        if self.longest_cycle > super::cycle::LONGEST {
+            let value = self.longest_cycle.to_string();
+            faults.push(SpecFault { field: "longestCycle", value, expected: "it must be at most 16" });
+        }
         let mut require = |field, value: u64, expected| {
             if value == 0 {
                 faults.push(SpecFault { field, value: value.to_string(), expected });

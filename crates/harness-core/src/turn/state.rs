@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::cycle::Cycles;
 use super::policy::PolicyState;
 use super::redundancy::History;
 use super::slot::Batch;
 use crate::ids::AgentId;
-use crate::limits::Grant;
+use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
 use crate::message::{ApprovalRequest, Invalid, Message};
 use crate::outcome::{End, GuardStage, Stop, TotalUsage};
@@ -64,6 +65,10 @@ pub struct TurnState {
     pub(super) noted: Option<ApprovalRequest>,
     pub(super) batch: Option<Batch>,
     pub(super) history: History,
+    pub(super) cycles: Cycles,
+    /// What the last model step used, and how long it took.
+    pub(super) last_step: Amount,
+    pub(super) last_step_took: Millis,
     pub(super) usage: TotalUsage,
     pub(super) invalid: u32,
     /// Set when the next step is the last one, asked without tools; the stop that follows it.
@@ -103,6 +108,13 @@ impl TurnState {
         )
     }
 
+    /// What is left, with what is set aside for the step itself.
+    fn left_for_step(&self, cx: &Cx<'_>) -> Amount {
+        let left = cx.sh.budgets.left();
+        let Amount { tokens, cost, .. } = self.grant.0;
+        Amount { tokens: left.tokens.saturating_add(tokens), cost: left.cost.plus(cost), ..left }
+    }
+
     /// Asks for what `pending` stands for.
     pub(super) fn issue(&mut self, cx: &mut Cx<'_>, pending: Pending) {
         if let Some(op) = self.op_for(cx, pending) {
@@ -125,7 +137,7 @@ impl TurnState {
                     iteration,
                     self.usage.tool_calls,
                     self.asked_at.since(self.started_at),
-                    cx.sh.budgets.left(),
+                    self.left_for_step(cx),
                 ),
                 plan: self.plan.clone(),
                 offer: Arc::clone(self.offer.as_ref()?),

@@ -279,3 +279,30 @@ async fn a_run_can_be_spawned_and_its_events_are_numbered_without_gaps() {
     let numbers: Vec<_> = log.events().iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
 }
+
+/// Interrupts the turn from inside a tool, and stops when it is told to.
+struct Obedient(ToolDef, harness_core::driver::Steer);
+
+impl Tool for Obedient {
+    fn def(&self) -> &ToolDef {
+        &self.0
+    }
+
+    async fn call(&self, cx: ToolCx) -> ToolOutcome {
+        self.1.send(Command::Interrupt(vec![Arc::new(Message::user("stop that"))])).expect("the turn runs");
+        cx.cancel.cancelled().await;
+        ToolOutcome::text("stopped")
+    }
+}
+
+#[tokio::test]
+async fn what_starts_after_an_interruption_is_not_cut_off_with_its_grace_period() {
+    let (steer, mut inbox) = Inbox::new(4);
+    let mut ports = ports([calls(&[("a", "steer")]), ModelStep::hang()]);
+    ports.tools = Arc::new(Toolbox::new([Arc::new(Obedient(ToolDef::new("steer", ""), steer)) as _]));
+    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
+    let start = Start::prompt(Message::user("go"));
+    let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;
+    assert_eq!(end.reason().as_str(), "timeout_reached");
+}

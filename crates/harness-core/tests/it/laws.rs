@@ -72,7 +72,10 @@ fn check_evidence(end: &End) {
         StopReason::MaxToolCallsReached => check_limit(end, &[Limit::ToolCalls]),
         StopReason::TimeoutReached => check_limit(end, &[Limit::Elapsed]),
         StopReason::BudgetReached => check_limit(end, &[Limit::Tokens, Limit::Cost]),
-        StopReason::RedundantToolLoop | StopReason::ToolUnavailable | StopReason::ToolErrorUnrecoverable => {
+        StopReason::RedundantToolLoop => {
+            assert!(matches!(evidence, Evidence::Tool { .. } | Evidence::Loop { .. }), "{evidence:?}");
+        }
+        StopReason::ToolUnavailable | StopReason::ToolErrorUnrecoverable => {
             assert!(matches!(evidence, Evidence::Tool { .. }), "{evidence:?}");
         }
         StopReason::ModelInvalidResponse => assert!(matches!(evidence, Evidence::Invalid(_)), "{evidence:?}"),

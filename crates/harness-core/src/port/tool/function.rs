@@ -114,6 +114,13 @@ impl<A, F> FnTool<A, F> {
         self
     }
 
+    /// Declares that it is polled: equal results of equal calls are no loop.
+    #[must_use]
+    pub fn polling(mut self) -> Self {
+        self.def.polling = true;
+        self
+    }
+
     /// What one call may spend beyond itself.
     pub fn share(mut self, share: Amount) -> Self {
         self.def.share = share;

@@ -82,6 +82,10 @@ pub struct ToolDef {
     /// Whether it demands to run alone in its batch. Default false.
     #[serde(default)]
     pub sequential: bool,
+    /// Whether it is meant to be called again and again with equal arguments until its result changes:
+    /// equal results of it are no loop. Default false.
+    #[serde(default)]
+    pub polling: bool,
     /// Whether each call waits for approval. Default false.
     #[serde(default)]
     pub requires_approval: bool,
@@ -103,6 +107,7 @@ impl ToolDef {
             kind: ToolKind::Function,
             class: RetryClass::Unsafe,
             sequential: false,
+            polling: false,
             requires_approval: false,
             share: Amount::NONE,
             metadata: None,

@@ -19,7 +19,7 @@ use crate::turn::TurnSpec;
 ///
 /// | line | meaning |
 /// |---|---|
-/// | `tools: add pure, log, pay unsafe approval` | the tools; flags are `pure`, `idempotent`, `unsafe`, `sequential`, `approval` |
+/// | `tools: add pure, log, pay unsafe approval` | the tools; flags are `pure`, `idempotent`, `unsafe`, `sequential`, `polling`, `approval` |
 /// | `limits: iterations 3, calls 2, elapsed 30s, invalid 2, tokens 100, cost 5` | limits that differ from the spec's |
 /// | `parallel 4` | calls of a batch run at once |
 /// | `gates: policy audit` | the tool gates; one without a line allows |

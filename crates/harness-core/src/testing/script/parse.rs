@@ -102,6 +102,7 @@ fn tool(text: &str) -> Read<ToolDef> {
             "idempotent" => def.class = RetryClass::Idempotent,
             "unsafe" => def.class = RetryClass::Unsafe,
             "sequential" => def.sequential = true,
+            "polling" => def.polling = true,
             "approval" => def.requires_approval = true,
             other => return Err(format!("`{other}` is no flag of a tool")),
         }

@@ -1,0 +1,91 @@
+//! Loop detection: the same few calls with the same results, over and over.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::redundancy::{Counted, payload};
+use crate::message::ToolCall;
+use crate::transcript::Transcript;
+
+/// The shortest period that is looked for: a single call that repeats is the other detector's.
+const SHORTEST: usize = 2;
+
+/// The longest period that can be looked for.
+pub(super) const LONGEST: u32 = 16;
+
+/// Whether the model was told that it goes round in circles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Hint {
+    #[default]
+    None,
+    /// It is told after the results at hand.
+    Due,
+    Given,
+}
+
+/// The last results of a turn, and how far they repeat. A cycle of period p has gone round when p results
+/// in a row equal, in tool, arguments and payload, those p before them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Cycles {
+    recent: Vec<Counted>,
+    /// Results in a row that equal the one `SHORTEST + n` before them.
+    rows: Vec<usize>,
+    hint: Hint,
+}
+
+impl Cycles {
+    /// Counts the result at position `at` of the transcript. The tools of a cycle that goes on although the
+    /// model was told; the first one only makes a hint due.
+    pub(super) fn goes_on(
+        &mut self,
+        longest: u32,
+        log: &Transcript,
+        at: usize,
+        call: &Arc<ToolCall>,
+    ) -> Option<Vec<Arc<str>>> {
+        let longest = longest.min(LONGEST) as usize;
+        let payload_at = |at: usize| log.get(at).and_then(|m| m.as_tool_result()).and_then(payload);
+        if longest < SHORTEST {
+            return None;
+        }
+        let new = payload_at(at)?;
+        let same = |old: &Counted| {
+            old.call.name == call.name
+                && old.call.arguments == call.arguments
+                && usize::try_from(old.at).ok().and_then(payload_at).is_some_and(|text| text == new)
+        };
+        self.rows.resize(longest + 1 - SHORTEST, 0);
+        for (row, period) in self.rows.iter_mut().zip(SHORTEST..) {
+            let before = self.recent.len().checked_sub(period).and_then(|at| self.recent.get(at));
+            *row = if before.is_some_and(same) { *row + 1 } else { 0 };
+        }
+        self.recent.push(Counted { at: at as u64, call: Arc::clone(call) });
+        if self.recent.len() > longest {
+            self.recent.remove(0);
+        }
+        let period = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?.1;
+        self.rows.fill(0);
+        if self.hint != Hint::Given {
+            self.hint = Hint::Due;
+            return None;
+        }
+        let cycle = self.recent.iter().rev().take(period).rev();
+        Some(cycle.map(|counted| Arc::from(counted.call.name.as_str())).collect())
+    }
+
+    /// What the model is told now, once per turn.
+    pub(super) fn take_hint(&mut self) -> Option<String> {
+        if self.hint != Hint::Due {
+            return None;
+        }
+        self.hint = Hint::Given;
+        Some(
+            "You repeat the same calls and get the same results. Use what you know already: answer, try \
+             something different, or say what is missing."
+                .to_owned(),
+        )
+    }
+}
