@@ -61,7 +61,14 @@ pub struct DuplicateGuard {
     inner: Arc<dyn DynToolRegistry>,
     exempt: Arc<[ToolName]>,
     runs: Arc<Kept<Calls>>,
+    alternatives: Arc<Alternatives>,
 }
+
+/// What a model may do instead of a call.
+type Alternatives = dyn Fn(&ToolCall) -> String + Send + Sync;
+
+/// What the first hint says unless the host knows better.
+const INSTEAD: &str = "call it with other arguments, use another tool, or answer with what you have";
 
 impl std::fmt::Debug for DuplicateGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,7 +80,15 @@ impl DuplicateGuard {
     /// A guard before a registry.
     pub fn new(inner: Arc<dyn DynToolRegistry>, options: DuplicateOptions) -> Self {
         let runs = Arc::new(Kept::new(Keep::Run, options.max_runs));
-        Self { inner, exempt: options.exempt.into(), runs }
+        Self { inner, exempt: options.exempt.into(), runs, alternatives: Arc::new(|_| INSTEAD.to_owned()) }
+    }
+
+    /// The same guard with what its first hint proposes instead of a call, as the rest of a sentence: `read
+    /// the file itself, or answer with what you have`.
+    #[must_use]
+    pub fn with_alternatives(mut self, of: impl Fn(&ToolCall) -> String + Send + Sync + 'static) -> Self {
+        self.alternatives = Arc::new(of);
+        self
     }
 }
 
@@ -95,10 +110,10 @@ struct Earlier {
 
 impl Calls {
     /// The answer to a call that was made before.
-    fn repeated(&mut self, key: &str, call: &ToolCall) -> Option<ToolOutcome> {
+    fn repeated(&mut self, key: &str, call: &ToolCall, instead: &Alternatives) -> Option<ToolOutcome> {
         let earlier = self.known.get_mut(key)?;
         earlier.repeated += 1;
-        Some(earlier.answer(call))
+        Some(earlier.answer(call, instead))
     }
 
     fn remember(&mut self, key: String, output: &str) {
@@ -130,15 +145,16 @@ struct Note {
 }
 
 impl Earlier {
-    fn answer(&self, call: &ToolCall) -> ToolOutcome {
+    fn answer(&self, call: &ToolCall, instead: &Alternatives) -> ToolOutcome {
         let tier = self.repeated.min(3);
         let name = &call.name;
         let mut outcome = match tier {
             1 => ToolOutcome::text(format!(
                 "You have called `{name}` with these arguments before (call {}), and it gave {} characters. Use \
-                 that result. If it is not enough, call it with other arguments, use another tool, or answer \
-                 with what you have.",
-                self.number, self.output_units
+                 that result. If it is not enough, {}.",
+                self.number,
+                self.output_units,
+                instead(call)
             )),
             2 => ToolOutcome::text(format!(
                 "`{name}` was not called again: you have its result for these arguments already. Do not repeat \
@@ -210,7 +226,9 @@ impl ToolRegistry for DuplicateGuard {
             return self.inner.call_boxed(cx).await;
         }
         let (origin, key) = (Arc::clone(&cx.origin), key(&cx.call));
-        if let Some(answer) = self.runs.with(&origin, |calls| calls.repeated(&key, &cx.call)) {
+        if let Some(answer) =
+            self.runs.with(&origin, |calls| calls.repeated(&key, &cx.call, &*self.alternatives))
+        {
             tracing::debug!(tool = %cx.call.name, call = %cx.call.id, "answers a call that was made before");
             return Ok(answer);
         }

@@ -60,3 +60,12 @@ fn failures_other_runs_and_exempt_tools_are_called_again() {
     }
     assert_eq!(tools.executions().len(), 4);
 }
+
+#[test]
+fn a_host_may_say_what_to_do_instead() {
+    let guard = DuplicateGuard::new(Arc::new(inner([ToolOutcome::text("a")])), DuplicateOptions::default())
+        .with_alternatives(|call| format!("do not {}", call.name));
+    ask_in("run", &guard, "look", "{}");
+    let told = told(&ask_in("run", &guard, "look", "{}"));
+    assert!(told.ends_with("If it is not enough, do not look."), "{told}");
+}

@@ -166,3 +166,34 @@ fn nobody_is_asked_to_approve_what_is_not_allowed() {
     let tool: Arc<dyn harness_core::port::DynTool> = Arc::new(tool);
     assert!(tool.check_dyn(&Json::parse(r#"{"command":"ls -l"}"#).unwrap()).is_ok());
 }
+
+/// Short lines of every kind of character that a shell knows, always the same ones.
+fn lines() -> Vec<String> {
+    let alphabet: Vec<char> = "aab  '\"\\$`|&;<>(){}*?[]~#=!^-%:,é\t".chars().collect();
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    (0..30_000).map(|_| (0..1 + next(7)).map(|_| alphabet[next(alphabet.len())]).collect()).collect()
+}
+
+#[test]
+fn what_is_accepted_means_the_same_to_a_real_shell() {
+    let accepted: Vec<(String, Vec<String>)> = lines()
+        .into_iter()
+        .filter_map(|line| Some((line.clone(), ShellPolicy::any().check(&line).ok()?)))
+        .collect();
+    assert!(accepted.len() > 2_000, "{}", accepted.len());
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("lines");
+    let text = accepted.iter().map(|(line, _)| format!("printf '%s\\001' {line}\nprintf '\\002'\n"));
+    fs::write(&script, text.collect::<String>()).unwrap();
+    let tool = ShellTool::new(ShellPolicy::any(), folder.path()).env_from(&environment()).timeout(LONG);
+    let outcome = block_on(tool.max_output(1 << 24).call(cx(&serde_json::json!({ "command": "sh lines" }))));
+    let printed = outcome.content[0].as_text().unwrap().split('\u{2}');
+    for ((line, words), printed) in accepted.iter().zip(printed) {
+        let seen: Vec<&str> = printed.split_terminator('\u{1}').collect();
+        assert_eq!(seen, *words, "{line}");
+    }
+}
