@@ -382,7 +382,6 @@ fn value_of<'a>(keys: &'a [(String, Node)], wanted: &str) -> Option<&'a Node> {
 enum AnyEntry {
     Command(Box<Entry>),
     Builtin(Builtin),
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "without the feature it is a fault"))]
     Server(Box<ServerEntry>),
 }
 
