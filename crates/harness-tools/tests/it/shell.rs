@@ -175,7 +175,7 @@ fn lines() -> Vec<String> {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(state >> 33).unwrap() % below
     };
-    (0..30_000).map(|_| (0..1 + next(7)).map(|_| alphabet[next(alphabet.len())]).collect()).collect()
+    (0..30_000).map(|_| (0..=next(7)).map(|_| alphabet[next(alphabet.len())]).collect()).collect()
 }
 
 #[test]
