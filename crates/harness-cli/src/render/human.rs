@@ -221,6 +221,10 @@ fn why(evidence: &Evidence) -> Option<String> {
             let code = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
             Some(format!("tool {}{}", one_line(name), one_line(&code)))
         }
+        Evidence::Loop { tools } => {
+            let tools: Vec<_> = tools.iter().map(|tool| one_line(tool)).collect();
+            Some(format!("the same calls again and again: {}", tools.join(", ")))
+        }
         Evidence::Approval(request) => Some(format!("waits for approval: {}", one_line(&request.summary))),
         Evidence::Held(requests) => {
             let waiting: Vec<_> = requests.iter().map(|request| one_line(&request.summary)).collect();
