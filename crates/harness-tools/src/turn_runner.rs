@@ -20,11 +20,11 @@ use crate::subagent::{SubagentAsk, SubagentCode, SubagentReport, SubagentRunner}
 /// Runs each sub-agent as one turn with its own instructions and tools, and nothing of the conversation but
 /// what it is asked.
 ///
-/// It draws on the call's grant: of iterations, tokens and money it has the smaller of its own limits and
-/// what [`SubagentTool::share`](crate::SubagentTool::share) sets aside (without a share it may ask no
-/// model), and of time what is left of the turn that asked. Its tool calls are bounded by its iterations,
-/// eight in each. The same gates are asked as for the host's own turn if they are given here. A call that
-/// waits for approval and gets none ends it with `subagent_error`.
+/// It draws on the call's grant: of iterations, tool calls, tokens and money it has the smaller of its own
+/// limits and what [`SubagentTool::share`](crate::SubagentTool::share) sets aside (without a share it may
+/// ask no model), and of time what is left of the turn that asked. The same gates are asked as for the
+/// host's own turn if they are given here. A call that waits for approval and gets none ends it with
+/// `subagent_error`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -95,7 +95,7 @@ impl TurnRunner {
         let granted = ask.cx.grant.0;
         let mut spec = TurnSpec::thread();
         spec.limits.iterations = ask.subagent.max_iterations.min(granted.iterations);
-        spec.limits.tool_calls = spec.limits.iterations.saturating_mul(8);
+        spec.limits.tool_calls = spec.limits.tool_calls.min(granted.tool_calls);
         spec.limits.tokens = spec.limits.tokens.min(granted.tokens);
         spec.limits.cost = spec.limits.cost.min(granted.cost);
         if let Some(deadline) = ask.cx.deadline {
@@ -144,7 +144,7 @@ fn report(end: &End) -> SubagentReport {
         }
     };
     report.spent = Amount::NONE;
-    report.spent.iterations = iterations;
+    (report.spent.iterations, report.spent.tool_calls) = (iterations, end.usage.tool_calls);
     // Tokens and money are told as usage, which counts against the budget, too.
     let mut usage = Usage::default();
     (usage.input, usage.output) = (end.usage.input_tokens, end.usage.output_tokens);

@@ -114,9 +114,15 @@ impl TurnState {
     }
 
     /// Sets the budget aside, journals the start, and runs an attempt.
-    fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+    /// What a call may spend beyond itself.
+    pub(super) fn share_of(&self, at: u32) -> Amount {
         let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
-        let share = def.map_or(Amount::NONE, |def| def.share);
+        def.map_or(Amount::NONE, |def| def.share)
+    }
+
+    fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let share = self.share_of(at);
+        let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
         let handoff = def.and_then(|def| match &def.kind {
             ToolKind::Handoff(agent) => Some(agent.clone()),
             ToolKind::Function => None,
@@ -124,7 +130,8 @@ impl TurnState {
         let Some(batch) = &mut self.batch else { return };
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
         // A repeated attempt is not another call, but may spend again.
-        let want = Amount { tool_calls: u32::from(!slot.counted), ..share };
+        let own = u32::from(!slot.counted);
+        let want = Amount { tool_calls: share.tool_calls.saturating_add(own), ..share };
         match cx.sh.budgets.reserve(want) {
             Ok(grant) => slot.grant = grant,
             Err(reached) => {
@@ -173,13 +180,16 @@ impl TurnState {
         result: Result<Arc<ToolOutcome>, Fault>,
     ) -> Option<End> {
         let stopping = self.is_stopping();
+        let share = self.share_of(at);
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
         let grant = std::mem::take(&mut slot.grant);
         let (outcome, fault) = match result {
             Ok(outcome) => (outcome, None),
             Err(fault) => (Arc::new(ToolOutcome::error(&*fault.code, fault.message.clone())), Some(fault)),
         };
-        let mut used = Amount { tool_calls: grant.0.tool_calls, ..outcome.spent };
+        // The call itself counts beside what was spent within it.
+        let own = grant.0.tool_calls.saturating_sub(share.tool_calls);
+        let mut used = Amount { tool_calls: outcome.spent.tool_calls.saturating_add(own), ..outcome.spent };
         if let Some(usage) = &outcome.usage {
             self.usage.add(usage);
             used.tokens = used.tokens.saturating_add(usage.all_tokens());

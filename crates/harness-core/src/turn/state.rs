@@ -176,7 +176,7 @@ impl TurnState {
                 message: self.batch.as_ref()?.answer_at,
                 index: at,
                 attempt: call(at)?.attempt,
-                grant: call(at)?.grant,
+                grant: Grant(self.share_of(at)),
             },
             Pending::StopGate(_) => return None,
         })

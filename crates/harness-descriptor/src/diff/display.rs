@@ -21,9 +21,29 @@ const CONTEXT: usize = 1;
 impl fmt::Display for DescriptorDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for change in &self.changes {
-            write!(f, "{change}")?;
+            match self.part_behind(change) {
+                Some(part) => {
+                    let Change { subject, aspect, .. } = change;
+                    writeln!(f, "~ {subject}{aspect}: as instruction part `{}`", visible(part))?;
+                }
+                None => write!(f, "{change}")?,
+            }
         }
         Ok(())
+    }
+}
+
+impl DescriptorDiff {
+    /// The part whose changed text an agent uses, so that the text need not be shown once for each agent.
+    fn part_behind(&self, change: &Change) -> Option<&str> {
+        let is_text = matches!(change.aspect, Aspect::Instructions | Aspect::Part(_));
+        if !is_text || !matches!(change.difference, Difference::Changed { .. }) {
+            return None;
+        }
+        self.changes.iter().find_map(|other| {
+            let Subject::InstructionPart(name) = &other.subject else { return None };
+            (other.difference == change.difference).then_some(name.as_str())
+        })
     }
 }
 

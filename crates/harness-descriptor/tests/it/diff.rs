@@ -22,6 +22,22 @@ fn what_the_hash_does_not_see_is_no_change() {
 }
 
 #[test]
+fn the_text_of_a_part_is_shown_once() {
+    let yaml = "
+instruction_parts: { tone: Be kind. }
+agents:
+  desk: { instructions_sequence: [{ ref: tone }, { text: Be quick. }] }
+  expert: { instructions_sequence: [{ text: Be exact. }, { ref: tone }] }
+";
+    insta::assert_snapshot!(check(yaml, &yaml.replace("kind", "short").replace("quick", "slow")), @r#"
+    ~ instruction part `tone`: "Be kind." → "Be short."
+    ~ agent `desk`, instructions[0]: as instruction part `tone`
+    ~ agent `desk`, instructions[1]: "Be quick." → "Be slow."
+    ~ agent `expert`, instructions[1]: as instruction part `tone`
+    "#);
+}
+
+#[test]
 fn every_section() {
     let before = "
 descriptor_version: a

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
+use harness_core::driver::{Ports, drive};
 use harness_core::limits::{Amount, Grant, Limits};
-use harness_core::message::{AssistantMessage, ToolCall, Usage};
-use harness_core::port::{RetryClass, Tool as _, ToolDef, ToolOutcome};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
+use harness_core::port::{RetryClass, Tool as _, ToolDef, ToolOutcome, Toolbox};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
+use harness_core::transcript::Transcript;
+use harness_core::turn::{Turn, TurnSpec};
+use harness_core::{Cancel, Json};
 use harness_tools::{
     Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool, TurnRunner,
 };
@@ -118,7 +122,7 @@ fn a_subagent_runs_as_a_turn_with_its_own_tools_and_reports_what_it_used() {
     let expected =
         serde_json::json!({ "ok": true, "output": "I see a ship.", "iterations": 2, "subagent": "scout" });
     assert_eq!(told, expected);
-    assert_eq!(spent.iterations, 2);
+    assert_eq!((spent.iterations, spent.tool_calls), (2, 1));
     assert_eq!(usage.map(|usage| usage.all_tokens()), Some(110));
     let requests = model.requests();
     let first = requests.first().unwrap();
@@ -135,4 +139,30 @@ fn law_3_a_subagent_has_no_more_iterations_than_were_granted() {
     assert_eq!((spent.iterations, model.requests().len()), (1, 1));
     let (told, spent, _, model) = run(vec![looks()], 0);
     assert_eq!((told["ok"].as_bool(), spent.iterations, model.requests().len()), (Some(false), 0, 0));
+}
+
+#[test]
+fn law_3_calls_of_a_subagent_count_for_the_turn_that_asked() {
+    let clock = VirtualClock::frozen(harness_core::Time(0));
+    let look = ToolDef::new("look", "").with_class(RetryClass::Pure);
+    let tools = ScriptedTools::new([look]).answering([ToolStep::outcome(ToolOutcome::text("a ship"))]);
+    let inner = ScriptedModel::new([looks(), AssistantMessage::text("a ship")].map(ModelStep::answer));
+    let runner = TurnRunner::new(Arc::new(inner), Arc::new(tools), Arc::new(clock.clone()));
+    let mut share = Limits::default().amount();
+    (share.iterations, share.tool_calls) = (2, 2);
+    let task = SubagentTool::new([Subagent::new("scout", "looks", "Look.")], Arc::new(runner)).unwrap();
+
+    let ask = Json::parse(r#"{"description":"Look.","subagent_type":"scout"}"#).unwrap();
+    let call = |id: &str| AssistantMessage::calls([ToolCall::new(id, "task", ask.clone())]);
+    let model = ScriptedModel::new([call("p1"), call("p2")].map(ModelStep::answer));
+    let mut ports = Ports::new(Arc::new(model), Arc::new(clock));
+    ports.tools = Arc::new(Toolbox::new([Arc::new(task.share(share)) as _]));
+    let mut spec = TurnSpec::default();
+    (spec.limits.tool_calls, spec.limits.iterations) = (4, 20);
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let start = Start::prompt(Message::user("What is out there?"));
+    let end = block_on(drive(&mut turn, &ports, &Cancel::never(), start));
+    // The first took itself and one of two more; the second would need three, and two are left.
+    assert_eq!(end.reason().as_str(), "max_tool_calls_reached");
+    assert_eq!(end.usage.tool_calls, 1, "the turn's own calls");
 }
