@@ -5,10 +5,12 @@ use std::io::{Read, Write as _, stdin};
 use std::sync::Arc;
 
 use harness::core::message::{Block, ToolCall};
-use harness::core::port::{ApprovalAsk, Approver as _, Decision, DynTool, ToolCx, ToolOutcome, ToolStatus};
+use harness::core::port::{ApprovalAsk, Approver as _, Decision, ToolCx, ToolOutcome, ToolStatus};
 use harness::core::{Cancel, Json};
 use harness::tools::Registry;
+use harness::tools::mcp::McpServer;
 
+use super::{Offered, local, of_servers};
 use crate::args::{Approve, InputArg, ToolsArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -21,32 +23,43 @@ use crate::signal::Signals;
 const LONGEST: u64 = 1 << 20;
 
 /// Calls a tool and prints its result.
-pub(super) fn call(args: &ToolsArgs, registry: &Registry, name: &str) -> Result<Exit, CliError> {
-    let tool = find(registry, name)?;
+pub(super) async fn call(args: &ToolsArgs, registry: &Registry, name: &str) -> Result<Exit, CliError> {
+    let tool = find(registry, name).await?;
     let input = input(args.input.as_ref())?;
-    let def = tool.tool_def();
-    if let Err(fault) = tool.check_dyn(&input) {
-        return Err(CliError::ToolArguments { name: def.name.to_string(), problem: fault.to_string() });
+    let call = Arc::new(ToolCall::new("call-1", tool.def.name.as_str(), input));
+    if let Err(fault) = tool.registry.check_dyn(&call) {
+        return Err(CliError::ToolArguments { name: tool.def.name.to_string(), problem: fault.to_string() });
     }
-    let call = Arc::new(ToolCall::new("call-1", def.name.as_str(), input));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;
-    let done = runtime.block_on(Box::pin(perform(&*tool, call, args.yes)));
-    runtime.shutdown_background();
-    match done? {
+    match perform(&tool, call, args.yes).await? {
         Ok(outcome) => show(&outcome, args.json),
         Err(exit) => Ok(exit),
     }
 }
 
-/// The tool of that name or target.
-fn find(registry: &Registry, name: &str) -> Result<Arc<dyn DynTool>, CliError> {
-    let mut tools = registry.iter();
-    let tool = tools.find(|(target, tool)| *target == name || tool.tool_def().name == *name);
-    let known = || registry.iter().map(|(_, tool)| tool.tool_def().name.to_string()).collect();
-    let missing =
-        || CliError::NoTool { registry: registry.file().to_owned(), name: name.to_owned(), known: known() };
-    tool.map(|(_, tool)| Arc::clone(tool)).ok_or_else(missing)
+/// The tool of that name or target. Only the server is asked that it would belong to.
+async fn find(registry: &Registry, name: &str) -> Result<Offered, CliError> {
+    let is_it = |tool: &Offered| tool.target == name || tool.def.name == *name;
+    let mut known = local(registry);
+    if let Some(at) = known.iter().position(is_it) {
+        return Ok(known.swap_remove(at));
+    }
+    let owns = |server: &&McpServer| {
+        let below = |id: &str| name.strip_prefix(id).is_some_and(|rest| rest.starts_with('.'));
+        name.starts_with(server.namespace()) || below(server.id())
+    };
+    let (remote, faults) = of_servers(registry.servers().filter(owns)).await;
+    if let Some(fault) = faults.into_iter().next() {
+        return Err(fault.into());
+    }
+    known.extend(remote);
+    match known.iter().position(is_it) {
+        Some(at) => Ok(known.swap_remove(at)),
+        None => Err(CliError::NoTool {
+            registry: registry.file().to_owned(),
+            name: name.to_owned(),
+            known: known.iter().map(|tool| tool.def.name.to_string()).collect(),
+        }),
+    }
 }
 
 /// The arguments: a JSON object, exactly as it is written.
@@ -77,7 +90,7 @@ fn read(input: impl Read) -> Result<String, String> {
 
 /// Asks for approval where the tool needs it, and calls it; an exit code when it does not run to its end.
 async fn perform(
-    tool: &dyn DynTool,
+    tool: &Offered,
     call: Arc<ToolCall>,
     approved: bool,
 ) -> Result<Result<ToolOutcome, Exit>, CliError> {
@@ -86,13 +99,15 @@ async fn perform(
     let mut cx = ToolCx::for_call(Arc::clone(&call));
     cx.cancel = cancel.clone();
     let work = async {
-        if tool.tool_def().requires_approval
+        if tool.def.requires_approval
             && !approved
             && let Err(exit) = approve(&cx).await
         {
             return Err(exit);
         }
-        Ok(tool.call_boxed(cx).await)
+        // A registry that fails is told like a tool that does.
+        let answer = tool.registry.call_boxed(cx).await;
+        Ok(answer.unwrap_or_else(|fault| ToolOutcome::error(&*fault.code, fault.message)))
     };
     tokio::select! {
         biased;

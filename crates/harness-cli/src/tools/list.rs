@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 use harness::core::Json;
 use harness::core::port::ToolDef;
-use harness::tools::Registry;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Offered;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 use crate::render::{NOTE, one_line};
 
-/// Prints the tools in the file's order.
-pub(super) fn list(registry: &Registry, json: bool) -> Result<Exit, CliError> {
-    let tools = registry.iter().map(|(target, tool)| (target, tool.tool_def()));
+/// Prints the tools.
+pub(super) fn list(tools: &[Offered], json: bool) -> Result<Exit, CliError> {
+    let tools = tools.iter().map(|tool| (tool.target.as_str(), &tool.def));
     if json {
         let tools: Vec<Listed<'_>> = tools.map(|(target, def)| Listed::of(target, def)).collect();
         return output::print_json(&tools, Exit::Completed);

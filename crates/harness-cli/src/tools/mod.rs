@@ -4,22 +4,92 @@ mod call;
 mod list;
 
 use std::io::Write as _;
+use std::sync::Arc;
 
-use harness::tools::Registry;
+use harness::core::port::{DynToolRegistry, ToolDef, Toolbox};
+use harness::tools::mcp::McpServer;
+use harness::tools::{Registry, ToolsError};
+use tokio::task::JoinSet;
 
 use crate::args::ToolsArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Lists the tools of a registry file, or calls one.
+/// A tool that the registry offers.
+struct Offered {
+    target: String,
+    def: ToolDef,
+    registry: Arc<dyn DynToolRegistry>,
+}
+
+/// Lists the tools of a registry file, or calls one. Servers are started or connected to for it, and ended.
 pub(crate) fn tools(args: &ToolsArgs) -> Result<Exit, CliError> {
     let registry = Registry::load(&args.registry)?;
-    if let Some(name) = &args.call {
-        return call::call(args, &registry, name);
-    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;
+    let done = runtime.block_on(Box::pin(async {
+        let done = match &args.call {
+            Some(name) => call::call(args, &registry, name).await,
+            None => list_all(args, &registry).await,
+        };
+        registry.close().await;
+        done
+    }));
+    runtime.shutdown_background();
+    done
+}
+
+async fn list_all(args: &ToolsArgs, registry: &Registry) -> Result<Exit, CliError> {
     let mut err = anstream::stderr();
     for problem in registry.problems() {
         let _ = writeln!(err, "{problem}");
     }
-    list::list(&registry, args.json)
+    let (remote, faults) = of_servers(registry.servers()).await;
+    for fault in faults {
+        let _ = writeln!(err, "{fault}");
+        if let Some(hint) = fault.hint() {
+            let _ = writeln!(err, "  hint: {hint}");
+        }
+    }
+    let mut tools = local(registry);
+    tools.extend(remote);
+    list::list(&tools, args.json)
+}
+
+/// The tools that need no server, in the file's order.
+fn local(registry: &Registry) -> Vec<Offered> {
+    let offered = registry.iter().map(|(target, tool)| Offered {
+        target: target.to_owned(),
+        def: tool.tool_def().clone(),
+        registry: Arc::new(Toolbox::new([Arc::clone(tool)])),
+    });
+    offered.collect()
+}
+
+/// The tools of servers, all asked at once, and why some could not be asked.
+async fn of_servers<'r>(servers: impl Iterator<Item = &'r McpServer>) -> (Vec<Offered>, Vec<ToolsError>) {
+    let mut asked = JoinSet::new();
+    for (at, server) in servers.cloned().enumerate() {
+        asked.spawn(async move { (at, server.tools().await, server) });
+    }
+    let mut answers = asked.join_all().await;
+    answers.sort_by_key(|(at, ..)| *at);
+    let (mut tools, mut faults) = (Vec::new(), Vec::new());
+    for (_, answer, server) in answers {
+        match answer {
+            Ok(defs) => tools.extend(defs.iter().map(|def| offered(&server, def))),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    (tools, faults)
+}
+
+fn offered(server: &McpServer, def: &ToolDef) -> Offered {
+    let name = def.name.as_str();
+    let name = name.strip_prefix(server.namespace()).unwrap_or(name);
+    Offered {
+        target: format!("{}.{name}", server.id()),
+        def: def.clone(),
+        registry: Arc::new(server.clone()),
+    }
 }

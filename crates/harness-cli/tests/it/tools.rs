@@ -226,3 +226,68 @@ fn what_is_wrong_is_told_and_nothing_is_called() {
       hint: list the tools with --json to see the schema of their arguments
     "#);
 }
+
+/// An MCP server with one tool, and a program that is none.
+const SERVER: &str = r#"
+reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+    id=${line#*\"id\":}; id=${id%%[,\}]*}
+    case $line in
+        *'"initialize"'*) reply '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"harbor","version":"1"}}' ;;
+        *'"tools/list"'*) reply '{"tools":[{"name":"tide","description":"The tide","inputSchema":{"type":"object","properties":{"berth":{"type":"integer"}},"required":["berth"]}}]}' ;;
+        *'"tools/call"'*) reply '{"content":[{"type":"text","text":"rising"}]}' ;;
+    esac
+done
+"#;
+
+const SERVERS: &str = "\
+version: 1
+tools:
+  harbor: { mcp: { command: [sh, harbor.sh] } }
+  gone: { mcp: { command: [sh, -c, 'echo broken >&2; exit 3'] } }
+";
+
+#[track_caller]
+fn served(arguments: &[&str]) -> String {
+    let project = project();
+    project.write("harbor.sh", SERVER);
+    project.write("servers.yaml", SERVERS);
+    let output = project.harness(&[&["tools", "servers.yaml"], arguments].concat());
+    project.told(&output)
+}
+
+#[test]
+fn the_tools_of_servers_are_listed_and_called() {
+    insta::assert_snapshot!(served(&[]), @r#"
+    exit 0
+    harbor__tide (harbor.tide) · unsafe
+      The tide
+        berth  integer, required
+    ---
+    the MCP server `gone` cannot be used: its program ended: exit code 3; its stderr says "broken"
+      hint: run the command in a shell to see why it ends
+    "#);
+    insta::assert_snapshot!(served(&["--call", "harbor.tide", "--input", r#"{"berth":4}"#]), @r#"
+    exit 0
+    rising
+    ---
+    "#);
+    insta::assert_snapshot!(served(&["--call", "harbor__tide"]), @r#"
+    exit 2
+    ---
+    error: the tool `harbor__tide` refuses the input: argument `berth` is wrong: it is required and missing
+      hint: list the tools with --json to see the schema of their arguments
+    "#);
+    insta::assert_snapshot!(served(&["--call", "gone.tide"]), @r#"
+    exit 2
+    ---
+    error: the MCP server `gone` cannot be used: its program ended: exit code 3; its stderr says "broken"
+      hint: run the command in a shell to see why it ends
+    "#);
+    insta::assert_snapshot!(served(&["--call", "harbor.wind"]), @r#"
+    exit 2
+    ---
+    error: no tool of the registry file servers.yaml is named `harbor.wind`
+      hint: there are harbor__tide
+    "#);
+}
