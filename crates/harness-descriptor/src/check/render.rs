@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use unicode_width::UnicodeWidthChar as _;
+
 use super::diagnostic::{Diagnostic, Severity};
 use crate::place::Place;
 
@@ -82,12 +84,20 @@ fn write_excerpt(
     let Paint { margin, off, .. } = paint;
     let number = place.line.to_string();
     let space = " ".repeat(number.len());
-    let before = place.before();
+    let before = place.excerpt.char_indices().nth(place.before());
+    let (before, value) = place.excerpt.split_at(before.map_or(place.excerpt.len(), |(at, _)| at));
     // Tabs stay tabs, so that the mark stands below the value.
-    let pad: String = place.excerpt.chars().take(before).map(|c| if c == '\t' { c } else { ' ' }).collect();
+    let pad: String =
+        before.chars().map(|c| if c == '\t' { "\t".to_owned() } else { " ".repeat(columns(c)) }).collect();
+    let width: usize = value.chars().take(place.width()).map(columns).sum();
     writeln!(f, "{margin}{space} |{off}")?;
     writeln!(f, "{margin}{number} |{off} {}", place.excerpt)?;
-    writeln!(f, "{margin}{space} |{off} {pad}{colour}{}{off}", mark.to_string().repeat(place.width()))
+    writeln!(f, "{margin}{space} |{off} {pad}{colour}{}{off}", mark.to_string().repeat(width.max(1)))
+}
+
+/// The columns that a terminal shows a character in.
+fn columns(c: char) -> usize {
+    c.width().unwrap_or(1)
 }
 
 /// The escape codes of a style, all empty without colours.

@@ -331,3 +331,18 @@ fn lists_of_faults_are_bounded() {
     assert!(report.is_truncated());
     assert_eq!(report.faults().count(), 201);
 }
+
+#[test]
+fn marks_stand_below_values_after_wide_characters() {
+    let report = check_text(
+        "runtime: { entry_agent: desk }\nagents: { desk: { model: m, name: 受付😀, tools: [fnd受] } }",
+        &CheckOptions::default(),
+    );
+    insta::assert_snapshot!(report.render(Style::Plain), @r#"
+    <inline descriptor>:2:48: error[descriptor.unknown_tool]: agent `desk` lists tool `fnd受`, which tools does not declare
+      |
+    2 | agents: { desk: { model: m, name: 受付😀, tools: [fnd受] } }
+      |                                                   ^^^^^
+    help: declare the tool under `tools` with a `target`
+    "#);
+}
