@@ -29,7 +29,7 @@ use harness_core::port::{
     ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::transcript::Transcript;
-use harness_core::turn::{CallLimit, Redundancy, Turn, TurnSpec};
+use harness_core::turn::{CallLimit, Execution, Redundancy, Turn, TurnSpec};
 use harness_core::{Cancel, Json, Millis, Time};
 
 /// Answers at once, or after a pause, with what was prepared: `iterations - 1` calls of `tide`, then an
@@ -220,6 +220,74 @@ fn concurrent_case(turns: usize) -> (f64, f64) {
     (median(ours), median(bare))
 }
 
+/// A tool that takes a while.
+struct Nap(ToolDef, Duration);
+
+impl Tool for Nap {
+    fn def(&self) -> &ToolDef {
+        &self.0
+    }
+
+    async fn call(&self, _: ToolCx) -> ToolOutcome {
+        tokio::time::sleep(self.1).await;
+        ToolOutcome::text("rested")
+    }
+}
+
+/// Asks for everything at once, then answers.
+struct Batch(Vec<Arc<ToolCall>>);
+
+impl Model for Batch {
+    async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        if request.progress.iteration > 1 {
+            return Ok(AssistantMessage::text("done"));
+        }
+        let mut answer = AssistantMessage::default();
+        answer.content = self.0.iter().map(|call| Block::ToolCall(Arc::clone(call))).collect();
+        answer.stop_reason = FinishReason::ToolUse;
+        Ok(answer)
+    }
+}
+
+/// A batch of 64 calls that take 10 ms each, eight at a time: (wall, bare sleeps behind a semaphore), in ms.
+fn parallel_case() -> (f64, f64) {
+    const PAUSE: Duration = Duration::from_millis(10);
+    const AT_ONCE: u32 = 8;
+    let runtime = runtime();
+    let call = |n: u32| Arc::new(ToolCall::new(n.to_string(), "nap", Json::empty_object()));
+    let clock = Arc::new(SystemClock(start_of_time()));
+    let mut ports = Ports::new(Arc::new(Batch((0..64).map(call).collect())), clock);
+    let def = ToolDef::new("nap", "n").with_class(RetryClass::Pure);
+    ports.tools = Arc::new(Toolbox::new([Arc::new(Nap(def, PAUSE)) as _]));
+    let mut spec = spec(64);
+    spec.execution = Execution::Parallel { max: AT_ONCE };
+    let spec = Arc::new(spec);
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    for _ in 0..7 {
+        let from = start_of_time();
+        runtime.block_on(async {
+            let permits = Arc::new(tokio::sync::Semaphore::new(AT_ONCE as usize));
+            let naps = (0..64).map(|_| {
+                let permits = Arc::clone(&permits);
+                tokio::spawn(async move {
+                    let _permit = permits.acquire_owned().await.expect("an open semaphore");
+                    tokio::time::sleep(PAUSE).await;
+                })
+            });
+            for nap in naps.collect::<Vec<_>>() {
+                nap.await.expect("a task");
+            }
+        });
+        bare.push(from.elapsed().as_secs_f64() * 1e3);
+        let from = start_of_time();
+        runtime.block_on(one_turn(&spec, &ports, &Cancel::never()));
+        ours.push(from.elapsed().as_secs_f64() * 1e3);
+    }
+    ours.sort_by(f64::total_cmp);
+    bare.sort_by(f64::total_cmp);
+    (ours[ours.len() / 2], bare[bare.len() / 2])
+}
+
 /// A figure of `/proc/self/status` in MiB; absent where there is no such file.
 fn memory(field: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -257,6 +325,10 @@ fn main() {
             ("idle_rss_mib", idle),
         ];
         print(json, "concurrent1000", &figures);
+    }
+    if wanted("parallel64") {
+        let (wall, baseline) = parallel_case();
+        print(json, "parallel64", &[("wall_ms", Some(wall)), ("baseline_ms", Some(baseline))]);
     }
     for (name, iterations, turns, with_fold) in [
         ("loop1", 1, 20_000, false),

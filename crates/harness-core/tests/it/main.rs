@@ -10,6 +10,7 @@
     reason = "a test fails by panicking, in its helpers too; scripts are all quoted alike"
 )]
 
+mod allocations;
 mod append;
 mod crash;
 mod deviations;
