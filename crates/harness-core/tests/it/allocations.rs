@@ -73,7 +73,7 @@ fn allocations(iterations: u32, listened: bool) -> u64 {
     spec.redundancy = Redundancy::SameResults;
     (spec.limits.iterations, spec.limits.tool_calls) = (iterations + 1, iterations + 1);
     let spec = Arc::new(spec);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let mut end = None;
     let counted = allocation_counter::measure(|| {
         end = Some(runtime.block_on(async {
