@@ -260,7 +260,7 @@ fn parallel_case() -> (f64, f64) {
     let def = ToolDef::new("nap", "n").with_class(RetryClass::Pure);
     ports.tools = Arc::new(Toolbox::new([Arc::new(Nap(def, PAUSE)) as _]));
     let mut spec = spec(64);
-    spec.execution = Execution::Parallel { max: AT_ONCE };
+    (spec.execution, spec.redundancy) = (Execution::Parallel { max: AT_ONCE }, Redundancy::Off);
     let spec = Arc::new(spec);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..7 {
