@@ -1,14 +1,11 @@
-//! Running the lints and collecting what they find.
+//! What the lints look at, and where they put what they find.
 
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{agents, context, keys, parts, placeholders, settings, values};
 use crate::check::diagnostic::Diagnostic;
-use crate::descriptor::Descriptor;
 use crate::document::{Document, Entry, Kind, NodeId};
-use crate::graph::Registry;
 use crate::place::Place;
 
 /// A descriptor with more warnings than this has been told enough.
@@ -43,36 +40,11 @@ impl Found {
     }
 }
 
-/// Lints of the descriptor as written: its keys and values.
-pub(in crate::check) fn source(document: &Document, root: NodeId, found: &mut Found) {
-    let mut finder = Finder { document, root, found };
-    keys::check(&mut finder);
-    values::check(&mut finder);
-    settings::check(&mut finder);
-    parts::check(&mut finder);
-}
-
-/// Lints of the materialized descriptor: its graph, texts and context.
-///
-/// `faulty` tells whether the descriptor has a fault with one of the codes; what such a fault makes
-/// look unused is not warned of.
-pub(in crate::check) fn graph(
-    descriptor: &Descriptor,
-    registry: &Registry,
-    faulty: &dyn Fn(&[&str]) -> bool,
-    found: &mut Found,
-) {
-    let mut finder = Finder { document: descriptor.document(), root: descriptor.root_id(), found };
-    agents::check(&mut finder, registry, faulty);
-    context::check(&mut finder, faulty);
-    placeholders::check(&mut finder);
-}
-
 /// A descriptor that is looked at, and what was found.
 pub(super) struct Finder<'a> {
     pub(super) document: &'a Document,
     pub(super) root: NodeId,
-    found: &'a mut Found,
+    pub(super) found: &'a mut Found,
 }
 
 impl<'a> Finder<'a> {

@@ -13,4 +13,35 @@ mod placeholders;
 mod settings;
 mod values;
 
-pub(super) use finder::{Found, graph, source};
+pub(super) use finder::Found;
+
+use finder::Finder;
+
+use crate::descriptor::Descriptor;
+use crate::document::{Document, NodeId};
+use crate::graph::Registry;
+
+/// Lints of the descriptor as written: its keys and values.
+pub(super) fn source(document: &Document, root: NodeId, found: &mut Found) {
+    let mut finder = Finder { document, root, found };
+    keys::check(&mut finder);
+    values::check(&mut finder);
+    settings::check(&mut finder);
+    parts::check(&mut finder);
+}
+
+/// Lints of the materialized descriptor: its graph, texts and context.
+///
+/// `faulty` tells whether the descriptor has a fault with one of the codes; what such a fault makes
+/// look unused is not warned of.
+pub(super) fn graph(
+    descriptor: &Descriptor,
+    registry: &Registry,
+    faulty: &dyn Fn(&[&str]) -> bool,
+    found: &mut Found,
+) {
+    let mut finder = Finder { document: descriptor.document(), root: descriptor.root_id(), found };
+    agents::check(&mut finder, registry, faulty);
+    context::check(&mut finder, faulty);
+    placeholders::check(&mut finder);
+}
