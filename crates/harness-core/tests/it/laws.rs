@@ -11,7 +11,7 @@ use harness_core::run::{RunState, StopMode};
 use harness_core::testing::{ScriptedDriver, replay};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{DeadlineRule, TurnState};
-use harness_core::{End, Evidence, Outcome, StopReason, Time};
+use harness_core::{End, Evidence, Json, Outcome, Stop, StopReason, Time};
 use proptest::prelude::*;
 
 use crate::world::{BEGIN, Case, RunCase, World, begin, case, finish, run_case, told};
@@ -283,5 +283,40 @@ proptest! {
         prop_assert_eq!(last, &EventKind::RunFinished { end });
         check_calls_told(events);
         check_replays(&driver, &Arc::new(case.spec.clone()), || case.machine());
+    }
+}
+
+#[test]
+fn law_2_there_are_no_other_pairs_than_these() {
+    let pairs: Vec<String> =
+        StopReason::ALL.iter().map(|reason| format!("{}: {reason}", reason.outcome())).collect();
+    insta::assert_snapshot!(pairs.join("\n"), @r#"
+    completed: answer_finalized
+    completed: completion_waived
+    needs_clarification: clarification_required
+    awaiting_approval: approval_required
+    deferred: max_iterations_reached
+    deferred: max_tool_calls_reached
+    deferred: timeout_reached
+    deferred: budget_reached
+    deferred: context_overflow
+    deferred: max_turns_reached
+    deferred: stalled
+    failed: redundant_tool_loop
+    failed: tool_unavailable
+    failed: tool_error_unrecoverable
+    failed: model_refused
+    failed: model_invalid_response
+    failed: runtime_error
+    failed: evidence_density_violation
+    failed: policy_denied
+    failed: guardrail_triggered
+    failed: cancelled
+    failed: internal_invariant
+    "#);
+    // What is printed and stored says the reason's own outcome: there is no other to say.
+    for reason in StopReason::ALL {
+        let told = Json::of(&Stop::from(*reason)).expect("JSON");
+        assert_eq!(told.to::<Stop>().expect("a stop").outcome(), reason.outcome());
     }
 }
