@@ -71,7 +71,8 @@ fn alone(_: &mut Progress) -> Result<()> {
 
 /// The project's own vectors, and the full collections where they lie beside the checkout.
 fn vectors(_: &mut Progress) -> Result<()> {
-    let beside = ["turn", "descriptor"].map(|kind| root().join("../shared/vectors").join(kind));
+    let beside =
+        ["turn", "descriptor", "workspace-tools"].map(|kind| root().join("../shared/vectors").join(kind));
     let mut folders = vec![root().join("fixtures/conformance")];
     folders.extend(beside.into_iter().filter(|folder| folder.is_dir()));
     conformance::run_folders(folders)
