@@ -68,6 +68,8 @@ macro_rules! ids {
 ids! {
     /// Names an agent of a graph: the key under `agents` of a descriptor.
     AgentId,
+    /// Names a stored content by the hash of its bytes: `sha256:` and 64 hex digits.
+    ArtifactId,
     /// Names one tool call: chosen by the provider, repeated in its result.
     CallId,
     /// Names one entry of a session.

@@ -85,7 +85,8 @@ pub mod turn;
 
 pub use cancel::Cancel;
 pub use ids::{
-    AgentId, CallId, EntryId, GateName, ModelName, OpId, RunId, SessionId, ThreadId, ToolName, TurnId,
+    AgentId, ArtifactId, CallId, EntryId, GateName, ModelName, OpId, RunId, SessionId, ThreadId, ToolName,
+    TurnId,
 };
 pub use json::{Extra, Json};
 pub use outcome::{End, Evidence, Fault, FaultSource, GuardStage, Outcome, Stop, StopReason};

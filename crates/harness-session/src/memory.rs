@@ -56,7 +56,7 @@ fn item(entry: &Entry<'_>) -> Result<Item, SessionError> {
         })),
         Entry::RunState { state, .. } => Item::RunState(state.clone()),
         Entry::RunEnd { .. } => Item::RunEnd,
-        _ => {
+        Entry::Compaction { .. } | _ => {
             return Err(SessionError::new(
                 "session.unstorable",
                 "this store does not know this kind of entry (use a newer version of harness-session)",

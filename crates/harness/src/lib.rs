@@ -47,6 +47,7 @@
 //! |---|---|
 //! | [`core`] | messages, ports, gates, events, limits, the turn and run machines, the driver |
 //! | [`descriptor`] | agent graphs as YAML |
+//! | [`memory`] | memory layers, compaction |
 //! | [`session`] | session stores |
 //! | [`adapters`] | models over HTTP, retry, recording and replay |
 //! | [`tools`] | command tools, MCP servers |
@@ -65,6 +66,7 @@ mod thread;
 pub use harness_adapters as adapters;
 pub use harness_core as core;
 pub use harness_descriptor as descriptor;
+pub use harness_memory as memory;
 pub use harness_session as session;
 pub use harness_tools as tools;
 

@@ -17,9 +17,9 @@ use crate::message::{AssistantMessage, Message};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, ArgumentFault, BoxFuture, Clock, Decision, GateCx, HookAsk, HookCx, Inspection,
-    Judgement, ModelFault, ModelFaultCode, ModelRequest, Offer, PrepareAsk, ToolCx, ToolDef, ToolOutcome,
-    ToolScope, Verdict,
+    AgentBrief, AppendSource, ApprovalAsk, ArgumentFault, BoxFuture, Clock, CompactAsk, Decision, GateCx,
+    HookAsk, HookCx, Inspection, Judgement, ModelFault, ModelFaultCode, ModelRequest, Offer, PrepareAsk,
+    ToolCx, ToolDef, ToolOutcome, ToolScope, Verdict, ViewCx,
 };
 use crate::time::Millis;
 
@@ -179,6 +179,12 @@ fn panicked_by(op: &Op) -> fn(String) -> Reply {
     }
 }
 
+/// What layers and the compactor may look at.
+fn view_cx<P: Phase>(ports: &Ports, machine: &Machine<P>, token: &Cancel) -> ViewCx {
+    ViewCx::new(machine.log().prefix(), Arc::clone(machine.origin()), ports.clock.now())
+        .until(machine.cut_off(), token.clone())
+}
+
 fn start_inner<'p, P: Phase>(
     ports: &'p Ports,
     machine: &Machine<P>,
@@ -202,27 +208,31 @@ fn start_inner<'p, P: Phase>(
         }
         Op::Append { messages } => match &ports.layers {
             Some(layers) => {
-                let log = machine.log().prefix();
-                let hook = async move { Reply::Appended(layers.append_boxed(messages, &log).await) };
+                let cx = view_cx(ports, machine, token);
+                let hook = async move {
+                    Reply::Appended(layers.append_boxed(AppendSource::Prompt, messages, &cx).await)
+                };
                 Running::Other(Box::pin(hook), append_panicked)
             }
             None => Running::Ready(Reply::Appended(Ok(messages))),
         },
         Op::Recall { iteration } => match &ports.layers {
             Some(layers) => {
-                let log = machine.log().prefix();
-                let hook = async move { Reply::Recalled(layers.recall_boxed(iteration, &log).await) };
+                let mut cx = view_cx(ports, machine, token);
+                cx.progress.iteration = iteration;
+                let hook = async move { Reply::Recalled(layers.recall_boxed(&cx).await) };
                 Running::Other(Box::pin(hook), recall_panicked)
             }
             None => Running::Ready(Reply::Recalled(Ok(None))),
         },
         Op::Compact { plan, .. } => match &ports.compactor {
             Some(compactor) => {
-                let view = machine.view(plan);
-                let hook = async move { Reply::Compacted(compactor.plan_boxed(&view).await) };
+                let cx = view_cx(ports, machine, token);
+                let ask = CompactAsk::new(machine.view(plan.clone()), plan, cx);
+                let hook = async move { Reply::Compacted(compactor.compact_boxed(ask).await.map(Box::new)) };
                 Running::Other(Box::pin(hook), compact_panicked)
             }
-            None => Running::Ready(Reply::Compacted(Ok(None))),
+            None => Running::Ready(Reply::Compacted(Ok(Box::default()))),
         },
         Op::Model { progress, plan, offer, with_tools, .. } => {
             let (view, deadline, cancel) = (machine.view(plan), machine.cut_off(), token.clone());
@@ -231,8 +241,8 @@ fn start_inner<'p, P: Phase>(
         }
         Op::AfterModel { answer } => match &ports.layers {
             Some(layers) => {
-                let log = machine.log().prefix();
-                let hook = async move { Reply::AfterModel(layers.after_model_boxed(&answer, &log).await) };
+                let cx = view_cx(ports, machine, token);
+                let hook = async move { Reply::AfterModel(layers.after_model_boxed(&answer, &cx).await) };
                 Running::Other(Box::pin(hook), after_model_panicked)
             }
             None => Running::Ready(Reply::AfterModel(Ok(Judgement::Accept))),

@@ -9,8 +9,8 @@ use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{
-    ArgumentFault, Decision, Inspection, Judgement, ModelFault, Offer, OpenCall, Prepared, Question,
-    RetryClass, Ruling, ToolOutcome,
+    ArgumentFault, Compaction, Decision, Inspection, Judgement, ModelFault, Offer, OpenCall, Prepared,
+    Question, RetryClass, Ruling, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -139,7 +139,7 @@ pub enum Reply {
     /// Of [`crate::machine::Op::Recall`].
     Recalled(Result<Option<Plan>, Fault>),
     /// Of [`crate::machine::Op::Compact`].
-    Compacted(Result<Option<Plan>, Fault>),
+    Compacted(Result<Box<Compaction>, Fault>),
     /// Of [`crate::machine::Op::Model`]: an assistant message.
     Model(Result<Arc<Message>, Box<ModelFault>>),
     /// Of [`crate::machine::Op::AfterModel`].

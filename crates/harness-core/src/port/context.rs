@@ -2,32 +2,117 @@
 
 use std::sync::Arc;
 
-use super::{BoxFuture, Judgement};
-use crate::message::Message;
-use crate::outcome::Fault;
+use serde::{Deserialize, Serialize};
+
+use super::{BoxFuture, Judgement, Offer, Progress};
+use crate::cancel::Cancel;
+use crate::machine::Origin;
+use crate::message::{Message, Usage};
+use crate::outcome::{Fault, Outcome, TotalUsage};
+use crate::time::Time;
 use crate::transcript::{Plan, Prefix, View};
 
-/// Memory layers, as the turn sees them: one pipeline with three hooks.
+/// What layers and the compactor may look at. Cheap to clone: everything in it is shared.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ViewCx {
+    /// The transcript so far.
+    pub log: Prefix,
+    /// Whose work it is: thread, run, turn, session, user.
+    pub origin: Arc<Origin>,
+    /// The agent at work: model, instructions, tools. `None` before the first one was prepared.
+    pub offer: Option<Arc<Offer>>,
+    /// Where the turn stands, and what is left of the budgets.
+    pub progress: Progress,
+    /// When it is asked.
+    pub now: Time,
+    /// When an answer is of no use any more.
+    pub deadline: Option<Time>,
+    /// Fires when the answer is not wanted any more.
+    pub cancel: Cancel,
+}
+
+impl ViewCx {
+    /// A context for tests and for drivers of your own: no agent, no limits, never cancelled.
+    pub fn new(log: Prefix, origin: Arc<Origin>, now: Time) -> Self {
+        Self {
+            log,
+            origin,
+            offer: None,
+            progress: Progress::start(),
+            now,
+            deadline: None,
+            cancel: Cancel::never(),
+        }
+    }
+
+    /// The same, for the agent of `offer`.
+    #[must_use]
+    pub fn with_offer(self, offer: Arc<Offer>) -> Self {
+        Self { offer: Some(offer), ..self }
+    }
+
+    /// The same, at another point of the turn.
+    #[must_use]
+    pub fn with_progress(self, progress: Progress) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// The same, with a deadline and a token that cancels.
+    #[must_use]
+    pub fn until(self, deadline: Option<Time>, cancel: Cancel) -> Self {
+        Self { deadline, cancel, ..self }
+    }
+}
+
+/// Where messages come from that are about to enter the transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AppendSource {
+    /// The prompt of the turn.
+    Prompt,
+    /// Results of tool calls.
+    ToolResults,
+    /// Messages injected between iterations.
+    Steering,
+}
+
+/// Memory layers, as the machines see them: one pipeline of hooks. Each hook has a default that changes
+/// nothing, so an implementation writes those that it needs.
+///
+/// What layers decide about tool calls is a [`super::ToolGate`].
 pub trait ContextPipeline: Send + Sync {
-    /// Sees messages before they are appended and gives those that are appended instead.
+    /// An execution begins (a run, or a turn that stands alone), before anything else. Asked again for an
+    /// execution that is resumed; it must not lose what is there then.
+    ///
+    /// # Errors
+    /// A fault ends the turn with `runtime_error`.
+    fn begin(&self, _cx: &ViewCx) -> impl Future<Output = Result<(), Fault>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Sees messages before they are appended and gives those that are appended instead. A result of a tool
+    /// call that is left out or changed in its call is put back as it was (law 1).
     ///
     /// # Errors
     /// A fault lets the messages pass unchanged; it is an event.
     fn append(
         &self,
+        _source: AppendSource,
         messages: Vec<Arc<Message>>,
-        log: &Prefix,
-    ) -> impl Future<Output = Result<Vec<Arc<Message>>, Fault>> + Send;
+        _cx: &ViewCx,
+    ) -> impl Future<Output = Result<Vec<Arc<Message>>, Fault>> + Send {
+        async { Ok(messages) }
+    }
 
     /// Gives the view of an iteration; `None` shows the whole transcript.
     ///
     /// # Errors
     /// A fault shows the whole transcript; it is an event.
-    fn recall(
-        &self,
-        iteration: u32,
-        log: &Prefix,
-    ) -> impl Future<Output = Result<Option<Plan>, Fault>> + Send;
+    fn recall(&self, _cx: &ViewCx) -> impl Future<Output = Result<Option<Plan>, Fault>> + Send {
+        async { Ok(None) }
+    }
 
     /// Sees a model's answer before it counts. `Continue` appends the answer and asks again with the
     /// guidance.
@@ -36,78 +121,266 @@ pub trait ContextPipeline: Send + Sync {
     /// A fault accepts the answer; it is an event.
     fn after_model(
         &self,
-        answer: &Arc<Message>,
-        log: &Prefix,
-    ) -> impl Future<Output = Result<Judgement, Fault>> + Send;
+        _answer: &Arc<Message>,
+        _cx: &ViewCx,
+    ) -> impl Future<Output = Result<Judgement, Fault>> + Send {
+        async { Ok(Judgement::Accept) }
+    }
+
+    /// An answer was accepted and is in the transcript: the time to learn from it.
+    ///
+    /// # Errors
+    /// A fault is an event; the turn goes on.
+    fn store(&self, _answer: &Arc<Message>, _cx: &ViewCx) -> impl Future<Output = Result<(), Fault>> + Send {
+        async { Ok(()) }
+    }
+
+    /// The execution that began is over, whatever its outcome; what was held for it is let go.
+    ///
+    /// # Errors
+    /// A fault is an event; the outcome stands.
+    fn complete(&self, _outcome: Outcome, _cx: &ViewCx) -> impl Future<Output = Result<(), Fault>> + Send {
+        async { Ok(()) }
+    }
 }
 
 /// The object-safe twin of [`ContextPipeline`].
 pub trait DynContextPipeline: Send + Sync {
+    /// [`ContextPipeline::begin`], boxed.
+    fn begin_boxed<'a>(&'a self, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>>;
+
     /// [`ContextPipeline::append`], boxed.
     fn append_boxed<'a>(
         &'a self,
+        source: AppendSource,
         messages: Vec<Arc<Message>>,
-        log: &'a Prefix,
+        cx: &'a ViewCx,
     ) -> BoxFuture<'a, Result<Vec<Arc<Message>>, Fault>>;
 
     /// [`ContextPipeline::recall`], boxed.
-    fn recall_boxed<'a>(
-        &'a self,
-        iteration: u32,
-        log: &'a Prefix,
-    ) -> BoxFuture<'a, Result<Option<Plan>, Fault>>;
+    fn recall_boxed<'a>(&'a self, cx: &'a ViewCx) -> BoxFuture<'a, Result<Option<Plan>, Fault>>;
 
     /// [`ContextPipeline::after_model`], boxed.
     fn after_model_boxed<'a>(
         &'a self,
         answer: &'a Arc<Message>,
-        log: &'a Prefix,
+        cx: &'a ViewCx,
     ) -> BoxFuture<'a, Result<Judgement, Fault>>;
+
+    /// [`ContextPipeline::store`], boxed.
+    fn store_boxed<'a>(
+        &'a self,
+        answer: &'a Arc<Message>,
+        cx: &'a ViewCx,
+    ) -> BoxFuture<'a, Result<(), Fault>>;
+
+    /// [`ContextPipeline::complete`], boxed.
+    fn complete_boxed<'a>(&'a self, outcome: Outcome, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>>;
 }
 
 impl<C: ContextPipeline> DynContextPipeline for C {
-    fn append_boxed<'a>(
-        &'a self,
-        messages: Vec<Arc<Message>>,
-        log: &'a Prefix,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Message>>, Fault>> {
-        Box::pin(self.append(messages, log))
+    fn begin_boxed<'a>(&'a self, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(self.begin(cx))
     }
 
-    fn recall_boxed<'a>(
+    fn append_boxed<'a>(
         &'a self,
-        iteration: u32,
-        log: &'a Prefix,
-    ) -> BoxFuture<'a, Result<Option<Plan>, Fault>> {
-        Box::pin(self.recall(iteration, log))
+        source: AppendSource,
+        messages: Vec<Arc<Message>>,
+        cx: &'a ViewCx,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Message>>, Fault>> {
+        Box::pin(self.append(source, messages, cx))
+    }
+
+    fn recall_boxed<'a>(&'a self, cx: &'a ViewCx) -> BoxFuture<'a, Result<Option<Plan>, Fault>> {
+        Box::pin(self.recall(cx))
     }
 
     fn after_model_boxed<'a>(
         &'a self,
         answer: &'a Arc<Message>,
-        log: &'a Prefix,
+        cx: &'a ViewCx,
     ) -> BoxFuture<'a, Result<Judgement, Fault>> {
-        Box::pin(self.after_model(answer, log))
+        Box::pin(self.after_model(answer, cx))
+    }
+
+    fn store_boxed<'a>(
+        &'a self,
+        answer: &'a Arc<Message>,
+        cx: &'a ViewCx,
+    ) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(self.store(answer, cx))
+    }
+
+    fn complete_boxed<'a>(&'a self, outcome: Outcome, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(self.complete(outcome, cx))
     }
 }
 
-/// Makes the view shorter: the one owner of compaction.
+/// Why a compactor is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum CompactReason {
+    /// A request is about to be made.
+    #[default]
+    Request,
+    /// A provider refused the request because it is too long.
+    Overflow,
+    /// Somebody asked for it: the trigger does not count, and the transcript itself is to become shorter.
+    Requested {
+        /// What the summary is to keep, in the words of whoever asked.
+        instructions: Option<String>,
+    },
+}
+
+/// What a provider counted for one request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Measured {
+    /// Messages of the transcript when the request was made.
+    pub messages: u64,
+    /// The view that was sent; `None` is the whole transcript.
+    pub plan: Option<Plan>,
+    /// What this one request used; never a sum over requests.
+    pub usage: Usage,
+}
+
+/// What a compactor is asked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CompactAsk {
+    /// Why.
+    pub reason: CompactReason,
+    /// The view so far, of the layers or of an earlier compaction.
+    pub view: View,
+    /// The plan behind the view; `None` shows the whole transcript.
+    pub plan: Option<Plan>,
+    /// The last request that a provider counted.
+    pub measured: Option<Measured>,
+    /// Everything else.
+    pub cx: ViewCx,
+}
+
+impl CompactAsk {
+    /// A question about a view, for tests and direct use: a request is about to be made, nothing was
+    /// measured.
+    pub fn new(view: View, plan: Option<Plan>, cx: ViewCx) -> Self {
+        Self { reason: CompactReason::Request, view, plan, measured: None, cx }
+    }
+
+    /// The same, for another reason.
+    #[must_use]
+    pub fn because(self, reason: CompactReason) -> Self {
+        Self { reason, ..self }
+    }
+
+    /// The same, with what a provider counted last.
+    #[must_use]
+    pub fn with_measured(self, measured: Option<Measured>) -> Self {
+        Self { measured, ..self }
+    }
+}
+
+/// How much a compaction took away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CompactionLevel {
+    /// Nothing.
+    #[default]
+    None,
+    /// Results were cleared, collapsed or stored elsewhere.
+    Optimized,
+    /// Something was summarized.
+    Compressed,
+    /// Nine tenths or more are gone.
+    Destructive,
+}
+
+/// What a compaction did, for events, sessions and metrics.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct CompactionNote {
+    /// Tokens of the request before.
+    pub tokens_before: u64,
+    /// Tokens of the request after.
+    pub tokens_after: u64,
+    /// Tokens that were aimed at.
+    pub target: u64,
+    /// Numbers the plans of a thread, from 1.
+    pub plan_version: u32,
+    /// Groups that were cleared, collapsed, externalized, summarized, dropped: the action and how often.
+    pub actions: Vec<(String, u32)>,
+    /// How much was taken away.
+    pub level: CompactionLevel,
+    /// The text that stands for what was summarized.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The first message of the transcript that is shown unchanged after what was shortened.
+    pub first_kept: u64,
+}
+
+/// What came of a compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Compaction {
+    /// The view to send; `None` leaves it as it is.
+    pub plan: Option<Plan>,
+    /// What was done, when a new plan was made; absent when an earlier plan still serves.
+    pub note: Option<CompactionNote>,
+    /// What the compaction itself used: summaries are model calls. It is charged to the budget.
+    pub usage: TotalUsage,
+    /// Attempts that failed, and what was done instead. Each is an event.
+    pub failed: Vec<Fault>,
+    /// The view is longer than the window even so, and must not be sent.
+    pub overflow: Option<Overflow>,
+}
+
+/// A view that does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Overflow {
+    /// Tokens of the request.
+    pub tokens: u64,
+    /// Tokens that it may have.
+    pub ceiling: u64,
+}
+
+impl Compaction {
+    /// Nothing was done: the view stays as it is.
+    pub fn unchanged() -> Self {
+        Self::default()
+    }
+
+    /// This plan, without anything to tell.
+    pub fn planned(plan: Plan) -> Self {
+        Self { plan: Some(plan), ..Self::default() }
+    }
+}
+
+/// Makes the view shorter: the one owner of compaction. Asked before every request, between turns when that
+/// is configured, and whenever somebody requests it.
 pub trait Compactor: Send + Sync {
-    /// The plan of the request about to be made; `None` leaves the view as it is.
+    /// The view of the request about to be made.
+    ///
+    /// It may call models; cancelling the ask cancels them.
     ///
     /// # Errors
     /// A fault leaves the view as it is; it is an event.
-    fn plan(&self, view: &View) -> impl Future<Output = Result<Option<Plan>, Fault>> + Send;
+    fn compact(&self, ask: CompactAsk) -> impl Future<Output = Result<Compaction, Fault>> + Send;
 }
 
 /// The object-safe twin of [`Compactor`].
 pub trait DynCompactor: Send + Sync {
-    /// [`Compactor::plan`], boxed.
-    fn plan_boxed<'a>(&'a self, view: &'a View) -> BoxFuture<'a, Result<Option<Plan>, Fault>>;
+    /// [`Compactor::compact`], boxed.
+    fn compact_boxed(&self, ask: CompactAsk) -> BoxFuture<'_, Result<Compaction, Fault>>;
 }
 
 impl<C: Compactor> DynCompactor for C {
-    fn plan_boxed<'a>(&'a self, view: &'a View) -> BoxFuture<'a, Result<Option<Plan>, Fault>> {
-        Box::pin(self.plan(view))
+    fn compact_boxed(&self, ask: CompactAsk) -> BoxFuture<'_, Result<Compaction, Fault>> {
+        Box::pin(self.compact(ask))
     }
 }

@@ -7,6 +7,8 @@
 
 mod agent;
 mod approver;
+mod artifact;
+mod checkpoint;
 mod clock;
 mod context;
 mod gate;
@@ -15,13 +17,20 @@ mod hooks;
 mod model;
 mod session;
 mod steering;
+mod storage;
+mod tokens;
 mod tool;
 mod workspace;
 
 pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
+pub use artifact::{ArtifactMeta, ArtifactPart, ArtifactStore, DynArtifactStore, Sensitivity};
+pub use checkpoint::{Checkpoint, CheckpointStore, DynCheckpointStore};
 pub use clock::{Clock, Ids};
-pub use context::{Compactor, ContextPipeline, DynCompactor, DynContextPipeline};
+pub use context::{
+    AppendSource, CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor,
+    ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, ViewCx,
+};
 pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, Ruling, StopGate, ToolGate, Verdict};
 pub use guardrail::{
     DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,
@@ -32,6 +41,8 @@ pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
 };
 pub use steering::{NoSteering, Steering};
+pub use storage::{DynStorage, Storage, StorageError};
+pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
     ArgumentFault, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RawTool, RetryClass, Structured, Tool,
     ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus, Toolbox, tool_fn,

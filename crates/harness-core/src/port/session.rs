@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, RetryClass};
+use super::{BoxFuture, CompactionNote, RetryClass};
 use crate::ids::{CallId, RunId, SessionId, TurnId};
 use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Stop, TotalUsage};
 use crate::time::Time;
+use crate::transcript::Plan;
 
 /// When something happened, and in which run and turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,15 @@ pub enum Entry<'a> {
         schema_version: u32,
         /// The state.
         state: &'a Json,
+    },
+    /// The view, or the transcript itself, became shorter. Nothing that was stored before is removed.
+    Compaction {
+        /// What was done.
+        note: &'a CompactionNote,
+        /// What is shown from here on, over the transcript as it is now.
+        plan: &'a Plan,
+        /// Whether the transcript itself is what the plan shows from here on; otherwise only the view is.
+        permanent: bool,
     },
     /// A run ended.
     RunEnd {
@@ -138,6 +148,8 @@ pub struct Loaded {
     pub run_state: Option<Json>,
     /// Whether the last run that was begun has ended.
     pub ended: bool,
+    /// The view to go on with, when the last compaction was one of the view.
+    pub plan: Option<Plan>,
     /// A tail that was left out.
     pub torn_tail: Option<TornTail>,
 }

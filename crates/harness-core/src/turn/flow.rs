@@ -10,7 +10,7 @@ use crate::limits::{Amount, Budget, Limit, Reached};
 use crate::machine::{Cx, HookPoint, Pending, Start};
 use crate::message::{AssistantMessage, Cost, Invalid, Message, ModelOutput, ToolCall, UserMessage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
-use crate::port::{Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
+use crate::port::{Compaction, Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -250,9 +250,10 @@ impl TurnState {
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
-        result: Result<Option<Plan>, Fault>,
+        result: Result<Box<Compaction>, Fault>,
     ) -> Option<End> {
-        self.take_plan(cx, result, "compactor", FaultSource::Compactor);
+        let plan = result.map(|done| done.plan);
+        self.take_plan(cx, plan, "compactor", FaultSource::Compactor);
         if self.is_stopping() { self.settle(spec, cx) } else { self.ask(spec, cx) }
     }
 

@@ -6,9 +6,9 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Observer, Seen, observe};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall};
-use harness_core::port::{Compactor, ToolDef, ToolOutcome};
+use harness_core::port::{CompactAsk, Compaction, Compactor, ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock, check_turn_with};
-use harness_core::transcript::{Plan, Span, Transcript, View};
+use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Fault, Json, StopReason, Time};
 
@@ -109,8 +109,8 @@ fn a_cost_below_nothing_is_refused() {
 struct LastOnly;
 
 impl Compactor for LastOnly {
-    async fn plan(&self, view: &View) -> Result<Option<Plan>, Fault> {
-        Ok(Some(Plan { spans: Arc::from([Span::Kept(view.len() - 1..usize::MAX)]) }))
+    async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
+        Ok(Compaction::planned(Plan { spans: Arc::from([Span::Kept(ask.view.len() - 1..usize::MAX)]) }))
     }
 }
 

@@ -70,7 +70,7 @@ impl Stage {
             Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(Offer::new("main", "", tools())))),
             Op::Append { messages } => Reply::Appended(Ok(messages.clone())),
             Op::Recall { .. } => Reply::Recalled(Ok(None)),
-            Op::Compact { .. } => Reply::Compacted(Ok(None)),
+            Op::Compact { .. } => Reply::Compacted(Ok(Box::default())),
             Op::Model { .. } => Reply::Model(Ok(Arc::new(self.model().into()))),
             Op::AfterModel { .. } => Reply::AfterModel(Ok(Judgement::Accept)),
             Op::Arguments { .. } => Reply::Arguments(Ok(())),

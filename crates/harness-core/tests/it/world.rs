@@ -10,7 +10,7 @@ use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use harness_core::port::{
-    ArgumentFault, AskReason, Decision, HookAsk, HookPoints, Inspection, Judgement, ModelFault,
+    ArgumentFault, AskReason, Compaction, Decision, HookAsk, HookPoints, Inspection, Judgement, ModelFault,
     ModelFaultCode, Offer, Prepared, Question, RetryClass, ToolDef, ToolOutcome, Verdict,
 };
 use harness_core::run::{RunSpec, RunState, StopMode};
@@ -316,7 +316,10 @@ impl World {
             }
             Op::Append { messages } => Reply::Appended(self.fault(messages.clone())),
             Op::Recall { .. } => Reply::Recalled(self.plan(log)),
-            Op::Compact { .. } => Reply::Compacted(self.plan(log)),
+            Op::Compact { .. } => Reply::Compacted(
+                self.plan(log)
+                    .map(|plan| Box::new(plan.map_or_else(Compaction::unchanged, Compaction::planned))),
+            ),
             Op::Model { .. } => self.model(),
             Op::AfterModel { .. } => self.after_model(),
             Op::Arguments { .. } => Reply::Arguments(match self.die(8) {

@@ -306,7 +306,9 @@ impl Serialize for Written<'_> {
             Entry::CallStarted { .. } | Entry::CallFinished { .. } => "call",
             Entry::RunState { .. } => "run_state",
             Entry::RunEnd { .. } => "run_end",
-            _ => return Err(S::Error::custom("this version has no line for this kind of entry")),
+            Entry::Compaction { .. } | _ => {
+                return Err(S::Error::custom("this version has no line for this kind of entry"));
+            }
         };
         map.serialize_entry("type", kind)?;
         map.serialize_entry("id", self.id)?;
@@ -336,7 +338,7 @@ impl Serialize for Written<'_> {
                 map.serialize_entry("stop", stop)?;
                 map.serialize_entry("usage", usage)?;
             }
-            _ => {}
+            Entry::Compaction { .. } | _ => {}
         }
         map.end()
     }

@@ -6,10 +6,11 @@ use harness_core::cancel::Cancel;
 use harness_core::event::{Event, Fold, SourceStream, Subscription, TraceFold};
 use harness_core::message::AssistantMessage;
 use harness_core::port::{
-    Compactor, Deltas, Model, ModelFault, ModelRequest, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
+    CompactAsk, Compaction, Compactor, Deltas, Model, ModelFault, ModelRequest, ToolCx, ToolDef, ToolOutcome,
+    ToolRegistry, ToolScope,
 };
 use harness_core::testing::{ScriptedModel, ScriptedTools};
-use harness_core::transcript::{Plan, Span, View};
+use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, FaultSource};
 use serde_json::{Value, json};
 
@@ -79,7 +80,8 @@ pub(super) struct Transform {
 }
 
 impl Compactor for Transform {
-    async fn plan(&self, view: &View) -> Result<Option<Plan>, Fault> {
+    async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
+        let view = &ask.view;
         let steps = view.len().saturating_sub(self.begin);
         self.hooks.note(json!({ "hook": "transformTranscript", "length": steps }));
         let Some(keep) = self.config.get("keepLast").and_then(Value::as_u64) else {
@@ -87,7 +89,8 @@ impl Compactor for Transform {
         };
         let keep = usize::try_from(keep).unwrap_or(usize::MAX).min(steps);
         let from = view.len() - keep;
-        Ok(Some(Plan { spans: Arc::from([Span::Kept(0..self.begin), Span::Kept(from..usize::MAX)]) }))
+        let spans = Arc::from([Span::Kept(0..self.begin), Span::Kept(from..usize::MAX)]);
+        Ok(Compaction::planned(Plan { spans }))
     }
 }
 

@@ -1,0 +1,1 @@
+//! Layers that come with the crate.

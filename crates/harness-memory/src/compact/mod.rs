@@ -1,0 +1,1 @@
+//! Compaction: groups, strategies, summaries, the compactor.

@@ -1,0 +1,1 @@
+//! Memory layers and their pipeline.

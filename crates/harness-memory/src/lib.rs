@@ -1,0 +1,12 @@
+//! What an agent knows over time: memory layers that feed the view within a token budget, and compaction
+//! with one owner that never loses the task.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`layer`] | layers and their pipeline: the `ContextPipeline` port of harness-core |
+//! | [`builtin`] | layers that come with the crate, and the stores they write to |
+//! | [`compact`] | strategies, summaries and the compactor: the `Compactor` port of harness-core |
+
+pub mod builtin;
+pub mod compact;
+pub mod layer;

@@ -1,0 +1,1 @@
+//! Tests of harness-memory; one module per topic.
