@@ -12,6 +12,7 @@ mod sink;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,6 +27,7 @@ use crate::cancel::Cancel;
 use crate::ids::{EntryId, OpId};
 use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Reply, Start};
 use crate::outcome::End;
+use crate::panics::panic_text;
 use crate::port::BoxFuture;
 use crate::time::Time;
 
@@ -205,7 +207,10 @@ impl<'p, P: Phase> Driver<'p, P> {
             return;
         }
         if let Some(steering) = &self.ports.steering {
-            steering.injected(&self.drained);
+            let told = AssertUnwindSafe(|| steering.injected(&self.drained));
+            if let Err(panic) = catch_unwind(told) {
+                tracing::error!(panic = panic_text(&*panic), "the steering queue panicked");
+            }
         }
         self.drained.clear();
     }

@@ -1,13 +1,18 @@
 //! Writes a machine's records into its session.
 
+use std::any::Any;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+use futures_util::FutureExt as _;
 
 use crate::json::Json;
 use crate::machine::{Boundary, Machine, Phase, Record, SNAPSHOT_VERSION};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{DynSession, Entry, EntryHead};
+use crate::panics::panic_text;
+use crate::port::{Durability, DynSession, Entry, EntryHead, SessionError};
 use crate::time::Time;
 
 /// The journal of one drive.
@@ -57,11 +62,7 @@ impl<'p> Journal<'p> {
         let origin = machine.origin();
         let head = EntryHead::new(now, origin.run.clone(), machine.turn(), origin.turn.clone());
         let durability = record.durability();
-        let written = match session.try_append_dyn(&head, &entries, durability) {
-            Some(written) => written,
-            None => session.append_boxed(&head, &entries, durability).await,
-        };
-        match written {
+        match append(session, &head, &entries, durability).await {
             Ok(()) => {
                 self.stored = self.wanted;
                 self.failure = None;
@@ -95,6 +96,25 @@ impl<'p> Journal<'p> {
         let Some(message) = failure else { return end };
         Arc::new(End { persist_failed: Some(message), ..Arc::unwrap_or_clone(end) })
     }
+}
+
+/// Appends; a store that panics has failed.
+async fn append(
+    session: &dyn DynSession,
+    head: &EntryHead,
+    entries: &[Entry<'_>],
+    durability: Durability,
+) -> Result<(), SessionError> {
+    let failed = |panic: Box<dyn Any + Send>| {
+        let message = format!("the session panicked: {}", panic_text(&*panic));
+        SessionError::new("session.panicked", message)
+    };
+    let tried = AssertUnwindSafe(|| session.try_append_dyn(head, entries, durability));
+    if let Some(written) = catch_unwind(tried).map_err(failed)? {
+        return written;
+    }
+    let appended = AssertUnwindSafe(async { session.append_boxed(head, entries, durability).await });
+    appended.catch_unwind().await.map_err(failed)?
 }
 
 fn resolve<P: Phase>(machine: &Machine<P>, record: &Record, messages: Range<usize>) -> Resolved {

@@ -192,7 +192,9 @@ pub trait Session: Send + Sync {
         None
     }
 
-    /// Appends entries in order, as safely as asked.
+    /// Appends entries in order, as safely as asked. Nothing cuts it off, because what is not known to be
+    /// stored must not be passed over: a store that may hang bounds its own waiting and fails then. A panic
+    /// counts as failed.
     ///
     /// # Errors
     /// Nothing of the entries counts as stored then; they are given again with the next append.

@@ -60,6 +60,8 @@ pub struct RunState {
     nudges: u32,
     /// The end that is being judged.
     judging: Option<Arc<End>>,
+    /// When the gate that is asked is cut off.
+    judge_by: Option<Time>,
     waived: Vec<Waiver>,
 }
 
@@ -82,6 +84,14 @@ impl Phase for RunState {
                 let stop = Stop::new(StopReason::Cancelled, Evidence::Cancelled { by });
                 return Some(self.cancel_judging(cx, stop));
             }
+            (None, Input::Wake) if self.phase == RunPhase::Decide => {
+                if self.judge_by.is_some_and(|by| by <= cx.now) {
+                    // Its answer, or that there is none, still comes.
+                    self.judge_by = None;
+                    cx.fx.list.push(crate::machine::Effect::AbortAll);
+                }
+                return None;
+            }
             (_, input) => input,
         };
         let end = self.turn.step(&spec.turn, cx, pending, input)?;
@@ -96,7 +106,11 @@ impl Phase for RunState {
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
-        if self.phase == RunPhase::Turn { self.turn.wake_at(shared) } else { None }
+        match self.phase {
+            RunPhase::Turn => self.turn.wake_at(shared),
+            RunPhase::Decide => self.judge_by,
+            RunPhase::Idle | RunPhase::Repair | RunPhase::Compact | RunPhase::Stopped => None,
+        }
     }
 
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
@@ -145,6 +159,8 @@ impl RunState {
             if let Some(op) = self.reissue(spec, cx, Pending::StopGate(gate)) {
                 cx.perform(Pending::StopGate(gate), op);
             }
+            let own = spec.stop_gate_timeout.map(|span| cx.now.after(span));
+            self.judge_by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
             return None;
         }
         let waived = self.waived.is_empty();

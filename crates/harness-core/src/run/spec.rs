@@ -59,6 +59,9 @@ pub struct RunSpec {
     pub limits: RunLimits,
     /// The stop gates in the order in which they judge.
     pub stop_gates: Vec<GateName>,
+    /// How long a stop gate may take, within the run's own time. One that has not answered by then is no yes:
+    /// the run goes on as if it had asked for more work. Default 60 s; `None` is bounded by the run alone.
+    pub stop_gate_timeout: Option<Millis>,
     /// How an unsatisfied stop gate is treated. Default interactive.
     pub mode: StopMode,
     /// Turns in a row that stop gates may ask for before an interactive run accepts. Default 3.
@@ -71,6 +74,7 @@ impl Default for RunSpec {
             turn: TurnSpec::thread(),
             limits: RunLimits::default(),
             stop_gates: Vec::new(),
+            stop_gate_timeout: Some(Millis(60_000)),
             mode: StopMode::default(),
             nudges: 3,
         }

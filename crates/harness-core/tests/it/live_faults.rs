@@ -1,0 +1,370 @@
+//! Every port of the tokio driver panics, hangs or fails at every position, once and from then on: the run
+//! still ends with a legal pair, a legal transcript, and all finished work.
+
+use std::sync::{Arc, Mutex};
+
+use harness_core::driver::{Ports, drive};
+use harness_core::event::{Event, EventKind, Fold};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
+use harness_core::port::{
+    AgentBrief, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
+    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, GateAsk, GateCx, GuardedAnswer, HookCx,
+    InputGuardrail, Inspection, Judgement, Loaded, Model, ModelFault, ModelFaultCode, ModelRequest,
+    OutputGuardrail, PrepareAsk, Question, RetryClass, Session, SessionError, Steering, StopGate, ToolCx,
+    ToolDef, ToolGate, ToolOutcome, ToolRegistry, ToolScope, TurnHooks, Verdict, ViewCx,
+};
+use harness_core::run::{Run, RunSpec};
+use harness_core::testing::VirtualClock;
+use harness_core::transcript::{Plan, Transcript};
+use harness_core::turn::Execution;
+use harness_core::{
+    Cancel, End, EntryId, Fault, FaultSource, GateName, Json, Millis, Outcome, StopReason, Time,
+};
+
+use crate::laws::check_calls_and_results;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    Fails,
+    Panics,
+    Hangs,
+}
+
+/// What goes wrong: the n-th call of any port, and perhaps every later call of the same port.
+#[derive(Clone, Copy, Debug)]
+struct Plot {
+    at: usize,
+    trouble: Trouble,
+    lasting: bool,
+}
+
+#[derive(Default)]
+struct State {
+    plot: Option<Plot>,
+    /// The ports in the order in which they were called.
+    called: Vec<&'static str>,
+    models: u32,
+    /// Calls whose tool answered.
+    finished: Vec<String>,
+}
+
+/// Every port in one: quiet, but for what the plot says.
+#[derive(Clone, Default)]
+struct Cast(Arc<Mutex<State>>);
+
+impl Cast {
+    fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        f(&mut self.0.lock().expect("unpoisoned"))
+    }
+
+    fn trouble(&self, port: &'static str) -> Option<Trouble> {
+        self.with(|state| {
+            let n = state.called.len();
+            state.called.push(port);
+            let plot = state.plot?;
+            let again = plot.lasting && n > plot.at && state.called.get(plot.at) == Some(&port);
+            (n == plot.at || again).then_some(plot.trouble)
+        })
+    }
+
+    /// Whether a port that may fail does; panics and hangs are done here.
+    async fn fails(&self, port: &'static str) -> bool {
+        match self.trouble(port) {
+            None => false,
+            Some(Trouble::Fails) => true,
+            Some(Trouble::Panics) => burst(port),
+            Some(Trouble::Hangs) => std::future::pending().await,
+        }
+    }
+
+    async fn part(&self, port: &'static str, source: FaultSource) -> Result<(), Fault> {
+        if self.fails(port).await { Err(Fault::new(source, "broken", "it broke")) } else { Ok(()) }
+    }
+
+    /// A port that is called and not awaited: it can only panic.
+    fn quick(&self, port: &'static str) {
+        if self.trouble(port).is_some() {
+            burst(port);
+        }
+    }
+}
+
+/// Panics without a message on the terminal.
+fn burst(port: &'static str) -> ! {
+    std::panic::resume_unwind(Box::new(format!("{port} burst")))
+}
+
+impl AgentSource for Cast {
+    async fn prepare(&self, _: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        self.part("agents", FaultSource::Agent).await?;
+        Ok(AgentBrief::new("main", ""))
+    }
+}
+
+impl Model for Cast {
+    async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        if self.fails("model").await {
+            return Err(ModelFault::new(ModelFaultCode::Network, "gone"));
+        }
+        let call = |id: &str, name: &str| ToolCall::new(id, name, Json::empty_object());
+        let asked = self.with(|state| {
+            state.models += 1;
+            state.models
+        });
+        Ok(match asked {
+            1 => AssistantMessage::calls([call("a", "look"), call("b", "pay"), call("c", "fail")]),
+            2 => AssistantMessage::invalid(&Invalid::new("garbled")),
+            3 => AssistantMessage::calls([call("d", "look")]),
+            _ => AssistantMessage::text("done"),
+        })
+    }
+}
+
+impl ToolRegistry for Cast {
+    async fn list(&self, _: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        self.part("tool list", FaultSource::Tool).await?;
+        let mut pay = ToolDef::new("pay", "");
+        pay.requires_approval = true;
+        let look = ToolDef::new("look", "").with_class(RetryClass::Pure);
+        Ok(Arc::from([look, pay, ToolDef::new("fail", "")]))
+    }
+
+    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
+        self.part("tool", FaultSource::Tool).await?;
+        self.with(|state| state.finished.push(cx.call.id.to_string()));
+        Ok(if cx.call.name == "fail" { ToolOutcome::error("bad", "no") } else { ToolOutcome::text("fine") })
+    }
+}
+
+impl ToolGate for Cast {
+    fn name(&self) -> GateName {
+        "gate".into()
+    }
+
+    async fn check(&self, _: &GateAsk, _: &GateCx) -> Verdict {
+        if self.fails("gate").await { Verdict::Deny { message: "no".into() } } else { Verdict::Allow }
+    }
+}
+
+impl InputGuardrail for Cast {
+    fn name(&self) -> GateName {
+        "in".into()
+    }
+
+    async fn inspect(&self, _: &[Arc<Message>], _: &GateCx) -> Result<Inspection, Fault> {
+        self.part("input guardrail", FaultSource::Guardrail).await?;
+        Ok(Inspection::pass())
+    }
+}
+
+impl OutputGuardrail for Cast {
+    fn name(&self) -> GateName {
+        "out".into()
+    }
+
+    async fn inspect(&self, _: &GuardedAnswer, _: &GateCx) -> Result<Inspection, Fault> {
+        self.part("output guardrail", FaultSource::Guardrail).await?;
+        Ok(Inspection::pass())
+    }
+}
+
+impl StopGate for Cast {
+    fn name(&self) -> GateName {
+        "stop".into()
+    }
+
+    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+        if self.fails("stop gate").await {
+            return Judgement::Continue { guidance: "go on".into() };
+        }
+        Judgement::Accept
+    }
+}
+
+impl Approver for Cast {
+    async fn decide(&self, _: ApprovalAsk) -> Decision {
+        if self.fails("approver").await {
+            Decision::Denied { reason: "no".into() }
+        } else {
+            Decision::Granted
+        }
+    }
+}
+
+impl TurnHooks for Cast {
+    async fn on_result(&self, _: &ToolCall, _: &ToolOutcome, _: &HookCx) -> Result<Option<Question>, Fault> {
+        self.part("result hook", FaultSource::Hook).await?;
+        Ok(None)
+    }
+
+    async fn on_finished(&self, _: &End, _: &HookCx) -> Result<(), Fault> {
+        self.part("end hook", FaultSource::Hook).await
+    }
+}
+
+impl ContextPipeline for Cast {
+    async fn begin(&self, _: &ViewCx) -> Result<(), Fault> {
+        self.part("layer begin", FaultSource::Layer).await
+    }
+
+    async fn append(
+        &self,
+        _: AppendSource,
+        messages: Vec<Arc<Message>>,
+        _: &ViewCx,
+    ) -> Result<Vec<Arc<Message>>, Fault> {
+        self.part("layer append", FaultSource::Layer).await?;
+        Ok(messages)
+    }
+
+    async fn recall(&self, _: &ViewCx) -> Result<Option<Plan>, Fault> {
+        self.part("layer recall", FaultSource::Layer).await?;
+        Ok(None)
+    }
+
+    async fn after_model(&self, _: &Arc<Message>, _: &ViewCx) -> Result<Judgement, Fault> {
+        self.part("layer after model", FaultSource::Layer).await?;
+        Ok(Judgement::Accept)
+    }
+
+    async fn store(&self, _: &Arc<Message>, _: &ViewCx) -> Result<(), Fault> {
+        self.part("layer store", FaultSource::Layer).await
+    }
+
+    async fn complete(&self, _: Outcome, _: &ViewCx) -> Result<(), Fault> {
+        self.part("layer complete", FaultSource::Layer).await
+    }
+}
+
+impl Compactor for Cast {
+    async fn compact(&self, _: CompactAsk) -> Result<Compaction, Fault> {
+        self.part("compactor", FaultSource::Compactor).await?;
+        Ok(Compaction::unchanged())
+    }
+}
+
+impl Session for Cast {
+    async fn append(&self, _: &EntryHead, _: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
+        // A store that never answers is not cut off: what is not known to be stored must not be passed over.
+        match self.trouble("session") {
+            None | Some(Trouble::Hangs) => Ok(()),
+            Some(Trouble::Fails) => Err(SessionError::new("session.full", "the disk is full")),
+            Some(Trouble::Panics) => burst("session"),
+        }
+    }
+
+    async fn load(&self) -> Result<Loaded, SessionError> {
+        Ok(Loaded::default())
+    }
+}
+
+impl Steering for Cast {
+    fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
+        self.quick("steering");
+        Vec::new()
+    }
+
+    fn injected(&self, _: &[EntryId]) {}
+}
+
+impl Fold for Cast {
+    fn apply(&mut self, _: &Event) {
+        self.quick("sink");
+    }
+
+    fn flush(&mut self) {
+        self.quick("sink flush");
+    }
+}
+
+/// What a run that ended looks like.
+struct Ran {
+    end: Arc<End>,
+    log: Vec<Arc<Message>>,
+    ends_told: usize,
+    cast: Cast,
+}
+
+#[derive(Clone, Default)]
+struct Ends(Arc<Mutex<usize>>);
+
+impl Fold for Ends {
+    fn apply(&mut self, event: &Event) {
+        if matches!(event.kind, EventKind::RunFinished { .. }) {
+            *self.0.lock().expect("unpoisoned") += 1;
+        }
+    }
+}
+
+async fn run(execution: Execution, plot: Option<Plot>) -> Ran {
+    let cast = Cast::default();
+    cast.with(|state| state.plot = plot);
+    let mut ports = Ports::new(Arc::new(cast.clone()), Arc::new(VirtualClock::jumping(Time(0))));
+    ports.agents = Arc::new(cast.clone());
+    ports.tools = Arc::new(cast.clone());
+    ports.gates = vec![Arc::new(cast.clone())];
+    ports.input_guardrails = vec![Arc::new(cast.clone())];
+    ports.output_guardrails = vec![Arc::new(cast.clone())];
+    ports.stop_gates = vec![Arc::new(cast.clone())];
+    ports.approver = Some(Arc::new(cast.clone()));
+    ports.session = Some(Arc::new(cast.clone()));
+    ports.layers = Some(Arc::new(cast.clone()));
+    ports.compactor = Some(Arc::new(cast.clone()));
+    ports.steering = Some(Arc::new(cast.clone()));
+    ports.hooks = Some(Arc::new(cast.clone()));
+    let ends = Ends::default();
+    ports.hub.fold(cast.clone());
+    ports.hub.fold(ends.clone());
+    let mut spec = RunSpec::default();
+    spec.turn.execution = execution;
+    spec.turn.limits.elapsed = Some(Millis(10_000));
+    spec.limits.turns = 4;
+    spec.limits.amount.iterations = 40;
+    let mut machine = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
+    let end = drive(&mut machine, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
+    let log = machine.log().iter().cloned().collect();
+    let ends_told = *ends.0.lock().expect("unpoisoned");
+    Ran { end, log, ends_told, cast }
+}
+
+/// The run is over, lawfully, and every result that a tool gave is in the transcript.
+#[track_caller]
+fn check(ran: &Ran, what: &str) {
+    check_calls_and_results(ran.log.iter(), false);
+    for id in ran.cast.with(|state| state.finished.clone()) {
+        let results = ran.log.iter().filter_map(|message| message.as_tool_result());
+        let kept = results.filter(|result| result.tool_call_id == id.as_str()).any(|result| {
+            let outcome = result.outcome.as_ref().map_or("", |outcome| outcome.text());
+            !outcome.contains("not_run") && !outcome.contains("interrupted")
+        });
+        assert!(kept, "{what}: the result of `{id}` is lost");
+    }
+    assert_eq!(ran.ends_told, 1, "{what}: one end is told");
+    let outcome_of_reason = ran.end.reason().outcome();
+    assert_eq!(ran.end.outcome(), outcome_of_reason, "{what}");
+}
+
+const EXECUTIONS: [Execution; 2] = [Execution::Sequential, Execution::Parallel { max: 4 }];
+
+#[tokio::test]
+async fn whatever_port_fails_wherever_the_run_ends_lawfully_and_keeps_what_is_finished() {
+    for execution in EXECUTIONS {
+        let quiet = run(execution, None).await;
+        check(&quiet, "quiet");
+        assert_eq!(quiet.end.reason(), StopReason::AnswerFinalized);
+        let called = quiet.cast.with(|state| state.called.clone());
+        for port in ["agents", "tool list", "gate", "input guardrail", "output guardrail", "stop gate"] {
+            assert!(called.contains(&port), "{port} is never called");
+        }
+        for (at, port) in called.iter().enumerate() {
+            for trouble in [Trouble::Fails, Trouble::Panics, Trouble::Hangs] {
+                for lasting in [false, true] {
+                    let plot = Plot { at, trouble, lasting };
+                    let ran = run(execution, Some(plot)).await;
+                    check(&ran, &format!("{execution:?} {port} {plot:?}"));
+                }
+            }
+        }
+    }
+}
