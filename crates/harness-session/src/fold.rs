@@ -7,6 +7,8 @@ use harness_core::message::Message;
 use harness_core::port::{Loaded, OpenCall, RetryClass};
 use harness_core::{CallId, Json};
 
+use crate::spine::{Path, Shortening, Spine, Spot, shown};
+
 /// One stored entry, as far as loading needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
@@ -21,6 +23,7 @@ pub(crate) enum Item {
     Call(Box<CallNote>),
     RunState(Json),
     RunEnd,
+    Compaction(Box<Shortening<Spot>>),
     /// An entry that loading passes over.
     Other,
 }
@@ -35,24 +38,52 @@ pub(crate) struct CallNote {
     pub(crate) result: Option<Arc<Message>>,
 }
 
-/// Collects records in their order.
-#[derive(Debug, Default)]
-pub(crate) struct Fold {
+/// Collects the records of one path in their order.
+#[derive(Debug)]
+pub(crate) struct Fold<'p> {
+    path: &'p Path,
     loaded: Loaded,
+    spine: Spine,
     /// Calls of the last batch that have their result among the messages. Ids may repeat in later batches,
     /// so they count only until the next assistant message.
     answered: HashSet<CallId>,
 }
 
-impl Fold {
-    pub(crate) fn add(&mut self, record: &Record) {
+impl<'p> Fold<'p> {
+    /// Collects along `path`, which all records given are on.
+    pub(crate) fn along(path: &'p Path) -> Self {
+        Self { path, loaded: Loaded::default(), spine: Spine::default(), answered: HashSet::new() }
+    }
+
+    /// Adds those of `records`, which stand at their places, that are on the path.
+    pub(crate) fn add_all(&mut self, records: &[Record]) {
+        match self.path {
+            Path::Whole => {
+                for (place, record) in (0..).zip(records) {
+                    self.add(place, record);
+                }
+            }
+            Path::Of(places) => {
+                for place in places {
+                    if let Some(record) = records.get(*place as usize) {
+                        self.add(*place, record);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the record of the entry at `place` of the store.
+    fn add(&mut self, place: u32, record: &Record) {
         match &record.item {
             Item::Message(message) => {
                 self.see(message);
                 self.loaded.messages.push(Arc::clone(message));
+                self.spine.push(place);
             }
             Item::Call(note) => self.note(note),
             Item::RunState(state) => self.loaded.run_state = Some(state.clone()),
+            Item::Compaction(shortening) => self.shorten(place, shortening),
             Item::RunEnd | Item::Other => {}
         }
         match record.item {
@@ -60,7 +91,7 @@ impl Fold {
             Item::Message(_) | Item::Call(_) | Item::RunState(_) if record.in_run => {
                 self.loaded.ended = false;
             }
-            Item::Message(_) | Item::Call(_) | Item::RunState(_) | Item::Other => {}
+            Item::Message(_) | Item::Call(_) | Item::RunState(_) | Item::Compaction(_) | Item::Other => {}
         }
     }
 
@@ -85,7 +116,20 @@ impl Fold {
         }
     }
 
-    pub(crate) fn finish(self) -> Loaded {
-        self.loaded
+    /// A compaction that names messages which are not there any more has no effect: then everything is shown.
+    fn shorten(&mut self, place: u32, shortening: &Shortening<Spot>) {
+        let Some(plan) = self.spine.plan(shortening, self.path) else { return };
+        if shortening.permanent {
+            self.loaded.messages = shown(&self.loaded.messages, &plan);
+            self.loaded.plan = None;
+            self.spine.apply(place, &plan);
+        } else {
+            self.loaded.plan = Some(plan);
+        }
+    }
+
+    /// What the session holds, and where its messages came from.
+    pub(crate) fn finish(self) -> (Loaded, Spine) {
+        (self.loaded, self.spine)
     }
 }

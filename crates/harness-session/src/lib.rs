@@ -37,12 +37,14 @@
 //!
 //! Own stores implement the port and are tested with `testing::session_contract` (feature `testing`).
 
+mod chain;
 pub mod continuation;
 mod error;
 mod fold;
 mod jsonl;
 mod memory;
 pub mod record;
+mod spine;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod unanswered;

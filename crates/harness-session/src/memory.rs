@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness_core::SessionId;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 
+use crate::chain::Chain;
 use crate::fold::{CallNote, Fold, Item, Record};
+use crate::spine::{Spine, advance};
 
 /// A session that lives as long as its value, for tests and for threads that need not outlive the program.
 ///
@@ -14,7 +16,14 @@ use crate::fold::{CallNote, Fold, Item, Record};
 #[derive(Clone, Debug, Default)]
 pub struct MemorySession {
     id: Option<SessionId>,
-    records: Arc<Mutex<Vec<Record>>>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    chain: Chain,
+    records: Vec<Record>,
+    spine: Spine,
 }
 
 impl MemorySession {
@@ -28,22 +37,42 @@ impl MemorySession {
         Self { id: Some(id.into()), ..Self::default() }
     }
 
-    fn records(&self) -> MutexGuard<'_, Vec<Record>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, head: &EntryHead, entries: &[Entry<'_>]) -> Result<(), SessionError> {
-        let records = entries
-            .iter()
-            .map(|entry| Ok(Record { in_run: head.run.is_some(), item: item(entry)? }))
-            .collect::<Result<Vec<_>, SessionError>>()?;
-        self.records().extend(records);
+        if !entries.iter().all(is_known) {
+            return Err(SessionError::new(
+                "session.unstorable",
+                "this store does not know this kind of entry (use a newer version of harness-session)",
+            ));
+        }
+        let kept = &mut *self.kept();
+        for entry in entries {
+            let item = item(entry, &kept.spine);
+            kept.records.push(Record { in_run: head.run.is_some(), item });
+            let place = kept.chain.grow(kept.chain.len().checked_sub(1));
+            advance(&mut kept.spine, place, entry);
+        }
         Ok(())
     }
 }
 
-fn item(entry: &Entry<'_>) -> Result<Item, SessionError> {
-    Ok(match *entry {
+fn is_known(entry: &Entry<'_>) -> bool {
+    matches!(
+        entry,
+        Entry::Message(_)
+            | Entry::CallStarted { .. }
+            | Entry::CallFinished { .. }
+            | Entry::RunState { .. }
+            | Entry::Compaction { .. }
+            | Entry::RunEnd { .. }
+    )
+}
+
+fn item(entry: &Entry<'_>, spine: &Spine) -> Item {
+    match *entry {
         Entry::Message(message) => Item::Message(Arc::clone(message)),
         Entry::CallStarted { call, attempt, class } => {
             Item::Call(Box::new(CallNote { call: call.clone(), attempt, class: *class, result: None }))
@@ -55,14 +84,10 @@ fn item(entry: &Entry<'_>) -> Result<Item, SessionError> {
             result: Some(Arc::clone(result)),
         })),
         Entry::RunState { state, .. } => Item::RunState(state.clone()),
+        Entry::Compaction { plan, permanent, .. } => Item::Compaction(Box::new(spine.name(plan, permanent))),
         Entry::RunEnd { .. } => Item::RunEnd,
-        Entry::Compaction { .. } | _ => {
-            return Err(SessionError::new(
-                "session.unstorable",
-                "this store does not know this kind of entry (use a newer version of harness-session)",
-            ));
-        }
-    })
+        _ => Item::Other,
+    }
 }
 
 impl Session for MemorySession {
@@ -89,10 +114,10 @@ impl Session for MemorySession {
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {
-        let mut fold = Fold::default();
-        for record in self.records().iter() {
-            fold.add(record);
-        }
-        Ok(fold.finish())
+        let kept = self.kept();
+        let path = kept.chain.path();
+        let mut fold = Fold::along(&path);
+        fold.add_all(&kept.records);
+        Ok(fold.finish().0)
     }
 }

@@ -10,7 +10,8 @@ use serde::de::IgnoredAny;
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::chain::{Parent, clip};
+use super::compaction::{CompactionLine, WrittenCompaction};
+use crate::chain::{Parent, clip};
 use crate::fold::{CallNote, Item, Record};
 
 /// The name of the format, in the header.
@@ -20,7 +21,7 @@ pub(crate) const FORMAT: &str = "harness.session";
 ///
 /// | version | since | what it is |
 /// |---|---|---|
-/// | 1 | 0.1 | header, `message`, `call`, `run_state`, `run_end`; other types are kept and passed over |
+/// | 1 | 0.1 | header, `message`, `call`, `run_state`, `compaction`, `run_end`; other types are kept and passed over |
 pub const FORMAT_VERSION: u32 = 1;
 
 /// What the first line of a session file says.
@@ -66,6 +67,11 @@ pub(crate) enum Line<'a> {
         id: Option<Cow<'a, str>>,
         parent: Parent<'a>,
         record: Record,
+    },
+    Compaction {
+        id: Cow<'a, str>,
+        parent: Parent<'a>,
+        line: Box<CompactionLine>,
     },
 }
 
@@ -197,6 +203,11 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
             entry(text, Item::RunState(line.state))
         }
         (Some("run_end"), _) => entry(text, Item::RunEnd),
+        (Some("compaction"), _) => {
+            let line = serde_json::from_slice(text)?;
+            let Link { id, parent_id, .. } = serde_json::from_slice(text)?;
+            Ok(Line::Compaction { id, parent: parent_id, line })
+        }
         (Some(_), _) => {
             let line: Foreign<'_> = serde_json::from_slice(text)?;
             Ok(Line::Entry {
@@ -296,6 +307,8 @@ pub(crate) struct Written<'a> {
     pub(crate) parent: Option<&'a EntryId>,
     pub(crate) head: &'a EntryHead,
     pub(crate) entry: &'a Entry<'a>,
+    /// Given for a compaction.
+    pub(crate) compaction: Option<&'a WrittenCompaction>,
 }
 
 impl Serialize for Written<'_> {
@@ -306,7 +319,8 @@ impl Serialize for Written<'_> {
             Entry::CallStarted { .. } | Entry::CallFinished { .. } => "call",
             Entry::RunState { .. } => "run_state",
             Entry::RunEnd { .. } => "run_end",
-            Entry::Compaction { .. } | _ => {
+            Entry::Compaction { .. } => "compaction",
+            _ => {
                 return Err(S::Error::custom("this version has no line for this kind of entry"));
             }
         };
@@ -338,7 +352,12 @@ impl Serialize for Written<'_> {
                 map.serialize_entry("stop", stop)?;
                 map.serialize_entry("usage", usage)?;
             }
-            Entry::Compaction { .. } | _ => {}
+            Entry::Compaction { note, .. } => {
+                if let Some(compaction) = self.compaction {
+                    compaction.write(&mut map, note)?;
+                }
+            }
+            _ => {}
         }
         map.end()
     }

@@ -1,6 +1,6 @@
 //! Sessions in JSON Lines files.
 
-mod chain;
+mod compaction;
 mod disk;
 mod line;
 mod lock;

@@ -8,11 +8,12 @@ use std::path::Path;
 use harness_core::EntryId;
 use harness_core::port::{Loaded, TornTail};
 
-use super::chain::{Chain, implied};
 use super::line::{FORMAT_VERSION, Header, Line, Unreadable, decode};
 use super::options::Limits;
+use crate::chain::{Chain, Parent, implied};
 use crate::error::{Action, Error};
 use crate::fold::{Fold, Item, Record};
+use crate::spine::Spine;
 
 /// What a file holds, and where its next line goes.
 #[derive(Debug, Default)]
@@ -20,6 +21,9 @@ pub(crate) struct Scan {
     pub(crate) header: Option<Header>,
     pub(crate) loaded: Loaded,
     pub(crate) tail: Tail,
+    pub(crate) chain: Chain,
+    /// Where the messages came from.
+    pub(crate) spine: Spine,
 }
 
 /// The end of a file as an appender needs it.
@@ -38,7 +42,7 @@ pub(crate) struct Tail {
     /// The last entry.
     pub(crate) last: Option<EntryId>,
     /// The largest number of an id that we made.
-    pub(crate) made: u64,
+    pub(crate) made: u32,
 }
 
 /// Reads the file at `path`, or up to its first `most` bytes; errors call it `named`. A missing file is an
@@ -236,31 +240,40 @@ impl<'p> Scanner<'p> {
             )),
             // A foreign line without an id is no link of the chain: nothing can name it.
             Line::Entry { id: None, record: Record { item: Item::Other, .. }, .. } => Ok(()),
-            Line::Entry { id, parent, record } => {
-                let id = id.map_or_else(|| implied(number), |id| EntryId::from(Cow::into_owned(id)));
-                self.chain.push(id, &parent).map_err(Unreadable::Damaged)?;
-                self.records.push(record);
-                Ok(())
+            Line::Entry { id, parent, record } => self.push(id, &parent, record, number),
+            Line::Compaction { id, parent, line } => {
+                let shortening = line.resolve(|name| self.chain.find(name));
+                let item = shortening.map_or(Item::Other, |short| Item::Compaction(Box::new(short)));
+                self.push(Some(id), &parent, Record { in_run: false, item }, number)
             }
         }
     }
 
+    fn push(
+        &mut self,
+        id: Option<Cow<'_, str>>,
+        parent: &Parent<'_>,
+        record: Record,
+        number: u64,
+    ) -> Result<(), Unreadable> {
+        let pushed = match id {
+            Some(id) => self.chain.push(&id, parent),
+            None => self.chain.push(implied(number).as_str(), parent),
+        };
+        pushed.map_err(Unreadable::Damaged)?;
+        self.records.push(record);
+        Ok(())
+    }
+
     fn finish(mut self) -> Scan {
-        let mut fold = Fold::default();
-        match self.chain.path() {
-            None => self.records.iter().for_each(|record| fold.add(record)),
-            Some(path) => {
-                path.into_iter()
-                    .filter_map(|place| self.records.get(place))
-                    .for_each(|record| fold.add(record));
-            }
-        }
-        let (last, made) = self.chain.end();
+        let path = self.chain.path();
+        let mut fold = Fold::along(&path);
+        fold.add_all(&self.records);
         let torn_tail = self.scan.loaded.torn_tail;
-        self.scan.loaded = fold.finish();
+        (self.scan.loaded, self.scan.spine) = fold.finish();
         self.scan.loaded.torn_tail = torn_tail;
-        self.scan.tail.last = last;
-        self.scan.tail.made = made;
+        (self.scan.tail.last, self.scan.tail.made) = self.chain.end();
+        self.scan.chain = self.chain;
         self.scan
     }
 }

@@ -13,10 +13,10 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::chain::{Parent, implied, numbered};
 use super::line::{Header, Line, Written, WrittenHeader, decode};
 use super::read;
 use super::session::{JsonlSession, State, io_error};
+use crate::chain::{Parent, implied, numbered};
 use crate::error::{Action, Error};
 use crate::fold::Item;
 
@@ -26,7 +26,7 @@ impl JsonlSession {
     ///
     /// A message that is in the session already keeps its line with everything in it, keys of other programs
     /// included; so do lines of types that this version does not know. Records of calls stay as long as
-    /// their call does, and of the run states the last one. New messages get new lines, dated `head.at`.
+    /// their call does, and of the run states the last one. Compactions go: `messages` is what counts now. New messages get new lines, dated `head.at`.
     /// What lies on other branches is gone, and so is what a torn last line held.
     ///
     /// The new file is complete and on stable storage before it takes the old one's place: whatever happens
@@ -106,6 +106,8 @@ impl JsonlSession {
                 }
                 What::Call(call) if !kept_calls.contains(call) => {}
                 What::RunState if Some(place) != last_state => {}
+                // What it showed is the transcript now, and its summary may tell what is purged.
+                What::Compaction => {}
                 What::Call(_) | What::RunState | What::Other => out.keep(&line)?,
             }
         }
@@ -149,28 +151,37 @@ enum What {
     Message(Arc<Message>),
     Call(CallId),
     RunState,
+    Compaction,
     Other,
 }
 
 impl Old {
     fn new(line: Line<'_>, number: u64, text: &[u8]) -> Self {
         let text_of = text.to_vec();
-        let Line::Entry { id, parent, record } = line else {
-            return Self { text: text_of, id: None, parent: None, what: What::Other };
+        let (id, parent, record) = match line {
+            Line::Header(_) => return Self { text: text_of, id: None, parent: None, what: What::Other },
+            Line::Entry { id, parent, record } => (id, parent, record),
+            Line::Compaction { id, parent, .. } => {
+                let id = Some(EntryId::from(&*id));
+                return Self { text: text_of, id, parent: name_of(parent), what: What::Compaction };
+            }
         };
         let what = match record.item {
             Item::Message(message) => What::Message(message),
             Item::Call(note) => What::Call(note.call),
             Item::RunState(_) => What::RunState,
-            Item::RunEnd | Item::Other => What::Other,
+            Item::Compaction(_) | Item::RunEnd | Item::Other => What::Other,
         };
         let bare = id.is_none() && matches!(what, What::Message(_));
         let id = if bare { Some(implied(number)) } else { id.map(|id| EntryId::from(&*id)) };
-        let parent = match parent {
-            Parent::Of(name) => Some(EntryId::from(&*name)),
-            Parent::Unsaid | Parent::Root => None,
-        };
-        Self { text: if bare { Vec::new() } else { text_of }, id, parent, what }
+        Self { text: if bare { Vec::new() } else { text_of }, id, parent: name_of(parent), what }
+    }
+}
+
+fn name_of(parent: Parent<'_>) -> Option<EntryId> {
+    match parent {
+        Parent::Of(name) => Some(EntryId::from(&*name)),
+        Parent::Unsaid | Parent::Root => None,
     }
 }
 
@@ -213,7 +224,7 @@ struct Rewriter<'a> {
     buffer: Vec<u8>,
     lines: u64,
     last: Option<EntryId>,
-    made: u64,
+    made: u32,
 }
 
 impl Rewriter<'_> {
@@ -232,7 +243,13 @@ impl Rewriter<'_> {
         self.session.check(message)?;
         let last = self.last.replace(id.clone());
         let entry = Entry::Message(message);
-        self.line(&Written { id: &id, parent: last.as_ref(), head: self.head, entry: &entry })
+        self.line(&Written {
+            id: &id,
+            parent: last.as_ref(),
+            head: self.head,
+            entry: &entry,
+            compaction: None,
+        })
     }
 
     /// Writes an old line as it was, but for what it follows.

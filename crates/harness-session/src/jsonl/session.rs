@@ -11,13 +11,15 @@ use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 use serde::Serialize;
 
-use super::chain::numbered;
+use super::compaction::WrittenCompaction;
 use super::disk::{create_folder, open_to_append, set_aside};
 use super::line::{Header, Written, WrittenHeader, encode, placed, reason};
 use super::lock::{Lock, Refused};
 use super::options::{Limits, OpenOptions};
 use super::read::{self, Scan, Tail};
+use crate::chain::{Chain, numbered};
 use crate::error::{Action, Error};
+use crate::spine::{Spine, advance};
 
 /// The largest buffer that is kept from one append to the next.
 const KEPT_BUFFER: usize = 1 << 20;
@@ -76,6 +78,10 @@ pub(super) struct State {
     /// Whether the folder durably lists the file.
     pub(super) listed: bool,
     pub(super) buffer: Vec<u8>,
+    /// The entries, once the file was read.
+    pub(super) chain: Chain,
+    /// Where the messages of the transcript came from.
+    pub(super) spine: Spine,
 }
 
 /// What a session file holds.
@@ -155,6 +161,8 @@ impl JsonlSession {
         let scan = read::scan(&self.real, &self.path, self.options.limits, most)?;
         state.tail = Some(scan.tail);
         state.header = scan.header;
+        state.chain = scan.chain;
+        state.spine = scan.spine;
         Ok(scan.loaded)
     }
 
@@ -179,6 +187,11 @@ impl JsonlSession {
         state.tail = Some(tail);
         state.header = header.or(state.header.take());
         state.dirty = false;
+        for entry in entries {
+            let parent = state.chain.len().checked_sub(1);
+            let place = state.chain.grow(parent);
+            advance(&mut state.spine, place, entry);
+        }
         Ok(())
     }
 
@@ -203,14 +216,21 @@ impl JsonlSession {
             tail.used = true;
             header = Some(first);
         }
-        for entry in entries {
+        let shortens = entries.iter().any(|entry| matches!(entry, Entry::Compaction { .. }));
+        let mut spine = if shortens { state.spine.clone() } else { Spine::default() };
+        for (place, entry) in (state.chain.len()..).zip(entries) {
             if let Entry::Message(message) | Entry::CallFinished { result: message, .. } = entry {
                 self.check(message)?;
             }
             tail.made = tail.made.saturating_add(1);
             let id = numbered(tail.made);
-            let written = Written { id: &id, parent: tail.last.as_ref(), head, entry };
+            let compaction = self.name(entry, &spine, &state.chain)?;
+            let compaction = compaction.as_ref();
+            let written = Written { id: &id, parent: tail.last.as_ref(), head, entry, compaction };
             self.line(&written, tail.lines, buffer)?;
+            if shortens {
+                advance(&mut spine, place, entry);
+            }
             tail.lines = tail.lines.saturating_add(1);
             tail.last = Some(id);
         }
@@ -222,6 +242,18 @@ impl JsonlSession {
             return Err(Error::TooLarge { path: self.path.clone(), bytes: tail.length, limit });
         }
         Ok((tail, header))
+    }
+
+    /// Names the messages that a compaction keeps.
+    fn name(
+        &self,
+        entry: &Entry<'_>,
+        spine: &Spine,
+        chain: &Chain,
+    ) -> Result<Option<WrittenCompaction>, Error> {
+        let Entry::Compaction { note, plan, permanent } = entry else { return Ok(None) };
+        let named = WrittenCompaction::new(note, plan, *permanent, spine, chain);
+        named.map(Some).map_err(|reason| self.unstorable(reason))
     }
 
     /// Checks that a message can be read back.

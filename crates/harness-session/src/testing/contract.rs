@@ -32,6 +32,7 @@ pub async fn session_contract<S: Session>(mut make: impl FnMut() -> S) {
     the_last_run_state_counts(&make()).await;
     a_run_is_open_until_its_end(&make()).await;
     nothing_may_be_appended(&make()).await;
+    super::shortening::compactions(&mut make).await;
 }
 
 /// Checks a store that outlives its value: what was appended is there when it is opened again.
@@ -174,7 +175,7 @@ fn transcript() -> Vec<Arc<Message>> {
     ]
 }
 
-fn user(text: &str) -> Arc<Message> {
+pub(super) fn user(text: &str) -> Arc<Message> {
     Arc::new(Message::user(text))
 }
 
@@ -182,11 +183,11 @@ fn call(id: &str) -> ToolCall {
     ToolCall::new(id, "tool", Json::empty_object())
 }
 
-fn asks(ids: &[&str]) -> Arc<Message> {
+pub(super) fn asks(ids: &[&str]) -> Arc<Message> {
     Arc::new(AssistantMessage::calls(ids.iter().map(|id| call(id))).into())
 }
 
-fn result(id: &str, text: &str) -> Arc<Message> {
+pub(super) fn result(id: &str, text: &str) -> Arc<Message> {
     Arc::new(ToolResultMessage::new(&call(id), vec![Block::text(text)], false).into())
 }
 
@@ -208,7 +209,7 @@ fn head() -> EntryHead {
 }
 
 /// Appends as a driver does: at once when the store can.
-async fn append(session: &impl Session, entries: &[Entry<'_>]) {
+pub(super) async fn append(session: &impl Session, entries: &[Entry<'_>]) {
     match session.try_append(&head(), entries, Durability::Flush) {
         Some(outcome) => assert_eq!(outcome, Ok(()), "an append at once works"),
         None => append_slowly(session, entries).await,
@@ -220,7 +221,7 @@ async fn append_slowly(session: &impl Session, entries: &[Entry<'_>]) {
     assert_eq!(outcome, Ok(()), "an append works");
 }
 
-async fn load(session: &impl Session) -> Loaded {
+pub(super) async fn load(session: &impl Session) -> Loaded {
     let loaded = session.load().await;
     assert!(loaded.is_ok(), "a load works: {loaded:?}");
     loaded.unwrap_or_default()

@@ -3,6 +3,7 @@
 
 mod contract;
 mod faults;
+mod shortening;
 
 pub use contract::{durable_session_contract, session_contract};
 pub use faults::{Fault, Faults};

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use harness_core::message::Message;
 use harness_core::outcome::TotalUsage;
-use harness_core::port::{Durability, Entry, EntryHead, RetryClass, Session};
+use harness_core::port::{
+    CompactionLevel, CompactionNote, Durability, Entry, EntryHead, RetryClass, Session,
+};
+use harness_core::transcript::{Plan, Span};
 use harness_core::{Json, SessionId, Stop, StopReason, Time};
 use harness_session::{JsonlSession, unanswered};
 use std::sync::Arc;
@@ -38,6 +41,40 @@ fn each_kind_of_entry_is_one_line() {
     {"type":"run_end","id":"e6","parent_id":"e5","at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","stop":{"reason":"answer_finalized","evidence":"none"},"usage":{"modelCalls":0,"toolCalls":0}}
     {"type":"message","id":"e7","parent_id":"e6","at":"2026-01-01T00:00:00.001Z","message":{"role":"user","content":[{"type":"text","text":"note"}]}}
     "##);
+}
+
+#[test]
+fn a_compaction_names_what_it_keeps() {
+    let place = Place::new();
+    let session = place.open();
+    let mut note = CompactionNote::default();
+    (note.tokens_before, note.tokens_after, note.target) = (900, 90, 100);
+    (note.plan_version, note.level) = (1, CompactionLevel::Compressed);
+    (note.actions, note.summary) = (vec![("summarize".to_owned(), 1)], Some("short".to_owned()));
+    note.first_kept = 1;
+    let spans = [Span::Made([user("short")].into()), Span::Kept(1..usize::MAX)];
+    let plan = Plan { spans: spans.into() };
+    append(&session, &[Entry::Message(&user("one")), Entry::Message(&user("two"))]).unwrap();
+    append(&session, &[Entry::Compaction { note: &note, plan: &plan, permanent: true }]).unwrap();
+    let spans = [Span::Kept(0..1), Span::Kept(2..usize::MAX)];
+    let (note, plan) = (CompactionNote::default(), Plan { spans: spans.into() });
+    append(&session, &[Entry::Compaction { note: &note, plan: &plan, permanent: false }]).unwrap();
+    let text = place.text();
+    let own = text.lines().filter_map(|line| line.split_once(r#""turn_id":"r1.1","#)).skip(2);
+    let own: Vec<_> = own.map(|(_, own)| own).collect();
+    insta::assert_snapshot!(own.join("\n"), @r##"
+    "summary":"short","first_kept_id":"e2","tokens_before":900,"tokens_after":90,"plan":[{"made":[{"role":"user","content":[{"type":"text","text":"short"}]}]},{"kept":{"first":"e2"}}],"permanent":true,"details":{"target":100,"plan_version":1,"actions":[["summarize",1]],"level":"compressed"}}
+    "first_kept_id":"e3#0","tokens_before":0,"tokens_after":0,"plan":[{"kept":{"first":"e3#0","last":"e3#0"}},{"kept":{}}],"details":{"target":0,"plan_version":0,"actions":[],"level":"none"}}
+    "##);
+    assert_eq!(texts(&place.read().loaded), ["short", "two"]);
+    assert_eq!(place.read().loaded.plan, Some(plan));
+}
+
+#[test]
+fn a_compaction_of_what_is_not_there_any_more_shows_everything() {
+    let line = r#"{"type":"compaction","id":"c","parent_id":"line2","plan":[{"kept":{"first":"gone"}}],"permanent":true}"#;
+    let place = Place::with(format!("{}{}{line}\n", bare("one"), bare("two")));
+    assert_eq!(texts(&place.read().loaded), ["one", "two"]);
 }
 
 #[test]
