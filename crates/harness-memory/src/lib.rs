@@ -9,4 +9,7 @@
 
 pub mod builtin;
 pub mod compact;
+mod error;
 pub mod layer;
+
+pub use error::{LayerProblem, MemoryError};

@@ -1,0 +1,470 @@
+//! What hooks of layers are asked, and what they answer.
+
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::message::{Message, SystemMessage, ToolCall};
+use harness_core::port::{AppendSource, ToolDef};
+use harness_core::transcript::Prefix;
+use serde::{Deserialize, Serialize};
+
+use super::cx::Execution;
+use super::def::RerenderTiming;
+use crate::MemoryError;
+
+/// What becomes of a layer's state after a hook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Update {
+    /// It stays. The default.
+    #[default]
+    Keep,
+    /// It is this from now on.
+    Set(Json),
+    /// It is forgotten, where it is stored, too; the layer stays at work.
+    Clear,
+}
+
+impl Update {
+    /// A new state from a value of yours.
+    ///
+    /// # Errors
+    /// When the value has no JSON form.
+    pub fn set<T: Serialize + ?Sized>(state: &T) -> Result<Self, MemoryError> {
+        Json::of(state)
+            .map(Self::Set)
+            .map_err(|fault| MemoryError::failed(format!("the state has no JSON form: {fault}")))
+    }
+}
+
+/// Messages that are about to enter the transcript.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AppendAsk {
+    /// Where they come from.
+    pub source: AppendSource,
+    /// The messages, as the layers before left them.
+    pub items: Vec<Arc<Message>>,
+}
+
+impl AppendAsk {
+    /// Messages from a source.
+    pub fn new(source: AppendSource, items: Vec<Arc<Message>>) -> Self {
+        Self { source, items }
+    }
+}
+
+/// What enters the transcript instead.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Appended {
+    /// The messages.
+    pub items: Vec<Arc<Message>>,
+    /// The state.
+    pub state: Update,
+    /// Asks for more recalls in the next view.
+    pub rerender: Option<Rerender>,
+}
+
+impl Appended {
+    /// These messages; the state stays.
+    pub fn items(items: Vec<Arc<Message>>) -> Self {
+        Self { items, ..Self::default() }
+    }
+
+    /// The same with a state.
+    #[must_use]
+    pub fn with_state(self, state: Update) -> Self {
+        Self { state, ..self }
+    }
+
+    /// The same, asking for more recalls.
+    #[must_use]
+    pub fn with_rerender(self, rerender: Rerender) -> Self {
+        Self { rerender: Some(rerender), ..self }
+    }
+}
+
+/// Which layers are recalled once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum RerenderScope {
+    /// The layer that asks.
+    #[serde(rename = "self")]
+    Own,
+    /// All from its slot on, those of the same slot too. The default.
+    #[default]
+    SlotAfter,
+    /// All.
+    All,
+}
+
+impl RerenderScope {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "self",
+            Self::SlotAfter => "slot-after",
+            Self::All => "all",
+        }
+    }
+}
+
+/// A wish for more recalls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Rerender {
+    /// Of which layers.
+    pub scope: RerenderScope,
+    /// When; `None` is what the layer's definition says.
+    pub timing: Option<RerenderTiming>,
+}
+
+impl Rerender {
+    /// A wish for the layers of `scope`.
+    pub fn of(scope: RerenderScope) -> Self {
+        Self { scope, timing: None }
+    }
+
+    /// The same at another time.
+    #[must_use]
+    pub fn at(self, timing: RerenderTiming) -> Self {
+        Self { timing: Some(timing), ..self }
+    }
+}
+
+/// What a layer is asked when a view is made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecallAsk {
+    /// The text of the newest user message of the turn.
+    pub query: Arc<str>,
+    /// Tokens that it may use; 0 when nothing is known or nothing is left.
+    pub budget: u64,
+}
+
+impl RecallAsk {
+    /// A question with a budget.
+    pub fn new(query: impl Into<Arc<str>>, budget: u64) -> Self {
+        Self { query: query.into(), budget }
+    }
+}
+
+/// What a layer shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing. The default.
+    #[default]
+    Nothing,
+    /// A text: one developer message. An empty text is nothing.
+    Text(String),
+    /// Messages. No message says that there is nothing any more, which is more than `Nothing`: what was
+    /// shown before is declared void.
+    Items(Vec<Arc<Message>>),
+}
+
+/// What a layer answers when a view is made.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Recalled {
+    /// What is shown.
+    pub content: Content,
+    /// The tokens by the layer's own count. They are counted again; a wrong count is reported.
+    pub tokens: Option<u64>,
+    /// The state. A layer that changes it here is shown after the history.
+    pub state: Update,
+}
+
+impl Recalled {
+    /// Nothing.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: Content::Text(text.into()), ..Self::default() }
+    }
+
+    /// Messages.
+    pub fn items(items: Vec<Arc<Message>>) -> Self {
+        Self { content: Content::Items(items), ..Self::default() }
+    }
+
+    /// The same with a state.
+    #[must_use]
+    pub fn with_state(self, state: Update) -> Self {
+        Self { state, ..self }
+    }
+
+    /// The same with the layer's own count.
+    #[must_use]
+    pub fn counted(self, tokens: u64) -> Self {
+        Self { tokens: Some(tokens), ..self }
+    }
+}
+
+/// What a layer thinks of an answer or of a tool call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Decision {
+    /// No objection. The default.
+    #[default]
+    Allow,
+    /// No.
+    Deny {
+        /// What the model is told.
+        guidance: Option<String>,
+    },
+    /// Not like this.
+    Guide {
+        /// What the model is told.
+        guidance: Option<String>,
+    },
+}
+
+impl Decision {
+    /// No, with words.
+    pub fn deny(guidance: impl Into<String>) -> Self {
+        Self::Deny { guidance: Some(guidance.into()) }
+    }
+
+    /// Not like this, with words.
+    pub fn guide(guidance: impl Into<String>) -> Self {
+        Self::Guide { guidance: Some(guidance.into()) }
+    }
+
+    /// The wire name.
+    pub fn action(&self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny { .. } => "deny",
+            Self::Guide { .. } => "guide",
+        }
+    }
+
+    /// What the model is told.
+    pub fn guidance(&self) -> Option<&str> {
+        match self {
+            Self::Allow => None,
+            Self::Deny { guidance } | Self::Guide { guidance } => guidance.as_deref(),
+        }
+    }
+}
+
+/// A decision and the state after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Decided {
+    /// The decision.
+    pub decision: Decision,
+    /// The state; written whatever the decision.
+    pub state: Update,
+}
+
+impl Decided {
+    /// The same with a state.
+    #[must_use]
+    pub fn with_state(self, state: Update) -> Self {
+        Self { state, ..self }
+    }
+}
+
+impl From<Decision> for Decided {
+    fn from(decision: Decision) -> Self {
+        Self { decision, state: Update::Keep }
+    }
+}
+
+/// A tool call that is about to run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ToolAsk {
+    /// The call.
+    pub call: Arc<ToolCall>,
+    /// The tool, under its registered name.
+    pub def: ToolDef,
+}
+
+impl ToolAsk {
+    /// A call of a tool.
+    pub fn new(call: Arc<ToolCall>, def: ToolDef) -> Self {
+        Self { call, def }
+    }
+}
+
+/// An answer that was accepted.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StoreAsk {
+    /// The answer.
+    pub answer: Arc<Message>,
+    /// What entered the transcript since the last time, the answer included.
+    pub new_items: Vec<Arc<Message>>,
+}
+
+impl StoreAsk {
+    /// An answer with what is new.
+    pub fn new(answer: Arc<Message>, new_items: Vec<Arc<Message>>) -> Self {
+        Self { answer, new_items }
+    }
+}
+
+/// What a child starts with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Spawned {
+    /// Its state of the layer.
+    pub state: Json,
+    /// Messages that its transcript begins with.
+    pub items: Vec<Arc<Message>>,
+}
+
+impl Spawned {
+    /// A state and no messages.
+    pub fn state(state: Json) -> Self {
+        Self { state, items: Vec::new() }
+    }
+
+    /// The same with messages.
+    #[must_use]
+    pub fn with_items(self, items: Vec<Arc<Message>>) -> Self {
+        Self { items, ..self }
+    }
+}
+
+/// A child that succeeded.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReturnAsk {
+    /// The child.
+    pub child: Arc<Execution>,
+    /// Its state of the layer.
+    pub child_state: Json,
+    /// Its transcript.
+    pub child_log: Prefix,
+    /// Its result, as the layers before left it.
+    pub result: Option<String>,
+}
+
+impl ReturnAsk {
+    /// A child and what it came to.
+    pub fn new(child: Arc<Execution>, child_state: Json, child_log: Prefix, result: Option<String>) -> Self {
+        Self { child, child_state, child_log, result }
+    }
+}
+
+/// What a layer makes of a child that succeeded.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Returned {
+    /// The parent's state.
+    pub state: Update,
+    /// The result to hand on; `None` leaves it.
+    pub result: Option<String>,
+}
+
+impl Returned {
+    /// A state of the parent.
+    pub fn state(state: Update) -> Self {
+        Self { state, result: None }
+    }
+
+    /// The same with another result.
+    #[must_use]
+    pub fn with_result(self, result: impl Into<String>) -> Self {
+        Self { result: Some(result.into()), ..self }
+    }
+}
+
+/// How an execution ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ending {
+    /// It did what was asked.
+    Success,
+    /// It did not.
+    Failure,
+    /// Somebody stopped it.
+    Aborted,
+    /// It waits for somebody, or ran out of something, and can be taken up again.
+    Paused,
+}
+
+impl Ending {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failure => "failure",
+            Self::Aborted => "aborted",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+/// What stands in the view and is out of date.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeltaAsk {
+    /// What stands there.
+    pub prev: Vec<Arc<Message>>,
+    /// What is true now.
+    pub next: Vec<Arc<Message>>,
+    /// The state at the time of `prev`.
+    pub prev_state: Option<Json>,
+    /// Tokens of the layer.
+    pub budget: u64,
+}
+
+impl DeltaAsk {
+    /// A change.
+    pub fn new(
+        prev: Vec<Arc<Message>>,
+        next: Vec<Arc<Message>>,
+        prev_state: Option<Json>,
+        budget: u64,
+    ) -> Self {
+        Self { prev, next, prev_state, budget }
+    }
+}
+
+/// What a function of a layer gives.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Called {
+    /// The result: a JSON text is shown as text, anything else as JSON.
+    pub result: Json,
+    /// The state.
+    pub state: Update,
+}
+
+impl Called {
+    /// A result; the state stays.
+    pub fn new(result: Json) -> Self {
+        Self { result, state: Update::Keep }
+    }
+
+    /// A text; the state stays.
+    pub fn text(text: &str) -> Self {
+        Self::new(Json::string(text))
+    }
+
+    /// The same with a state.
+    #[must_use]
+    pub fn with_state(self, state: Update) -> Self {
+        Self { state, ..self }
+    }
+}
+
+/// A developer message: an instruction that a layer makes.
+pub fn developer(text: impl Into<String>) -> Arc<Message> {
+    let mut message = SystemMessage::text(text);
+    message.sent_as = Some("developer".to_owned());
+    Arc::new(Message::System(message))
+}
+
+/// Whether a message is a developer message.
+pub fn is_developer(message: &Message) -> bool {
+    matches!(message, Message::System(system) if system.sent_as.as_deref() == Some("developer"))
+}

@@ -1,0 +1,232 @@
+//! What a layer may look at.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness_core::message::{AssistantMessage, Message};
+use harness_core::outcome::TotalUsage;
+use harness_core::port::{DeltaPart, Deltas, DynModel, ModelRequest, Offer, TokenCounter};
+use harness_core::transcript::{Prefix, Transcript, View};
+use harness_core::{Cancel, Json, ModelName, ThreadId, Time};
+
+use super::def::LayerId;
+use super::tokens::Utf16Quarters;
+use crate::MemoryError;
+
+/// One execution: a run, a turn that stands alone, or a child of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Execution {
+    /// Its id.
+    pub id: Arc<str>,
+    /// The conversation.
+    pub thread: Option<ThreadId>,
+    /// Whose work it is: what scope `resource` stands for.
+    pub resource: Option<Arc<str>>,
+    /// 0 at the root, 1 for its children, and so on.
+    pub depth: u32,
+}
+
+impl Execution {
+    /// A root execution.
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
+        Self { id: id.into(), thread: None, resource: None, depth: 0 }
+    }
+
+    /// The same in a conversation.
+    #[must_use]
+    pub fn in_thread(self, thread: impl Into<ThreadId>) -> Self {
+        Self { thread: Some(thread.into()), ..self }
+    }
+
+    /// The same for somebody.
+    #[must_use]
+    pub fn for_resource(self, resource: impl Into<Arc<str>>) -> Self {
+        Self { resource: Some(resource.into()), ..self }
+    }
+
+    /// A child of this execution in the same conversation.
+    #[must_use]
+    pub fn child(&self, id: impl Into<Arc<str>>) -> Self {
+        Self { id: id.into(), depth: self.depth.saturating_add(1), ..self.clone() }
+    }
+}
+
+/// The states of all layers of an execution, to read.
+pub(crate) trait States: Send + Sync {
+    fn state_of(&self, layer: &LayerId) -> Option<Json>;
+}
+
+/// What a hook of a layer gets beside its question. Everything in it is a snapshot; cloning it is cheap.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct LayerCx {
+    /// The execution.
+    pub execution: Arc<Execution>,
+    /// The transcript so far.
+    pub log: Prefix,
+    /// When it is asked.
+    pub now: Time,
+    /// Fires when the answer is not wanted any more.
+    pub cancel: Cancel,
+    /// The agent at work: model, instructions, tools. `None` before the first one was prepared.
+    pub offer: Option<Arc<Offer>>,
+    /// Iterations begun so far in this execution.
+    pub step: u32,
+    /// What the execution has used so far; its cost, too.
+    pub usage: TotalUsage,
+    /// The layer's own state as it was when the hook was asked.
+    pub state: Option<Json>,
+    counter: Arc<dyn TokenCounter>,
+    model: Option<Arc<dyn DynModel>>,
+    spent: Arc<Mutex<TotalUsage>>,
+    states: Option<Arc<dyn States>>,
+}
+
+impl LayerCx {
+    /// A context for tests of layers: no state, no model, an estimate as token counter, never cancelled.
+    pub fn new(execution: Arc<Execution>, log: Prefix, now: Time) -> Self {
+        Self {
+            execution,
+            log,
+            now,
+            cancel: Cancel::never(),
+            offer: None,
+            step: 0,
+            usage: TotalUsage::default(),
+            state: None,
+            counter: Arc::new(Utf16Quarters),
+            model: None,
+            spent: Arc::default(),
+            states: None,
+        }
+    }
+
+    /// The same with a state of the layer.
+    #[must_use]
+    pub fn with_state(self, state: Option<Json>) -> Self {
+        Self { state, ..self }
+    }
+
+    /// The same with a model that layers may ask.
+    #[must_use]
+    pub fn with_model(self, model: Arc<dyn DynModel>) -> Self {
+        Self { model: Some(model), ..self }
+    }
+
+    /// The same with another token counter.
+    #[must_use]
+    pub fn with_counter(self, counter: Arc<dyn TokenCounter>) -> Self {
+        Self { counter, ..self }
+    }
+
+    pub(crate) fn with_states(self, states: Arc<dyn States>) -> Self {
+        Self { states: Some(states), ..self }
+    }
+
+    pub(crate) fn with_spent(self, spent: Arc<Mutex<TotalUsage>>) -> Self {
+        Self { spent, ..self }
+    }
+
+    /// The tokens of a text.
+    pub fn tokenize(&self, text: &str) -> u64 {
+        self.counter.count(text)
+    }
+
+    /// The layer's state as a value of yours; the default where there is none.
+    ///
+    /// # Errors
+    /// When the state does not have the shape of `T`.
+    pub fn state_as<T: serde::de::DeserializeOwned + Default>(&self) -> Result<T, MemoryError> {
+        let Some(state) = &self.state else { return Ok(T::default()) };
+        state
+            .to()
+            .map_err(|fault| MemoryError::failed(format!("the state of the layer is not readable: {fault}")))
+    }
+
+    /// The state of another layer as it is now; `None` when there is none.
+    pub fn sibling(&self, layer: &LayerId) -> Option<Json> {
+        self.states.as_ref()?.state_of(layer)
+    }
+
+    /// Whether there is a model that [`call_model`](Self::call_model) can ask.
+    pub fn has_model(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Asks a model. What it uses is counted in the layers' usage report.
+    ///
+    /// # Errors
+    /// `MISSING_CALL_MODEL` when layers were given no model; otherwise when the call failed.
+    pub async fn call_model(&self, ask: AskModel) -> Result<AssistantMessage, MemoryError> {
+        let Some(model) = &self.model else {
+            return Err(MemoryError::config(
+                "MISSING_CALL_MODEL",
+                "the layer needs a model, but none was given to the layers",
+            ));
+        };
+        let log: Transcript = ask.messages.into_iter().collect();
+        let offer = Offer::new("layer", ask.instructions.unwrap_or_else(|| Arc::from("")), [])
+            .with_model(ask.model, None);
+        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
+        request.with_tools = false;
+        request.cancel = self.cancel.clone();
+        let answer = model.step_boxed(request, &Unheard).await;
+        let answer = answer.map_err(|fault| MemoryError::failed(fault.to_string()))?;
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.model_calls = spent.model_calls.saturating_add(1);
+        if let Some(usage) = &answer.usage {
+            spent.add(usage);
+        }
+        drop(spent);
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for LayerCx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LayerCx")
+            .field("execution", &self.execution)
+            .field("now", &self.now)
+            .field("step", &self.step)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a layer asks a model.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct AskModel {
+    /// Which model; `None` is the default of the model that layers were given.
+    pub model: Option<ModelName>,
+    /// The instructions.
+    pub instructions: Option<Arc<str>>,
+    /// The messages.
+    pub messages: Vec<Arc<Message>>,
+}
+
+impl AskModel {
+    /// A question of one user message.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { messages: vec![Arc::new(Message::user(text))], ..Self::default() }
+    }
+
+    /// The same with instructions.
+    #[must_use]
+    pub fn instructed(self, instructions: impl Into<Arc<str>>) -> Self {
+        Self { instructions: Some(instructions.into()), ..self }
+    }
+
+    /// The same to another model.
+    #[must_use]
+    pub fn to_model(self, model: Option<ModelName>) -> Self {
+        Self { model, ..self }
+    }
+}
+
+/// Nobody listens to the parts of an answer that a layer asked for.
+struct Unheard;
+
+impl Deltas for Unheard {
+    fn part(&self, _: DeltaPart) {}
+}

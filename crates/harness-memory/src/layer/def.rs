@@ -1,0 +1,498 @@
+//! What a layer is, as data.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::port::RetryClass;
+use harness_core::{Json, Millis};
+use serde::{Deserialize, Serialize};
+
+use super::schema::ItemSchemas;
+
+/// Names a layer: the key of its state, its storage and its place in the prompt cache.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LayerId(Arc<str>);
+
+impl LayerId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for LayerId {
+    fn from(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+}
+
+impl From<String> for LayerId {
+    fn from(text: String) -> Self {
+        Self(Arc::from(text))
+    }
+}
+
+impl fmt::Display for LayerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for LayerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+/// Where a layer stands in the order: a lower slot is asked first and shown first. Layers of your own use
+/// multiples of 10 by convention.
+pub mod slot {
+    /// Reminders.
+    pub const REMINDER: i32 = 80;
+    /// Steering.
+    pub const STEERING: i32 = 90;
+    /// Working memory.
+    pub const WORKING_MEMORY: i32 = 100;
+    /// Known entities.
+    pub const ENTITY: i32 = 150;
+    /// Observations.
+    pub const OBSERVATIONS: i32 = 200;
+    /// How things are done.
+    pub const PROCEDURAL: i32 = 250;
+    /// Earlier episodes.
+    pub const EPISODIC: i32 = 300;
+    /// Retrieved documents.
+    pub const RAG: i32 = 350;
+    /// Long-term memory by meaning.
+    pub const SEMANTIC_RECALL: i32 = 400;
+}
+
+/// How long the state of a layer lives, and who shares it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Scope {
+    /// One conversation.
+    Thread,
+    /// One user, over conversations; the thread's where no user is known.
+    Resource,
+    /// Everybody.
+    Global,
+    /// One execution: nothing is kept after it. The default.
+    #[default]
+    Execution,
+}
+
+impl Scope {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Resource => "resource",
+            Self::Global => "global",
+            Self::Execution => "execution",
+        }
+    }
+}
+
+/// How many tokens of the view a layer gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Budget {
+    /// An equal share of what the others leave. The default.
+    #[default]
+    Auto,
+    /// At most this many; nothing is set aside for it.
+    Fixed(f64),
+    /// At least and at most this many.
+    Range {
+        /// Set aside before anything else is shared.
+        min: f64,
+        /// Never exceeded.
+        max: f64,
+    },
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Fixed(tokens) => write!(f, "{tokens}"),
+            Self::Range { min, max } => write!(f, "{min} to {max}"),
+        }
+    }
+}
+
+/// Where what a layer recalls is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Placement {
+    /// Before the history, byte for byte the same from turn to turn, so that a provider can cache it.
+    Anchor,
+    /// After the history, fresh each time.
+    Live,
+    /// By how often it changes. The default.
+    #[default]
+    Auto,
+}
+
+/// When a layer is recalled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RecallMode {
+    /// In each iteration. The default.
+    #[default]
+    Atomic,
+    /// Only when its store changed the state since; otherwise the last result is served again.
+    Eventual,
+}
+
+/// When a layer that asked for it is recalled again. It is told to observers and does not change the order
+/// of work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RerenderTiming {
+    /// As soon as possible.
+    Immediate,
+    /// Together with others. The default.
+    #[default]
+    Batched,
+}
+
+/// What a failing `init` does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnInitError {
+    /// The run fails with the error; later layers stay uninitialised. The default.
+    #[default]
+    Throw,
+    /// The layer is left out of this execution.
+    Disable,
+}
+
+/// What a failing `before_tool` does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnToolGateError {
+    /// The layer has no opinion. The default.
+    #[default]
+    Abstain,
+    /// The call is denied.
+    Deny,
+}
+
+/// The points at which a layer can be asked. The names are those of the source system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Hook {
+    /// Once per execution, before anything else.
+    Init,
+    /// Messages are about to enter the transcript.
+    #[serde(rename = "onItemAppend")]
+    Append,
+    /// The view of an iteration is made.
+    Recall,
+    /// The history in the view is chosen.
+    ProjectHistory,
+    /// A model has answered.
+    #[serde(rename = "afterModelCall")]
+    AfterModel,
+    /// A tool is about to run.
+    #[serde(rename = "beforeToolCall")]
+    BeforeTool,
+    /// An answer was accepted.
+    Store,
+    /// A child execution starts.
+    #[serde(rename = "onSpawn")]
+    Spawn,
+    /// A child execution succeeded.
+    #[serde(rename = "onReturn")]
+    Return,
+    /// The execution ends.
+    #[serde(rename = "onComplete")]
+    Complete,
+    /// What was held for the execution is let go.
+    Dispose,
+    /// What stands in the anchored part is out of date.
+    RenderDelta,
+}
+
+impl Hook {
+    /// Every hook.
+    pub const ALL: [Self; 12] = [
+        Self::Init,
+        Self::Append,
+        Self::Recall,
+        Self::ProjectHistory,
+        Self::AfterModel,
+        Self::BeforeTool,
+        Self::Store,
+        Self::Spawn,
+        Self::Return,
+        Self::Complete,
+        Self::Dispose,
+        Self::RenderDelta,
+    ];
+
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Append => "onItemAppend",
+            Self::Recall => "recall",
+            Self::ProjectHistory => "projectHistory",
+            Self::AfterModel => "afterModelCall",
+            Self::BeforeTool => "beforeToolCall",
+            Self::Store => "store",
+            Self::Spawn => "onSpawn",
+            Self::Return => "onReturn",
+            Self::Complete => "onComplete",
+            Self::Dispose => "dispose",
+            Self::RenderDelta => "renderDelta",
+        }
+    }
+
+    /// How long it may take when a layer says nothing else.
+    pub fn default_limit(self) -> Millis {
+        match self {
+            Self::Init | Self::AfterModel | Self::Spawn | Self::Return => Millis(10_000),
+            Self::Append | Self::Recall | Self::ProjectHistory => Millis(5_000),
+            Self::BeforeTool | Self::Dispose | Self::RenderDelta => Millis(5_000),
+            Self::Store | Self::Complete => Millis(30_000),
+        }
+    }
+}
+
+impl fmt::Display for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A function that a layer offers: to the host by name, and to the model as the tool `<layer>/<name>`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct FunctionDef {
+    /// The name within the layer.
+    pub name: Arc<str>,
+    /// What it does, for the model.
+    pub description: Arc<str>,
+    /// The JSON Schema of its arguments; `None` is an open object.
+    pub input_schema: Option<Json>,
+    /// The JSON Schema of its result, for people; results are not checked.
+    pub output_schema: Option<Json>,
+    /// What a restart may do with a call. Default `unsafe`.
+    pub class: RetryClass,
+}
+
+impl FunctionDef {
+    /// A function without schemas.
+    pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input_schema: None,
+            output_schema: None,
+            class: RetryClass::Unsafe,
+        }
+    }
+
+    /// The same with the schema of its arguments.
+    #[must_use]
+    pub fn with_input(self, schema: Json) -> Self {
+        Self { input_schema: Some(schema), ..self }
+    }
+
+    /// The same with the schema of its result.
+    #[must_use]
+    pub fn with_output(self, schema: Json) -> Self {
+        Self { output_schema: Some(schema), ..self }
+    }
+
+    /// The same with another retry class.
+    #[must_use]
+    pub fn with_class(self, class: RetryClass) -> Self {
+        Self { class, ..self }
+    }
+}
+
+/// A layer as data: who it is, where it stands, what it may use, which hooks it has.
+///
+/// A hook that is not named here is never asked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LayerDef {
+    /// Its id.
+    pub id: LayerId,
+    /// A name for people; the id when there is none.
+    pub name: Option<Arc<str>>,
+    /// Where it stands, see [`slot`]. Layers of one slot keep the order of their declaration.
+    pub slot: i32,
+    /// How long its state lives. Default `execution`.
+    pub scope: Scope,
+    /// How many tokens it gets. Default `auto`.
+    pub budget: Budget,
+    /// Where it is shown. Default `auto`.
+    pub placement: Placement,
+    /// When it is recalled. Default `atomic`.
+    pub recall_mode: RecallMode,
+    /// When it is recalled again. Default `batched`.
+    pub rerender_timing: RerenderTiming,
+    /// What a failing `init` does. Default `throw`.
+    pub on_init_error: OnInitError,
+    /// What a failing `before_tool` does. Default `abstain`.
+    pub on_tool_gate_error: OnToolGateError,
+    /// The functions it offers.
+    pub functions: Vec<FunctionDef>,
+    /// The names of the values that it shows to the host, see [`super::Layer::read`].
+    pub data: Vec<Arc<str>>,
+    /// The items it may make beyond the base types.
+    pub schemas: ItemSchemas,
+    hooks: Vec<Hook>,
+    limits: BTreeMap<Hook, Option<Millis>>,
+}
+
+impl LayerDef {
+    /// A layer of scope `execution` with these hooks and defaults everywhere else.
+    pub fn new(id: impl Into<LayerId>, slot: i32, hooks: impl IntoIterator<Item = Hook>) -> Self {
+        Self {
+            id: id.into(),
+            name: None,
+            slot,
+            scope: Scope::default(),
+            budget: Budget::default(),
+            placement: Placement::default(),
+            recall_mode: RecallMode::default(),
+            rerender_timing: RerenderTiming::default(),
+            on_init_error: OnInitError::default(),
+            on_tool_gate_error: OnToolGateError::default(),
+            functions: Vec::new(),
+            data: Vec::new(),
+            schemas: ItemSchemas::default(),
+            hooks: hooks.into_iter().collect(),
+            limits: BTreeMap::new(),
+        }
+    }
+
+    /// Whether it has this hook.
+    pub fn has(&self, hook: Hook) -> bool {
+        self.hooks.contains(&hook)
+    }
+
+    /// Its hooks.
+    pub fn hooks(&self) -> &[Hook] {
+        &self.hooks
+    }
+
+    /// How long a hook may take; `None` is without end. `render_delta` has the limit of `recall`.
+    pub fn limit(&self, hook: Hook) -> Option<Millis> {
+        let hook = if hook == Hook::RenderDelta { Hook::Recall } else { hook };
+        self.limits.get(&hook).copied().unwrap_or_else(|| Some(hook.default_limit()))
+    }
+
+    /// The same with one more hook.
+    #[must_use]
+    pub fn with_hook(mut self, hook: Hook) -> Self {
+        if !self.has(hook) {
+            self.hooks.push(hook);
+        }
+        self
+    }
+
+    /// The same with another limit of a hook; `None` or zero switches it off.
+    #[must_use]
+    pub fn with_limit(mut self, hook: Hook, limit: Option<Millis>) -> Self {
+        self.limits.insert(hook, limit.filter(|limit| limit.0 > 0));
+        self
+    }
+
+    /// The same with a name for people.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// The same in another slot.
+    #[must_use]
+    pub fn with_slot(self, slot: i32) -> Self {
+        Self { slot, ..self }
+    }
+
+    /// The same with another scope.
+    #[must_use]
+    pub fn with_scope(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// The same with another budget.
+    #[must_use]
+    pub fn with_budget(self, budget: Budget) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// The same with a budget between two numbers of tokens.
+    #[must_use]
+    pub fn with_range(self, min: u32, max: u32) -> Self {
+        self.with_budget(Budget::Range { min: f64::from(min), max: f64::from(max) })
+    }
+
+    /// The same in another place of the view.
+    #[must_use]
+    pub fn with_placement(self, placement: Placement) -> Self {
+        Self { placement, ..self }
+    }
+
+    /// The same, recalled at other times.
+    #[must_use]
+    pub fn with_recall_mode(self, recall_mode: RecallMode) -> Self {
+        Self { recall_mode, ..self }
+    }
+
+    /// The same, recalled again at other times.
+    #[must_use]
+    pub fn with_rerender_timing(self, rerender_timing: RerenderTiming) -> Self {
+        Self { rerender_timing, ..self }
+    }
+
+    /// The same, with another answer to a failing `init`.
+    #[must_use]
+    pub fn with_on_init_error(self, on_init_error: OnInitError) -> Self {
+        Self { on_init_error, ..self }
+    }
+
+    /// The same, with another answer to a failing `before_tool`.
+    #[must_use]
+    pub fn with_on_tool_gate_error(self, on_tool_gate_error: OnToolGateError) -> Self {
+        Self { on_tool_gate_error, ..self }
+    }
+
+    /// The same with one more function.
+    #[must_use]
+    pub fn with_function(mut self, function: FunctionDef) -> Self {
+        self.functions.push(function);
+        self
+    }
+
+    /// The same with one more value that it shows to the host.
+    #[must_use]
+    pub fn with_data(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.data.push(name.into());
+        self
+    }
+
+    /// The same with schemas of the items that it makes.
+    #[must_use]
+    pub fn with_schemas(self, schemas: ItemSchemas) -> Self {
+        Self { schemas, ..self }
+    }
+}

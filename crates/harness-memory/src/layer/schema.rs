@@ -1,0 +1,273 @@
+//! Which items layers, tools and callers may make beyond the base types.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::message::Message;
+use serde::{Deserialize, Serialize};
+
+use crate::MemoryError;
+
+/// The four lists of item schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum ItemCategory {
+    /// Any item.
+    Items,
+    /// Developer messages.
+    DeveloperMessages,
+    /// Tool calls.
+    ToolCalls,
+    /// Results of tool calls.
+    ToolResults,
+}
+
+impl ItemCategory {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Items => "items",
+            Self::DeveloperMessages => "developerMessages",
+            Self::ToolCalls => "toolCalls",
+            Self::ToolResults => "toolResults",
+        }
+    }
+}
+
+impl fmt::Display for ItemCategory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+type Accepts = dyn Fn(&Json) -> bool + Send + Sync;
+
+/// Says which items are welcome. It is a gate: it never changes an item.
+#[derive(Clone)]
+pub struct ItemSchema {
+    name: Arc<str>,
+    accepts: Arc<Accepts>,
+}
+
+impl ItemSchema {
+    /// A schema named `name` that accepts what `accepts` says.
+    pub fn new(name: impl Into<Arc<str>>, accepts: impl Fn(&Json) -> bool + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), accepts: Arc::new(accepts) }
+    }
+
+    /// A schema that accepts every item of a type.
+    pub fn of_type(item_type: impl Into<Arc<str>>) -> Self {
+        let name = item_type.into();
+        let wanted = Arc::clone(&name);
+        Self::new(name, move |item| Head::of(item).is_some_and(|head| head.item_type == *wanted))
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it accepts the item.
+    pub fn accepts(&self, item: &Json) -> bool {
+        (self.accepts)(item)
+    }
+}
+
+impl fmt::Debug for ItemSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ItemSchema").field(&self.name).finish()
+    }
+}
+
+/// Schemas by category.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ItemSchemas {
+    /// For any item.
+    pub items: Vec<ItemSchema>,
+    /// For developer messages.
+    pub developer_messages: Vec<ItemSchema>,
+    /// For tool calls.
+    pub tool_calls: Vec<ItemSchema>,
+    /// For results of tool calls.
+    pub tool_results: Vec<ItemSchema>,
+}
+
+impl ItemSchemas {
+    /// The same with one more schema in a category.
+    #[must_use]
+    pub fn with(mut self, category: ItemCategory, schema: ItemSchema) -> Self {
+        self.list_mut(category).push(schema);
+        self
+    }
+
+    /// The schemas of both, those of `self` first.
+    #[must_use]
+    pub fn merged(mut self, other: &Self) -> Self {
+        self.items.extend_from_slice(&other.items);
+        self.developer_messages.extend_from_slice(&other.developer_messages);
+        self.tool_calls.extend_from_slice(&other.tool_calls);
+        self.tool_results.extend_from_slice(&other.tool_results);
+        self
+    }
+
+    /// The schemas of a category.
+    pub fn list(&self, category: ItemCategory) -> &[ItemSchema] {
+        match category {
+            ItemCategory::Items => &self.items,
+            ItemCategory::DeveloperMessages => &self.developer_messages,
+            ItemCategory::ToolCalls => &self.tool_calls,
+            ItemCategory::ToolResults => &self.tool_results,
+        }
+    }
+
+    fn list_mut(&mut self, category: ItemCategory) -> &mut Vec<ItemSchema> {
+        match category {
+            ItemCategory::Items => &mut self.items,
+            ItemCategory::DeveloperMessages => &mut self.developer_messages,
+            ItemCategory::ToolCalls => &mut self.tool_calls,
+            ItemCategory::ToolResults => &mut self.tool_results,
+        }
+    }
+
+    fn accept(&self, category: ItemCategory, item: &Json) -> bool {
+        self.list(category).iter().any(|schema| schema.accepts(item))
+    }
+}
+
+/// Judges items. Strict by default: an item of an unknown type needs a schema. What a *provider* sends is
+/// never judged; unknown kinds of it are kept as they are.
+#[derive(Clone, Debug)]
+pub struct ItemJudge {
+    schemas: ItemSchemas,
+    strict: bool,
+}
+
+impl Default for ItemJudge {
+    fn default() -> Self {
+        Self::new(ItemSchemas::default())
+    }
+}
+
+impl ItemJudge {
+    /// A strict judge over these schemas.
+    pub fn new(schemas: ItemSchemas) -> Self {
+        Self { schemas, strict: true }
+    }
+
+    /// The same, strict or not: without strictness unknown types pass.
+    #[must_use]
+    pub fn with_strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
+    /// The same with more schemas after its own.
+    #[must_use]
+    pub fn with(self, schemas: &ItemSchemas) -> Self {
+        Self { schemas: self.schemas.merged(schemas), ..self }
+    }
+
+    /// Judges an item. What passes is used as it is: nothing is converted, filled in or left out.
+    ///
+    /// # Errors
+    /// When it has no type, or, in strict mode, a type that no schema accepts.
+    pub fn check(&self, item: &Json) -> Result<(), MemoryError> {
+        let head = Head::of(item).ok_or(MemoryError::NotAnItem)?;
+        let special = head.category();
+        let accepted = self.schemas.accept(ItemCategory::Items, item)
+            || special.is_some_and(|category| self.schemas.accept(category, item));
+        if accepted || !self.strict || is_base_type(&head.item_type) {
+            return Ok(());
+        }
+        Err(MemoryError::ItemMismatch {
+            category: ItemCategory::Items,
+            item_type: Some(Arc::from(head.item_type)),
+        })
+    }
+
+    /// Judges an item by the schemas of one category; by [`check`](Self::check) where it has none.
+    ///
+    /// # Errors
+    /// When the category has schemas and none of them accepts the item.
+    pub fn check_as(&self, category: ItemCategory, item: &Json) -> Result<(), MemoryError> {
+        if self.schemas.list(category).is_empty() {
+            return self.check(item);
+        }
+        if self.schemas.accept(category, item) {
+            return Ok(());
+        }
+        Err(MemoryError::ItemMismatch { category, item_type: None })
+    }
+
+    /// Judges a message that a layer or a caller made. Only the application's own messages have types
+    /// that are not base types; such a message is judged as `{type, data}`.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_message(&self, message: &Message) -> Result<(), MemoryError> {
+        let Message::Custom(custom) = message else { return Ok(()) };
+        if custom.custom_type.is_empty() {
+            return Err(MemoryError::NotAnItem);
+        }
+        if !self.strict || is_base_type(&custom.custom_type) {
+            return Ok(());
+        }
+        let item = CustomItem { item_type: &custom.custom_type, data: custom.data.as_ref() };
+        let item = Json::of(&item).map_err(|fault| MemoryError::failed(fault.to_string()))?;
+        self.check(&item)
+    }
+}
+
+#[derive(Serialize)]
+struct CustomItem<'a> {
+    #[serde(rename = "type")]
+    item_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Json>,
+}
+
+/// What an item is judged by.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "type")]
+    item_type: String,
+    #[serde(default)]
+    role: Option<Json>,
+}
+
+impl Head {
+    fn of(item: &Json) -> Option<Self> {
+        // An array of two would also be read as this struct.
+        if !item.is_object() {
+            return None;
+        }
+        item.to::<Self>().ok().filter(|head| !head.item_type.is_empty())
+    }
+
+    fn category(&self) -> Option<ItemCategory> {
+        match self.item_type.as_str() {
+            "message" if self.role.as_ref().is_some_and(|role| role.text() == "\"developer\"") => {
+                Some(ItemCategory::DeveloperMessages)
+            }
+            "function_call" => Some(ItemCategory::ToolCalls),
+            "function_call_output" => Some(ItemCategory::ToolResults),
+            _ => None,
+        }
+    }
+}
+
+/// Whether every provider knows the type.
+fn is_base_type(item_type: &str) -> bool {
+    matches!(
+        item_type,
+        "message"
+            | "function_call"
+            | "function_call_output"
+            | "reasoning"
+            | "web_search_call"
+            | "file_search_call"
+            | "image_generation_call"
+    ) || item_type.starts_with("openrouter:")
+}
