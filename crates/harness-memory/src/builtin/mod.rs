@@ -1,1 +1,4 @@
-//! Layers that come with the crate.
+//! Layers that come with the crate, and the stores they write to.
+
+pub mod embed;
+pub mod notes;

@@ -1,1 +1,4 @@
 //! Tests of harness-memory; one module per topic.
+#![cfg(test)]
+
+mod notes;
