@@ -1,1 +1,6 @@
 //! Compaction: groups, strategies, summaries, the compactor.
+
+mod meter;
+pub mod tokens;
+
+pub use meter::BudgetMeter;
