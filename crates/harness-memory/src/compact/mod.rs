@@ -1,1 +1,12 @@
 //! Compaction: groups, strategies, summaries, the compactor.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`group`] | what is only ever taken together: atomic groups of messages |
+//! | [`tokens`] | what counts tokens |
+
+pub mod group;
+mod meter;
+pub mod tokens;
+
+pub use meter::BudgetMeter;

@@ -2,3 +2,5 @@
 #![cfg(test)]
 
 mod notes;
+
+mod groups;
