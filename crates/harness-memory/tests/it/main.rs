@@ -1,1 +1,3 @@
 //! Tests of harness-memory; one module per topic.
+
+mod groups;
