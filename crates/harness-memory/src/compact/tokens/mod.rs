@@ -1,0 +1,21 @@
+//! Counting tokens: estimates by character and by byte, exact counts with a vocabulary, and counts of whole
+//! messages.
+//!
+//! Estimates are what they say. Measured against one vocabulary, four characters a token is a few percent
+//! low on English prose, a third low on JSON that is full of numbers, and far too low on Chinese and
+//! Japanese; [`CharacterCounter`] weighs scripts for that reason, and [`crate::compact::BudgetMeter`]
+//! corrects every counter by what providers report.
+
+mod characters;
+#[cfg(feature = "tokenizer")]
+mod exact;
+mod message;
+mod sources;
+mod tally;
+
+pub use characters::CharacterCounter;
+#[cfg(feature = "tokenizer")]
+pub use exact::{ExactCounter, Vocabulary};
+pub use message::{IMAGE_TOKENS, message_tokens, offer_tokens};
+pub use sources::{QuarterBytes, RoundedCharacters};
+pub(crate) use tally::Tally;
