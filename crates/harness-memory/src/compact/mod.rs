@@ -6,6 +6,10 @@
 //! | [`tokens`] | what counts tokens |
 
 pub mod group;
+//! | [`tokens`] | counting tokens; [`BudgetMeter`] estimates whole requests |
+
+pub mod group;
+
 mod meter;
 pub mod tokens;
 
