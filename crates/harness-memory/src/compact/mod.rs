@@ -3,13 +3,9 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`group`] | what is only ever taken together: atomic groups of messages |
-//! | [`tokens`] | what counts tokens |
-
-pub mod group;
 //! | [`tokens`] | counting tokens; [`BudgetMeter`] estimates whole requests |
 
 pub mod group;
-
 mod meter;
 pub mod tokens;
 

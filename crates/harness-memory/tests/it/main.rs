@@ -1,6 +1,5 @@
 //! Tests of harness-memory; one module per topic.
 #![cfg(test)]
 
-mod notes;
-
 mod groups;
+mod notes;
