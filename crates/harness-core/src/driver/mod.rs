@@ -9,6 +9,7 @@ mod op;
 mod persist;
 mod ports;
 mod sink;
+mod view;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -28,7 +29,7 @@ use crate::ids::{EntryId, OpId};
 use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Reply, Start};
 use crate::outcome::End;
 use crate::panics::panic_text;
-use crate::port::BoxFuture;
+use crate::port::{AppendSource, BoxFuture};
 use crate::time::Time;
 
 /// Runs a machine to its end.
@@ -85,6 +86,8 @@ struct Driver<'p, P: Phase> {
     journal: Journal<'p>,
     /// Steering entries that are let go of once they are stored.
     drained: Vec<EntryId>,
+    /// The operation in which layers look at what was drained: it is not stored before.
+    injecting: Option<OpId>,
     now: Time,
 }
 
@@ -127,6 +130,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             ready: VecDeque::new(),
             journal: Journal::new(ports.session.as_deref(), stored),
             drained: Vec::new(),
+            injecting: None,
             now: Time(0),
         }
     }
@@ -182,6 +186,9 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     fn start(&mut self, id: OpId, op: Op) {
+        if let Op::Append { source: AppendSource::Steering, .. } = op {
+            self.injecting = Some(id);
+        }
         let running = start(self.ports, self.machine, self.sink, &self.token, id, op);
         if let Running::Ready(reply) = running {
             self.ready.push_back((id, reply));
@@ -203,7 +210,7 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     fn let_go_of_drained(&mut self) {
-        if self.drained.is_empty() {
+        if self.drained.is_empty() || self.injecting.is_some() {
             return;
         }
         if let Some(steering) = &self.ports.steering {
@@ -229,6 +236,9 @@ impl<'p, P: Phase> Driver<'p, P> {
             }
             match self.woken(inbox).await {
                 Woken::Reply(id, reply) => {
+                    if self.injecting == Some(id) {
+                        self.injecting = None;
+                    }
                     if let Reply::Drained(entries) = &reply {
                         self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
                     }

@@ -17,9 +17,9 @@ use crate::message::{AssistantMessage, Message};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, AppendSource, ApprovalAsk, ArgumentFault, BoxFuture, Clock, CompactAsk, Decision, GateCx,
-    HookAsk, HookCx, Inspection, Judgement, ModelFault, ModelFaultCode, ModelRequest, Offer, PrepareAsk,
-    ToolCx, ToolDef, ToolOutcome, ToolScope, Verdict, ViewCx,
+    AgentBrief, ApprovalAsk, ArgumentFault, BoxFuture, Clock, Decision, GateCx, HookAsk, HookCx, Inspection,
+    Judgement, ModelFault, ModelFaultCode, ModelRequest, Offer, PrepareAsk, ToolCx, ToolDef, ToolOutcome,
+    ToolScope, Verdict,
 };
 use crate::time::Millis;
 
@@ -101,6 +101,10 @@ fn prepare_panicked(text: String) -> Reply {
     Reply::Prepared(Err(fault(FaultSource::Agent, &text)))
 }
 
+fn note_layers_panicked(text: String) -> Reply {
+    Reply::Noted(Err(fault(FaultSource::Layer, &text)))
+}
+
 fn append_panicked(text: String) -> Reply {
     Reply::Appended(Err(fault(FaultSource::Layer, &text)))
 }
@@ -157,9 +161,10 @@ pub(super) fn start<'p, P: Phase>(
         .unwrap_or_else(|panic| Running::Ready(panicked(panic_text(&*panic))))
 }
 
-fn panicked_by(op: &Op) -> fn(String) -> Reply {
+pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
     match op {
         Op::Prepare { .. } => prepare_panicked,
+        Op::Begin { .. } | Op::Store { .. } | Op::Complete { .. } => note_layers_panicked,
         Op::Append { .. } => append_panicked,
         Op::Recall { .. } => recall_panicked,
         Op::Compact { .. } => compact_panicked,
@@ -177,12 +182,6 @@ fn panicked_by(op: &Op) -> fn(String) -> Reply {
         Op::Drain => |_| Reply::Drained(Vec::new()),
         Op::StopGate { .. } => stop_gate_panicked,
     }
-}
-
-/// What layers and the compactor may look at.
-fn view_cx<P: Phase>(ports: &Ports, machine: &Machine<P>, token: &Cancel) -> ViewCx {
-    ViewCx::new(machine.log().prefix(), Arc::clone(machine.origin()), ports.clock.now())
-        .until(machine.cut_off(), token.clone())
 }
 
 fn start_inner<'p, P: Phase>(
@@ -206,47 +205,18 @@ fn start_inner<'p, P: Phase>(
                 prepare_panicked,
             )
         }
-        Op::Append { messages } => match &ports.layers {
-            Some(layers) => {
-                let cx = view_cx(ports, machine, token);
-                let hook = async move {
-                    Reply::Appended(layers.append_boxed(AppendSource::Prompt, messages, &cx).await)
-                };
-                Running::Other(Box::pin(hook), append_panicked)
-            }
-            None => Running::Ready(Reply::Appended(Ok(messages))),
-        },
-        Op::Recall { iteration } => match &ports.layers {
-            Some(layers) => {
-                let mut cx = view_cx(ports, machine, token);
-                cx.progress.iteration = iteration;
-                let hook = async move { Reply::Recalled(layers.recall_boxed(&cx).await) };
-                Running::Other(Box::pin(hook), recall_panicked)
-            }
-            None => Running::Ready(Reply::Recalled(Ok(None))),
-        },
-        Op::Compact { plan, .. } => match &ports.compactor {
-            Some(compactor) => {
-                let cx = view_cx(ports, machine, token);
-                let ask = CompactAsk::new(machine.view(plan.clone()), plan, cx);
-                let hook = async move { Reply::Compacted(compactor.compact_boxed(ask).await.map(Box::new)) };
-                Running::Other(Box::pin(hook), compact_panicked)
-            }
-            None => Running::Ready(Reply::Compacted(Ok(Box::default()))),
-        },
+        op @ (Op::Begin { .. }
+        | Op::Append { .. }
+        | Op::Recall { .. }
+        | Op::Compact { .. }
+        | Op::AfterModel { .. }
+        | Op::Store { .. }
+        | Op::Complete { .. }) => super::view::start(ports, machine, token, op),
         Op::Model { progress, plan, offer, with_tools, .. } => {
             let (view, deadline, cancel) = (machine.view(plan), machine.cut_off(), token.clone());
             let request = ModelRequest { view, offer, with_tools, progress, deadline, cancel };
             start_model(ports, sink, id, request)
         }
-        Op::AfterModel { answer } => match &ports.layers {
-            Some(layers) => {
-                let cx = view_cx(ports, machine, token);
-                let hook = async move { Reply::AfterModel(layers.after_model_boxed(&answer, &cx).await) };
-                Running::Other(Box::pin(hook), after_model_panicked)
-            }
-            None => Running::Ready(Reply::AfterModel(Ok(Judgement::Accept))),
-        },
         Op::Arguments { call } => Running::Ready(Reply::Arguments(ports.tools.check_dyn(&call))),
         Op::Gate { gate, ask } => match ports.gates.get(gate as usize) {
             Some(gate) => {

@@ -9,8 +9,8 @@ use crate::event::Event;
 use crate::ids::{AgentId, OpId};
 use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
-use crate::outcome::End;
-use crate::port::{Durability, GateAsk, GuardedAnswer, HookAsk, Offer, Progress, RetryClass};
+use crate::outcome::{End, Outcome};
+use crate::port::{AppendSource, Durability, GateAsk, GuardedAnswer, HookAsk, Offer, Progress, RetryClass};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -154,6 +154,17 @@ impl Record {
     }
 }
 
+/// Where the work stands when layers or the compactor are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Standing {
+    /// The agent at work; `None` before the first one was prepared.
+    pub offer: Option<Arc<Offer>>,
+    /// The iteration, the time, and what is left of the budgets.
+    pub progress: Progress,
+}
+
 /// One asynchronous operation. Exhaustive on purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -165,22 +176,31 @@ pub enum Op {
         /// The iteration that it is for.
         iteration: u32,
     },
+    /// Tell the layers that an execution begins.
+    Begin {
+        /// Where the work stands.
+        standing: Box<Standing>,
+    },
     /// Show the layers the messages about to be appended.
     Append {
+        /// Where the messages come from.
+        source: AppendSource,
         /// The messages.
         messages: Vec<Arc<Message>>,
+        /// Where the work stands.
+        standing: Box<Standing>,
     },
     /// Ask the layers for the view.
     Recall {
-        /// The iteration.
-        iteration: u32,
+        /// Where the work stands.
+        standing: Box<Standing>,
     },
     /// Ask the compactor for a shorter view.
     Compact {
-        /// The iteration.
-        iteration: u32,
         /// The view so far.
         plan: Option<Plan>,
+        /// Where the work stands.
+        standing: Box<Standing>,
     },
     /// Ask the model.
     Model {
@@ -199,6 +219,22 @@ pub enum Op {
     AfterModel {
         /// The answer.
         answer: Arc<Message>,
+        /// Where the work stands.
+        standing: Box<Standing>,
+    },
+    /// Let the layers learn from an answer that was accepted.
+    Store {
+        /// The answer.
+        answer: Arc<Message>,
+        /// Where the work stands.
+        standing: Box<Standing>,
+    },
+    /// Tell the layers that the execution is over.
+    Complete {
+        /// How it ended.
+        outcome: Outcome,
+        /// Where the work stands.
+        standing: Box<Standing>,
     },
     /// Check the arguments of a call.
     Arguments {

@@ -134,6 +134,9 @@ pub enum Input {
 pub enum Reply {
     /// Of [`crate::machine::Op::Prepare`].
     Prepared(Result<Arc<Offer>, Fault>),
+    /// Of [`crate::machine::Op::Begin`], [`crate::machine::Op::Store`] and
+    /// [`crate::machine::Op::Complete`]: the layers took note.
+    Noted(Result<(), Fault>),
     /// Of [`crate::machine::Op::Append`].
     Appended(Result<Vec<Arc<Message>>, Fault>),
     /// Of [`crate::machine::Op::Recall`].

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub use effect::{Boundary, Effect, Effects, Op, Record};
+pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
 
 use crate::event::{Event, EventKind};
@@ -97,8 +97,14 @@ pub struct Shared {
 pub enum Pending {
     /// The agent.
     Prepare,
+    /// Layers hear that the execution begins.
+    Begin,
     /// Layers see the prompt.
     AppendPrompt,
+    /// Layers see results of the batch.
+    AppendResults,
+    /// Layers see messages that come in between.
+    AppendSteering,
     /// Layers give the view.
     Recall,
     /// The compactor makes it shorter.
@@ -107,6 +113,10 @@ pub enum Pending {
     Model,
     /// Layers see the answer.
     AfterModel,
+    /// Layers learn from the answer.
+    Store,
+    /// Layers hear that the execution is over.
+    Complete,
     /// The arguments of a call of the batch.
     Arguments(u32),
     /// A gate, for a call of the batch.

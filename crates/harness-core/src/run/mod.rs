@@ -20,7 +20,7 @@ use crate::machine::{Boundary, Cx, Input, Op, Origin, Pending, Phase, Record, Re
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage, Waiver};
 use crate::port::{Judgement, OpenCall};
 use crate::time::Time;
-use crate::turn::{TurnState, guidance_message};
+use crate::turn::{Leaving, TurnState, guidance_message};
 
 /// A run as a machine.
 pub type Run = crate::machine::Machine<RunState>;
@@ -63,6 +63,8 @@ pub struct RunState {
     /// When the gate that is asked is cut off.
     judge_by: Option<Time>,
     waived: Vec<Waiver>,
+    /// The end, while the layers take note of it.
+    leaving: Option<Box<Leaving>>,
 }
 
 impl Phase for RunState {
@@ -75,6 +77,13 @@ impl Phase for RunState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
+        if let Some(leaving) = &mut self.leaving {
+            if !leaving.step(cx, pending, input) {
+                return None;
+            }
+            let end = self.leaving.take()?.into_end(cx);
+            return Some(finish(cx, end));
+        }
         let input = match (pending, input) {
             (None, Input::Start(start)) => return self.start(spec, cx, *start),
             (Some(Pending::StopGate(gate)), Input::Reply(_, reply)) => {
@@ -82,7 +91,7 @@ impl Phase for RunState {
             }
             (None, Input::Cancel { by }) if self.phase == RunPhase::Decide => {
                 let stop = Stop::new(StopReason::Cancelled, Evidence::Cancelled { by });
-                return Some(self.cancel_judging(cx, stop));
+                return self.cancel_judging(spec, cx, stop);
             }
             (None, Input::Wake) if self.phase == RunPhase::Decide => {
                 if self.judge_by.is_some_and(|by| by <= cx.now) {
@@ -102,10 +111,16 @@ impl Phase for RunState {
         if let Pending::StopGate(gate) = pending {
             return Some(Op::StopGate { gate, end: self.judging.clone()? });
         }
+        if let (Pending::Complete, Some(leaving)) = (pending, &self.leaving) {
+            return Some(leaving.op());
+        }
         self.turn.reissue(&spec.turn, cx, pending)
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
+        if let Some(leaving) = &self.leaving {
+            return leaving.wake_at();
+        }
         match self.phase {
             RunPhase::Turn => self.turn.wake_at(shared),
             RunPhase::Decide => self.judge_by,
@@ -114,6 +129,9 @@ impl Phase for RunState {
     }
 
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
+        if let Some(leaving) = &self.leaving {
+            return leaving.wake_at();
+        }
         self.turn.cut_off(shared)
     }
 
@@ -132,6 +150,7 @@ impl RunState {
         self.boundary(cx, RunPhase::Repair, Boundary::Repair);
         self.boundary(cx, RunPhase::Compact, Boundary::Compact);
         self.phase = RunPhase::Turn;
+        self.turn = TurnState::of_run();
         name_turn(cx);
         let end = self.turn.step(&spec.turn, cx, None, Input::Start(Box::new(start)))?;
         self.decide(spec, cx, end)
@@ -149,7 +168,7 @@ impl RunState {
         let end = Arc::new(end);
         self.judging = Some(Arc::clone(&end));
         if end.reason() != StopReason::AnswerFinalized {
-            return Some(self.stop(cx, None));
+            return self.stop(spec, cx, None);
         }
         self.ask_gate(spec, cx, 0)
     }
@@ -164,7 +183,7 @@ impl RunState {
             return None;
         }
         let waived = self.waived.is_empty();
-        Some(self.stop(cx, (!waived).then(|| StopReason::CompletionWaived.into())))
+        self.stop(spec, cx, (!waived).then(|| StopReason::CompletionWaived.into()))
     }
 
     fn on_judged(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32, reply: Reply) -> Option<End> {
@@ -210,7 +229,7 @@ impl RunState {
             };
             let reason = StopReason::MaxTurnsReached;
             cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-            return Some(self.stop(cx, Some(Stop::new(reason, Evidence::Limit(reached)))));
+            return self.stop(spec, cx, Some(Stop::new(reason, Evidence::Limit(reached))));
         }
         self.nudges += 1;
         self.waived.clear();
@@ -218,7 +237,7 @@ impl RunState {
         self.iterations = self.iterations.saturating_add(judged.iterations);
         self.boundary(cx, RunPhase::Decide, Boundary::Decide);
         self.phase = RunPhase::Turn;
-        self.turn = TurnState::default();
+        self.turn = TurnState::of_run();
         cx.sh.turn += 1;
         cx.sh.iteration = 0;
         name_turn(cx);
@@ -231,19 +250,19 @@ impl RunState {
         self.decide(spec, cx, end)
     }
 
-    fn cancel_judging(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
+    fn cancel_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
         cx.sh.pending.clear();
         cx.fx.list.push(crate::machine::Effect::AbortAll);
-        self.stop(cx, Some(stop))
+        self.stop(spec, cx, Some(stop))
     }
 
     /// The end of the run: that of its last turn, with the run's totals, unless the run itself stops it.
-    fn stop(&mut self, cx: &mut Cx<'_>, stop: Option<Stop>) -> End {
+    fn stop(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Option<Stop>) -> Option<End> {
         self.phase = RunPhase::Stopped;
         let judged = self.judging.take();
         let mut end = match judged {
             Some(end) => Arc::unwrap_or_clone(end),
-            None => return unreachable_end(cx),
+            None => return Some(unreachable_end(cx)),
         };
         self.usage.merge(&end.usage);
         end.usage = std::mem::take(&mut self.usage);
@@ -259,11 +278,21 @@ impl RunState {
         if end.reason() == StopReason::CompletionWaived {
             end.waived = waived;
         }
-        let told = Arc::new(end.clone());
-        cx.persist(Record::RunEnd(Arc::clone(&told)));
-        cx.event(|| EventKind::RunFinished { end: told });
-        end
+        if spec.turn.seams.layers {
+            let standing = self.turn.standing(cx);
+            self.leaving = Some(Leaving::begin(&spec.turn, cx, end, standing));
+            return None;
+        }
+        Some(finish(cx, end))
     }
+}
+
+/// Stores and tells the end of a run.
+fn finish(cx: &mut Cx<'_>, end: End) -> End {
+    let told = Arc::new(end.clone());
+    cx.persist(Record::RunEnd(Arc::clone(&told)));
+    cx.event(|| EventKind::RunFinished { end: told });
+    end
 }
 
 /// What a run ends with when it stops without a turn; only a broken snapshot leads here.

@@ -263,12 +263,14 @@ impl TurnState {
         done: Done,
     ) {
         let Done { fault, ran, mut note } = done;
-        if ran && self.is_stopping() {
+        let stopping = self.is_stopping();
+        if ran && stopping {
             note = Some(ResultNote::Late);
         }
         let Some(batch) = &mut self.batch else { return };
         let told = !batch.defers();
-        let in_turn = told && batch.watched.is_none() && batch.flushed == at as usize;
+        let next = told && !batch.is_looked_at() && batch.flushed == at as usize;
+        let in_turn = next && (stopping || !spec.seams.layers);
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
         // Nobody sees the outcome when there are no events and no hooks: its content moves into the message.
         let unseen = !cx.fx.events && !spec.seams.hooks.sees_result(outcome.is_error());
@@ -290,17 +292,21 @@ impl TurnState {
             tell_result(cx, &call, &finished);
         }
         slot.progress = Progress::Finished(finished);
-        if in_turn {
-            self.flush(spec, cx, true);
+        if next {
+            self.flush(spec, cx, in_turn);
         }
     }
 
-    /// Brings the results that are next in call order into the transcript and judges each, until a hook
-    /// has to be waited for.
+    /// Brings the results that are next in call order into the transcript and judges each, until layers or
+    /// a hook have to be waited for.
     pub(super) fn flush(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut appended: bool) {
-        while let Some(batch) = self.batch.as_mut().filter(|batch| batch.watched.is_none()) {
+        while let Some(batch) = self.batch.as_mut().filter(|batch| !batch.is_looked_at()) {
             let at = batch.flushed;
             let Some(slot) = batch.slots.get(at).filter(|slot| slot.is_answered()) else { return };
+            let stopping = self.stop.is_some() || self.interrupting.is_some();
+            if spec.seams.layers && !stopping && batch.seen <= at {
+                return self.show_results(cx);
+            }
             let Progress::Finished(finished) = &slot.progress else { return };
             let (mut finished, call) = (finished.clone(), Arc::clone(&slot.call));
             batch.flushed += 1;
@@ -348,11 +354,14 @@ impl TurnState {
             let stop = Stop::new(StopReason::ApprovalRequired, Evidence::Held(held));
             return self.stop_now(spec, cx, stop);
         }
-        if let Some(reached) = batch.refused {
+        let (refused, repairs) = (batch.refused, batch.repairs);
+        let text = if refused.is_none() { terminating_text(&batch.slots) } else { None };
+        self.keep_what_layers_added(cx);
+        if let Some(reached) = refused {
             return self.close_or_stop(spec, cx, reached);
         }
-        if let Some(text) = terminating_text(&batch.slots) {
-            self.batch = None;
+        self.batch = None;
+        if let Some(text) = text {
             let text = self.user_text(spec, cx, text);
             if self.guards_text(spec, cx, &text) {
                 return None;
@@ -360,8 +369,6 @@ impl TurnState {
             self.answer = Some(text);
             return self.complete(spec, cx);
         }
-        let repairs = batch.repairs;
-        self.batch = None;
         self.invalid = 0;
         if let Some(hint) = self.cycles.take_hint().filter(|_| !repairs) {
             cx.append([super::flow::guidance_message(hint)]);

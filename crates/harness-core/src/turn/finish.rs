@@ -81,6 +81,10 @@ impl TurnState {
             self.steering.extend(messages);
             return None;
         }
+        if super::layers::is_beginning(cx) {
+            self.prompt.extend(messages);
+            return None;
+        }
         let count = messages.len() as u64;
         cx.event(|| EventKind::Interrupted { messages: count });
         self.interrupting.get_or_insert_default().extend(messages);
@@ -185,31 +189,26 @@ impl TurnState {
             cx.append([Arc::clone(&answer)]);
             answer_unrun(cx, &answer, "the turn had ended");
         }
-        if let Some(batch) = &mut self.batch {
-            batch.watched = None;
-        }
         let prompt_unguarded = self.stop_guarding(cx);
+        self.stop_showing(cx);
         self.abandon_open_calls(spec, cx);
         self.answer_rest(spec, cx);
+        self.keep_what_layers_added(cx);
         match (self.stop.take(), self.interrupting.take()) {
             (None, Some(messages)) => {
                 self.batch = None;
                 self.aborted = false;
-                if prompt_unguarded {
+                if prompt_unguarded || !self.prompt.is_empty() || self.offer.is_none() {
                     self.prompt.extend(messages);
                     return self.append_prompt(spec, cx);
                 }
-                cx.append(messages);
-                if self.offer.is_none() {
-                    return self.append_prompt(spec, cx);
-                }
-                self.iterate(spec, cx)
+                self.inject(spec, cx, messages, None)
             }
             (Some(stop), waiting) => {
                 self.drop_unguarded_prompt(spec);
                 self.steering.extend(waiting.into_iter().flatten());
-                let end = self.end(spec, cx, stop);
-                self.tell_end(spec, cx, end)
+                let end = self.end(cx, stop);
+                self.take_leave(spec, cx, end)
             }
             (None, None) => self.invariant(spec, cx, "the turn was settled without a stop".into()),
         }
@@ -244,7 +243,7 @@ impl TurnState {
         self.tell_rest(cx);
     }
 
-    fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {
+    fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
         let mut waiting = std::mem::take(&mut self.prompt);
         waiting.append(&mut self.steering);
         if !self.is_parked() {
@@ -274,10 +273,15 @@ impl TurnState {
         };
         let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);
         cx.persist(Record::Boundary { phase: Boundary::Turn, turn, iteration });
+        end
+    }
+
+    /// Tells the end, which nothing changes any more.
+    pub(super) fn announce_end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
         self.tell_salvaged(spec, cx, &end);
         let told = Arc::new(end.clone());
         cx.event(|| EventKind::TurnFinished { end: told });
-        end
+        self.tell_end(spec, cx, end)
     }
 
     fn continuation(

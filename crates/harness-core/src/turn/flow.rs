@@ -32,6 +32,15 @@ impl TurnState {
         } else {
             self.prompt.splice(0..0, start.waiting.iter().cloned());
         }
+        if self.begins(spec, cx) {
+            self.start = Some(Box::new(start));
+            return None;
+        }
+        self.open(spec, cx, start)
+    }
+
+    /// What comes first: calls that an earlier process left open, or else the prompt.
+    pub(super) fn open(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
         if super::repair::has_open_calls(cx.log) {
             return self.repair(cx, start);
         }
@@ -59,7 +68,7 @@ impl TurnState {
         result: Result<Vec<Arc<Message>>, Fault>,
     ) -> Option<End> {
         let prompt = std::mem::take(&mut self.prompt);
-        let prompt = cx.tolerate(result).unwrap_or(prompt);
+        let prompt = super::layers::admitted(cx, prompt, result);
         cx.append(prompt);
         if self.is_stopping() {
             return self.settle(spec, cx);
@@ -148,12 +157,11 @@ impl TurnState {
         let (ids, mut messages): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
         messages.append(&mut self.steering);
         if injected {
-            cx.append(messages);
-            cx.event(|| EventKind::SteeringInjected { entries: ids });
+            return self.inject(spec, cx, messages, Some(ids));
         }
         match self.after_drain {
-            AfterDrain::Complete if !injected => self.complete(spec, cx),
-            AfterDrain::Complete | AfterDrain::Iterate => {
+            AfterDrain::Complete => self.complete(spec, cx),
+            AfterDrain::Iterate => {
                 self.answer = None;
                 self.iterate(spec, cx)
             }
@@ -394,11 +402,19 @@ impl TurnState {
     /// Takes an answer that nothing speaks against into the transcript, and does what it asks for.
     pub(super) fn believe(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> Option<End> {
         self.append_answer(cx, answer);
-        let message = answer.as_assistant()?;
         if self.is_stopping() {
             answer_unrun(cx, answer, "the turn had ended");
             return self.settle(spec, cx);
         }
+        if self.stores(spec, cx, answer) {
+            return None;
+        }
+        self.act_on(spec, cx, answer)
+    }
+
+    /// Does what an answer that is in the transcript asks for.
+    pub(super) fn act_on(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> Option<End> {
+        let message = answer.as_assistant()?;
         match message.output() {
             ModelOutput::ToolRequest => self.open_batch(spec, cx, message),
             ModelOutput::FinalAnswer => {

@@ -173,6 +173,21 @@ impl TurnState {
         None
     }
 
+    /// Goes on while the layers take note of the end.
+    pub(super) fn leave(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        pending: Option<Pending>,
+        input: Input,
+    ) -> Option<End> {
+        if !self.leaving.as_mut()?.step(cx, pending, input) {
+            return None;
+        }
+        let end = self.leaving.take()?.into_end(cx);
+        self.announce_end(spec, cx, end)
+    }
+
     /// What still comes while the hook of the end is waited for: nothing of it changes the end.
     pub(super) fn after_end(
         &mut self,

@@ -18,6 +18,8 @@ mod gates;
 mod guard;
 mod hooks;
 mod judge;
+mod layers;
+mod leaving;
 mod policy;
 mod redundancy;
 mod repair;
@@ -28,6 +30,7 @@ mod spec;
 mod state;
 
 pub(crate) use flow::guidance_message;
+pub(crate) use leaving::Leaving;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
 pub use spec::{
     BudgetRule, CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules,
@@ -54,6 +57,9 @@ impl Phase for TurnState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
+        if self.leaving.is_some() {
+            return self.leave(spec, cx, pending, input);
+        }
         if self.ended.is_some() {
             return self.after_end(cx, pending, input);
         }
@@ -81,6 +87,9 @@ impl Phase for TurnState {
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
+        if let Some(leaving) = &self.leaving {
+            return leaving.wake_at();
+        }
         if self.aborted {
             return None;
         }
@@ -92,6 +101,9 @@ impl Phase for TurnState {
     }
 
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
+        if let Some(leaving) = &self.leaving {
+            return leaving.wake_at();
+        }
         if self.deadline_enforced { shared.budgets.deadline() } else { None }
     }
 
@@ -105,13 +117,17 @@ impl TurnState {
     /// `internal_invariant`: the driver broke its contract.
     fn reply(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending, reply: Reply) -> Option<End> {
         match (pending, reply) {
+            (Pending::Begin, Reply::Noted(result)) => self.on_begun(spec, cx, result),
             (Pending::AppendPrompt, Reply::Appended(result)) => self.on_appended(spec, cx, result),
+            (Pending::AppendResults, Reply::Appended(result)) => self.on_results_seen(spec, cx, result),
+            (Pending::AppendSteering, Reply::Appended(result)) => self.on_steering_seen(spec, cx, result),
             (Pending::Prepare, Reply::Prepared(result)) => self.on_prepared(spec, cx, result),
             (Pending::Recall, Reply::Recalled(result)) => self.on_recalled(spec, cx, result),
             (Pending::Compact, Reply::Compacted(result)) => self.on_compacted(spec, cx, result),
             (Pending::Model, Reply::Model(result)) => self.on_model(spec, cx, result),
             (Pending::Model, Reply::Interrupted { partial }) => self.on_model_cut(spec, cx, partial),
             (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(spec, cx, result),
+            (Pending::Store, Reply::Noted(result)) => self.on_stored(spec, cx, result),
             (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),
             (Pending::Hook(point), Reply::Hooked(result)) => self.on_hooked(spec, cx, point, result),
             (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),

@@ -138,6 +138,12 @@ pub(super) struct Batch {
     pub(super) refused: Option<Reached>,
     /// The call whose result a hook looks at.
     pub(super) watched: Option<u32>,
+    /// How many results, in call order, layers have seen.
+    pub(super) seen: usize,
+    /// How many they will have seen when they answer.
+    pub(super) showing: Option<usize>,
+    /// What layers added to the results: it comes after all of them.
+    pub(super) added: Vec<Arc<Message>>,
     /// Whether results are looked at when all calls have run.
     defers: bool,
     /// Whether the prompt still has to be appended after it: the batch is a repair.
@@ -155,6 +161,9 @@ impl Batch {
             sequential: demanded || spec.execution == Execution::Sequential,
             refused: None,
             watched: None,
+            seen: 0,
+            showing: None,
+            added: Vec::new(),
             defers: spec.results == ResultRule::AfterBatch,
             repairs: false,
         }
@@ -204,7 +213,7 @@ impl Batch {
 
     /// The next call to prepare or to start.
     pub(super) fn next(&self, spec: &TurnSpec) -> Option<(u32, bool)> {
-        if self.watched.is_some() {
+        if self.is_looked_at() {
             return None;
         }
         let count = |is: fn(&Progress) -> bool| self.slots.iter().filter(|slot| is(&slot.progress)).count();
@@ -242,6 +251,11 @@ impl Batch {
 
     pub(super) fn is_done(&self) -> bool {
         let over = |slot: &Slot| matches!(slot.progress, Progress::Finished(_) | Progress::Parked);
-        self.watched.is_none() && self.slots.iter().all(over)
+        !self.is_looked_at() && self.slots.iter().all(over)
+    }
+
+    /// Whether somebody looks at a result: nothing new is started meanwhile.
+    pub(super) fn is_looked_at(&self) -> bool {
+        self.watched.is_some() || self.showing.is_some()
     }
 }

@@ -269,6 +269,9 @@ pub struct TurnSpec {
     pub prepare_each_iteration: bool,
     /// How guardrails are asked.
     pub guardrails: GuardrailRules,
+    /// How long memory layers may take at the end of an execution; the end waits for them so long, after a
+    /// cancellation at most 2 s. Default 30 s.
+    pub complete_within: Millis,
     /// Which ports are there.
     pub seams: Seams,
 }
@@ -309,6 +312,7 @@ impl Default for TurnSpec {
             evidence_check: false,
             policies: None,
             guardrails: GuardrailRules::default(),
+            complete_within: Millis(30_000),
             seams: Seams::default(),
         }
     }

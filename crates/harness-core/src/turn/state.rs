@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::cycle::Cycles;
+use super::layers::Injecting;
+use super::leaving::Leaving;
 use super::policy::PolicyState;
 use super::redundancy::History;
 use super::slot::Batch;
@@ -62,6 +64,14 @@ pub struct TurnState {
     pub(super) guard_timeout: Option<Millis>,
     /// The answer that the layers look at.
     pub(super) judged: Option<Arc<Message>>,
+    /// The answer that the layers learn from; it is in the transcript.
+    pub(super) storing: Option<Arc<Message>>,
+    /// What the layers look at before it is injected.
+    pub(super) injecting: Option<Box<Injecting>>,
+    /// Whether it is part of a run, which tells the layers of its end.
+    pub(super) inner: bool,
+    /// The end, while the layers take note of it.
+    pub(super) leaving: Option<Box<Leaving>>,
     pub(super) noted: Option<ApprovalRequest>,
     pub(super) batch: Option<Batch>,
     pub(super) history: History,
@@ -95,6 +105,11 @@ pub struct TurnState {
 }
 
 impl TurnState {
+    /// A turn of a run.
+    pub(crate) fn of_run() -> Self {
+        Self { inner: true, ..Self::default() }
+    }
+
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.is_some() || self.interrupting.is_some()
     }
@@ -129,9 +144,17 @@ impl TurnState {
         let call = |at: u32| self.batch.as_ref().and_then(|batch| batch.slot(at));
         Some(match pending {
             Pending::Prepare => Op::Prepare { agent: self.agent.clone(), iteration },
-            Pending::AppendPrompt => Op::Append { messages: self.prompt.clone() },
-            Pending::Recall => Op::Recall { iteration },
-            Pending::Compact => Op::Compact { iteration, plan: self.plan.clone() },
+            Pending::Begin
+            | Pending::AppendPrompt
+            | Pending::AppendResults
+            | Pending::AppendSteering
+            | Pending::Recall
+            | Pending::AfterModel
+            | Pending::Store
+            | Pending::Complete => self.layers_op(cx, pending)?,
+            Pending::Compact => {
+                Op::Compact { plan: self.plan.clone(), standing: Box::new(self.standing(cx)) }
+            }
             Pending::Model => Op::Model {
                 progress: Progress::new(
                     iteration,
@@ -144,7 +167,6 @@ impl TurnState {
                 with_tools: self.closing.is_none(),
                 grant: self.grant,
             },
-            Pending::AfterModel => Op::AfterModel { answer: self.judged.clone()? },
             Pending::NoteApproval => Op::NoteApproval { request: self.noted.clone()? },
             Pending::Hook(point) => self.hook_op(cx, point)?,
             Pending::Drain => Op::Drain,

@@ -277,6 +277,19 @@ impl World {
         self.fault(plan)
     }
 
+    /// Layers leave messages out, add some, change some, mix them up.
+    fn appended(&mut self, messages: &[Arc<Message>], log: &Transcript) -> Reply {
+        let mut given = messages.to_vec();
+        match self.die(8) {
+            4 => drop(given.pop()),
+            5 => given.insert(0, Arc::new(Message::user("remember this"))),
+            6 => given.reverse(),
+            7 => given.extend(log.iter().take(3).cloned()),
+            _ => {}
+        }
+        Reply::Appended(self.fault(given))
+    }
+
     fn after_model(&mut self) -> Reply {
         let judgement = match self.die(8) {
             0..=5 => Judgement::Accept,
@@ -314,7 +327,12 @@ impl World {
                 let broken = self.die(25) == 24;
                 Reply::Prepared(if broken { Err(fault) } else { Ok(Arc::new(Offer::new(name, "", tools()))) })
             }
-            Op::Append { messages } => Reply::Appended(self.fault(messages.clone())),
+            Op::Begin { .. } => Reply::Noted(match self.die(25) {
+                24 => Err(Fault::new(FaultSource::Layer, "broken", "it could not begin")),
+                _ => Ok(()),
+            }),
+            Op::Append { messages, .. } => self.appended(messages, log),
+            Op::Store { .. } | Op::Complete { .. } => Reply::Noted(self.fault(())),
             Op::Recall { .. } => Reply::Recalled(self.plan(log)),
             Op::Compact { .. } => Reply::Compacted(
                 self.plan(log)

@@ -220,10 +220,13 @@ fn asked(op: &Op) -> Option<Asked> {
         Op::Arguments { call } => Some(Asked::Arguments(call.id.clone())),
         Op::Approve { call, .. } => Some(Asked::Approve(call.id.clone())),
         Op::Prepare { .. }
+        | Op::Begin { .. }
         | Op::Append { .. }
         | Op::Recall { .. }
         | Op::Compact { .. }
         | Op::AfterModel { .. }
+        | Op::Store { .. }
+        | Op::Complete { .. }
         | Op::NoteApproval { .. }
         | Op::Hook { .. }
         | Op::Drain

@@ -1,0 +1,296 @@
+//! What memory layers see of a turn, and what their answers mean.
+//!
+//! Every message from outside passes them on its way into the transcript: the prompt, results of tools,
+//! what comes in between. What the machine says itself does not, nor what is still on its way when the turn
+//! stops. A host without layers is asked nothing.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::flow::answer_unrun;
+use super::leaving::Leaving;
+use super::slot::{Batch, Finished, Progress as Stage};
+use super::spec::TurnSpec;
+use super::state::TurnState;
+use crate::event::EventKind;
+use crate::ids::EntryId;
+use crate::machine::{Cx, Op, Pending, Standing};
+use crate::message::{Message, ModelOutput, ToolCall};
+use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
+use crate::port::{AppendSource, Progress};
+
+/// Messages on their way into the transcript between iterations.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Injecting {
+    messages: Vec<Arc<Message>>,
+    /// The queue's entries; `None` for messages that interrupted the turn.
+    entries: Option<Vec<EntryId>>,
+}
+
+impl TurnState {
+    /// Where the work stands.
+    pub(crate) fn standing(&self, cx: &Cx<'_>) -> Standing {
+        let elapsed = cx.now.since(self.started_at);
+        let progress = Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, cx.sh.budgets.left());
+        Standing { offer: self.offer.clone(), progress }
+    }
+
+    /// The operation of a question to the layers.
+    pub(super) fn layers_op(&self, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
+        let standing = || Box::new(self.standing(cx));
+        let append = |source, messages| Op::Append { source, messages, standing: standing() };
+        Some(match pending {
+            Pending::Begin => Op::Begin { standing: standing() },
+            Pending::AppendPrompt => append(AppendSource::Prompt, self.prompt.clone()),
+            Pending::AppendResults => append(AppendSource::ToolResults, self.batch.as_ref()?.shown()),
+            Pending::AppendSteering => {
+                append(AppendSource::Steering, self.injecting.as_ref()?.messages.clone())
+            }
+            Pending::Recall => Op::Recall { standing: standing() },
+            Pending::AfterModel => Op::AfterModel { answer: self.judged.clone()?, standing: standing() },
+            Pending::Store => Op::Store { answer: self.storing.clone()?, standing: standing() },
+            Pending::Complete => self.leaving.as_ref()?.op(),
+            Pending::Prepare
+            | Pending::Compact
+            | Pending::Model
+            | Pending::Arguments(_)
+            | Pending::Gate(..)
+            | Pending::Guard(..)
+            | Pending::Approve(_)
+            | Pending::Tool(_)
+            | Pending::NoteApproval
+            | Pending::Hook(_)
+            | Pending::Drain
+            | Pending::StopGate(_) => return None,
+        })
+    }
+
+    /// Whether layers have to hear first that an execution begins: with the first turn of this machine.
+    pub(super) fn begins(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> bool {
+        let begins = spec.seams.layers && cx.sh.turn == 1;
+        if begins {
+            self.issue(cx, Pending::Begin);
+        }
+        begins
+    }
+
+    pub(super) fn on_begun(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<(), Fault>,
+    ) -> Option<End> {
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        if let Err(fault) = result {
+            let stop = Stop::new(StopReason::RuntimeError, Evidence::Fault(fault));
+            return self.stop_now(spec, cx, stop);
+        }
+        let start = self.start.take()?;
+        self.open(spec, cx, *start)
+    }
+
+    /// Shows the layers the results that are next in call order. They are journaled already.
+    pub(super) fn show_results(&mut self, cx: &mut Cx<'_>) {
+        let Some(batch) = &mut self.batch else { return };
+        let next = batch.slots.iter().skip(batch.flushed).take_while(|slot| slot.is_answered()).count();
+        batch.showing = Some(batch.flushed + next);
+        self.issue(cx, Pending::AppendResults);
+    }
+
+    pub(super) fn on_results_seen(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Vec<Arc<Message>>, Fault>,
+    ) -> Option<End> {
+        let given = cx.tolerate(result);
+        let refused = self.batch.as_mut().map_or(0, |batch| batch.take_seen(given));
+        tell_refused(cx, refused);
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        self.flush(spec, cx, false);
+        self.run_batch(spec, cx)
+    }
+
+    /// Brings what layers added to results into the transcript: behind the last result, or, behind a parked
+    /// call, later.
+    pub(super) fn keep_what_layers_added(&mut self, cx: &mut Cx<'_>) {
+        let Some(batch) = &mut self.batch else { return };
+        let added = std::mem::take(&mut batch.added);
+        if self.is_parked() {
+            self.steering.splice(0..0, added);
+        } else {
+            cx.append(added);
+        }
+    }
+
+    /// Injects messages, through the layers when there are any, and goes on with the next iteration.
+    pub(super) fn inject(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        messages: Vec<Arc<Message>>,
+        entries: Option<Vec<EntryId>>,
+    ) -> Option<End> {
+        let injecting = Injecting { messages, entries };
+        if spec.seams.layers {
+            self.injecting = Some(Box::new(injecting));
+            self.issue(cx, Pending::AppendSteering);
+            return None;
+        }
+        injecting.append(cx);
+        self.answer = None;
+        self.iterate(spec, cx)
+    }
+
+    pub(super) fn on_steering_seen(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<Vec<Arc<Message>>, Fault>,
+    ) -> Option<End> {
+        let Injecting { messages, entries } = *self.injecting.take()?;
+        Injecting { messages: admitted(cx, messages, result), entries }.append(cx);
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        self.answer = None;
+        self.iterate(spec, cx)
+    }
+
+    /// Whether layers first learn from an answer that counts.
+    pub(super) fn stores(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
+        let counts = || {
+            let output = answer.as_assistant().map(|message| message.output());
+            output.is_some_and(|output| !matches!(output, ModelOutput::Invalid(_)))
+        };
+        let stores = spec.seams.layers && counts();
+        if stores {
+            self.storing = Some(Arc::clone(answer));
+            self.issue(cx, Pending::Store);
+        }
+        stores
+    }
+
+    pub(super) fn on_stored(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        result: Result<(), Fault>,
+    ) -> Option<End> {
+        cx.tolerate(result);
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let answer = self.storing.take()?;
+        self.act_on(spec, cx, &answer)
+    }
+
+    /// The turn stops, or is interrupted: what layers were looking at goes on without them.
+    pub(super) fn stop_showing(&mut self, cx: &mut Cx<'_>) {
+        if let Some(batch) = &mut self.batch {
+            (batch.watched, batch.showing) = (None, None);
+        }
+        if let Some(answer) = self.storing.take() {
+            answer_unrun(cx, &answer, "the turn had ended");
+        }
+        if let Some(injecting) = self.injecting.take() {
+            injecting.append(cx);
+        }
+    }
+
+    /// Tells the layers that the execution is over, when this turn is all of it.
+    pub(super) fn take_leave(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
+        if !spec.seams.layers || self.inner {
+            return self.announce_end(spec, cx, end);
+        }
+        let standing = self.standing(cx);
+        self.leaving = Some(Leaving::begin(spec, cx, end, standing));
+        None
+    }
+}
+
+/// Whether layers are hearing that an execution begins.
+pub(super) fn is_beginning(cx: &Cx<'_>) -> bool {
+    cx.sh.pending.iter().any(|(_, pending)| *pending == Pending::Begin)
+}
+
+impl Injecting {
+    fn append(self, cx: &mut Cx<'_>) {
+        cx.append(self.messages);
+        if let Some(entries) = self.entries {
+            cx.event(|| EventKind::SteeringInjected { entries });
+        }
+    }
+}
+
+impl Batch {
+    /// The results that layers are looking at.
+    fn shown(&self) -> Vec<Arc<Message>> {
+        let slots = self.slots.iter().take(self.showing.unwrap_or(0)).skip(self.flushed);
+        slots.filter_map(|slot| Some(Arc::clone(&finished(&slot.progress)?.message))).collect()
+    }
+
+    /// Takes what layers gave in place of the results that they looked at; without it these stay. A result
+    /// that was left out, or is one of another call, is put back (law 1). How many messages were refused.
+    fn take_seen(&mut self, given: Option<Vec<Arc<Message>>>) -> usize {
+        let Some(upto) = self.showing.take() else { return 0 };
+        self.seen = upto;
+        let Some(mut given) = given else { return 0 };
+        for slot in self.slots.iter_mut().take(upto).skip(self.flushed) {
+            let Some(at) = given.iter().position(|message| is_result_of(message, &slot.call)) else {
+                continue;
+            };
+            let message = given.remove(at);
+            if let Stage::Finished(finished) = &mut slot.progress {
+                finished.message = message;
+            }
+        }
+        let (added, refused): (Vec<_>, Vec<_>) = given.into_iter().partition(|message| stands_alone(message));
+        self.added.extend(added);
+        refused.len()
+    }
+}
+
+fn finished(stage: &Stage) -> Option<&Finished> {
+    if let Stage::Finished(finished) = stage { Some(finished) } else { None }
+}
+
+fn is_result_of(message: &Message, call: &ToolCall) -> bool {
+    let result = message.as_tool_result();
+    result.is_some_and(|result| result.tool_call_id == call.id && result.tool_name == call.name)
+}
+
+/// Whether a message is neither a result nor holds calls, which need each other.
+fn stands_alone(message: &Message) -> bool {
+    let calls = message.as_assistant().is_some_and(|answer| answer.tool_calls().next().is_some());
+    message.as_tool_result().is_none() && !calls
+}
+
+/// What layers gave in place of `shown`, as far as it may enter the transcript; `shown` when they failed.
+pub(super) fn admitted(
+    cx: &mut Cx<'_>,
+    shown: Vec<Arc<Message>>,
+    result: Result<Vec<Arc<Message>>, Fault>,
+) -> Vec<Arc<Message>> {
+    let Some(mut given) = cx.tolerate(result) else { return shown };
+    let before = given.len();
+    given.retain(|message| stands_alone(message) || shown.contains(message));
+    tell_refused(cx, before - given.len());
+    given
+}
+
+fn tell_refused(cx: &mut Cx<'_>, refused: usize) {
+    if refused > 0 {
+        let text = format!(
+            "{refused} messages were left out: a layer adds neither results of calls nor answers with calls"
+        );
+        let fault = Fault::new(FaultSource::Layer, "append_refused", text);
+        cx.event(|| EventKind::PartFailed { fault });
+    }
+}

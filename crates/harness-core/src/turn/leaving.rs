@@ -1,0 +1,112 @@
+//! The last word to the memory layers, before an end is told.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::TurnSpec;
+use crate::continuation::WAITING;
+use crate::event::EventKind;
+use crate::machine::{Cx, Effect, Input, Op, Pending, Reply, Standing};
+use crate::message::Message;
+use crate::outcome::{End, Fault, FaultSource, StopReason};
+use crate::time::{Millis, Time};
+
+/// How long the layers may take after a cancellation, at most.
+const AFTER_CANCEL: Millis = Millis(2_000);
+
+/// An end that is decided, while the layers take note of it. Nothing changes it any more.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Leaving {
+    end: End,
+    standing: Standing,
+    /// When it is over at the latest.
+    until: Time,
+    aborted: bool,
+    /// Messages that were pushed in meanwhile.
+    late: Vec<Arc<Message>>,
+}
+
+impl Leaving {
+    /// Tells the layers.
+    pub(crate) fn begin(spec: &TurnSpec, cx: &mut Cx<'_>, end: End, standing: Standing) -> Box<Self> {
+        let cancelled = end.reason() == StopReason::Cancelled;
+        let most = if cancelled { AFTER_CANCEL } else { Millis(u64::MAX) };
+        let until = cx.now.after(spec.complete_within.min(most));
+        let leaving = Self { end, standing, until, aborted: false, late: Vec::new() };
+        cx.perform(Pending::Complete, leaving.op());
+        Box::new(leaving)
+    }
+
+    /// What they are told.
+    pub(crate) fn op(&self) -> Op {
+        Op::Complete { outcome: self.end.outcome(), standing: Box::new(self.standing.clone()) }
+    }
+
+    /// When they are cut off; `None` once they are.
+    pub(crate) fn wake_at(&self) -> Option<Time> {
+        (!self.aborted).then_some(self.until)
+    }
+
+    /// Takes an input. Whether it is over.
+    pub(crate) fn step(&mut self, cx: &mut Cx<'_>, pending: Option<Pending>, input: Input) -> bool {
+        match input {
+            Input::Reply(_, reply) => {
+                let over = pending == Some(Pending::Complete);
+                if over {
+                    cx.tolerate(answer(reply));
+                }
+                return over;
+            }
+            Input::Wake | Input::Cancel { .. } => {
+                if !std::mem::replace(&mut self.aborted, true) {
+                    cx.fx.list.push(Effect::AbortAll);
+                }
+            }
+            Input::Steer(messages) | Input::Interrupt { messages } => self.late.extend(messages),
+            Input::PersistFailed { message, messages_from, unperformed } => {
+                if let Some(from) = messages_from {
+                    cx.sh.persisted = cx.sh.persisted.min(from);
+                }
+                cx.event(|| EventKind::PersistFailed { message: message.clone() });
+                cx.sh.persist_failed = Some(message);
+                if !unperformed.is_empty() {
+                    cx.sh.pending.retain(|(id, _)| !unperformed.contains(id));
+                    cx.perform(Pending::Complete, self.op());
+                }
+            }
+            Input::Start(_) => {}
+        }
+        false
+    }
+
+    /// The end. What was pushed in meanwhile is in the transcript then, or waits behind a parked call.
+    pub(crate) fn into_end(self, cx: &mut Cx<'_>) -> End {
+        let Self { mut end, late, .. } = self;
+        match &mut end.continuation {
+            Some(parked) if !parked.pending.is_empty() => {
+                parked.waiting.extend(late);
+                parked.waiting.truncate(WAITING);
+            }
+            continuation => {
+                cx.append(late);
+                if let Some(continuation) = continuation {
+                    continuation.transcript_len = cx.log.len() as u64;
+                }
+            }
+        }
+        end.persist_failed.clone_from(&cx.sh.persist_failed);
+        end
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other reply fits")]
+fn answer(reply: Reply) -> Result<(), Fault> {
+    let text = match reply {
+        Reply::Noted(result) => return result,
+        Reply::Interrupted { .. } => "they did not take note of the end in time",
+        _ => "a reply of the wrong kind answered the end",
+    };
+    Err(Fault::new(FaultSource::Layer, "not_completed", text))
+}
