@@ -20,6 +20,7 @@ mod faults;
 mod guardrails;
 mod hooks;
 mod laws;
+mod layers;
 mod live_faults;
 mod loops;
 mod model;
