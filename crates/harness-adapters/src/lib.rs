@@ -2,7 +2,9 @@
 //!
 //! - [`chat::ChatModel`] speaks chat completions with OpenRouter and every compatible endpoint,
 //!   streaming, with tools (feature `openrouter`, on by default).
-//! - [`Retry`] repeats steps that failed for a passing reason.
+//! - [`Retry`] repeats steps that failed for a passing reason, [`Fallback`] asks other models then,
+//!   [`RateLimit`] keeps within a provider's quota, [`Breaker`] spares a provider that is down, and
+//!   [`ResponseCache`] answers the same request once.
 //! - [`Recorder`] writes the traffic of a run to a file, [`Replay`] answers from such a file without a
 //!   model, a key or a network.
 //!
@@ -45,10 +47,13 @@ pub mod chat;
 mod error;
 mod raw;
 pub mod record;
-mod retry;
 mod secret;
+mod wrap;
 
 pub use error::AdapterError;
 pub use record::{Recorder, Replay};
-pub use retry::{Retry, RetryPolicy};
 pub use secret::ApiKey;
+pub use wrap::{
+    Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
+    Retry, RetryPolicy,
+};

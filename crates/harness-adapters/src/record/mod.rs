@@ -66,3 +66,10 @@ mod replay;
 pub use format::RECORDING_VERSION;
 pub use recorder::Recorder;
 pub use replay::Replay;
+
+/// The digest of everything that a model can see of a request.
+pub(crate) fn request_digest(
+    request: &harness_core::port::ModelRequest,
+) -> Result<String, serde_json::Error> {
+    canonical::canonical(request).map(|canonical| canonical::digest(&canonical))
+}

@@ -16,3 +16,4 @@ mod request;
 mod retry;
 mod stream;
 mod support;
+mod wrappers;

@@ -84,7 +84,7 @@ async fn the_providers_wait_goes_first() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_repeated_once_a_piece_was_passed_on() {
-    let half = Step(vec![DeltaPart::Text("Half".to_owned())], Err(busy()));
+    let half = Step::fault(busy()).after([DeltaPart::Text("Half".to_owned())]);
     check(vec![half, Step::text("ok")], policy(|_| ()), Err("busy"), 0, 1).await;
     let partial = Step::fault(busy().with_partial(AssistantMessage::text("Half")));
     check(vec![partial, Step::text("ok")], policy(|_| ()), Err("busy"), 0, 1).await;

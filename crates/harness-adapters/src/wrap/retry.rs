@@ -1,13 +1,14 @@
 //! Repeats a model step that failed for a passing reason.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use harness_core::Millis;
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Clock, DeltaPart, Deltas, Model, ModelFault, ModelRequest};
+use harness_core::port::{Clock, Deltas, Model, ModelFault, ModelRequest};
+
+use super::watched::Watched;
 
 /// How often, and after which waits, a step is repeated.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,22 +120,9 @@ impl<M> std::fmt::Debug for Retry<M> {
     }
 }
 
-/// Passes pieces on and remembers that there was one.
-struct Watched<'a> {
-    inner: &'a dyn Deltas,
-    passed_on: AtomicBool,
-}
-
-impl Deltas for Watched<'_> {
-    fn part(&self, part: DeltaPart) {
-        self.passed_on.store(true, Ordering::Relaxed);
-        self.inner.part(part);
-    }
-}
-
 impl<M: Model> Model for Retry<M> {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let watched = Watched { inner: deltas, passed_on: AtomicBool::new(false) };
+        let watched = Watched::new(deltas);
         let mut waits = self.waits();
         let mut attempts: u32 = 0;
         loop {
@@ -143,7 +131,7 @@ impl<M: Model> Model for Retry<M> {
                 Ok(message) => return Ok(counted(message, attempts)),
                 Err(fault) => fault,
             };
-            let planned = waits.next().filter(|_| !watched.passed_on.load(Ordering::Relaxed));
+            let planned = waits.next().filter(|_| !watched.passed_on());
             let Some(wait) = self.wait(&fault, planned, &request) else {
                 return Err(explained(fault, attempts));
             };

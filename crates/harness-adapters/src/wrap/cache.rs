@@ -1,0 +1,138 @@
+//! Answers the same request once.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness_core::message::{AssistantMessage, FinishReason, Usage};
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
+
+use crate::record::request_digest;
+
+/// How much a cache keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CachePolicy {
+    /// Answers; the one that was used longest ago goes first. Default 1,000. 0 keeps none.
+    pub answers: usize,
+    /// Bytes of answer texts and arguments together. Default 64 MiB.
+    pub bytes: usize,
+}
+
+impl Default for CachePolicy {
+    fn default() -> Self {
+        Self { answers: 1_000, bytes: 64 << 20 }
+    }
+}
+
+/// Wraps a model and keeps its answers in memory: a request that was answered before is not made again.
+///
+/// Requests are the same when everything that a model can see of them is: model, settings, instructions,
+/// messages, tools. Kept are whole answers only: nothing that failed, was cut or was of no use. An answer
+/// from the cache says that no request was made and that it used nothing. For tests, evaluations and other
+/// work where the same question deserves the same answer; the calls in an answer run again. Clones share
+/// the cache.
+///
+/// ```
+/// use harness_adapters::{CachePolicy, ResponseCache};
+/// # use harness_core::{message::AssistantMessage, port::{Deltas, Model, ModelFault, ModelRequest}};
+/// # struct Hosted;
+/// # impl Model for Hosted {
+/// #     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+/// #         Ok(AssistantMessage::text("hi"))
+/// #     }
+/// # }
+///
+/// let model = ResponseCache::new(Hosted, CachePolicy::default());
+/// ```
+#[derive(Clone)]
+pub struct ResponseCache<M> {
+    inner: M,
+    policy: CachePolicy,
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    answers: HashMap<Arc<str>, (AssistantMessage, usize)>,
+    /// The keys, the one used longest ago first.
+    order: VecDeque<Arc<str>>,
+    bytes: usize,
+}
+
+impl<M> ResponseCache<M> {
+    /// Wraps `inner` with an empty cache.
+    pub fn new(inner: M, policy: CachePolicy) -> Self {
+        Self { inner, policy, kept: Arc::default() }
+    }
+
+    fn with_kept<T>(&self, f: impl FnOnce(&mut Kept) -> T) -> T {
+        f(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Kept {
+    fn get(&mut self, key: &str) -> Option<AssistantMessage> {
+        let (answer, _) = self.answers.get(key)?;
+        let answer = answer.clone();
+        if let Some(at) = self.order.iter().position(|known| **known == *key)
+            && let Some(key) = self.order.remove(at)
+        {
+            self.order.push_back(key);
+        }
+        Some(answer)
+    }
+
+    fn put(&mut self, key: Arc<str>, answer: AssistantMessage, policy: CachePolicy) {
+        let size = size(&answer);
+        if policy.answers == 0 || size > policy.bytes || self.answers.contains_key(&key) {
+            return;
+        }
+        self.bytes += size;
+        self.answers.insert(Arc::clone(&key), (answer, size));
+        self.order.push_back(key);
+        while self.order.len() > policy.answers || self.bytes > policy.bytes {
+            let Some(oldest) = self.order.pop_front() else { return };
+            let gone = self.answers.remove(&oldest).map_or(0, |(_, size)| size);
+            self.bytes = self.bytes.saturating_sub(gone);
+        }
+    }
+}
+
+/// What an answer weighs.
+fn size(answer: &AssistantMessage) -> usize {
+    let calls: usize = answer.tool_calls().map(|call| call.arguments.text().len()).sum();
+    answer.joined_text().len() + calls
+}
+
+fn is_whole(answer: &AssistantMessage) -> bool {
+    matches!(answer.stop_reason, FinishReason::Stop | FinishReason::ToolUse)
+}
+
+impl<M> fmt::Debug for ResponseCache<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseCache").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+impl<M: Model> Model for ResponseCache<M> {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        // A request without a canonical form is asked; it is not the cache's to refuse.
+        let Ok(key) = request_digest(&request) else { return self.inner.step(request, deltas).await };
+        if let Some(mut answer) = self.with_kept(|kept| kept.get(&key)) {
+            let mut usage = Usage::tokens(0, 0);
+            usage.requests = Some(0);
+            answer.usage = Some(Arc::new(usage));
+            let text = answer.joined_text();
+            if !text.is_empty() {
+                deltas.part(DeltaPart::Text(text));
+            }
+            return Ok(answer);
+        }
+        let answer = self.inner.step(request, deltas).await?;
+        if is_whole(&answer) {
+            self.with_kept(|kept| kept.put(Arc::from(key), answer.clone(), self.policy));
+        }
+        Ok(answer)
+    }
+}
