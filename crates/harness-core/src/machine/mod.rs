@@ -163,18 +163,38 @@ pub struct Cx<'a> {
 impl Cx<'_> {
     /// Emits an event. With events switched off it is numbered and not built.
     pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
+        let seq = self.number();
+        if self.fx.events {
+            self.tell(seq, kind());
+        }
+    }
+
+    /// Emits an event about the message at a position of the transcript.
+    pub(crate) fn event_about(&mut self, at: usize, kind: impl FnOnce(&Arc<Message>) -> EventKind) {
+        let seq = self.number();
+        if self.fx.events
+            && let Some(message) = self.log.get(at)
+        {
+            let kind = kind(message);
+            self.tell(seq, kind);
+        }
+    }
+
+    fn number(&mut self) -> u64 {
         let seq = self.sh.next_seq;
         self.sh.next_seq += 1;
-        if self.fx.events {
-            self.fx.list.push(Effect::Event(Event {
-                seq,
-                at: self.now,
-                origin: Arc::clone(&self.sh.origin),
-                turn: self.sh.turn,
-                iteration: self.sh.iteration,
-                kind: kind(),
-            }));
-        }
+        seq
+    }
+
+    fn tell(&mut self, seq: u64, kind: EventKind) {
+        self.fx.list.push(Effect::Event(Event {
+            seq,
+            at: self.now,
+            origin: Arc::clone(&self.sh.origin),
+            turn: self.sh.turn,
+            iteration: self.sh.iteration,
+            kind,
+        }));
     }
 
     /// Asks the driver for an operation.
@@ -185,12 +205,25 @@ impl Cx<'_> {
         self.fx.list.push(Effect::Perform(id, op));
     }
 
-    /// Appends messages: the only code that does. Pushed, then journaled, then told.
+    /// Appends a message; gives its position.
+    pub(crate) fn append_one(&mut self, message: Arc<Message>) -> usize {
+        let at = self.log.len();
+        self.log.push(message);
+        self.appended(at);
+        at
+    }
+
+    /// Appends messages.
     pub(crate) fn append(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
         let from = self.log.len();
         for message in messages {
             self.log.push(message);
         }
+        self.appended(from);
+    }
+
+    /// Messages were pushed: they are journaled, then told.
+    fn appended(&mut self, from: usize) {
         let to = self.log.len();
         if from == to {
             return;
@@ -199,17 +232,19 @@ impl Cx<'_> {
         // A range that could not be stored before is part of the next one: nothing is left out.
         let unstored = self.sh.persisted..to;
         self.sh.persisted = to;
-        self.persist(Record::Messages(unstored));
+        self.persist(|| Record::Messages(unstored));
         for at in from..to {
-            if let Some(message) = self.log.get(at).cloned() {
-                self.event(|| EventKind::MessageAppended { index: at as u64, message });
-            }
+            self.event_about(at, |message| EventKind::MessageAppended {
+                index: at as u64,
+                message: Arc::clone(message),
+            });
         }
     }
 
-    pub(crate) fn persist(&mut self, record: Record) {
+    /// Has something journaled.
+    pub(crate) fn persist(&mut self, record: impl FnOnce() -> Record) {
         if self.fx.journal {
-            self.fx.list.push(Effect::Persist(record));
+            self.fx.list.push(Effect::Persist(record()));
         }
     }
 

@@ -159,7 +159,7 @@ impl RunState {
     fn boundary(&mut self, cx: &mut Cx<'_>, phase: RunPhase, boundary: Boundary) {
         self.phase = phase;
         let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);
-        cx.persist(Record::Boundary { phase: boundary, turn, iteration });
+        cx.persist(|| Record::Boundary { phase: boundary, turn, iteration });
     }
 
     /// A turn is over: every stop gate must believe an end that claims to be complete.
@@ -290,7 +290,7 @@ impl RunState {
 /// Stores and tells the end of a run.
 fn finish(cx: &mut Cx<'_>, end: End) -> End {
     let told = Arc::new(end.clone());
-    cx.persist(Record::RunEnd(Arc::clone(&told)));
+    cx.persist(|| Record::RunEnd(Arc::clone(&told)));
     cx.event(|| EventKind::RunFinished { end: told });
     end
 }

@@ -51,19 +51,20 @@ impl Done {
 }
 
 impl TurnState {
+    /// Begins with the calls of an answer that is the last message of the transcript.
     pub(super) fn open_batch(
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         answer: &AssistantMessage,
     ) -> Option<End> {
-        let offer = Arc::clone(self.offer.as_ref()?);
-        let count = answer.tool_calls().count();
-        let mut slots = Vec::with_capacity(count);
-        slots.extend(answer.tool_calls().map(|call| Slot::new(Arc::clone(call), Some(&offer))));
-        let calls = u32::try_from(count).unwrap_or(u32::MAX);
-        let unknown = slots.iter().find(|slot| slot.tool.is_none()).map(|slot| slot.call.name.clone());
-        self.batch = Some(Batch::new(slots, cx.log.len().saturating_sub(1), spec, Some(&offer)));
+        let offer = self.offer.as_deref();
+        let mut slots = Vec::with_capacity(answer.tool_calls().count());
+        slots.extend(answer.tool_calls().map(|call| Slot::new(Arc::clone(call), offer)));
+        let batch = Batch::new(slots, cx.log.len().saturating_sub(1), spec, offer);
+        let calls = u32::try_from(batch.slots.len()).unwrap_or(u32::MAX);
+        let unknown = batch.slots.iter().find(|slot| slot.tool.is_none()).map(|slot| slot.call.name.clone());
+        self.batch = Some(batch);
         if let Some(stop) = self.closing.clone() {
             return self.stop_now(spec, cx, stop);
         }
@@ -113,13 +114,13 @@ impl TurnState {
         self.close_batch(spec, cx)
     }
 
-    /// Sets the budget aside, journals the start, and runs an attempt.
     /// What a call may spend beyond itself.
     pub(super) fn share_of(&self, at: u32) -> Amount {
         let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
         def.map_or(Amount::NONE, |def| def.share)
     }
 
+    /// Sets the budget aside, journals the start, and runs an attempt.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         let share = self.share_of(at);
         let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
@@ -141,19 +142,19 @@ impl TurnState {
             }
         }
         slot.started.get_or_insert(cx.now);
-        let (call, class, attempt) = (Arc::clone(&slot.call), slot.class, slot.attempt);
         let first = !std::mem::replace(&mut slot.counted, true);
+        let (call, class, attempt) = (&slot.call, slot.class, slot.attempt);
         if class != RetryClass::Pure {
-            cx.persist(Record::CallStarted { call: Arc::clone(&call), attempt, class });
+            cx.persist(|| Record::CallStarted { call: Arc::clone(call), attempt, class });
         }
         if first {
             self.usage.tool_calls += 1;
-            cx.event(|| EventKind::ToolStarted { call });
+            cx.event(|| EventKind::ToolStarted { call: Arc::clone(call) });
         }
         if let Some(agent) = handoff {
             return self.hand_off(spec, cx, at, agent);
         }
-        self.set(at, Progress::Running);
+        slot.progress = Progress::Running;
         self.issue(cx, Pending::Tool(at));
     }
 
@@ -279,17 +280,20 @@ impl TurnState {
             Some(_) | None => outcome.to_message(&slot.call, slot.started, cx.now),
         };
         let message = Arc::new(Message::ToolResult(message));
-        let call = Arc::clone(&slot.call);
         slot.last = None;
         let finished = Finished { outcome, message, fault, ran, note, told };
         if in_turn {
-            cx.append([Arc::clone(&finished.message)]);
+            cx.append_one(Arc::clone(&finished.message));
         } else if ran {
-            let (call, result) = (Arc::clone(&call), Arc::clone(&finished.message));
-            cx.persist(Record::CallFinished { call, attempt: slot.attempt, class: slot.class, result });
+            cx.persist(|| Record::CallFinished {
+                call: Arc::clone(&slot.call),
+                attempt: slot.attempt,
+                class: slot.class,
+                result: Arc::clone(&finished.message),
+            });
         }
         if told {
-            tell_result(cx, &call, &finished);
+            tell_result(cx, &slot.call, &finished, note);
         }
         slot.progress = Progress::Finished(finished);
         if next {
@@ -300,32 +304,34 @@ impl TurnState {
     /// Brings the results that are next in call order into the transcript and judges each, until layers or
     /// a hook have to be waited for.
     pub(super) fn flush(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut appended: bool) {
-        while let Some(batch) = self.batch.as_mut().filter(|batch| !batch.is_looked_at()) {
-            let at = batch.flushed;
-            let Some(slot) = batch.slots.get(at).filter(|slot| slot.is_answered()) else { return };
-            let stopping = self.stop.is_some() || self.interrupting.is_some();
-            if spec.seams.layers && !stopping && batch.seen <= at {
+        loop {
+            let stopping = self.is_stopping();
+            let Some(batch) = self.batch.as_mut().filter(|batch| !batch.is_looked_at()) else { return };
+            let Some(slot) = batch.slots.get(batch.flushed) else { return };
+            let Progress::Finished(finished) = &slot.progress else { return };
+            if spec.seams.layers && !stopping && batch.seen <= batch.flushed {
                 return self.show_results(cx);
             }
-            let Progress::Finished(finished) = &slot.progress else { return };
-            let (mut finished, call) = (finished.clone(), Arc::clone(&slot.call));
-            batch.flushed += 1;
-            let terminates = finished.outcome.terminate && terminate(&batch.slots);
             if !std::mem::take(&mut appended) {
-                cx.append([Arc::clone(&finished.message)]);
+                cx.append_one(Arc::clone(&finished.message));
             }
             if !finished.told {
-                if self.is_stopping() && finished.ran {
-                    finished.note = Some(ResultNote::Late);
-                }
-                tell_result(cx, &call, &finished);
+                let late = stopping && finished.ran;
+                tell_result(
+                    cx,
+                    &slot.call,
+                    finished,
+                    if late { Some(ResultNote::Late) } else { finished.note },
+                );
             }
-            let at = u32::try_from(at).unwrap_or(u32::MAX);
-            if self.is_stopping() || terminates {
+            let terminates = finished.outcome.terminate && terminate(&batch.slots);
+            let at = u32::try_from(batch.flushed).unwrap_or(u32::MAX);
+            batch.flushed += 1;
+            if stopping || terminates {
                 continue;
             }
-            if !self.ask_hooks(spec, cx, at, &finished) {
-                self.judge_result(spec, cx, at, &call, &finished);
+            if !self.ask_hooks(spec, cx, at) {
+                self.judge_result(spec, cx, at);
             }
         }
     }
@@ -337,7 +343,7 @@ impl TurnState {
             if let Progress::Finished(finished) = &mut slot.progress
                 && !std::mem::replace(&mut finished.told, true)
             {
-                tell_result(cx, &slot.call, finished);
+                tell_result(cx, &slot.call, finished, finished.note);
             }
         }
     }
@@ -371,7 +377,7 @@ impl TurnState {
         }
         self.invalid = 0;
         if let Some(hint) = self.cycles.take_hint().filter(|_| !repairs) {
-            cx.append([super::flow::guidance_message(hint)]);
+            cx.append_one(super::flow::guidance_message(hint));
         }
         if repairs {
             return self.append_prompt(spec, cx);
@@ -392,7 +398,7 @@ impl TurnState {
 
     /// What a call calls.
     pub(super) fn def_of(&self, slot: &Slot) -> Option<&ToolDef> {
-        self.offer.as_ref()?.tools.get(slot.tool? as usize)
+        slot.def_in(&self.offer.as_ref()?.tools)
     }
 
     pub(super) fn set(&mut self, at: u32, progress: Progress) {
@@ -416,10 +422,10 @@ impl TurnState {
     }
 }
 
-fn tell_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished) {
+fn tell_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, note: Option<ResultNote>) {
     cx.event(|| {
         let took = finished.message.as_tool_result().and_then(|message| message.duration_ms);
-        let (call, outcome, note) = (Arc::clone(call), Arc::clone(&finished.outcome), finished.note);
+        let (call, outcome) = (Arc::clone(call), Arc::clone(&finished.outcome));
         let duration = Millis(took.unwrap_or(0));
         if outcome.is_error() {
             let (ran, fault) = (finished.ran, finished.fault.clone());

@@ -1,12 +1,11 @@
 //! Loop detection: the same few calls with the same results, over and over.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::redundancy::{Counted, payload};
-use crate::message::ToolCall;
-use crate::transcript::Transcript;
+use super::redundancy::{Counted, Fresh};
 
 /// The shortest period that is looked for: a single call that repeats is the other detector's.
 const SHORTEST: usize = 2;
@@ -30,41 +29,28 @@ enum Hint {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Cycles {
-    recent: Vec<Counted>,
+    recent: VecDeque<Counted>,
     /// Results in a row that equal the one `SHORTEST + n` before them.
     rows: Vec<usize>,
     hint: Hint,
 }
 
 impl Cycles {
-    /// Counts the result at position `at` of the transcript. The tools of a cycle that goes on although the
-    /// model was told; the first one only makes a hint due.
-    pub(super) fn goes_on(
-        &mut self,
-        longest: u32,
-        log: &Transcript,
-        at: usize,
-        call: &Arc<ToolCall>,
-    ) -> Option<Vec<Arc<str>>> {
+    /// Counts a result. The tools of a cycle that goes on although the model was told; the first one only
+    /// makes a hint due.
+    pub(super) fn goes_on(&mut self, longest: u32, new: &Fresh<'_>) -> Option<Vec<Arc<str>>> {
         let longest = longest.min(LONGEST) as usize;
-        let payload_at = |at: usize| log.get(at).and_then(|m| m.as_tool_result()).and_then(payload);
         if longest < SHORTEST {
             return None;
         }
-        let new = payload_at(at)?;
-        let same = |old: &Counted| {
-            old.call.name == call.name
-                && old.call.arguments == call.arguments
-                && usize::try_from(old.at).ok().and_then(payload_at).is_some_and(|text| text == new)
-        };
         self.rows.resize(longest + 1 - SHORTEST, 0);
-        for (row, period) in self.rows.iter_mut().zip(SHORTEST..) {
-            let before = self.recent.len().checked_sub(period).and_then(|at| self.recent.get(at));
-            *row = if before.is_some_and(same) { *row + 1 } else { 0 };
+        let before = self.recent.iter().rev().skip(SHORTEST - 1).map(Some).chain(std::iter::repeat(None));
+        for (row, before) in self.rows.iter_mut().zip(before) {
+            *row = if before.is_some_and(|old| new.repeats(old)) { *row + 1 } else { 0 };
         }
-        self.recent.push(Counted { at: at as u64, call: Arc::clone(call) });
+        self.recent.push_back(new.counted());
         if self.recent.len() > longest {
-            self.recent.remove(0);
+            self.recent.pop_front();
         }
         let period = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?.1;
         self.rows.fill(0);

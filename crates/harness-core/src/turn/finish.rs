@@ -186,7 +186,7 @@ impl TurnState {
             return None;
         }
         if let Some(answer) = self.judged.take() {
-            cx.append([Arc::clone(&answer)]);
+            cx.append_one(Arc::clone(&answer));
             answer_unrun(cx, &answer, "the turn had ended");
         }
         let prompt_unguarded = self.stop_guarding(cx);
@@ -272,7 +272,7 @@ impl TurnState {
             stop,
         };
         let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);
-        cx.persist(Record::Boundary { phase: Boundary::Turn, turn, iteration });
+        cx.persist(|| Record::Boundary { phase: Boundary::Turn, turn, iteration });
         end
     }
 

@@ -302,9 +302,10 @@ impl TurnState {
             }
         }
         self.asked_at = cx.now;
-        let agent = self.agent_id();
-        let model = self.offer.as_ref().and_then(|offer| offer.model.clone());
-        cx.event(|| EventKind::ModelStepStarted { agent, model });
+        cx.event(|| EventKind::ModelStepStarted {
+            agent: self.agent_id(),
+            model: self.offer.as_ref().and_then(|offer| offer.model.clone()),
+        });
         self.issue(cx, Pending::Model);
         None
     }
@@ -365,9 +366,9 @@ impl TurnState {
         let answer = self.judged.take()?;
         match cx.tolerate(result) {
             Some(Judgement::Continue { guidance }) if !self.is_stopping() => {
-                self.append_answer(cx, &answer);
+                self.append_answer(cx, Arc::clone(&answer));
                 answer_unrun(cx, &answer, "the answer was not accepted");
-                cx.append([guidance_message(guidance)]);
+                cx.append_one(guidance_message(guidance));
                 self.iterate(spec, cx)
             }
             Some(Judgement::Accept | Judgement::Waive { .. } | Judgement::Continue { .. }) | None => {
@@ -376,20 +377,16 @@ impl TurnState {
         }
     }
 
-    fn append_answer(&self, cx: &mut Cx<'_>, answer: &Arc<Message>) {
-        cx.append([Arc::clone(answer)]);
-        self.tell_answer(cx, answer);
+    fn append_answer(&self, cx: &mut Cx<'_>, answer: Arc<Message>) {
+        let at = cx.append_one(answer);
+        let duration = cx.now.since(self.asked_at);
+        cx.event_about(at, |answer| step_finished(answer.as_assistant(), duration));
     }
 
-    pub(super) fn tell_answer(&self, cx: &mut Cx<'_>, answer: &Arc<Message>) {
-        if let Some(message) = answer.as_assistant() {
-            let duration = cx.now.since(self.asked_at);
-            cx.event(|| EventKind::ModelStepFinished {
-                output_type: message.output_type().into(),
-                usage: message.usage.clone(),
-                duration,
-            });
-        }
+    /// Tells of an answer that does not come into the transcript.
+    pub(super) fn tell_answer(&self, cx: &mut Cx<'_>, answer: &Message) {
+        let duration = cx.now.since(self.asked_at);
+        cx.event(|| step_finished(answer.as_assistant(), duration));
     }
 
     fn take_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
@@ -401,7 +398,7 @@ impl TurnState {
 
     /// Takes an answer that nothing speaks against into the transcript, and does what it asks for.
     pub(super) fn believe(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> Option<End> {
-        self.append_answer(cx, answer);
+        self.append_answer(cx, Arc::clone(answer));
         if self.is_stopping() {
             answer_unrun(cx, answer, "the turn had ended");
             return self.settle(spec, cx);
@@ -479,10 +476,10 @@ impl TurnState {
             return self.stop_at_limit(spec, cx, reason, reached);
         }
         if spec.invalid_feedback {
-            cx.append([guidance_message(format!(
+            cx.append_one(guidance_message(format!(
                 "Your last answer could not be used: {}. Answer again, in full.",
                 invalid.reason
-            ))]);
+            )));
         }
         self.iterate(spec, cx)
     }
@@ -517,7 +514,7 @@ impl TurnState {
             Some(partial) => {
                 self.book(cx, &partial);
                 let partial = Arc::new(Message::Assistant(*partial));
-                cx.append([Arc::clone(&partial)]);
+                cx.append_one(Arc::clone(&partial));
                 answer_unrun(cx, &partial, "the answer that asked for it broke off");
             }
             None => self.book(cx, &AssistantMessage::default()),
@@ -548,10 +545,19 @@ impl TurnState {
             None => self.book(cx, &AssistantMessage::default()),
         }
         if let Some(partial) = partial {
-            cx.append([Arc::clone(&partial)]);
+            cx.append_one(Arc::clone(&partial));
             answer_unrun(cx, &partial, "the answer that asked for it was cut off");
         }
         self.on_cut(spec, cx, Pending::Model)
+    }
+}
+
+/// `message`: what the model answered.
+fn step_finished(message: Option<&AssistantMessage>, duration: Millis) -> EventKind {
+    EventKind::ModelStepFinished {
+        output_type: message.map_or("invalid", AssistantMessage::output_type).into(),
+        usage: message.and_then(|message| message.usage.clone()),
+        duration,
     }
 }
 

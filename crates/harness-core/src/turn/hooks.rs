@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::slot::{Finished, Progress as Stage};
+use super::slot::Progress as Stage;
 use super::spec::{OnHookFault, TurnSpec};
 use super::state::TurnState;
 use crate::event::EventKind;
@@ -37,23 +37,17 @@ impl TurnState {
     }
 
     /// Shows a result that is in the transcript to the hooks that want it. Whether there is one.
-    pub(super) fn ask_hooks(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        at: u32,
-        finished: &Finished,
-    ) -> bool {
+    pub(super) fn ask_hooks(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
         let hooks = spec.seams.hooks;
+        let Some(batch) = &mut self.batch else { return false };
+        let Some(Stage::Finished(finished)) = batch.slot(at).map(|slot| &slot.progress) else { return false };
         let is_error = finished.outcome.is_error();
         if !finished.ran || !hooks.sees_result(is_error) {
             return false;
         }
         let point =
             if is_error && hooks.tool_errors { HookPoint::ToolError(at) } else { HookPoint::Result(at) };
-        if let Some(batch) = &mut self.batch {
-            batch.watched = Some(at);
-        }
+        batch.watched = Some(at);
         self.issue(cx, Pending::Hook(point));
         true
     }
@@ -130,9 +124,9 @@ impl TurnState {
         };
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
         let Stage::Finished(finished) = &slot.progress else { return };
-        let (call, finished) = (Arc::clone(&slot.call), finished.clone());
+        let (call, is_error) = (Arc::clone(&slot.call), finished.outcome.is_error());
         match question.filter(|question| !question.text.trim().is_empty()) {
-            None => self.judge_result(spec, cx, at, &call, &finished),
+            None => self.judge_result(spec, cx, at),
             Some(mut question) => {
                 if let Some((reason, reached)) = self.reached_limit(spec, cx) {
                     cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
@@ -144,7 +138,7 @@ impl TurnState {
                 cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
                 self.answer = Some(text.clone());
                 self.question = Some(text);
-                let evidence = ToolEvidence::new(&call, finished.outcome.is_error(), *question);
+                let evidence = ToolEvidence::new(&call, is_error, *question);
                 let evidence = Evidence::ToolResult(Box::new(evidence));
                 self.stop = Some(Stop::new(StopReason::ClarificationRequired, evidence));
             }
@@ -156,7 +150,7 @@ impl TurnState {
         if let Some(question) = self.question.take() {
             let mut message = AssistantMessage::clarification(&question);
             message.agent.clone_from(&self.agent);
-            cx.append([Arc::new(Message::Assistant(message))]);
+            cx.append_one(Arc::new(Message::Assistant(message)));
         }
     }
 

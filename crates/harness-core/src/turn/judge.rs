@@ -2,69 +2,73 @@
 
 use std::sync::Arc;
 
-use super::slot::Finished;
+use super::redundancy::Fresh;
+use super::slot::Progress;
 use super::spec::{OnTrouble, Redundancy, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
 use crate::limits::{Amount, Limit, Reached};
 use crate::machine::Cx;
-use crate::message::ToolCall;
 use crate::outcome::{Evidence, Stop, StopReason};
+use crate::transcript::Transcript;
 
 impl TurnState {
-    /// Judges the result that was just appended: faults, errors, loops, limits, in this order.
-    pub(super) fn judge_result(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        slot: u32,
-        call: &Arc<ToolCall>,
-        finished: &Finished,
-    ) {
-        let answer_at = self.batch.as_ref().map_or(0, |batch| batch.answer_at);
-        let at = usize::try_from(answer_at).unwrap_or(usize::MAX).saturating_add(1 + slot as usize);
-        let polls = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(slot)?));
-        let polls = polls.is_some_and(|def| def.polling);
-        let repairing = self.batch.as_ref().is_some_and(|batch| batch.repairs);
-        if finished.outcome.is_error() {
-            self.history.clear();
-            if let (Some(fault), OnTrouble::EndTurn) = (&finished.fault, spec.on_tool_fault) {
-                self.stop = Some(Stop::new(StopReason::RuntimeError, Evidence::Fault(fault.clone())));
-                return;
+    /// Judges the result that was just appended, that of the call at place `at` of the batch: faults, errors,
+    /// loops, limits, in this order.
+    pub(super) fn judge_result(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        if let Some(stop) = self.stop_for_result(spec, cx.log, at) {
+            if stop.reason == StopReason::RedundantToolLoop {
+                cx.event(|| EventKind::LimitReached { reason: stop.reason, reached: None });
             }
-            let lasting = finished.fault.is_none() && finished.ran && !finished.outcome.is_retryable();
-            if lasting && !repairing && spec.on_tool_error == OnTrouble::EndTurn {
-                let evidence = Evidence::Tool {
-                    name: Arc::from(call.name.as_str()),
-                    code: finished.outcome.error.as_ref().map(|error| Arc::from(error.code.as_str())),
-                };
-                self.stop = Some(Stop::new(StopReason::ToolErrorUnrecoverable, evidence));
-                return;
-            }
-        } else if finished.note != Some(ResultNote::RuntimePolicy) {
-            self.note_success(spec, slot, at, call, finished);
-            if !polls && self.history.completes_row(spec.redundancy, cx.log, at, call) {
-                let evidence = Evidence::Tool { name: Arc::from(call.name.as_str()), code: None };
-                let reason = StopReason::RedundantToolLoop;
-                cx.event(|| EventKind::LimitReached { reason, reached: None });
-                self.stop = Some(Stop::new(reason, evidence));
-                return;
-            }
-        }
-        if finished.ran
-            && !polls
-            && spec.redundancy != Redundancy::Off
-            && let Some(tools) = self.cycles.goes_on(spec.longest_cycle, cx.log, at, call)
-        {
-            let reason = StopReason::RedundantToolLoop;
-            cx.event(|| EventKind::LimitReached { reason, reached: None });
-            self.stop = Some(Stop::new(reason, Evidence::Loop { tools }));
+            self.stop = Some(stop);
             return;
         }
         if let Some((reason, reached)) = self.reached_limit(spec, cx) {
             cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
             self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
         }
+    }
+
+    /// The stop that a result itself leads to.
+    fn stop_for_result(&mut self, spec: &TurnSpec, log: &Transcript, at: u32) -> Option<Stop> {
+        let batch = self.batch.as_ref()?;
+        let slot = batch.slot(at)?;
+        let Progress::Finished(finished) = &slot.progress else { return None };
+        let (call, outcome) = (&slot.call, &*finished.outcome);
+        if outcome.is_error() {
+            self.history.clear();
+            if let (Some(fault), OnTrouble::EndTurn) = (&finished.fault, spec.on_tool_fault) {
+                return Some(Stop::new(StopReason::RuntimeError, Evidence::Fault(fault.clone())));
+            }
+            let lasting = finished.fault.is_none() && finished.ran && !outcome.is_retryable();
+            if lasting && !batch.repairs && spec.on_tool_error == OnTrouble::EndTurn {
+                let evidence = Evidence::Tool {
+                    name: Arc::from(call.name.as_str()),
+                    code: outcome.error.as_ref().map(|error| Arc::from(error.code.as_str())),
+                };
+                return Some(Stop::new(StopReason::ToolErrorUnrecoverable, evidence));
+            }
+        }
+        let counts = !outcome.is_error() && finished.note != Some(ResultNote::RuntimePolicy);
+        let position = usize::try_from(batch.answer_at).unwrap_or(usize::MAX).saturating_add(1 + at as usize);
+        if let (true, Some(policies), Some(state)) = (counts, &spec.policies, &mut self.policy) {
+            state.note_success(policies, slot, position);
+        }
+        let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let polls = slot.def_in(tools).is_some_and(|def| def.polling);
+        if polls || spec.redundancy == Redundancy::Off {
+            return None;
+        }
+        let new = Fresh::of(log, position, call)?;
+        if counts && self.history.completes_row(spec.redundancy, &new) {
+            let evidence = Evidence::Tool { name: Arc::from(call.name.as_str()), code: None };
+            return Some(Stop::new(StopReason::RedundantToolLoop, evidence));
+        }
+        if !finished.ran {
+            return None;
+        }
+        let tools = self.cycles.goes_on(spec.longest_cycle, &new)?;
+        Some(Stop::new(StopReason::RedundantToolLoop, Evidence::Loop { tools }))
     }
 
     /// The first limit that is reached, in source 001's order: tool calls, time, cost, tokens. (Iterations

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::sanitize::sanitize;
-use super::slot::Finished;
+use super::slot::{Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
@@ -195,35 +195,6 @@ impl TurnState {
         true
     }
 
-    /// Remembers what later decisions need of a success.
-    pub(super) fn note_success(
-        &mut self,
-        spec: &TurnSpec,
-        at: u32,
-        position: usize,
-        call: &Arc<ToolCall>,
-        finished: &Finished,
-    ) {
-        let (Some(policies), Some(state)) = (&spec.policies, &mut self.policy) else { return };
-        let class = self.batch.as_ref().and_then(|batch| batch.slot(at)).map(|slot| slot.class);
-        let cacheable = match policies.result_cache {
-            ResultCache::Off => false,
-            ResultCache::Pure => class == Some(RetryClass::Pure),
-            ResultCache::All => true,
-        };
-        if cacheable {
-            push_bounded(&mut state.cached, (Arc::clone(call), position as u64));
-        }
-        let produces = |rule: &&DrillOrStop| rule.candidate_producing_tools.contains(&call.name);
-        if let (Some(_), Some(data)) =
-            (policies.drill_or_stop.as_ref().filter(produces), &finished.outcome.structured)
-        {
-            for found in candidates(data) {
-                push_bounded(&mut state.candidates, found);
-            }
-        }
-    }
-
     /// A text for the user, tidied when that is wanted.
     pub(super) fn user_text(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, text: String) -> String {
         let (Some(policies), Some(state)) = (&spec.policies, &mut self.policy) else { return text };
@@ -270,6 +241,27 @@ impl TurnState {
 }
 
 impl PolicyState {
+    /// Remembers what later decisions need of a success, whose result stands at `position` of the transcript.
+    pub(super) fn note_success(&mut self, policies: &RuntimePolicies, slot: &Slot, position: usize) {
+        let Progress::Finished(finished) = &slot.progress else { return };
+        let cacheable = match policies.result_cache {
+            ResultCache::Off => false,
+            ResultCache::Pure => slot.class == RetryClass::Pure,
+            ResultCache::All => true,
+        };
+        if cacheable {
+            push_bounded(&mut self.cached, (Arc::clone(&slot.call), position as u64));
+        }
+        let produces = |rule: &&DrillOrStop| rule.candidate_producing_tools.contains(&slot.call.name);
+        if let (Some(_), Some(data)) =
+            (policies.drill_or_stop.as_ref().filter(produces), &finished.outcome.structured)
+        {
+            for found in candidates(data) {
+                push_bounded(&mut self.candidates, found);
+            }
+        }
+    }
+
     /// Counts a write of the todo list; the ones beyond the cap are blocked.
     fn todo_block(&mut self, policies: &RuntimePolicies, call: &ToolCall) -> Option<Block> {
         let rule = policies.todo_rewrite_cap.as_ref().filter(|rule| rule.tool_names.contains(&call.name))?;

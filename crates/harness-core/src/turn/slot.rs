@@ -96,6 +96,11 @@ impl Slot {
         }
     }
 
+    /// What it calls, of the tools that were offered.
+    pub(super) fn def_in<'t>(&self, tools: &'t [ToolDef]) -> Option<&'t ToolDef> {
+        tools.get(self.tool? as usize)
+    }
+
     /// Why it is held, for the one who decides.
     pub(super) fn hold_reason(&self) -> String {
         self.held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
@@ -216,37 +221,32 @@ impl Batch {
         if self.is_looked_at() {
             return None;
         }
-        let count = |is: fn(&Progress) -> bool| self.slots.iter().filter(|slot| is(&slot.progress)).count();
-        let running = count(|p| matches!(p, Progress::Running | Progress::Waiting(_)));
-        let asking = count(|p| matches!(p, Progress::Asking)) > 0;
+        let (mut running, mut asking) = (0, false);
+        let (mut open, mut ready, mut new) = (None, None, None);
+        for (at, slot) in self.slots.iter().enumerate() {
+            match slot.progress {
+                Progress::New => new = new.or(Some(at)),
+                Progress::Ready => ready = ready.or(Some(at)),
+                Progress::Asking => asking = true,
+                Progress::Running | Progress::Waiting(_) => running += 1,
+                Progress::Finished(_) | Progress::Parked => continue,
+            }
+            open = open.or(Some(at));
+        }
         let room = match spec.execution {
             Execution::Parallel { max } if !self.sequential => running < max.max(1) as usize,
             Execution::Parallel { .. } | Execution::Sequential => running == 0 && !asking,
         };
-        for (at, slot) in self.slots.iter().enumerate() {
-            let at = u32::try_from(at).ok()?;
-            match slot.progress {
-                Progress::Ready if room => return Some((at, true)),
-                Progress::New if !asking && (!self.sequential || room) => return Some((at, false)),
-                Progress::New
-                | Progress::Ready
-                | Progress::Asking
-                | Progress::Running
-                | Progress::Waiting(_)
-                    if self.sequential =>
-                {
-                    return None;
-                }
-                Progress::New
-                | Progress::Ready
-                | Progress::Asking
-                | Progress::Running
-                | Progress::Waiting(_)
-                | Progress::Finished(_)
-                | Progress::Parked => {}
+        // In sequence, whatever is open holds up what follows.
+        let next = |at: &usize| !self.sequential || open == Some(*at);
+        let ready = ready.filter(|_| room).filter(next);
+        let new = new.filter(|_| !asking && (!self.sequential || room)).filter(next);
+        match (ready, new) {
+            (Some(ready), new) if new.is_none_or(|new| ready < new) => {
+                Some((u32::try_from(ready).ok()?, true))
             }
+            (_, new) => Some((u32::try_from(new?).ok()?, false)),
         }
-        None
     }
 
     pub(super) fn is_done(&self) -> bool {
