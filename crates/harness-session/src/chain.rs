@@ -56,7 +56,7 @@ fn number(digits: &str) -> Option<u32> {
 
 /// The tree of entries of a file, in the order of the file. A file that only ever grew at its end costs no
 /// look-up table.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
     keys: Vec<Key>,
     parents: Vec<u32>,
@@ -181,6 +181,11 @@ impl Chain {
 
     /// The entries that lead to the one at `leaf`.
     pub(crate) fn path_to(&self, leaf: Option<u32>) -> Path {
+        Path::Of(self.places_to(leaf))
+    }
+
+    /// The places of the entries that lead to the one at `leaf`.
+    pub(crate) fn places_to(&self, leaf: Option<u32>) -> Vec<u32> {
         let mut places = Vec::new();
         let mut at = leaf;
         while let Some(place) = at {
@@ -188,7 +193,7 @@ impl Chain {
             at = self.parent(place);
         }
         places.reverse();
-        Path::Of(places)
+        places
     }
 
     /// The last entry, and the largest number of an id that we made.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use harness_core::EntryId;
 use harness_core::port::SessionError;
 
 /// Why a session could not be opened, read or written. The text names the file, the place and the value;
@@ -26,6 +27,20 @@ pub enum Error {
     NotFound {
         /// The session file.
         path: PathBuf,
+    },
+    /// There is such a file already, and it must not be overwritten.
+    #[error("session `{}` exists already", path.display())]
+    Exists {
+        /// The session file.
+        path: PathBuf,
+    },
+    /// A session has no entry of that name.
+    #[error("session `{}` has no entry `{id}`", path.display())]
+    UnknownEntry {
+        /// The session file.
+        path: PathBuf,
+        /// The name.
+        id: EntryId,
     },
     /// The path names something that is no regular file.
     #[error("session `{}` is not a regular file", path.display())]
@@ -196,6 +211,8 @@ impl Error {
         match self {
             Self::Locked { .. } => "session.locked",
             Self::NotFound { .. } => "session.not_found",
+            Self::Exists { .. } => "session.exists",
+            Self::UnknownEntry { .. } => "session.unknown_entry",
             Self::NotAFile { .. } => "session.not_a_file",
             Self::NewerVersion { .. } => "session.newer_version",
             Self::WrongFormat { .. } => "session.wrong_format",
@@ -217,6 +234,8 @@ impl Error {
                 "wait until that process is done, end it, or use another session file; the lock is freed when its owner ends"
             }
             Self::NotFound { .. } => "check the path, or permit the session to be created",
+            Self::Exists { .. } => "choose another path, or remove that file first",
+            Self::UnknownEntry { .. } => "`harness session show` tells the names of the entries",
             Self::NotAFile { .. } => "name a regular file, or one that does not exist yet",
             Self::NewerVersion { .. } => {
                 "use the version of harness that wrote it, or a newer one; the file was left as it is"

@@ -44,6 +44,7 @@ pub(crate) struct Fold<'p> {
     path: &'p Path,
     loaded: Loaded,
     spine: Spine,
+    planned_at: Option<u32>,
     /// Calls of the last batch that have their result among the messages. Ids may repeat in later batches,
     /// so they count only until the next assistant message.
     answered: HashSet<CallId>,
@@ -52,7 +53,13 @@ pub(crate) struct Fold<'p> {
 impl<'p> Fold<'p> {
     /// Collects along `path`, which all records given are on.
     pub(crate) fn along(path: &'p Path) -> Self {
-        Self { path, loaded: Loaded::default(), spine: Spine::default(), answered: HashSet::new() }
+        Self {
+            path,
+            loaded: Loaded::default(),
+            spine: Spine::default(),
+            planned_at: None,
+            answered: HashSet::new(),
+        }
     }
 
     /// Adds those of `records`, which stand at their places, that are on the path.
@@ -125,11 +132,21 @@ impl<'p> Fold<'p> {
             self.spine.apply(place, &plan);
         } else {
             self.loaded.plan = Some(plan);
+            self.planned_at = Some(place);
         }
     }
 
-    /// What the session holds, and where its messages came from.
-    pub(crate) fn finish(self) -> (Loaded, Spine) {
-        (self.loaded, self.spine)
+    pub(crate) fn finish(self) -> Folded {
+        Folded { loaded: self.loaded, spine: self.spine, planned_at: self.planned_at }
     }
+}
+
+/// What the entries of a path come to.
+#[derive(Debug)]
+pub(crate) struct Folded {
+    pub(crate) loaded: Loaded,
+    /// Where the messages came from.
+    pub(crate) spine: Spine,
+    /// The place of the compaction that gave the plan, when there is one.
+    pub(crate) planned_at: Option<u32>,
 }

@@ -40,16 +40,21 @@
 mod chain;
 pub mod continuation;
 mod error;
+mod fields;
 mod fold;
 mod jsonl;
 mod memory;
+mod note;
 pub mod record;
 mod spine;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tree;
 mod unanswered;
 
 pub use error::{Action, Error};
 pub use jsonl::{FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Program, Stored, SyncPolicy};
 pub use memory::MemorySession;
+pub use note::{ModelRef, Note};
+pub use tree::{Body, Context, ForkOptions, Leaf, Node, Shown, Source, Tree};
 pub use unanswered::{Unanswered, unanswered};

@@ -118,6 +118,6 @@ impl Session for MemorySession {
         let path = kept.chain.path();
         let mut fold = Fold::along(&path);
         fold.add_all(&kept.records);
-        Ok(fold.finish().0)
+        Ok(fold.finish().loaded)
     }
 }

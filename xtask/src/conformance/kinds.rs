@@ -10,6 +10,8 @@ pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
 const RUNNERS: &[(&str, Runner)] = &[
     ("descriptor", super::descriptor::run),
+    ("jsonl-session", super::jsonl_session::run),
+    ("session-tree", super::session_tree::run),
     ("tool-registry", super::tool_registry::run),
     ("turn", super::turn::run),
     ("turn-ext", super::turn::run),

@@ -8,11 +8,14 @@
 
 mod descriptor;
 mod discover;
+mod expected;
 mod guard;
+mod jsonl_session;
 mod kinds;
 mod outcome;
 mod report;
 mod runner;
+mod session_tree;
 mod skips;
 mod tool_registry;
 mod turn;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use harness_core::message::{Message, UserMessage};
+use harness_core::message::Message;
 use harness_core::port::{CompactionLevel, CompactionNote};
 use harness_core::transcript::Plan;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
+use super::line::summarized;
 use crate::chain::Chain;
 use crate::spine::{Part, Shortening, Spine, Spot};
 
@@ -50,7 +51,8 @@ impl CompactionLine {
     pub(crate) fn resolve(self, mut find: impl FnMut(&str) -> Option<u32>) -> Option<Shortening<Spot>> {
         let Some(plan) = self.plan else {
             let first = self.first_kept_id.and_then(|id| spot(&id, &mut find));
-            let made = Part::Made([summary_message(&self.summary?)].into());
+            let made =
+                Part::Made([summarized("What was said before this point, in short:", &self.summary?)].into());
             let parts = vec![made, Part::Kept { first, last: None }];
             return Some(Shortening { parts, permanent: self.permanent });
         };
@@ -61,12 +63,6 @@ impl CompactionLine {
         let parts = plan.into_iter().map(part).collect();
         Shortening { parts, permanent: self.permanent }.rename(|id: String| spot(&id, &mut find))
     }
-}
-
-/// The message that stands for what a summary is of.
-fn summary_message(summary: &str) -> Arc<Message> {
-    let text = format!("What was said before this point, in short:\n\n<summary>\n{summary}\n</summary>");
-    Arc::new(UserMessage::text(text).from_origin("summary").into())
 }
 
 /// `e5` is the message of an entry, `e7#0` the first one that a permanent compaction made.

@@ -101,6 +101,17 @@ pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
+/// Makes a file that is complete and on stable storage before it has its name; one that is there already stays.
+pub(crate) fn new_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    create_folder(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
+    write(file.as_file_mut())?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|failed| failed.error)?;
+    File::open(folder)?.sync_all()
+}
+
 /// Makes a folder and those above it; the ones it makes can be entered by their owner alone.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)

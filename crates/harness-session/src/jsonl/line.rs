@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use harness_core::message::{Block, Message};
+use harness_core::message::{Block, Message, UserMessage};
 use harness_core::port::{Entry, EntryHead, RetryClass};
 use harness_core::{CallId, EntryId, Json, SessionId, Time};
 use serde::de::IgnoredAny;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::compaction::{CompactionLine, WrittenCompaction};
 use crate::chain::{Parent, clip};
 use crate::fold::{CallNote, Item, Record};
+use crate::note::Note;
 
 /// The name of the format, in the header.
 pub(crate) const FORMAT: &str = "harness.session";
@@ -36,9 +37,29 @@ pub struct Header {
     /// The program that made the file.
     #[serde(default, rename = "harness", skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
+    /// The folder in which the program ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The session that this one was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session: Option<String>,
     /// The caller's data, for example the hash of the descriptor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
+}
+
+impl Header {
+    /// The header of a session of this name, everything else left out.
+    pub fn new(id: impl Into<SessionId>) -> Self {
+        Self {
+            id: id.into(),
+            created_at: String::new(),
+            program: None,
+            cwd: None,
+            parent_session: None,
+            meta: None,
+        }
+    }
 }
 
 /// A program by name and version.
@@ -76,7 +97,7 @@ pub(crate) enum Line<'a> {
 }
 
 /// Why a line was not read.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     /// It is damaged, or no line of ours.
     Damaged(String),
@@ -175,6 +196,18 @@ struct StateLine {
     state: Json,
 }
 
+#[derive(Deserialize)]
+struct SummaryLine<'a> {
+    #[serde(borrow)]
+    summary: Cow<'a, str>,
+}
+
+/// The message that stands for what a summary is of.
+pub(crate) fn summarized(lead: &str, summary: &str) -> Arc<Message> {
+    let text = format!("{lead}\n\n<summary>\n{summary}\n</summary>");
+    Arc::new(UserMessage::text(text).from_origin("summary").into())
+}
+
 /// Absent and null differ: a null parent makes a first entry.
 fn parent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parent<'de>, D::Error> {
     #[derive(Deserialize)]
@@ -203,6 +236,13 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
             entry(text, Item::RunState(line.state))
         }
         (Some("run_end"), _) => entry(text, Item::RunEnd),
+        (Some("branch_summary"), _) => {
+            let line: SummaryLine<'_> = serde_json::from_slice(text)?;
+            entry(
+                text,
+                Item::Message(summarized("What was tried on another branch, in short:", &line.summary)),
+            )
+        }
         (Some("compaction"), _) => {
             let line = serde_json::from_slice(text)?;
             let Link { id, parent_id, .. } = serde_json::from_slice(text)?;
@@ -324,17 +364,7 @@ impl Serialize for Written<'_> {
                 return Err(S::Error::custom("this version has no line for this kind of entry"));
             }
         };
-        map.serialize_entry("type", kind)?;
-        map.serialize_entry("id", self.id)?;
-        map.serialize_entry("parent_id", &self.parent)?;
-        map.serialize_entry("at", &Iso(self.head.at))?;
-        if let Some(run) = &self.head.run {
-            map.serialize_entry("run_id", run)?;
-            map.serialize_entry("turn", &self.head.turn)?;
-        }
-        if let Some(turn) = &self.head.turn_id {
-            map.serialize_entry("turn_id", turn)?;
-        }
+        start(&mut map, kind, self.id, self.parent, self.head)?;
         match self.entry {
             Entry::Message(message) => map.serialize_entry("message", message)?,
             Entry::CallStarted { call, attempt, class } => {
@@ -359,6 +389,45 @@ impl Serialize for Written<'_> {
             }
             _ => {}
         }
+        map.end()
+    }
+}
+
+/// Writes what all lines begin with.
+fn start<M: SerializeMap>(
+    map: &mut M,
+    kind: &str,
+    id: &EntryId,
+    parent: Option<&EntryId>,
+    head: &EntryHead,
+) -> Result<(), M::Error> {
+    map.serialize_entry("type", kind)?;
+    map.serialize_entry("id", id)?;
+    map.serialize_entry("parent_id", &parent)?;
+    map.serialize_entry("at", &Iso(head.at))?;
+    if let Some(run) = &head.run {
+        map.serialize_entry("run_id", run)?;
+        map.serialize_entry("turn", &head.turn)?;
+    }
+    if let Some(turn) = &head.turn_id {
+        map.serialize_entry("turn_id", turn)?;
+    }
+    Ok(())
+}
+
+/// What is written of a note.
+pub(crate) struct WrittenNote<'a> {
+    pub(crate) id: &'a EntryId,
+    pub(crate) parent: Option<&'a EntryId>,
+    pub(crate) head: &'a EntryHead,
+    pub(crate) note: &'a Note,
+}
+
+impl Serialize for WrittenNote<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        start(&mut map, self.note.kind(), self.id, self.parent, self.head)?;
+        self.note.write(&mut map)?;
         map.end()
     }
 }
@@ -393,6 +462,10 @@ pub(crate) struct WrittenHeader<'a> {
     version: u32,
     id: &'a SessionId,
     created_at: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_session: Option<&'a str>,
     #[serde(rename = "harness", skip_serializing_if = "Option::is_none")]
     program: Option<&'a Program>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -407,10 +480,19 @@ impl<'a> From<&'a Header> for WrittenHeader<'a> {
             version: FORMAT_VERSION,
             id: &header.id,
             created_at: &header.created_at,
+            cwd: header.cwd.as_deref(),
+            parent_session: header.parent_session.as_deref(),
             program: header.program.as_ref(),
             meta: header.meta.as_ref(),
         }
     }
+}
+
+/// The header line, its line feed included.
+pub(crate) fn header_line(header: &Header) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = Vec::new();
+    encode(&WrittenHeader::from(header), &mut line)?;
+    Ok(line)
 }
 
 /// Adds one line to `buffer`, its line feed included; tells how many bytes it has without it.

@@ -9,8 +9,12 @@ mod read;
 mod replace;
 mod session;
 
+pub(crate) use disk::new_file;
 pub use line::{FORMAT_VERSION, Header, Program};
+pub(crate) use line::{Unreadable, WrittenNote, encode, header_line, reason};
 pub use options::{Limits, OpenOptions, SyncPolicy};
+pub(crate) use read::{Whole, open as open_to_read, scan_whole};
+pub(crate) use session::check_file;
 pub use session::{JsonlSession, Stored};
 
 #[cfg(feature = "testing")]

@@ -14,6 +14,7 @@ use crate::chain::{Chain, Parent, implied};
 use crate::error::{Action, Error};
 use crate::fold::{Fold, Item, Record};
 use crate::spine::Spine;
+use crate::tree::Pi;
 
 /// What a file holds, and where its next line goes.
 #[derive(Debug, Default)]
@@ -56,7 +57,63 @@ pub(crate) fn scan(path: &Path, named: &Path, limits: Limits, most: u64) -> Resu
             break;
         }
     }
-    Ok(scanner.finish())
+    Ok(scanner.finish().0)
+}
+
+/// Everything that a file holds.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) scan: Scan,
+    /// By place.
+    pub(crate) records: Vec<Record>,
+    /// The lines in our form with their places, the header left out.
+    pub(crate) lines: Vec<(Option<u32>, Box<str>)>,
+    /// The header as it was written, when it is one of ours.
+    pub(crate) first_line: Option<Box<str>>,
+    /// The version, when the file is a tree of pi.
+    pub(crate) pi: Option<u64>,
+}
+
+/// Reads everything, trees of pi included; errors call it `named`.
+pub(crate) fn scan_whole<R: Read>(reader: R, named: &Path, limits: Limits) -> Result<Whole, Error> {
+    let mut scanner = Scanner::new(named, limits);
+    let mut pi: Option<Pi> = None;
+    let (mut texts, mut first_line) = (Vec::new(), None);
+    let mut lines = Lines::new(reader, limits.line_bytes);
+    while let Some(line) = lines.next().map_err(|source| failed(named, source))? {
+        let text = lines.text();
+        let before = scanner.chain.len();
+        let first = !scanner.scan.tail.used;
+        if first && let Some(begun) = Pi::begin(text) {
+            let begun = begun.map(|(reader, header)| {
+                pi = Some(reader);
+                scanner.scan.header = Some(header);
+                scanner.scan.tail.used = true;
+            });
+            scanner.judge(&line, begun)?;
+            continue;
+        }
+        let own = match &mut pi {
+            Some(pi) if !text.is_empty() && !line.too_long => pi.line(text).map(Cow::Owned),
+            Some(_) | None => Ok(String::from_utf8_lossy(text)),
+        };
+        let goes_on = match &own {
+            Ok(own) if pi.is_some() => scanner.take(&line, own.as_bytes())?,
+            Ok(_) => scanner.take(&line, text)?,
+            Err(unreadable) => scanner.judge(&line, Err(unreadable.clone()))?,
+        };
+        if !goes_on {
+            break;
+        }
+        let place = (scanner.chain.len() > before).then_some(before);
+        match own {
+            Ok(own) if first && scanner.scan.header.is_some() => first_line = Some(own.into()),
+            Ok(own) if !own.is_empty() => texts.push((place, own.into())),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let (scan, records) = scanner.finish();
+    Ok(Whole { scan, records, lines: texts, first_line, pi: pi.map(|pi| pi.version()) })
 }
 
 /// Reads the header alone. A file without one, and a missing file, have none.
@@ -72,7 +129,7 @@ pub(crate) fn header(path: &Path, named: &Path, limits: Limits) -> Result<Option
     Ok(scanner.scan.header)
 }
 
-fn open(path: &Path, named: &Path, limits: Limits) -> Result<Option<File>, Error> {
+pub(crate) fn open(path: &Path, named: &Path, limits: Limits) -> Result<Option<File>, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -186,15 +243,15 @@ impl<'p> Scanner<'p> {
 
     /// Takes one line in; false when it is a torn tail, after which nothing follows.
     fn take(&mut self, line: &LineAt, text: &[u8]) -> Result<bool, Error> {
+        if line.too_long && line.whole {
+            return Err(Error::LineTooLong {
+                path: self.path.into(),
+                line: line.number,
+                bytes: line.bytes,
+                limit: self.limits.line_bytes,
+            });
+        }
         let result = if line.too_long {
-            if line.whole {
-                return Err(Error::LineTooLong {
-                    path: self.path.into(),
-                    line: line.number,
-                    bytes: line.bytes,
-                    limit: self.limits.line_bytes,
-                });
-            }
             Err(Unreadable::Damaged(String::new()))
         } else if text.is_empty() {
             Ok(())
@@ -203,6 +260,11 @@ impl<'p> Scanner<'p> {
                 .and_then(|decoded| self.keep(decoded, line.number))
                 .map(|()| self.scan.tail.used = true)
         };
+        self.judge(line, result)
+    }
+
+    /// What follows from a line that was or was not read; false when it is a torn tail.
+    fn judge(&mut self, line: &LineAt, result: Result<(), Unreadable>) -> Result<bool, Error> {
         match result {
             Ok(()) => {
                 self.scan.tail.length = line.offset.saturating_add(line.bytes);
@@ -265,15 +327,16 @@ impl<'p> Scanner<'p> {
         Ok(())
     }
 
-    fn finish(mut self) -> Scan {
+    fn finish(mut self) -> (Scan, Vec<Record>) {
         let path = self.chain.path();
         let mut fold = Fold::along(&path);
         fold.add_all(&self.records);
         let torn_tail = self.scan.loaded.torn_tail;
-        (self.scan.loaded, self.scan.spine) = fold.finish();
+        let folded = fold.finish();
+        (self.scan.loaded, self.scan.spine) = (folded.loaded, folded.spine);
         self.scan.loaded.torn_tail = torn_tail;
         (self.scan.tail.last, self.scan.tail.made) = self.chain.end();
         self.scan.chain = self.chain;
-        self.scan
+        (self.scan, self.records)
     }
 }

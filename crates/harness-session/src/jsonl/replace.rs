@@ -1,7 +1,6 @@
 //! Writing a session file anew.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,15 +8,14 @@ use std::sync::Arc;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{Entry, EntryHead};
 use harness_core::{CallId, EntryId, Json};
-use serde::de::{MapAccess, Visitor};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Serialize;
 
 use super::line::{Header, Line, Written, WrittenHeader, decode};
 use super::read;
 use super::session::{JsonlSession, State, io_error};
 use crate::chain::{Parent, implied, numbered};
 use crate::error::{Action, Error};
+use crate::fields::Fields;
 use crate::fold::Item;
 
 impl JsonlSession {
@@ -277,49 +275,5 @@ impl Rewriter<'_> {
             self.last = Some(id.clone());
         }
         Ok(())
-    }
-}
-
-/// Any object, its keys in their order, its values exact.
-struct Fields(Vec<(String, Json)>);
-
-impl Fields {
-    fn set(&mut self, key: &str, value: Json) {
-        match self.0.iter_mut().find(|(known, _)| known == key) {
-            Some((_, known)) => *known = value,
-            None => self.0.push((key.to_owned(), value)),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-impl Serialize for Fields {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (key, value) in &self.0 {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
     }
 }

@@ -281,12 +281,11 @@ impl JsonlSession {
             let stem = self.real.file_stem().unwrap_or_default().to_string_lossy();
             SessionId::from(format!("{stem}-{:x}", head.at.0))
         });
-        Header {
-            id,
-            created_at: head.at.iso(),
-            program: Some(self.options.program.clone()),
-            meta: self.options.meta.clone(),
-        }
+        let mut header = Header::new(id);
+        header.created_at = head.at.iso();
+        header.program = Some(self.options.program.clone());
+        header.meta.clone_from(&self.options.meta);
+        header
     }
 
     pub(super) fn unstorable(&self, reason: String) -> Error {
@@ -388,7 +387,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Whether the file exists.
-fn check_file(named: &Path, path: &Path) -> Result<bool, Error> {
+pub(crate) fn check_file(named: &Path, path: &Path) -> Result<bool, Error> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
         Ok(_) => Err(Error::NotAFile { path: named.into() }),

@@ -13,7 +13,7 @@ mod property;
 mod record;
 mod replace;
 mod support;
-mod vectors;
+mod tree;
 
 #[test]
 fn every_file_is_a_module() {

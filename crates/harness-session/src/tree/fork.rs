@@ -1,0 +1,139 @@
+//! Taking a session elsewhere: whole, or one branch of it.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+use std::path::Path;
+
+use harness_core::port::EntryHead;
+use harness_core::{EntryId, Json, SessionId, Time};
+
+use super::{Body, Leaf, Tree};
+use crate::error::{Action, Error};
+use crate::fields::Fields;
+use crate::jsonl::{Header, Limits, Program, WrittenNote, encode, header_line, new_file};
+use crate::note::Note;
+
+/// How a branch becomes a session of its own.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ForkOptions {
+    /// The name of the new session.
+    pub id: SessionId,
+    /// When.
+    pub at: Time,
+    /// The session that it came from; default its file.
+    pub parent_session: Option<String>,
+}
+
+impl ForkOptions {
+    /// A new session of this name.
+    pub fn new(id: impl Into<SessionId>, at: Time) -> Self {
+        Self { id: id.into(), at, parent_session: None }
+    }
+}
+
+impl Tree {
+    /// The entries that lead to a leaf as a session of their own: their labels come with them, other branches
+    /// do not. Entries keep their names. The header names this session as its parent.
+    ///
+    /// # Errors
+    /// When a line cannot be written in our form.
+    pub fn fork(&self, leaf: Leaf<'_>, options: ForkOptions) -> Result<Self, Error> {
+        let mut header = Header::new(options.id);
+        header.created_at = options.at.iso();
+        header.program = Some(Program::new("harness", env!("CARGO_PKG_VERSION")));
+        header.cwd = self.header.as_ref().and_then(|header| header.cwd.clone());
+        header.meta = self.header.as_ref().and_then(|header| header.meta.clone());
+        header.parent_session =
+            options.parent_session.or_else(|| Some(self.path.to_string_lossy().into_owned()));
+        let lines = self.branch_lines(leaf, &header, options.at).map_err(|error| Error::Unstorable {
+            path: self.path.clone(),
+            reason: crate::jsonl::reason(&error),
+        })?;
+        Self::parse(&lines, &self.path, Limits { line_bytes: u64::MAX, file_bytes: u64::MAX })
+    }
+
+    fn branch_lines(&self, leaf: Leaf<'_>, header: &Header, at: Time) -> Result<Vec<u8>, serde_json::Error> {
+        let mut out = header_line(header)?;
+        let texts: HashMap<u32, &str> =
+            self.lines.iter().filter_map(|line| Some((line.place?, &*line.text))).collect();
+        let places = self.places(leaf);
+        let mut last: Option<&EntryId> = None;
+        let mut on_path = HashSet::new();
+        for place in places {
+            let (Some(node), Some(text)) = (self.nodes.get(place as usize), texts.get(&place)) else {
+                continue;
+            };
+            // Labels are put at the end; what followed one follows what it followed.
+            if matches!(node.body, Body::Note(Note::Label { .. })) {
+                continue;
+            }
+            if node.parent.as_ref() == last {
+                out.extend_from_slice(text.as_bytes());
+            } else {
+                let mut fields: Fields = serde_json::from_str(text)?;
+                fields.set("parent_id", named(last));
+                serde_json::to_writer(&mut out, &fields)?;
+            }
+            out.push(b'\n');
+            last = Some(&node.id);
+            on_path.insert(&node.id);
+        }
+        let head = EntryHead::new(at, None, 0, None);
+        let labels = self.labels().into_iter().filter(|(target, _)| on_path.contains(target));
+        let mut last = last.cloned();
+        for (number, (target, label)) in (1_u32..).zip(labels) {
+            let (id, note) = (self.free_id(number), Note::label(target.clone(), label));
+            encode(&WrittenNote { id: &id, parent: last.as_ref(), head: &head, note: &note }, &mut out)?;
+            last = Some(id);
+        }
+        Ok(out)
+    }
+
+    /// The `number`th id that no entry has.
+    fn free_id(&self, number: u32) -> EntryId {
+        let (_, made) = self.chain.end();
+        crate::chain::numbered(made.saturating_add(number))
+    }
+
+    /// Writes all entries of all branches as a session file of ours. What was one already is written byte for
+    /// byte, but for a torn last line.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_jsonl(&self, mut out: impl Write) -> io::Result<()> {
+        match (&self.first_line, &self.header) {
+            (Some(line), _) => writeln!(out, "{line}")?,
+            (None, Some(header)) => out.write_all(&header_line(header)?)?,
+            (None, None) if self.lines.is_empty() => {}
+            (None, None) => {
+                let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+                out.write_all(&header_line(&Header::new(SessionId::from(&*stem)))?)?;
+            }
+        }
+        for line in &self.lines {
+            writeln!(out, "{}", line.text)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a new session file of all entries of all branches: what [`Tree::write_jsonl`] writes. The file
+    /// is complete and on stable storage before it has its name.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] when there is such a file, and those of the operating system.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        new_file(path, |file| self.write_jsonl(io::BufWriter::new(file))).map_err(|source| {
+            if source.kind() == io::ErrorKind::AlreadyExists {
+                Error::Exists { path: path.into() }
+            } else {
+                Error::Io { action: Action::Write, path: path.into(), source }
+            }
+        })
+    }
+}
+
+pub(super) fn named(id: Option<&EntryId>) -> Json {
+    id.map_or_else(Json::null, |id| Json::string(id.as_str()))
+}

@@ -1,0 +1,284 @@
+//! The whole of a session: every entry of every branch.
+
+mod context;
+mod fork;
+mod markdown;
+mod pi;
+mod read;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use harness_core::port::{Loaded, TornTail};
+use harness_core::{CallId, EntryId, RunId};
+
+use crate::chain::Chain;
+use crate::fold::{Fold, Folded, Record};
+use crate::jsonl::Header;
+use crate::note::Note;
+use crate::spine::Path as Way;
+
+pub use context::{Context, Shown};
+pub use fork::ForkOptions;
+pub(crate) use pi::Pi;
+
+/// All entries of a session, in the order in which they were written, and how they follow each other.
+///
+/// A snapshot: what is appended later does not show. It is what a stored session is looked at, exported and
+/// forked by; a running one is a [`crate::JsonlSession`] or a [`crate::MemorySession`].
+///
+/// It reads sessions of this crate, bare messages of source 004, and session trees of pi, versions 1 to 3.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::message::Message;
+/// use harness_core::port::{Durability, Entry, EntryHead, Session};
+/// use harness_core::{EntryId, Time};
+/// use harness_session::{ForkOptions, JsonlSession, Leaf, Limits, OpenOptions, Tree};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("support.jsonl");
+/// let session = JsonlSession::open(&path, OpenOptions::new())?;
+/// let head = EntryHead::new(Time(1_767_225_600_000), None, 0, None);
+/// let say = |text: &str| {
+///     let message = Arc::new(Message::user(text));
+///     session.try_append(&head, &[Entry::Message(&message)], Durability::Flush)
+/// };
+/// say("question");
+/// say("another");
+///
+/// // Only the question becomes a session of its own.
+/// let tree = Tree::read(&path, Limits::default())?;
+/// let first = EntryId::from("e1");
+/// let fork = tree.fork(Leaf::At(&first), ForkOptions::new("support-18", Time(1_767_225_600_000)))?;
+/// # let other = folder.path().join("other.jsonl");
+/// fork.save(&other)?;
+/// assert_eq!(JsonlSession::read(&other, Limits::default())?.loaded.messages.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Tree {
+    path: PathBuf,
+    source: Source,
+    header: Option<Header>,
+    /// The header as it was written, when it is one of ours.
+    first_line: Option<Box<str>>,
+    torn_tail: Option<TornTail>,
+    nodes: Vec<Node>,
+    index: HashMap<EntryId, u32>,
+    chain: Chain,
+    records: Vec<Record>,
+    /// The lines in their order, those outside the chain, too.
+    lines: Vec<Text>,
+}
+
+/// A line as it was written, brought to our form.
+#[derive(Clone, Debug)]
+struct Text {
+    /// The place of its entry; absent when nothing can name it.
+    place: Option<u32>,
+    text: Box<str>,
+}
+
+/// Who wrote a session file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Source {
+    /// This crate.
+    Harness,
+    /// Source 004: messages without a header.
+    Bare,
+    /// pi, in this version of its format.
+    Pi(u64),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Harness => f.write_str("harness"),
+            Self::Bare => f.write_str("bare messages"),
+            Self::Pi(version) => write!(f, "pi, version {version}"),
+        }
+    }
+}
+
+/// An entry up to which a session is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leaf<'a> {
+    /// The last one of the file.
+    #[default]
+    Last,
+    /// None: before the first one.
+    Start,
+    /// This one; the last one when there is no such entry.
+    At(&'a EntryId),
+}
+
+/// One entry of a session.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Node {
+    /// Its name, unique in the session.
+    pub id: EntryId,
+    /// The entry that it follows; `None` for a first one.
+    pub parent: Option<EntryId>,
+    /// When it was written, as the line says it (RFC 3339); empty when the line does not.
+    pub at: String,
+    /// The run that it belongs to.
+    pub run: Option<RunId>,
+    /// What it holds.
+    pub body: Body,
+}
+
+/// What an entry holds.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Body {
+    /// A message.
+    Message(Arc<Message>),
+    /// A call started or finished.
+    Call {
+        /// The call.
+        call: CallId,
+        /// Whether it finished.
+        finished: bool,
+    },
+    /// The state of a run at a boundary.
+    RunState,
+    /// The view or the transcript became shorter.
+    Compaction {
+        /// The text that stands for what is not shown any more.
+        summary: Option<String>,
+        /// The first entry that stayed.
+        first_kept: Option<EntryId>,
+        /// Tokens before.
+        tokens_before: u64,
+        /// Tokens after, where they are known.
+        tokens_after: Option<u64>,
+        /// Whether the transcript itself became shorter, not the view alone.
+        permanent: bool,
+    },
+    /// What is kept beside the transcript.
+    Note(Note),
+    /// A run ended.
+    RunEnd {
+        /// The code of the reason.
+        reason: String,
+    },
+    /// A line of a type that this version does not know.
+    Other {
+        /// Its type.
+        kind: String,
+    },
+}
+
+impl Tree {
+    /// Who wrote it.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The first line, brought to our form; absent in bare messages and in an empty session.
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// A last line that was not written to its end, and was left out.
+    pub fn torn_tail(&self) -> Option<TornTail> {
+        self.torn_tail
+    }
+
+    /// All entries in the order of the file.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The entry named `id`.
+    pub fn get(&self, id: &EntryId) -> Option<&Node> {
+        self.nodes.get(*self.index.get(id)? as usize)
+    }
+
+    /// The last entry of each branch, in the order of the file.
+    pub fn leaves(&self) -> impl Iterator<Item = &Node> {
+        let mut followed = vec![false; self.nodes.len()];
+        for place in 0..self.chain.len() {
+            let parent = self.chain.parent(place).and_then(|parent| followed.get_mut(parent as usize));
+            if let Some(parent) = parent {
+                *parent = true;
+            }
+        }
+        self.nodes.iter().zip(followed).filter(|(_, followed)| !followed).map(|(node, _)| node)
+    }
+
+    /// The entries that lead to a leaf, itself included.
+    pub fn path(&self, leaf: Leaf<'_>) -> impl Iterator<Item = &Node> {
+        self.places(leaf).into_iter().filter_map(|place| self.nodes.get(place as usize))
+    }
+
+    /// The labels that are in force, in the order of their entries.
+    pub fn labels(&self) -> Vec<(&EntryId, &str)> {
+        let mut labels: HashMap<&EntryId, &str> = HashMap::new();
+        for node in &self.nodes {
+            match &node.body {
+                Body::Note(Note::Label { target, label: Some(label) }) => {
+                    labels.insert(target, label);
+                }
+                Body::Note(Note::Label { target, label: None }) => {
+                    labels.remove(target);
+                }
+                Body::Message(_)
+                | Body::Call { .. }
+                | Body::RunState
+                | Body::Compaction { .. }
+                | Body::Note(_)
+                | Body::RunEnd { .. }
+                | Body::Other { .. } => {}
+            }
+        }
+        let mut labels: Vec<_> = labels.into_iter().collect();
+        labels.sort_by_key(|(target, _)| (self.index.get(*target).copied().unwrap_or(u32::MAX), *target));
+        labels
+    }
+
+    /// The session's name for people: the last one that was given.
+    pub fn name(&self) -> Option<&str> {
+        self.nodes.iter().rev().find_map(|node| match &node.body {
+            Body::Note(Note::SessionInfo { name, .. }) => name.as_deref(),
+            Body::Message(_)
+            | Body::Call { .. }
+            | Body::RunState
+            | Body::Compaction { .. }
+            | Body::Note(_)
+            | Body::RunEnd { .. }
+            | Body::Other { .. } => None,
+        })
+    }
+
+    /// What a run would go on with from a leaf.
+    pub fn loaded(&self, leaf: Leaf<'_>) -> Loaded {
+        let mut loaded = self.fold(leaf).loaded;
+        loaded.torn_tail = self.torn_tail;
+        loaded
+    }
+
+    fn fold(&self, leaf: Leaf<'_>) -> Folded {
+        let way = Way::Of(self.places(leaf));
+        let mut fold = Fold::along(&way);
+        fold.add_all(&self.records);
+        fold.finish()
+    }
+
+    fn places(&self, leaf: Leaf<'_>) -> Vec<u32> {
+        let last = self.chain.len().checked_sub(1);
+        let leaf = match leaf {
+            Leaf::Last => last,
+            Leaf::Start => None,
+            Leaf::At(id) => self.index.get(id).copied().or(last),
+        };
+        self.chain.places_to(leaf)
+    }
+}

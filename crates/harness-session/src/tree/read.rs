@@ -1,0 +1,178 @@
+//! Reading a whole session.
+
+use std::path::Path;
+
+use harness_core::port::TornTail;
+use harness_core::{CallId, EntryId, RunId};
+use serde::Deserialize;
+
+use super::{Body, Node, Source, Text, Tree};
+use crate::error::Error;
+use crate::fields::Fields;
+use crate::fold::{Item, Record};
+use crate::jsonl::{Limits, Whole, check_file, scan_whole};
+use crate::note::Note;
+
+impl Tree {
+    /// Reads the session at `path` without owning it and without changing it. A missing file is an error.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; damage anywhere but in an unfinished last line, with line and byte offset; newer
+    /// versions and other formats; limits; and those of the operating system.
+    pub fn read(path: impl AsRef<Path>, limits: Limits) -> Result<Self, Error> {
+        let path = path.as_ref();
+        if !check_file(path, path)? {
+            return Err(Error::NotFound { path: path.into() });
+        }
+        let file = crate::jsonl::open_to_read(path, path, limits)?;
+        match file {
+            Some(file) => Self::of(scan_whole(file, path, limits)?, path),
+            None => Err(Error::NotFound { path: path.into() }),
+        }
+    }
+
+    /// Reads a session from its lines. `named` stands for its path in errors.
+    ///
+    /// # Errors
+    /// As of [`Tree::read`].
+    pub fn parse(lines: &[u8], named: impl AsRef<Path>, limits: Limits) -> Result<Self, Error> {
+        let named = named.as_ref();
+        Self::of(scan_whole(lines, named, limits)?, named)
+    }
+
+    pub(crate) fn of(whole: Whole, path: &Path) -> Result<Self, Error> {
+        let Whole { scan, records, lines, first_line, pi } = whole;
+        let source = match (pi, &scan.header) {
+            (Some(version), _) => Source::Pi(version),
+            (None, None) if !records.is_empty() => Source::Bare,
+            (None, _) => Source::Harness,
+        };
+        let chain = scan.chain;
+        let mut nodes = Vec::with_capacity(records.len());
+        let mut texts = Vec::with_capacity(lines.len());
+        for (place, text) in lines {
+            let node = place.and_then(|place| {
+                let id = chain.id(place)?;
+                let parent = chain.parent(place).and_then(|parent| chain.id(parent));
+                Some(node(id, parent, &text, records.get(place as usize)?))
+            });
+            let text = match &node {
+                Some(Ok((node, true))) => wrapped(node, &text),
+                _ => Ok(text),
+            };
+            let read_error = |error: serde_json::Error| Error::Unstorable {
+                path: path.into(),
+                reason: crate::jsonl::reason(&error),
+            };
+            texts.push(Text { place, text: text.map_err(read_error)? });
+            if let Some(node) = node {
+                nodes.push(node.map_err(read_error)?.0);
+            }
+        }
+        let index = nodes.iter().map(|node: &Node| node.id.clone()).zip(0..).collect();
+        let torn_tail: Option<TornTail> = scan.loaded.torn_tail;
+        Ok(Self {
+            path: path.into(),
+            source,
+            header: scan.header,
+            first_line,
+            torn_tail,
+            nodes,
+            index,
+            chain,
+            records,
+            lines: texts,
+        })
+    }
+}
+
+/// What all lines have.
+#[derive(Deserialize)]
+struct Common {
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    at: Option<String>,
+    #[serde(default)]
+    run_id: Option<RunId>,
+}
+
+#[derive(Deserialize)]
+struct CompactionText {
+    #[serde(default)]
+    summary: Option<String>,
+    #[serde(default)]
+    first_kept_id: Option<EntryId>,
+    #[serde(default)]
+    tokens_before: u64,
+    #[serde(default)]
+    tokens_after: Option<u64>,
+    #[serde(default)]
+    permanent: bool,
+}
+
+#[derive(Deserialize)]
+struct CallText {
+    call_id: CallId,
+    state: String,
+}
+
+#[derive(Deserialize)]
+struct EndText {
+    stop: StopText,
+}
+
+#[derive(Deserialize)]
+struct StopText {
+    reason: String,
+}
+
+/// The entry of a line, and whether that line is a bare message.
+fn node(
+    id: EntryId,
+    parent: Option<EntryId>,
+    text: &str,
+    record: &Record,
+) -> Result<(Node, bool), serde_json::Error> {
+    let common: Common = serde_json::from_str(text)?;
+    let kind = common.kind.as_deref().unwrap_or_default();
+    let other = || Body::Other { kind: kind.to_owned() };
+    let body = match &record.item {
+        _ if kind == "compaction" => serde_json::from_str(text).map_or_else(|_| other(), compaction),
+        Item::RunState(_) => Body::RunState,
+        Item::Call(_) => serde_json::from_str(text).map_or_else(
+            |_| other(),
+            |line: CallText| Body::Call { call: line.call_id, finished: line.state == "finished" },
+        ),
+        Item::RunEnd => serde_json::from_str(text)
+            .map_or_else(|_| other(), |line: EndText| Body::RunEnd { reason: line.stop.reason }),
+        item @ (Item::Message(_) | Item::Compaction(_) | Item::Other) => match (Note::read(kind, text), item)
+        {
+            (Some(Ok(note)), _) => Body::Note(note),
+            (_, Item::Message(message)) => Body::Message(message.clone()),
+            (_, _) => other(),
+        },
+    };
+    let bare = common.kind.is_none();
+    Ok((Node { id, parent, at: common.at.unwrap_or_default(), run: common.run_id, body }, bare))
+}
+
+fn compaction(line: CompactionText) -> Body {
+    Body::Compaction {
+        summary: line.summary,
+        first_kept: line.first_kept_id,
+        tokens_before: line.tokens_before,
+        tokens_after: line.tokens_after,
+        permanent: line.permanent,
+    }
+}
+
+/// The line of a bare message, in our form.
+fn wrapped(node: &Node, text: &str) -> Result<Box<str>, serde_json::Error> {
+    let mut line = Fields::default();
+    line.set_text("type", "message");
+    line.set_text("id", node.id.as_str());
+    line.set("parent_id", super::fork::named(node.parent.as_ref()));
+    line.set("message", harness_core::Json::parse(text)?);
+    Ok(serde_json::to_string(&line)?.into())
+}
