@@ -1,0 +1,176 @@
+//! The newest part of the history.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use harness_core::CallId;
+use harness_core::message::{Block, Message};
+use harness_core::transcript::Span;
+
+use crate::MemoryError;
+use crate::layer::{History, Hook, Layer, LayerCx, LayerDef, is_developer};
+
+/// How far the window may grow to hold a user's and a model's message: this many times its size.
+const MOST_GROWTH: usize = 4;
+/// A system message among the first so many is shown before the window.
+const HEAD: usize = 4;
+
+/// Shows the newest messages of the history: at most `max_items`, more when among them there is no user
+/// message or no answer, and never a result without its call.
+#[derive(Clone, Debug)]
+pub struct HistoryWindow {
+    def: LayerDef,
+    max_items: usize,
+}
+
+impl HistoryWindow {
+    /// The newest `max_items` messages, 2 to 10,000.
+    ///
+    /// # Errors
+    /// `INVALID_HISTORY_MAX_ITEMS`, when the number lies outside.
+    pub fn new(max_items: usize) -> Result<Self, MemoryError> {
+        if !(2..=10_000).contains(&max_items) {
+            return Err(MemoryError::config(
+                "INVALID_HISTORY_MAX_ITEMS",
+                format!("history: maxItems must be an integer in [2, 10000], got {max_items}"),
+            ));
+        }
+        Ok(Self { def: LayerDef::new("history", 275, [Hook::ProjectHistory]), max_items })
+    }
+
+    /// The window over a history of more than `max_items` messages.
+    fn window(&self, history: &History) -> History {
+        let count = history.len();
+        let most = self.max_items.saturating_mul(MOST_GROWTH);
+        let mut start = self.start(history, count, count.saturating_sub(most));
+        start = start.max(count.saturating_sub(most));
+        let window = history.slice(start..count);
+        let head = (0..start.min(HEAD)).find(|at| history.get(*at).is_some_and(|message| is_system(message)));
+        let shown = match head {
+            Some(at) => history.slice(at..at + 1).then(&window),
+            None => window,
+        };
+        resolved(shown)
+    }
+
+    /// Where the window begins so that both roles are in it. Nothing before `floor` is shown, so there it
+    /// matters only whether the role occurs, which from the front is found soon.
+    fn start(&self, history: &History, count: usize, floor: usize) -> usize {
+        let newest = count.saturating_sub(self.max_items);
+        let mut missing: Vec<fn(&Message) -> bool> = Vec::new();
+        for role in [is_user as fn(&Message) -> bool, is_answer] {
+            if !(newest..count).any(|at| history.get(at).is_some_and(|message| role(message))) {
+                missing.push(role);
+            }
+        }
+        let mut start = newest;
+        for at in (floor..newest).rev() {
+            let Some(message) = history.get(at) else { continue };
+            if missing.is_empty() {
+                return start;
+            }
+            let before = missing.len();
+            missing.retain(|role| !role(message));
+            if missing.len() != before {
+                start = at;
+            }
+        }
+        let earlier = |role: &fn(&Message) -> bool| history.iter().take(floor).any(|message| role(message));
+        if missing.iter().any(earlier) { floor } else { start }
+    }
+}
+
+fn is_user(message: &Message) -> bool {
+    matches!(message, Message::User(_))
+}
+
+fn is_answer(message: &Message) -> bool {
+    message.as_assistant().is_some_and(|answer| answer.content.iter().any(|block| block.as_text().is_some()))
+}
+
+fn is_system(message: &Message) -> bool {
+    matches!(message, Message::System(_)) && !is_developer(message)
+}
+
+/// The history without calls that have no result and results that have no call before them. A call that
+/// waits for an approval stays.
+pub(crate) fn resolved(history: History) -> History {
+    let mut open: HashMap<&CallId, VecDeque<(usize, usize)>> = HashMap::new();
+    let mut orphans: HashSet<usize> = HashSet::new();
+    for (at, message) in history.iter().enumerate() {
+        if let Message::Assistant(answer) = &**message {
+            for (index, call) in answer.tool_calls().enumerate() {
+                open.entry(&call.id).or_default().push_back((at, index));
+            }
+        }
+        if let Message::ToolResult(result) = &**message
+            && open.get_mut(&result.tool_call_id).and_then(VecDeque::pop_front).is_none()
+        {
+            orphans.insert(at);
+        }
+    }
+    let mut unanswered: HashMap<usize, HashSet<usize>> = HashMap::new();
+    for (at, index) in open.into_values().flatten() {
+        unanswered.entry(at).or_default().insert(index);
+    }
+    unanswered.retain(|at, _| !history.get(*at).is_some_and(|message| waits_for_approval(message)));
+    if orphans.is_empty() && unanswered.is_empty() {
+        return history;
+    }
+    without(&history, &orphans, &unanswered)
+}
+
+fn waits_for_approval(message: &Message) -> bool {
+    message.content().iter().any(|block| matches!(block, Block::Approval(_)))
+}
+
+/// The history without the messages `orphans`, and without the calls `unanswered` (position of the message,
+/// numbers of its calls).
+fn without(
+    history: &History,
+    orphans: &HashSet<usize>,
+    unanswered: &HashMap<usize, HashSet<usize>>,
+) -> History {
+    let mut at = 0;
+    let untouched = |at: usize| !orphans.contains(&at) && !unanswered.contains_key(&at);
+    if unanswered.is_empty() {
+        return history.filtered(|_| {
+            at += 1;
+            untouched(at - 1)
+        });
+    }
+    let mut kept = History::of(history.log().clone(), []);
+    for (at, message) in history.iter().enumerate() {
+        if untouched(at) {
+            kept = kept.then(&history.slice(at..at + 1));
+        } else if let Some(rest) = unanswered.get(&at).and_then(|calls| without_calls(message, calls)) {
+            kept.push(Span::Made(Arc::from([Arc::new(rest)])));
+        }
+    }
+    kept
+}
+
+/// An answer without some of its calls, and without what it thought when it made them; `None` when nothing
+/// is left.
+fn without_calls(message: &Message, calls: &HashSet<usize>) -> Option<Message> {
+    let mut answer = message.as_assistant()?.clone();
+    let mut index = 0;
+    answer.content.retain(|block| {
+        if block.as_tool_call().is_some_and(|call| call.rare.hosted.is_none()) {
+            index += 1;
+            return !calls.contains(&(index - 1));
+        }
+        !matches!(block, Block::Thinking(_))
+    });
+    (!answer.content.is_empty()).then_some(Message::Assistant(answer))
+}
+
+impl Layer for HistoryWindow {
+    fn def(&self) -> &LayerDef {
+        &self.def
+    }
+
+    async fn project_history(&self, history: History, _cx: &LayerCx) -> Result<History, MemoryError> {
+        Ok(if history.len() <= self.max_items { history } else { self.window(&history) })
+    }
+}

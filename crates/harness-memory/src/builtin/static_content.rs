@@ -1,0 +1,106 @@
+//! Static content: a text that is loaded once and stays in the view.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::port::BoxFuture;
+
+use super::text::{cut, units, units_of};
+use crate::MemoryError;
+use crate::layer::{
+    Hook, Layer, LayerCx, LayerDef, LayerId, Placement, RecallAsk, Recalled, Scope, ScopedStorage, Update,
+};
+
+/// Where static content comes from.
+pub trait ContentSource: Send + Sync {
+    /// The text, asked once per execution.
+    ///
+    /// # Errors
+    /// The run does not begin.
+    fn load<'a>(&'a self, cx: &'a LayerCx) -> BoxFuture<'a, Result<String, MemoryError>>;
+}
+
+/// A text that is always the same.
+impl ContentSource for String {
+    fn load<'a>(&'a self, _cx: &'a LayerCx) -> BoxFuture<'a, Result<String, MemoryError>> {
+        Box::pin(async { Ok(self.clone()) })
+    }
+}
+
+/// A text between tags at a fixed place of the view (source 002 calls it `instructions`). It is the host's
+/// own text and shown as it is; over its budget it is cut, its closing tag stays.
+#[derive(Clone)]
+pub struct StaticContent {
+    def: LayerDef,
+    tag: Arc<str>,
+    source: Arc<dyn ContentSource>,
+}
+
+impl fmt::Debug for StaticContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticContent")
+            .field("def", &self.def)
+            .field("tag", &self.tag)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StaticContent {
+    /// The text of `source` between `<instructions>` tags: layer `instructions`, slot 105.
+    pub fn new(source: Arc<dyn ContentSource>) -> Self {
+        let def = LayerDef::new("instructions", 105, [Hook::Init, Hook::Recall])
+            .with_scope(Scope::Resource)
+            .with_placement(Placement::Anchor);
+        Self { def, tag: Arc::from("instructions"), source }
+    }
+
+    /// The same as another layer, so that there can be several.
+    #[must_use]
+    pub fn named(mut self, id: impl Into<LayerId>) -> Self {
+        self.def.id = id.into();
+        self
+    }
+
+    /// The same in another slot.
+    #[must_use]
+    pub fn in_slot(self, slot: i32) -> Self {
+        Self { def: self.def.with_slot(slot), ..self }
+    }
+
+    /// The same in another scope.
+    #[must_use]
+    pub fn in_scope(self, scope: Scope) -> Self {
+        Self { def: self.def.with_scope(scope), ..self }
+    }
+
+    /// The same between other tags.
+    #[must_use]
+    pub fn tagged(self, tag: impl Into<Arc<str>>) -> Self {
+        Self { tag: tag.into(), ..self }
+    }
+}
+
+impl Layer for StaticContent {
+    fn def(&self) -> &LayerDef {
+        &self.def
+    }
+
+    async fn init(&self, _storage: &ScopedStorage, cx: &LayerCx) -> Result<Update, MemoryError> {
+        let raw = self.source.load(cx).await?;
+        if raw.is_empty() {
+            return Ok(Update::Clear);
+        }
+        Ok(Update::Set(Json::string(&format!("<{0}>\n{raw}\n</{0}>", self.tag))))
+    }
+
+    async fn recall(&self, ask: RecallAsk, cx: &LayerCx) -> Result<Recalled, MemoryError> {
+        let text: String = cx.state_as()?;
+        if ask.budget == 0 || cx.tokenize(&text) <= ask.budget {
+            return Ok(Recalled::text(text));
+        }
+        let closing = format!("\n</{}>", self.tag);
+        let room = units_of(ask.budget).saturating_sub(units(&closing));
+        Ok(Recalled::text(format!("{}{closing}", cut(&text, room))))
+    }
+}

@@ -1,0 +1,205 @@
+//! The layer that asks the rules.
+
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use serde::{Deserialize, Serialize};
+
+use super::super::text::fenced;
+use super::background::Background;
+use super::judge::{Case, JudgeMode, Unclear};
+use super::rule::{LedgerEntry, SteerAsk, SteerPoint, SteeringRule, Test};
+use crate::MemoryError;
+use crate::layer::{
+    Decided, Decision, Execution, Hook, Layer, LayerCx, LayerDef, OnToolGateError, Placement, RecallAsk,
+    Recalled, Scope, Spawned, ToolAsk, Update, slot,
+};
+
+/// Asks rules about tool calls and answers: a denial ends the round, guidance is gathered.
+///
+/// ```
+/// use harness_memory::builtin::steering::{SteerPoint, Steering, SteeringRule};
+/// use harness_memory::layer::Decision;
+///
+/// let no_pushes = SteeringRule::code("no-pushes", |ask| match ask.point {
+///     SteerPoint::Tool(tool) if tool.call.arguments.text().contains("git push") => {
+///         Decision::deny("pushing is not allowed; show the diff instead")
+///     }
+///     _ => Decision::Allow,
+/// });
+/// let polite = SteeringRule::judged("polite", "The answer must not be rude.").for_answers();
+/// let layer = Steering::new([no_pushes, polite]);
+/// # let _ = layer;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Steering {
+    def: LayerDef,
+    rules: Vec<SteeringRule>,
+    most_entries: usize,
+    max_retries: u32,
+    unclear: Unclear,
+    background: Background,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct State {
+    ledger: Vec<LedgerEntry>,
+    /// Objections that wait to be shown: rule and text.
+    pending_async: Vec<(Arc<str>, String)>,
+}
+
+impl Steering {
+    /// Rules, asked in this order. 100 entries of the ledger are kept; a judge is asked once more when its
+    /// answer is no verdict.
+    pub fn new(rules: impl IntoIterator<Item = SteeringRule>) -> Self {
+        let hooks =
+            [Hook::Init, Hook::Recall, Hook::BeforeTool, Hook::AfterModel, Hook::Spawn, Hook::Dispose];
+        let def = LayerDef::new("steering", slot::STEERING, hooks)
+            .with_range(0, 500)
+            .with_placement(Placement::Live);
+        Self {
+            def,
+            rules: rules.into_iter().collect(),
+            most_entries: 100,
+            max_retries: 1,
+            unclear: Unclear::Allow,
+            background: Background::default(),
+        }
+    }
+
+    /// The same, keeping its ledger in another scope.
+    #[must_use]
+    pub fn in_scope(self, scope: Scope) -> Self {
+        Self { def: self.def.with_scope(scope), ..self }
+    }
+
+    /// The same, remembering this many entries.
+    #[must_use]
+    pub fn remembering(self, entries: usize) -> Self {
+        Self { most_entries: entries, ..self }
+    }
+
+    /// The same, asking a judge so many times more when its answer is no verdict.
+    #[must_use]
+    pub fn with_retries(self, max_retries: u32) -> Self {
+        Self { max_retries, ..self }
+    }
+
+    /// The same, failing closed: a judge that cannot be understood or does not answer denies.
+    #[must_use]
+    pub fn gating(self) -> Self {
+        let def = self.def.with_on_tool_gate_error(OnToolGateError::Deny);
+        Self { def, unclear: Unclear::Deny, ..self }
+    }
+
+    /// The verdict of all rules on `point`.
+    async fn judged(
+        &self,
+        point: SteerPoint<'_>,
+        ledger: &[LedgerEntry],
+        cx: &LayerCx,
+    ) -> Result<Decision, MemoryError> {
+        let mut guided = false;
+        let mut guidance: Vec<String> = Vec::new();
+        for rule in self.rules.iter().filter(|rule| rule.points.contains(&point.hook())) {
+            let decision = match &rule.test {
+                Test::Predicate(decide) => decide(&SteerAsk::new(point, ledger, cx)),
+                Test::Judge { mode, prompt, model } => {
+                    if !cx.has_model() {
+                        return Err(missing_model(&rule.id));
+                    }
+                    let mut case = Case::new(Arc::clone(&rule.id), prompt, model.clone(), point);
+                    case.max_retries = self.max_retries;
+                    case.unclear = self.unclear;
+                    if *mode == JudgeMode::Async {
+                        self.background.begin(case, cx);
+                        continue;
+                    }
+                    case.decide(cx).await?
+                }
+            };
+            match decision {
+                Decision::Allow => {}
+                deny @ Decision::Deny { .. } => return Ok(deny),
+                Decision::Guide { guidance: text } => {
+                    guided = true;
+                    guidance.extend(text.filter(|text| !text.is_empty()));
+                }
+            }
+        }
+        let joined = (!guidance.is_empty()).then(|| guidance.join("\n"));
+        Ok(if guided { Decision::Guide { guidance: joined } } else { Decision::Allow })
+    }
+
+    fn noted(&self, mut state: State, entry: LedgerEntry) -> Result<Update, MemoryError> {
+        state.ledger.push(entry);
+        let surplus = state.ledger.len().saturating_sub(self.most_entries);
+        state.ledger.drain(..surplus);
+        Update::set(&state)
+    }
+}
+
+fn missing_model(rule: &str) -> MemoryError {
+    MemoryError::config(
+        "MISSING_CALL_MODEL",
+        format!("steering: rule `{rule}` is judged by a model, but none was given to the layers"),
+    )
+}
+
+impl Layer for Steering {
+    fn def(&self) -> &LayerDef {
+        &self.def
+    }
+
+    async fn recall(&self, ask: RecallAsk, cx: &LayerCx) -> Result<Recalled, MemoryError> {
+        let fresh = self.background.objections(&cx.execution.id);
+        let mut state: State = cx.state_as()?;
+        if fresh.is_empty() && state.pending_async.is_empty() {
+            return Ok(Recalled::nothing());
+        }
+        state.pending_async.extend(fresh);
+        let rendered = |count: usize| {
+            let lines = state.pending_async.iter().take(count).map(|(rule, text)| format!("[{rule}] {text}"));
+            fenced("steering_feedback", &lines.collect::<Vec<_>>().join("\n"))
+        };
+        let fits = |count: &usize| ask.budget == 0 || cx.tokenize(&rendered(*count)) <= ask.budget;
+        // What does not fit waits for the next view; the first is shown even so, or it would wait for ever.
+        let count = (1..=state.pending_async.len()).rev().find(fits).unwrap_or(1);
+        let text = rendered(count);
+        state.pending_async.drain(..count);
+        Ok(Recalled::text(text).with_state(Update::set(&state)?))
+    }
+
+    async fn before_tool(&self, ask: &ToolAsk, cx: &LayerCx) -> Result<Decided, MemoryError> {
+        let state: State = cx.state_as()?;
+        let decision = self.judged(SteerPoint::Tool(ask), &state.ledger, cx).await?;
+        let entry = LedgerEntry::ToolCall {
+            name: ask.def.name.to_string(),
+            action: decision.action().to_owned(),
+            at: cx.now,
+        };
+        Ok(Decided::from(decision).with_state(self.noted(state, entry)?))
+    }
+
+    async fn after_model(&self, answer: &Arc<Message>, cx: &LayerCx) -> Result<Decided, MemoryError> {
+        let state: State = cx.state_as()?;
+        let decision = self.judged(SteerPoint::Answer(answer), &state.ledger, cx).await?;
+        let entry = LedgerEntry::ModelTurn { action: decision.action().to_owned(), at: cx.now };
+        Ok(Decided::from(decision).with_state(self.noted(state, entry)?))
+    }
+
+    async fn spawn(&self, _child: &Execution, cx: &LayerCx) -> Result<Option<Spawned>, MemoryError> {
+        let mut state: State = cx.state_as()?;
+        state.pending_async.clear();
+        match Update::set(&state)? {
+            Update::Set(state) => Ok(Some(Spawned::state(state))),
+            Update::Keep | Update::Clear => Ok(None),
+        }
+    }
+
+    async fn dispose(&self, cx: &LayerCx) -> Result<(), MemoryError> {
+        self.background.let_go(&cx.execution.id);
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! What a rule is, and what it sees.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use harness_core::{ModelName, Time};
+use serde::{Deserialize, Serialize};
+
+use super::judge::JudgeMode;
+use crate::layer::{Decision, Hook, LayerCx, ToolAsk};
+
+/// What a rule is asked about.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum SteerPoint<'a> {
+    /// A tool call that is about to run.
+    Tool(&'a ToolAsk),
+    /// A model's answer that does not count yet.
+    Answer(&'a Arc<Message>),
+}
+
+impl SteerPoint<'_> {
+    /// The hook at which it is asked.
+    pub(super) fn hook(self) -> Hook {
+        match self {
+            Self::Tool(_) => Hook::BeforeTool,
+            Self::Answer(_) => Hook::AfterModel,
+        }
+    }
+}
+
+/// Something that happened in the execution, as rules remember it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[non_exhaustive]
+pub enum LedgerEntry {
+    /// A tool call was judged.
+    ToolCall {
+        /// The tool's registered name.
+        name: String,
+        /// What came of it: `allow`, `deny` or `guide`.
+        action: String,
+        /// When.
+        at: Time,
+    },
+    /// An answer was judged.
+    ModelTurn {
+        /// What came of it: `allow`, `deny` or `guide`.
+        action: String,
+        /// When.
+        at: Time,
+    },
+    /// Something that the host put there.
+    Custom {
+        /// The host's word for it.
+        name: String,
+        /// When.
+        at: Time,
+    },
+}
+
+/// What a rule may look at.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SteerAsk<'a> {
+    /// What is judged.
+    pub point: SteerPoint<'a>,
+    /// What happened so far, the newest last.
+    pub ledger: &'a [LedgerEntry],
+    /// Everything else.
+    pub cx: &'a LayerCx,
+}
+
+impl<'a> SteerAsk<'a> {
+    /// A question to a rule.
+    pub fn new(point: SteerPoint<'a>, ledger: &'a [LedgerEntry], cx: &'a LayerCx) -> Self {
+        Self { point, ledger, cx }
+    }
+}
+
+type Predicate = Arc<dyn Fn(&SteerAsk<'_>) -> Decision + Send + Sync>;
+
+#[derive(Clone)]
+pub(super) enum Test {
+    Predicate(Predicate),
+    Judge { mode: JudgeMode, prompt: Arc<str>, model: Option<ModelName> },
+}
+
+/// A rule: code that decides, or a question to a model that judges.
+#[derive(Clone)]
+pub struct SteeringRule {
+    pub(super) id: Arc<str>,
+    pub(super) points: Vec<Hook>,
+    pub(super) test: Test,
+}
+
+impl fmt::Debug for SteeringRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = match &self.test {
+            Test::Predicate(_) => "predicate".to_owned(),
+            Test::Judge { mode, .. } => format!("judge {mode:?}"),
+        };
+        let points: Vec<&str> = self.points.iter().map(|hook| hook.as_str()).collect();
+        f.debug_struct("SteeringRule")
+            .field("id", &self.id)
+            .field("points", &points)
+            .field("test", &mode)
+            .finish()
+    }
+}
+
+impl SteeringRule {
+    /// A rule in code. It must be quick.
+    pub fn code(
+        id: impl Into<Arc<str>>,
+        decide: impl Fn(&SteerAsk<'_>) -> Decision + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(id, Test::Predicate(Arc::new(decide)))
+    }
+
+    /// A rule that a model judges: `prompt` says what is not wanted. The work waits for the verdict.
+    pub fn judged(id: impl Into<Arc<str>>, prompt: impl Into<Arc<str>>) -> Self {
+        Self::new(id, Test::Judge { mode: JudgeMode::Sync, prompt: prompt.into(), model: None })
+    }
+
+    fn new(id: impl Into<Arc<str>>, test: Test) -> Self {
+        Self { id: id.into(), points: vec![Hook::BeforeTool, Hook::AfterModel], test }
+    }
+
+    /// The same, asked about tool calls only.
+    #[must_use]
+    pub fn for_tools(self) -> Self {
+        Self { points: vec![Hook::BeforeTool], ..self }
+    }
+
+    /// The same, asked about answers only.
+    #[must_use]
+    pub fn for_answers(self) -> Self {
+        Self { points: vec![Hook::AfterModel], ..self }
+    }
+
+    /// The same, where the work does not wait for the model's verdict: an objection is shown in a later view.
+    /// A rule in code stays as it is.
+    #[must_use]
+    pub fn in_background(mut self) -> Self {
+        if let Test::Judge { mode, .. } = &mut self.test {
+            *mode = JudgeMode::Async;
+        }
+        self
+    }
+
+    /// The same, judged by another model than the one that layers ask by default. A rule in code stays as it
+    /// is.
+    #[must_use]
+    pub fn with_model(mut self, name: impl Into<ModelName>) -> Self {
+        if let Test::Judge { model, .. } = &mut self.test {
+            *model = Some(name.into());
+        }
+        self
+    }
+}

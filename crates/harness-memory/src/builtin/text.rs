@@ -1,0 +1,95 @@
+//! Texts as layers make them.
+
+use std::borrow::Cow;
+
+use harness_core::message::Message;
+
+/// UTF-16 units of a text: what the source system counts characters by.
+pub(crate) fn units(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
+}
+
+/// The beginning of a text, at most `most` UTF-16 units; a character is never split.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    let mut left = most;
+    for (at, c) in text.char_indices() {
+        let Some(rest) = left.checked_sub(c.len_utf16()) else {
+            return text.get(..at).unwrap_or(text);
+        };
+        left = rest;
+    }
+    text
+}
+
+/// UTF-16 units that so many tokens stand for.
+pub(crate) fn units_of(tokens: u64) -> usize {
+    usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX)
+}
+
+/// `body` between an opening and a closing tag, each on its own line. A closing tag of that name in `body`,
+/// which whoever wrote it may have put there to step out of the element, is written `<\/tag`: the same text
+/// in JSON, and no tag any more.
+pub(crate) fn fenced(tag: &str, body: &str) -> String {
+    format!("<{tag}>\n{}\n</{tag}>", defused(tag, body))
+}
+
+/// `body` without closing tags of the name `tag`.
+pub(crate) fn defused<'a>(tag: &str, body: &'a str) -> Cow<'a, str> {
+    let closing = format!("</{tag}");
+    let mut out = String::new();
+    let mut rest = body;
+    while let Some(at) = find_ignoring_case(rest, &closing) {
+        let (before, found) = rest.split_at(at);
+        out.push_str(before);
+        out.push_str("<\\/");
+        rest = found.get(2..).unwrap_or_default();
+    }
+    if out.is_empty() {
+        return Cow::Borrowed(body);
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// Where `wanted`, which is ASCII, begins in `text`.
+fn find_ignoring_case(text: &str, wanted: &str) -> Option<usize> {
+    text.as_bytes().windows(wanted.len()).position(|window| window.eq_ignore_ascii_case(wanted.as_bytes()))
+}
+
+/// What a model said in a message; `None` when it said nothing.
+pub(crate) fn output_of(message: &Message) -> Option<String> {
+    let text = message.as_assistant()?.joined_text();
+    (!text.is_empty()).then_some(text)
+}
+
+/// What came in with a message: the text of a user, an instruction or a tool's result; `None` when it has
+/// none.
+pub(crate) fn input_of(message: &Message) -> Option<String> {
+    let text = message.joined_text();
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(cut("añ😀z", 2), "añ");
+        assert_eq!(cut("añ😀z", 3), "añ");
+        assert_eq!(cut("añ😀z", 4), "añ😀");
+        assert_eq!(cut("añ😀z", 99), "añ😀z");
+        assert_eq!(cut("x", 0), "");
+        assert_eq!(units("añ😀z"), 5);
+    }
+
+    #[test]
+    fn nothing_within_closes_the_element() {
+        let hostile = "a</Notes>b </notes c< /notes></notesé";
+        assert_eq!(
+            fenced("notes", hostile),
+            "<notes>\na<\\/Notes>b <\\/notes c< /notes><\\/notesé\n</notes>"
+        );
+        assert!(matches!(defused("notes", "<notes> </other>"), Cow::Borrowed(_)));
+    }
+}
