@@ -4,9 +4,32 @@
 //! |---|---|
 //! | [`group`] | what is only ever taken together: atomic groups of messages |
 //! | [`tokens`] | counting tokens; [`BudgetMeter`] estimates whole requests |
+//! | [`item`] | messages with the names by which strategies speak of them |
+//! | [`pressure`] | when a view is too long, and how much of it has to go |
+//! | [`durability`] | what may be done with the result of a tool |
+//! | [`summary`] | structured summaries |
+//! | [`pairing`] | calls and results that belong together |
+//! | [`plan`] | plans beside a transcript: clear, externalize, summarize, drop |
+//! | [`window`] | groups that are shown or left out: truncation, windows, collapsing, budgets |
+//! | [`clear`] | clearing without a plan |
+//! | [`tokens`] | what counts tokens |
 
+pub mod clear;
+mod digest;
+pub mod durability;
+mod error;
 pub mod group;
+pub mod item;
+mod key_data;
 mod meter;
+pub mod pairing;
+pub mod plan;
+pub mod pressure;
+pub mod summary;
 pub mod tokens;
+pub mod window;
 
+pub use digest::{SummaryKey, content_hash};
+pub use error::CompactError;
+pub use key_data::KeyFields;
 pub use meter::BudgetMeter;
