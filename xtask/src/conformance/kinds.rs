@@ -10,6 +10,7 @@ pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
 const RUNNERS: &[(&str, Runner)] = &[
     ("descriptor", super::descriptor::run),
+    ("summarizing-compactor", super::summarizing_compactor::run),
     ("tool-registry", super::tool_registry::run),
     ("turn", super::turn::run),
     ("turn-ext", super::turn::run),

@@ -14,6 +14,8 @@ mod outcome;
 mod report;
 mod runner;
 mod skips;
+mod subset;
+mod summarizing_compactor;
 mod tool_registry;
 mod turn;
 mod turn_fn;
