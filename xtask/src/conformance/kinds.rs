@@ -12,6 +12,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("descriptor", super::descriptor::run),
     ("jsonl-session", super::jsonl_session::run),
     ("session-tree", super::session_tree::run),
+    ("summarizing-compactor", super::summarizing_compactor::run),
     ("tool-registry", super::tool_registry::run),
     ("turn", super::turn::run),
     ("turn-ext", super::turn::run),

@@ -17,6 +17,8 @@ mod report;
 mod runner;
 mod session_tree;
 mod skips;
+mod subset;
+mod summarizing_compactor;
 mod tool_registry;
 mod turn;
 mod turn_fn;

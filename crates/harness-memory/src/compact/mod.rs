@@ -13,6 +13,8 @@
 //! | [`window`] | groups that are shown or left out: truncation, windows, collapsing, budgets |
 //! | [`clear`] | clearing without a plan |
 //! | [`tokens`] | what counts tokens |
+//! | [`SummarizingCompactor`] | source 004's compactor |
+//! | [`Summarizer`] | writes the text that stands for messages |
 
 pub mod clear;
 mod digest;
@@ -26,6 +28,10 @@ pub mod pairing;
 pub mod plan;
 pub mod pressure;
 pub mod summary;
+mod shown;
+mod source_004;
+mod summarize;
+mod threads;
 pub mod tokens;
 pub mod window;
 
@@ -33,3 +39,8 @@ pub use digest::{SummaryKey, content_hash};
 pub use error::CompactError;
 pub use key_data::KeyFields;
 pub use meter::BudgetMeter;
+pub use source_004::{SummarizingCompactor, SummarizingSettings};
+pub use summarize::{
+    COMPACT_FAILED, DynSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary, SummaryAsk,
+    SummaryFault, SummaryModel, conversation_text,
+};

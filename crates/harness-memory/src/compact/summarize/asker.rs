@@ -1,0 +1,115 @@
+//! One call to the model that summarizes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::message::{FinishReason, Message};
+use harness_core::outcome::TotalUsage;
+use harness_core::port::{DeltaPart, Deltas, DynModel, Model, ModelRequest, Offer, TokenCounter, ViewCx};
+use harness_core::transcript::{Transcript, View};
+
+use super::text::{SerializeOptions, line};
+use super::{SummaryAsk, SummaryFault};
+use crate::compact::tokens::CharacterCounter;
+
+/// The model that summarizes, and how much it can read.
+///
+/// It is asked without tools and at temperature 0, so that it neither acts nor invents.
+#[derive(Clone)]
+pub struct SummaryModel {
+    model: Arc<dyn DynModel>,
+    window: u64,
+    counter: Arc<dyn TokenCounter>,
+}
+
+impl fmt::Debug for SummaryModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SummaryModel").field("window", &self.window).finish_non_exhaustive()
+    }
+}
+
+/// Tokens of a request beside the conversation and the answer: instructions and the form of it.
+const FORM: u64 = 1_024;
+/// Parts of the window that a request may fill: counts are estimates.
+const FILLED: (u64, u64) = (3, 4);
+
+impl SummaryModel {
+    /// This model, which can read `window` tokens. A longer conversation is summarized piece by piece.
+    pub fn new(model: impl Model + 'static, window: u64) -> Self {
+        Self { model: Arc::new(model), window, counter: Arc::new(CharacterCounter) }
+    }
+
+    /// The same, counted by another counter.
+    #[must_use]
+    pub fn with_counter(self, counter: Arc<dyn TokenCounter>) -> Self {
+        Self { counter, ..self }
+    }
+
+    /// The conversation as texts of which each fits into a request; there is always one.
+    pub(super) fn pieces(&self, ask: &SummaryAsk, options: SerializeOptions) -> Vec<String> {
+        let previous = ask.previous.as_ref().map_or(0, |summary| self.counter.count(&summary.text));
+        let taken = ask.max_tokens.saturating_mul(2).saturating_add(previous).saturating_add(FORM);
+        let room = (self.window.saturating_mul(FILLED.0) / FILLED.1).saturating_sub(taken).max(FORM);
+        let (mut pieces, mut piece, mut tokens) = (Vec::new(), String::new(), 0);
+        for message in &ask.messages {
+            // A part that fills a whole request alone would never fit.
+            let part = options.part.min(usize::try_from(room.saturating_mul(2)).unwrap_or(usize::MAX));
+            let line = line(message, SerializeOptions { part, ..options });
+            let cost = self.counter.count(&line);
+            if tokens + cost > room && !piece.is_empty() {
+                pieces.push(std::mem::take(&mut piece));
+                tokens = 0;
+            }
+            piece.push_str(&line);
+            tokens += cost;
+        }
+        pieces.push(piece);
+        pieces
+    }
+
+    /// Asks once; the answer's text, trimmed and not empty.
+    pub(super) async fn ask(
+        &self,
+        system: &str,
+        user: String,
+        max_tokens: u64,
+        cx: &ViewCx,
+        usage: &mut TotalUsage,
+    ) -> Result<String, SummaryFault> {
+        let settings = Json::parse(&format!(r#"{{"temperature":0,"max_tokens":{max_tokens}}}"#)).ok();
+        let model = cx.offer.as_ref().and_then(|offer| offer.model.clone());
+        let offer = Offer::new("summarizer", system, []).with_model(model, settings);
+        let log: Transcript = [Arc::new(Message::user(user))].into_iter().collect();
+        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
+        request.with_tools = false;
+        request.deadline = cx.deadline;
+        request.cancel = cx.cancel.clone();
+        let answer = self.model.step_boxed(request, &Unheard).await;
+        let answer = answer.map_err(|fault| {
+            let message = format!("the model that summarizes failed ({}): {fault}", fault.code.as_str());
+            SummaryFault::new(message)
+        })?;
+        usage.model_calls = usage.model_calls.saturating_add(1);
+        if let Some(used) = &answer.usage {
+            usage.add(used);
+        }
+        let text = answer.joined_text().trim().to_owned();
+        if matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted) {
+            let why = answer.error_message.as_deref().unwrap_or("no reason given");
+            return Err(SummaryFault::new(format!("the model that summarizes ended in an error: {why}")));
+        }
+        if text.is_empty() {
+            Err(SummaryFault::new("the model that summarizes wrote nothing"))
+        } else {
+            Ok(text)
+        }
+    }
+}
+
+/// Nobody watches a summary being written.
+struct Unheard;
+
+impl Deltas for Unheard {
+    fn part(&self, _: DeltaPart) {}
+}

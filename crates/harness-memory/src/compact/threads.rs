@@ -1,0 +1,78 @@
+//! What a compactor knows of each thread.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness_core::machine::Origin;
+
+/// Threads that are remembered; the one that was not asked about for the longest time is forgotten first.
+/// A forgotten thread goes on from the plan that the ask carries.
+const KEPT: usize = 256;
+
+type Known<S> = VecDeque<(Box<str>, Arc<Mutex<S>>)>;
+
+/// One state per thread.
+pub(crate) struct Threads<S>(Mutex<Known<S>>);
+
+impl<S> Default for Threads<S> {
+    fn default() -> Self {
+        Self(Mutex::new(VecDeque::new()))
+    }
+}
+
+impl<S> fmt::Debug for Threads<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threads").finish_non_exhaustive()
+    }
+}
+
+impl<S: Default> Threads<S> {
+    /// The state of the thread that this work belongs to.
+    pub(crate) fn of(&self, origin: &Origin) -> Arc<Mutex<S>> {
+        self.or_new(origin, S::default)
+    }
+}
+
+impl<S> Threads<S> {
+    /// The state of the thread that this work belongs to, begun with `new` when it is not known.
+    pub(crate) fn or_new(&self, origin: &Origin, new: impl FnOnce() -> S) -> Arc<Mutex<S>> {
+        let thread = origin.thread.as_ref().map_or("", |id| id.as_str());
+        let session = origin.session.as_ref().map_or("", |id| id.as_str());
+        let name = format!("{thread}\n{session}");
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = known.iter().rposition(|(key, _)| **key == *name);
+        let entry = place.and_then(|at| known.remove(at));
+        let entry = entry.unwrap_or_else(|| (name.into(), Arc::new(Mutex::new(new()))));
+        let state = Arc::clone(&entry.1);
+        if known.len() >= KEPT {
+            known.pop_front();
+        }
+        known.push_back(entry);
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(thread: usize) -> Origin {
+        let mut origin = Origin::default();
+        origin.thread = Some(thread.to_string().into());
+        origin
+    }
+
+    #[test]
+    fn the_thread_that_was_asked_about_longest_ago_is_forgotten() {
+        let threads = Threads::<usize>::default();
+        for thread in 0..KEPT {
+            *threads.of(&origin(thread)).lock().unwrap() = thread;
+        }
+        threads.of(&origin(0));
+        *threads.of(&origin(KEPT)).lock().unwrap() = KEPT;
+        *threads.of(&origin(0)).lock().unwrap() += 7;
+        let value = |thread| *threads.of(&origin(thread)).lock().unwrap();
+        assert_eq!((value(0), value(2), value(KEPT), value(1)), (7, 2, KEPT, 0));
+    }
+}
