@@ -12,7 +12,6 @@
 //! | [`plan`] | plans beside a transcript: clear, externalize, summarize, drop |
 //! | [`window`] | groups that are shown or left out: truncation, windows, collapsing, budgets |
 //! | [`clear`] | clearing without a plan |
-//! | [`tokens`] | what counts tokens |
 //! | [`SummarizingCompactor`] | source 004's compactor |
 //! | [`Summarizer`] | writes the text that stands for messages |
 
@@ -27,10 +26,10 @@ mod meter;
 pub mod pairing;
 pub mod plan;
 pub mod pressure;
-pub mod summary;
 mod shown;
 mod source_004;
 mod summarize;
+pub mod summary;
 mod threads;
 pub mod tokens;
 pub mod window;
