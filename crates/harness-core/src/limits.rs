@@ -73,6 +73,8 @@ pub enum Limit {
     Cost,
     /// Turns of a run.
     Turns,
+    /// Tokens of one request.
+    Context,
 }
 
 impl std::fmt::Display for Limit {
@@ -84,6 +86,7 @@ impl std::fmt::Display for Limit {
             Self::Tokens => "tokens",
             Self::Cost => "cost",
             Self::Turns => "turns",
+            Self::Context => "context tokens",
         })
     }
 }

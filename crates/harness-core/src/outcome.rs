@@ -104,7 +104,7 @@ stop_reasons! {
     /// The permitted money or tokens are used up.
     BudgetReached = "budget_reached" => Deferred, "limit, value, ceiling";
     /// The transcript no longer fits the model's context window.
-    ContextOverflow = "context_overflow" => Deferred, "the model's fault";
+    ContextOverflow = "context_overflow" => Deferred, "the model's fault, or limit, value, ceiling";
     /// The permitted turns of a run are used up.
     MaxTurnsReached = "max_turns_reached" => Deferred, "limit, value, ceiling";
     /// The run made no progress any more; new guidance can take it up again.

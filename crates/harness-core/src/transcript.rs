@@ -3,6 +3,8 @@
 //! A machine owns its transcript and only ever appends. A request shares a *prefix* of it (one `Arc`
 //! and a length), so that a call in flight, a slow reader and the growing log never copy a message.
 
+mod force;
+
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 

@@ -125,6 +125,7 @@ fn resolve<P: Phase>(machine: &Machine<P>, record: &Record, messages: Range<usiz
         | Record::Messages(_)
         | Record::CallStarted { .. }
         | Record::CallFinished { .. }
+        | Record::Compaction { .. }
         | Record::RunEnd(_) => None,
     };
     Resolved { messages, state }
@@ -138,6 +139,9 @@ fn entries<'a>(record: &'a Record, resolved: &'a Resolved) -> Vec<Entry<'a>> {
         }
         Record::CallFinished { call, attempt, class, result } => {
             Some(Entry::CallFinished { call: &call.id, attempt: *attempt, class, result })
+        }
+        Record::Compaction { note, plan, permanent } => {
+            Some(Entry::Compaction { note, plan, permanent: *permanent })
         }
         Record::Boundary { .. } => {
             resolved.state.as_ref().map(|state| Entry::RunState { schema_version: SNAPSHOT_VERSION, state })

@@ -24,11 +24,13 @@ pub(super) fn start<'p, P: Phase>(
             .until(machine.cut_off(), token.clone());
         ViewCx { offer: standing.offer, ..cx }
     };
-    if let Op::Compact { plan, standing } = op {
+    if let Op::Compact { reason, plan, measured, standing } = op {
         let Some(compactor) = &ports.compactor else {
             return Running::Ready(Reply::Compacted(Ok(Box::default())));
         };
-        let ask = CompactAsk::new(machine.view(plan.clone()), plan, cx(standing));
+        let ask = CompactAsk::new(machine.view(plan.clone()), plan, cx(standing))
+            .because(reason)
+            .with_measured(measured.map(|measured| *measured));
         let asked = async move { Reply::Compacted(compactor.compact_boxed(ask).await.map(Box::new)) };
         return Running::Other(Box::pin(asked), panicked);
     }

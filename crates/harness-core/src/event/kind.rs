@@ -10,8 +10,8 @@ use crate::ids::{AgentId, CallId, EntryId, GateName, ModelName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
-use crate::outcome::{End, Fault, StopReason};
-use crate::port::{Offer, ToolError, ToolOutcome};
+use crate::outcome::{End, Fault, StopReason, TotalUsage};
+use crate::port::{CompactionNote, Offer, ToolError, ToolOutcome};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -72,7 +72,7 @@ macro_rules! required {
 required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     ApprovalRequest, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
-    Arc<Offer>, Plan, Json,
+    Arc<Offer>, Plan, Json, Arc<CompactionNote>, TotalUsage,
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
@@ -314,6 +314,41 @@ events! {
         spans: u64 = "spans",
         /// Which messages those are.
         plan: Plan = "plan",
+    },
+    /// The window begins to fill.
+    ContextPressure = "context_pressure" {
+        /// Tokens of the request.
+        estimate: u64 = "estimate",
+        /// Tokens from which on the view is made shorter.
+        soft: u64 = "soft",
+        /// Tokens from which on a request is not sent before that is done.
+        blocking: u64 = "blocking",
+        /// Tokens of the window.
+        window: u64 = "window",
+    },
+    /// The view, or the transcript, is made shorter. Before a request this is told when it is known, with
+    /// what came of it.
+    CompactionStarted = "compaction_started" {
+        /// `request`, `overflow` or `requested`.
+        trigger: Cow<'static, str> = "trigger",
+    },
+    /// It is shorter now, and stays so.
+    CompactionCompleted = "compaction_completed" {
+        /// What was done.
+        note: Arc<CompactionNote> = "note",
+        /// Whether the transcript itself is shorter: it is what `plan` shows of it, and positions begin anew.
+        permanent: bool = "permanent",
+        /// What is shown from here on.
+        plan: Plan = "plan",
+        /// What the compaction used.
+        usage: TotalUsage = "usage",
+        /// How long it took.
+        duration: Millis = "durationMs",
+    },
+    /// An attempt to make it shorter failed; what was there before still counts.
+    CompactionFailed = "compaction_failed" {
+        /// Why.
+        fault: Fault = "fault",
     },
     /// A part failed and the turn went on without it.
     PartFailed = "part_failed" {

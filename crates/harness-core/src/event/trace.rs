@@ -255,6 +255,10 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::SteeringInjected { .. }
         | EventKind::Interrupted { .. }
         | EventKind::ViewPlanned { .. }
+        | EventKind::ContextPressure { .. }
+        | EventKind::CompactionStarted { .. }
+        | EventKind::CompactionCompleted { .. }
+        | EventKind::CompactionFailed { .. }
         | EventKind::PartFailed { .. }
         | EventKind::PersistFailed { .. }
         | EventKind::StopJudged { .. }

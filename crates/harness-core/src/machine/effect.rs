@@ -10,7 +10,10 @@ use crate::ids::{AgentId, OpId};
 use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
-use crate::port::{AppendSource, Durability, GateAsk, GuardedAnswer, HookAsk, Offer, Progress, RetryClass};
+use crate::port::{
+    AppendSource, CompactReason, CompactionNote, Durability, GateAsk, GuardedAnswer, HookAsk, Measured,
+    Offer, Progress, RetryClass,
+};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -124,6 +127,15 @@ pub enum Record {
         /// The message that will follow in call order.
         result: Arc<Message>,
     },
+    /// The view, or the transcript itself, is shorter from here on.
+    Compaction {
+        /// What was done.
+        note: Arc<CompactionNote>,
+        /// What is shown, over the transcript as it was.
+        plan: Plan,
+        /// Whether the transcript itself is what the plan shows: positions begin anew.
+        permanent: bool,
+    },
     /// A boundary between phases. The place for a checkpoint.
     Boundary {
         /// The phase that is over.
@@ -147,6 +159,7 @@ impl Record {
             Self::Messages(_)
             | Self::CallStarted { .. }
             | Self::CallFinished { .. }
+            | Self::Compaction { .. }
             | Self::Boundary { phase: Boundary::Repair | Boundary::Compact | Boundary::Decide, .. } => {
                 Durability::Flush
             }
@@ -197,8 +210,12 @@ pub enum Op {
     },
     /// Ask the compactor for a shorter view.
     Compact {
+        /// Why.
+        reason: CompactReason,
         /// The view so far.
         plan: Option<Plan>,
+        /// The last request that a provider counted.
+        measured: Option<Box<Measured>>,
         /// Where the work stands.
         standing: Box<Standing>,
     },

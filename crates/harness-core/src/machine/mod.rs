@@ -16,6 +16,7 @@
 
 mod effect;
 mod input;
+mod view;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
+pub use view::ViewState;
 
 use crate::event::{Event, EventKind};
 use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
@@ -88,6 +90,8 @@ pub struct Shared {
     pub(crate) persist_failed: Option<String>,
     pub(crate) started: bool,
     pub(crate) len: usize,
+    #[serde(default)]
+    pub(crate) view: ViewState,
 }
 
 /// What an outstanding operation is for: a small reference into the state, from which the operation can
@@ -353,8 +357,21 @@ impl<P: Phase> Machine<P> {
             persist_failed: None,
             started: false,
             len: log.len(),
+            view: ViewState::default(),
         };
         Self { spec, shared, phase: P::default(), log, end: None }
+    }
+
+    /// The same machine over a transcript of which an earlier compaction is in force.
+    #[must_use]
+    pub fn with_view(mut self, view: ViewState) -> Self {
+        self.shared.view = view;
+        self
+    }
+
+    /// What of the view outlives this machine: give it to the next one with [`Machine::with_view`].
+    pub fn view_state(&self) -> &ViewState {
+        &self.shared.view
     }
 
     /// Takes one input and adds the effects of it to `fx`.

@@ -254,12 +254,24 @@ pub struct CompactAsk {
     pub reason: CompactReason,
     /// The view so far, of the layers or of an earlier compaction.
     pub view: View,
-    /// The plan behind the view; `None` shows the whole transcript.
+    /// The plan behind the view: that of the layers, under the compaction in force. `None` shows the whole
+    /// transcript.
     pub plan: Option<Plan>,
     /// The last request that a provider counted.
     pub measured: Option<Measured>,
     /// Everything else.
     pub cx: ViewCx,
+}
+
+impl CompactReason {
+    /// The wire name.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Overflow => "overflow",
+            Self::Requested { .. } => "requested",
+        }
+    }
 }
 
 impl CompactAsk {
@@ -329,14 +341,31 @@ pub struct CompactionNote {
 pub struct Compaction {
     /// The view to send; `None` leaves it as it is.
     pub plan: Option<Plan>,
-    /// What was done, when a new plan was made; absent when an earlier plan still serves.
+    /// What was done, when a new plan was made: it stays in force, for this turn and later ones, until the
+    /// next one is made, and the session keeps it. Without a note the plan serves this request alone.
     pub note: Option<CompactionNote>,
     /// What the compaction itself used: summaries are model calls. It is charged to the budget.
     pub usage: TotalUsage,
     /// Attempts that failed, and what was done instead. Each is an event.
     pub failed: Vec<Fault>,
+    /// That the window begins to fill; told once per crossing.
+    pub pressure: Option<Pressure>,
     /// The view is longer than the window even so, and must not be sent.
     pub overflow: Option<Overflow>,
+}
+
+/// How full the window is, and from where on something is done about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pressure {
+    /// Tokens of the request.
+    pub estimate: u64,
+    /// Tokens from which on the view is made shorter.
+    pub soft: u64,
+    /// Tokens from which on a request is not sent before that is done.
+    pub blocking: u64,
+    /// Tokens of the window.
+    pub window: u64,
 }
 
 /// A view that does not fit.

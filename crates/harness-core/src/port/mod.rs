@@ -29,7 +29,7 @@ pub use checkpoint::{Checkpoint, CheckpointStore, DynCheckpointStore};
 pub use clock::{Clock, Ids};
 pub use context::{
     AppendSource, CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor,
-    ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, ViewCx,
+    ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, Pressure, ViewCx,
 };
 pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, Ruling, StopGate, ToolGate, Verdict};
 pub use guardrail::{

@@ -67,7 +67,17 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::CallRepaired { call, how } => format!("#{} {how:?}", call.id),
         EventKind::MessageAppended { message, .. } => message_line(message),
         EventKind::ModelStepFinished { output_type, .. } => output_type.to_string(),
-        EventKind::ModelStepFailed { fault } | EventKind::PartFailed { fault } => {
+        EventKind::ContextPressure { estimate, soft, window, .. } => {
+            format!("{estimate} of {window}, soft {soft}")
+        }
+        EventKind::CompactionStarted { trigger } => trigger.to_string(),
+        EventKind::CompactionCompleted { note, permanent, .. } => {
+            let how = if *permanent { " for good" } else { "" };
+            format!("{} -> {}{how}", note.tokens_before, note.tokens_after)
+        }
+        EventKind::ModelStepFailed { fault }
+        | EventKind::PartFailed { fault }
+        | EventKind::CompactionFailed { fault } => {
             format!("{} {} {:?}", fault.source_part, fault.code, fault.message)
         }
         EventKind::ToolRequested { calls, .. } => {

@@ -6,8 +6,8 @@ use crate::ids::CallId;
 use crate::machine::{Boundary, Record};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{Loaded, OpenCall, RetryClass};
-use crate::transcript::Transcript;
+use crate::port::{CompactionNote, Loaded, OpenCall, RetryClass};
+use crate::transcript::{Plan, Transcript};
 
 /// One durable entry: a [`Record`] with its positions resolved, as a session keeps it. Exhaustive on
 /// purpose, like the record.
@@ -34,6 +34,15 @@ pub enum Journaled {
         class: RetryClass,
         /// The message that will follow in call order.
         result: Arc<Message>,
+    },
+    /// The view, or the transcript itself, is shorter from here on.
+    Compaction {
+        /// What was done.
+        note: Arc<CompactionNote>,
+        /// What is shown, over the transcript as it was.
+        plan: Plan,
+        /// Whether the transcript itself is what the plan shows.
+        permanent: bool,
     },
     /// A phase is over.
     Boundary {
@@ -72,6 +81,10 @@ impl Journal {
                 let (call, result) = (call.id.clone(), Arc::clone(result));
                 self.0.push(Journaled::CallFinished { call, attempt: *attempt, class: *class, result });
             }
+            Record::Compaction { note, plan, permanent } => {
+                let (note, plan) = (Arc::clone(note), plan.clone());
+                self.0.push(Journaled::Compaction { note, plan, permanent: *permanent });
+            }
             Record::Boundary { phase, turn, iteration } => {
                 self.0.push(Journaled::Boundary { phase: *phase, turn: *turn, iteration: *iteration });
             }
@@ -106,6 +119,9 @@ impl Journal {
                 Journaled::CallFinished { call, attempt, class, result } => {
                     let result = Some(Arc::clone(result));
                     note(&mut loaded.open_calls, OpenCall::new(call.clone(), *attempt, *class, result));
+                }
+                Journaled::Compaction { plan, permanent, .. } => {
+                    loaded.plan = (!permanent).then(|| plan.clone());
                 }
                 Journaled::Boundary { .. } => {}
                 Journaled::RunEnd(_) => loaded.ended = true,

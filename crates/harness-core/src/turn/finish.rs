@@ -24,6 +24,7 @@ pub(crate) fn reason_of(limit: Limit) -> StopReason {
         Limit::Elapsed => StopReason::TimeoutReached,
         Limit::Tokens | Limit::Cost => StopReason::BudgetReached,
         Limit::Turns => StopReason::MaxTurnsReached,
+        Limit::Context => StopReason::ContextOverflow,
     }
 }
 

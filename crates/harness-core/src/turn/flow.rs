@@ -10,7 +10,7 @@ use crate::limits::{Amount, Budget, Limit, Reached};
 use crate::machine::{Cx, HookPoint, Pending, Start};
 use crate::message::{AssistantMessage, Cost, Invalid, Message, ModelOutput, ToolCall, UserMessage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
-use crate::port::{Compaction, Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
+use crate::port::{Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -172,6 +172,7 @@ impl TurnState {
     pub(super) fn iterate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         cx.sh.iteration += 1;
         self.plan = None;
+        self.shortening = super::compaction::Shortening::default();
         let one = Amount { iterations: 1, ..Amount::NONE };
         if let Some(reached) = cx.sh.budgets.would_reach(one) {
             return self.stop_at_limit(spec, cx, StopReason::MaxIterationsReached, reached);
@@ -242,59 +243,11 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Option<Plan>, Fault>,
     ) -> Option<End> {
-        self.take_plan(cx, result, "layers", FaultSource::Layer);
+        self.take_recalled(cx, result);
         if self.is_stopping() { self.settle(spec, cx) } else { self.compact(spec, cx) }
     }
 
-    fn compact(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if spec.seams.compactor {
-            self.issue(cx, Pending::Compact);
-            return None;
-        }
-        self.ask(spec, cx)
-    }
-
-    pub(super) fn on_compacted(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        result: Result<Box<Compaction>, Fault>,
-    ) -> Option<End> {
-        let plan = result.map(|done| done.plan);
-        self.take_plan(cx, plan, "compactor", FaultSource::Compactor);
-        if self.is_stopping() { self.settle(spec, cx) } else { self.ask(spec, cx) }
-    }
-
-    /// Takes a plan that keeps calls and results together; any other leaves the view as it was.
-    fn take_plan(
-        &mut self,
-        cx: &mut Cx<'_>,
-        result: Result<Option<Plan>, Fault>,
-        by: &str,
-        part: FaultSource,
-    ) {
-        let checked = result.and_then(|plan| match plan {
-            Some(plan) => plan
-                .check(&cx.log.prefix())
-                .map(|()| Some(plan))
-                .map_err(|fault| Fault::new(part, "plan_refused", fault.to_string())),
-            None => Ok(None),
-        });
-        match checked {
-            Ok(None) => {}
-            Ok(Some(plan)) => {
-                let (messages, spans) = (cx.log.len() as u64, plan.spans.len() as u64);
-                cx.event(|| {
-                    let (by, plan) = (by.to_owned(), plan.clone());
-                    EventKind::ViewPlanned { by, messages, spans, plan }
-                });
-                self.plan = Some(plan);
-            }
-            Err(fault) => cx.event(|| EventKind::PartFailed { fault }),
-        }
-    }
-
-    fn ask(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+    pub(super) fn ask(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         match cx.sh.budgets.reserve(self.step_amount(spec, 1)) {
             Ok(grant) => self.grant = grant,
             Err(reached) => {
@@ -302,6 +255,7 @@ impl TurnState {
             }
         }
         self.asked_at = cx.now;
+        self.tell_view(cx);
         cx.event(|| EventKind::ModelStepStarted {
             agent: self.agent_id(),
             model: self.offer.as_ref().and_then(|offer| offer.model.clone()),
@@ -324,6 +278,7 @@ impl TurnState {
                 }
                 Some(message) => {
                     self.book(cx, message);
+                    self.measure(spec, cx, message);
                     self.usage.model_calls += 1;
                     if spec.seams.layers && !self.is_stopping() {
                         self.judged = Some(answer);
@@ -510,6 +465,7 @@ impl TurnState {
     }
 
     fn on_model_fault(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut fault: ModelFault) -> Option<End> {
+        let broke_off = fault.partial.is_some();
         match fault.partial.take() {
             Some(partial) => {
                 self.book(cx, &partial);
@@ -529,6 +485,9 @@ impl TurnState {
             return self.stop_now(spec, cx, Stop::new(StopReason::Cancelled, evidence));
         }
         let overflow = fault.code == ModelFaultCode::ContextLengthExceeded;
+        if overflow && !broke_off && self.mends_overflow(spec, cx, &told) {
+            return None;
+        }
         let reason = if overflow { StopReason::ContextOverflow } else { StopReason::RuntimeError };
         self.stop_now(spec, cx, Stop::new(reason, Evidence::Fault(told)))
     }

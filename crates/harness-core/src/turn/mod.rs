@@ -10,6 +10,7 @@
 
 mod batch;
 pub mod clarify;
+mod compaction;
 mod cycle;
 pub mod evidence;
 mod finish;

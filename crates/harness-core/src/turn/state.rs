@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::compaction::Shortening;
 use super::cycle::Cycles;
 use super::layers::Injecting;
 use super::leaving::Leaving;
@@ -51,7 +52,9 @@ pub struct TurnState {
     pub(super) offer: Option<Arc<Offer>>,
     /// Whether the agent changed since `offer`.
     pub(super) stale_offer: bool,
+    /// The view of the next request.
     pub(super) plan: Option<Plan>,
+    pub(super) shortening: Shortening,
     pub(super) grant: Grant,
     pub(super) asked_at: Time,
     /// The invalid output that a hook looks at.
@@ -152,9 +155,7 @@ impl TurnState {
             | Pending::AfterModel
             | Pending::Store
             | Pending::Complete => self.layers_op(cx, pending)?,
-            Pending::Compact => {
-                Op::Compact { plan: self.plan.clone(), standing: Box::new(self.standing(cx)) }
-            }
+            Pending::Compact => self.compact_op(cx),
             Pending::Model => Op::Model {
                 progress: Progress::new(
                     iteration,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::{Machine, Origin, Phase, Start};
+use harness_core::machine::{Machine, Origin, Phase, Start, ViewState};
 use harness_core::message::Message;
 use harness_core::port::RetryClass;
 use harness_core::testing::{Journal, Ran, ScriptedDriver};
@@ -19,7 +19,7 @@ fn reopen<P: Phase>(
 ) -> (ScriptedDriver<P, World>, Start) {
     let durable = dead.journal().reopen();
     let start = if durable.messages.is_empty() { begin() } else { Start::resume() };
-    let machine = new(durable.messages.into_iter().collect());
+    let machine = new(durable.messages.into_iter().collect()).with_view(ViewState::of(durable.plan.clone()));
     let driver = ScriptedDriver::new(machine, dead.outside().next_process(), dead.now());
     (driver, start.with_open_calls(durable.open_calls))
 }

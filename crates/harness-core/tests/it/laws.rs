@@ -72,6 +72,11 @@ fn check_evidence(end: &End) {
         StopReason::MaxToolCallsReached => check_limit(end, &[Limit::ToolCalls]),
         StopReason::TimeoutReached => check_limit(end, &[Limit::Elapsed]),
         StopReason::BudgetReached => check_limit(end, &[Limit::Tokens, Limit::Cost]),
+        StopReason::ContextOverflow => match evidence {
+            Evidence::Fault(_) => {}
+            Evidence::Limit(_) => check_limit(end, &[Limit::Context]),
+            other => panic!("no evidence of an overflow: {other:?}"),
+        },
         StopReason::RedundantToolLoop => {
             assert!(matches!(evidence, Evidence::Tool { .. } | Evidence::Loop { .. }), "{evidence:?}");
         }

@@ -10,12 +10,13 @@ use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use harness_core::port::{
-    ArgumentFault, AskReason, Compaction, Decision, HookAsk, HookPoints, Inspection, Judgement, ModelFault,
-    ModelFaultCode, Offer, Prepared, Question, RetryClass, ToolDef, ToolOutcome, Verdict,
+    ArgumentFault, AskReason, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints,
+    Inspection, Judgement, ModelFault, ModelFaultCode, Offer, Overflow, Prepared, Question, RetryClass,
+    ToolDef, ToolOutcome, Verdict,
 };
 use harness_core::run::{RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
-use harness_core::transcript::{Plan, Span, Transcript};
+use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
     CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, OnGuardrailError, OnHookFault,
     OnTrouble, Redundancy, ResultRule, RetryPolicy, TurnSpec, TurnState,
@@ -212,7 +213,9 @@ impl World {
             13 => AssistantMessage::refusal("no"),
             14 => AssistantMessage::approval_request(&ApprovalRequest::new("ap", "kind", "may I?")),
             _ => {
-                let fault = ModelFault::new(ModelFaultCode::Network, "the line broke");
+                let long = self.die(3) == 2;
+                let code = if long { ModelFaultCode::ContextLengthExceeded } else { ModelFaultCode::Network };
+                let fault = ModelFault::new(code, "the line broke");
                 let partial = self.calls();
                 let fault = if self.die(2) == 0 { fault } else { fault.with_partial(partial) };
                 return Reply::Model(Err(Box::new(fault)));
@@ -272,7 +275,11 @@ impl World {
             0 => None,
             1 => Some(Plan { spans: Arc::from([Span::Kept(0..usize::MAX)]) }),
             // A plan that may split a call from its result, which the machine then refuses.
-            _ => Some(Plan { spans: Arc::from([Span::Kept(from..log.len().max(from))]) }),
+            _ => {
+                let made = Span::Made(Arc::from([Arc::new(Message::user("what was before"))]));
+                let all = [made, Span::Kept(from..log.len().max(from))];
+                Some(Plan { spans: all.into_iter().skip(usize::from(self.die(2))).collect() })
+            }
         };
         self.fault(plan)
     }
@@ -288,6 +295,25 @@ impl World {
             _ => {}
         }
         Reply::Appended(self.fault(given))
+    }
+
+    fn compacted(&mut self, reason: &CompactReason, log: &Transcript) -> Reply {
+        let mut done = match self.plan(log) {
+            Ok(plan) => plan.map_or_else(Compaction::unchanged, Compaction::planned),
+            Err(fault) => return Reply::Compacted(Err(fault)),
+        };
+        if self.die(3) == 2 {
+            done.note = Some(CompactionNote::default());
+        }
+        if self.die(4) == 3 {
+            (done.usage.input_tokens, done.usage.cost) = (Some(u64::from(self.die(60))), Some(Cost(1)));
+        }
+        match self.die(if *reason == CompactReason::Overflow { 3 } else { 12 }) {
+            1 => done.overflow = Some(Overflow { tokens: 9, ceiling: 8 }),
+            2 => done.failed.push(Fault::new(FaultSource::Compactor, "summary", "it is empty")),
+            _ => {}
+        }
+        Reply::Compacted(Ok(Box::new(done)))
     }
 
     fn after_model(&mut self) -> Reply {
@@ -334,11 +360,11 @@ impl World {
             Op::Append { messages, .. } => self.appended(messages, log),
             Op::Store { .. } | Op::Complete { .. } => Reply::Noted(self.fault(())),
             Op::Recall { .. } => Reply::Recalled(self.plan(log)),
-            Op::Compact { .. } => Reply::Compacted(
-                self.plan(log)
-                    .map(|plan| Box::new(plan.map_or_else(Compaction::unchanged, Compaction::planned))),
-            ),
-            Op::Model { .. } => self.model(),
+            Op::Compact { reason, .. } => self.compacted(reason, log),
+            Op::Model { plan, .. } => {
+                check_view(log, plan.as_ref());
+                self.model()
+            }
             Op::AfterModel { .. } => self.after_model(),
             Op::Arguments { .. } => Reply::Arguments(match self.die(8) {
                 7 => Err(ArgumentFault::new("a", "a number was expected")),
@@ -387,6 +413,18 @@ pub(crate) fn tools() -> Vec<ToolDef> {
         alone,
         ToolDef::handoff("move", "", "other".into()),
     ]
+}
+
+/// Law 6: what a model is sent holds every call with its result.
+#[track_caller]
+fn check_view(log: &Transcript, plan: Option<&Plan>) {
+    let mut shown = Vec::new();
+    let view = match plan {
+        Some(plan) => View::planned(log.prefix(), plan.clone()),
+        None => View::whole(log.prefix()),
+    };
+    view.for_each(|message| shown.push(Arc::clone(message)));
+    crate::laws::check_calls_and_results(shown.iter(), false);
 }
 
 fn class_of(name: &ToolName) -> RetryClass {
