@@ -108,6 +108,11 @@ impl Prefix {
         self.len == 0
     }
 
+    /// Whether `other` is this prefix or what the same transcript grew to later. Costs no look at a message.
+    pub fn is_start_of(&self, other: &Self) -> bool {
+        self.len <= other.len && Arc::ptr_eq(&self.log, &other.log)
+    }
+
     /// The message at a position.
     pub fn get(&self, at: usize) -> Option<&Arc<Message>> {
         if at < self.len { self.log.get(at) } else { None }
@@ -287,6 +292,16 @@ mod tests {
         let prefix = log.prefix();
         log.push(Arc::new(Message::user("later")));
         assert_eq!((prefix.len(), prefix.get(3), log.len()), (3, None, 4));
+    }
+
+    #[test]
+    fn a_prefix_is_known_as_the_start_of_a_later_one() {
+        let mut log = log(3);
+        let early = log.prefix();
+        log.push(Arc::new(Message::user("later")));
+        assert!(early.is_start_of(&log) && early.is_start_of(&early));
+        assert!(!log.prefix().is_start_of(&early));
+        assert!(!early.is_start_of(&early.iter().cloned().collect::<Transcript>()));
     }
 
     #[test]

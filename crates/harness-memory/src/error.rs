@@ -64,6 +64,14 @@ pub enum MemoryError {
         /// What was asked for.
         id: LayerId,
     },
+    /// The layer has no such function.
+    #[error("layer `{id}` has no function `{function}`")]
+    UnknownFunction {
+        /// The layer.
+        id: LayerId,
+        /// What was asked for.
+        function: String,
+    },
     /// The execution has not begun, or is over.
     #[error("the execution `{execution}` has not begun or is over")]
     UnknownExecution {
@@ -95,6 +103,7 @@ impl MemoryError {
             Self::ItemMismatch { .. } => "memory.item_schema_mismatch",
             Self::Layers(_) => "memory.invalid_layers",
             Self::UnknownLayer { .. } => "memory.unknown_layer",
+            Self::UnknownFunction { .. } => "memory.unknown_function",
             Self::UnknownExecution { .. } => "memory.unknown_execution",
         }
     }
@@ -111,7 +120,8 @@ impl MemoryError {
             | Self::BudgetInput { .. }
             | Self::NotAnItem
             | Self::Layers(_)
-            | Self::UnknownLayer { .. } => None,
+            | Self::UnknownLayer { .. }
+            | Self::UnknownFunction { .. } => None,
         }
     }
 
@@ -132,6 +142,7 @@ impl MemoryError {
             | Self::Storage(_)
             | Self::Layers(_)
             | Self::UnknownLayer { .. }
+            | Self::UnknownFunction { .. }
             | Self::UnknownExecution { .. } => self.to_string(),
         }
     }

@@ -1,25 +1,61 @@
 //! Memory layers and their pipeline.
+//!
+//! A layer shows something in the view ([`Layer::recall`]), learns from what happens ([`Layer::store`],
+//! [`Layer::on_append`]), chooses the history that is shown, and may object to tool calls and answers.
+//! Implement [`Layer`], or make a small one from closures with [`FnLayer`].
 
+mod anchor;
+mod api;
 mod ask;
+mod assembly;
+mod banding;
+mod budget;
+mod child;
+mod closures;
+mod counts;
 mod cx;
 mod def;
+mod eventual;
+mod flow;
 mod history;
 mod hook;
+mod learn;
+mod pipeline;
+mod recent;
+mod run;
 mod schema;
+mod stack;
+mod state;
+mod steering;
 mod storage;
+mod supersede;
 mod tokens;
+mod usage;
+mod view;
 
+pub use anchor::{CacheConfig, ReanchorReason};
 pub use ask::{
     AppendAsk, Appended, Called, Content, Decided, Decision, DeltaAsk, Ending, RecallAsk, Recalled, Rerender,
     RerenderScope, ReturnAsk, Returned, Spawned, StoreAsk, ToolAsk, Update, developer, is_developer,
 };
+pub use assembly::{Bands, Chosen, Link, Part, ViewBudget, assemble};
+pub use banding::Banded;
+pub use budget::{Shares, Totals, share};
+pub use child::Child;
+pub use closures::FnLayer;
 pub use cx::{AskModel, Execution, LayerCx};
 pub use def::{
     Budget, FunctionDef, Hook, LayerDef, LayerId, OnInitError, OnToolGateError, Placement, RecallMode,
     RerenderTiming, Scope, slot,
 };
+pub use flow::{AppendFlow, Output, RecallFlow, RerenderRequest};
 pub use history::History;
 pub use hook::{DynLayer, Layer};
+pub use pipeline::{LayerGate, Pipeline};
+pub use run::LayerRun;
 pub use schema::{ItemCategory, ItemJudge, ItemSchema, ItemSchemas};
+pub use stack::{LayerReport, LayerSetup};
 pub use storage::ScopedStorage;
+pub use supersede::{LayerUpdate, Supersede, UpdateAction};
 pub use tokens::Utf16Quarters;
+pub use usage::{DropReason, Dropped, EpochFigures, LayerShare, LayerUsage, Served};

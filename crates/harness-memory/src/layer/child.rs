@@ -1,0 +1,111 @@
+//! Child executions: what they start with, and what their parent learns from them.
+
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use harness_core::port::ViewCx;
+use harness_core::transcript::Prefix;
+
+use super::ask::{ReturnAsk, Spawned, Update};
+use super::cx::Execution;
+use super::def::Hook;
+use super::run::LayerRun;
+use crate::MemoryError;
+
+/// A child execution that was opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Child {
+    /// Its layers.
+    pub run: Arc<LayerRun>,
+    /// What its transcript begins with. A parallel path, which begins with its parent's transcript, leaves
+    /// this out.
+    pub items: Vec<Arc<Message>>,
+}
+
+impl LayerRun {
+    /// Opens a child: layers say by slot what it starts with; those without a say are initialised like those
+    /// of a root. `cx` is the parent's.
+    ///
+    /// # Errors
+    /// The failing `init` of a layer that may not be left out.
+    pub(crate) async fn spawn(&self, child: Arc<Execution>, cx: &ViewCx) -> Result<Child, MemoryError> {
+        let run = LayerRun::new(Arc::clone(&self.stack), Arc::clone(&child), 0);
+        let base = self.cx(cx);
+        let mut items = Vec::new();
+        for (at, layer) in self.stack.with_hook(Hook::Spawn) {
+            if self.is_skipped(at) {
+                run.states.disable(at);
+                continue;
+            }
+            let own = self.cx_of(at, &base);
+            match self.ask(at, Hook::Spawn, layer.spawn_boxed(&child, &own)).await.and_then(|s| self.known(s))
+            {
+                Ok(Some(spawned)) => {
+                    run.states.begin(at, Update::Set(spawned.state));
+                    items.extend(spawned.items);
+                }
+                Ok(None) => run.without_state(at),
+                Err(fault) => {
+                    self.stack.report(at, Hook::Spawn.as_str(), fault);
+                    run.without_state(at);
+                }
+            }
+        }
+        run.init(cx).await?;
+        Ok(Child { run: Arc::new(run), items })
+    }
+
+    /// What a child starts with must be known items.
+    fn known(&self, spawned: Option<Spawned>) -> Result<Option<Spawned>, MemoryError> {
+        let mut items = spawned.iter().flat_map(|spawned| &spawned.items);
+        items.try_for_each(|item| self.stack.judge.check_message(item))?;
+        Ok(spawned)
+    }
+
+    /// A layer that has no state in this execution by its own choice: it is asked nothing when it needs one.
+    fn without_state(&self, at: usize) {
+        let needs_init = self.stack.layers.get(at).is_some_and(|layer| layer.layer_def().has(Hook::Init));
+        if needs_init {
+            self.states.disable(at);
+        }
+    }
+
+    /// A child succeeded: layers learn from it by slot and may change its result, which is handed on. Only
+    /// layers that have a state in the child are asked. `cx` is the parent's.
+    pub(crate) async fn learn_from(
+        &self,
+        child: &LayerRun,
+        child_log: &Prefix,
+        result: Option<String>,
+        cx: &ViewCx,
+    ) -> Option<String> {
+        let base = self.cx(cx);
+        let mut result = result;
+        for (at, layer) in self.stack.with_hook(Hook::Return) {
+            let Some(child_state) = child.states.get(at).filter(|_| !self.states.is_disabled(at)) else {
+                continue;
+            };
+            let own = self.cx_of(at, &base);
+            let execution = Arc::clone(&child.execution);
+            let ask = ReturnAsk::new(execution, child_state, child_log.clone(), result.clone());
+            match self.ask(at, Hook::Return, layer.on_return_boxed(ask, &own)).await {
+                Ok(returned) => {
+                    self.apply(at, returned.state);
+                    result = returned.result.or(result);
+                }
+                Err(fault) => self.stack.report(at, Hook::Return.as_str(), fault),
+            }
+        }
+        self.flush().await;
+        result
+    }
+
+    /// What a child used counts for its parent, however it ended.
+    pub(crate) fn charge(&self, child: &LayerRun) {
+        let used = child.lock_progress().usage.clone();
+        self.lock_progress().usage.merge(&used);
+        let spent = child.spent();
+        self.spent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).merge(&spent);
+    }
+}

@@ -1,0 +1,298 @@
+//! What flows through the layers before a model is asked: messages that are appended, what layers recall,
+//! the history that they choose.
+
+use std::sync::{Arc, PoisonError};
+
+use harness_core::message::Message;
+use harness_core::port::{AppendSource, ViewCx};
+
+use super::ask::{AppendAsk, Content, RecallAsk, Recalled, Rerender, RerenderScope, developer};
+use super::cx::LayerCx;
+use super::def::{Budget, Hook, LayerId, RerenderTiming};
+use super::history::History;
+use super::hook::DynLayer;
+use super::run::LayerRun;
+use super::tokens::message_tokens;
+use crate::MemoryError;
+
+/// A layer's wish for more recalls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RerenderRequest {
+    /// The layer that asks.
+    pub layer: LayerId,
+    /// Its slot.
+    pub slot: i32,
+    /// When.
+    pub timing: RerenderTiming,
+    /// Of which layers.
+    pub scope: RerenderScope,
+}
+
+impl RerenderRequest {
+    fn selects(&self, layer: &LayerId, slot: i32) -> bool {
+        match self.scope {
+            RerenderScope::Own => self.layer == *layer,
+            RerenderScope::SlotAfter => slot >= self.slot,
+            RerenderScope::All => true,
+        }
+    }
+}
+
+/// What the append pipeline made of messages.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AppendFlow {
+    /// The messages that enter the transcript.
+    pub items: Vec<Arc<Message>>,
+    /// Wishes for more recalls; the next view fulfils them.
+    pub requests: Vec<RerenderRequest>,
+}
+
+/// What a layer shows in a view.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Output {
+    /// The layer.
+    pub layer: LayerId,
+    /// Its position in the declaration.
+    pub(crate) at: usize,
+    /// Its slot.
+    pub slot: i32,
+    /// The messages.
+    pub items: Arc<[Arc<Message>]>,
+    /// What they say in tokens.
+    pub tokens: u64,
+    /// Whether recalling it changed its state.
+    pub mutated: bool,
+}
+
+/// What all layers show in a view.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RecallFlow {
+    /// The first recall, by slot.
+    pub base: Vec<Output>,
+    /// What was recalled once more because a layer wished so, by slot.
+    pub rerendered: Vec<Output>,
+    /// The first with the second put in, by slot.
+    pub merged: Vec<Output>,
+}
+
+impl LayerRun {
+    /// Messages go through the layers before they enter the transcript. A list that a layer empties goes no
+    /// further.
+    pub async fn append(&self, source: AppendSource, messages: Vec<Arc<Message>>, cx: &ViewCx) -> AppendFlow {
+        let base = self.cx(cx);
+        let mut flow = AppendFlow { items: messages, requests: Vec::new() };
+        for (at, layer) in self.asked(Hook::Append) {
+            if flow.items.is_empty() {
+                break;
+            }
+            let cx = self.cx_of(at, &base);
+            let ask = AppendAsk::new(source, flow.items.clone());
+            let answer = self.ask(at, Hook::Append, layer.on_append_boxed(ask, &cx)).await;
+            let checked = answer.and_then(|answer| {
+                self.check_new(&flow.items, &answer.items)?;
+                Ok(answer)
+            });
+            match checked {
+                Ok(answer) => {
+                    flow.items = answer.items;
+                    self.apply(at, answer.state);
+                    flow.requests.extend(answer.rerender.map(|wish| request(layer, wish)));
+                }
+                Err(fault) => self.stack.report(at, Hook::Append.as_str(), fault),
+            }
+        }
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.extend(flow.requests.iter().cloned());
+        flow
+    }
+
+    /// Items that a layer made must be known; those that it was given pass.
+    fn check_new(&self, given: &[Arc<Message>], made: &[Arc<Message>]) -> Result<(), MemoryError> {
+        let is_given = |item: &Arc<Message>| given.iter().any(|other| Arc::ptr_eq(other, item));
+        made.iter().filter(|item| !is_given(item)).try_for_each(|item| self.stack.judge.check_message(item))
+    }
+
+    /// What the layers show: atomic layers are asked, eventual ones when their state changed, and those that
+    /// a layer wished for once more. `budgets` has the tokens of each layer by position.
+    pub async fn recall(&self, budgets: &[u64], cx: &ViewCx) -> RecallFlow {
+        self.step();
+        let base_cx = self.cx(cx);
+        let query = self.query(cx);
+        let budget_of = |at: usize| budgets.get(at).copied().unwrap_or(0);
+        let ask = |at: usize| RecallAsk { query: Arc::clone(&query), budget: budget_of(at) };
+        let mut base = Vec::new();
+        for (at, layer) in self.asked(Hook::Recall) {
+            if self.eventual_key(at).is_none() {
+                base.extend(self.recall_fresh(at, layer, ask(at), &base_cx).await.ok().flatten());
+            }
+        }
+        for (at, layer) in self.asked(Hook::Recall) {
+            if let Some(key) = self.eventual_key(at) {
+                base.extend(self.recall_kept(at, layer, key, ask(at), &base_cx).await);
+            }
+        }
+        base.sort_by_key(|output| output.slot);
+
+        let requests = std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut rerendered = Vec::new();
+        if !requests.is_empty() {
+            for (at, layer) in self.asked(Hook::Recall) {
+                let def = layer.layer_def();
+                if requests.iter().any(|request| request.selects(&def.id, def.slot)) {
+                    rerendered.extend(self.recall_fresh(at, layer, ask(at), &base_cx).await.ok().flatten());
+                }
+            }
+        }
+        let merged = merge(&base, &rerendered);
+        RecallFlow { base, rerendered, merged }
+    }
+
+    /// Asks a layer; a failure is reported.
+    async fn recall_fresh(
+        &self,
+        at: usize,
+        layer: &Arc<dyn DynLayer>,
+        ask: RecallAsk,
+        base: &LayerCx,
+    ) -> Result<Option<Output>, MemoryError> {
+        let cx = self.cx_of(at, base);
+        let answer = self.ask(at, Hook::Recall, layer.recall_boxed(ask, &cx)).await;
+        let output = answer.and_then(|answer| self.output(at, layer, answer));
+        if let Err(fault) = &output {
+            self.stack.report(at, Hook::Recall.as_str(), fault.clone());
+        }
+        output
+    }
+
+    /// The last result of an eventual layer, or a new one when its state changed. A failure serves the last
+    /// result, and the layer is asked again next time.
+    async fn recall_kept(
+        &self,
+        at: usize,
+        layer: &Arc<dyn DynLayer>,
+        key: (Arc<str>, LayerId),
+        ask: RecallAsk,
+        base: &LayerCx,
+    ) -> Option<Output> {
+        let kept = self.stack.eventual.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
+        if let Some(kept) = kept.as_ref().filter(|kept| !kept.is_stale) {
+            return kept.output.clone();
+        }
+        match self.recall_fresh(at, layer, ask, base).await {
+            Ok(output) => {
+                let served = output.clone().map(|output| Output { mutated: false, ..output });
+                self.stack.eventual.lock().unwrap_or_else(PoisonError::into_inner).put(key, served);
+                output
+            }
+            Err(_) => kept?.output,
+        }
+    }
+
+    /// What a layer shows, counted and checked, and its state taken over.
+    fn output(
+        &self,
+        at: usize,
+        layer: &Arc<dyn DynLayer>,
+        answer: Recalled,
+    ) -> Result<Option<Output>, MemoryError> {
+        let counter = &*self.stack.counter;
+        let (items, tokens): (Arc<[_]>, u64) = match answer.content {
+            Content::Nothing => (Arc::from([]), 0),
+            Content::Text(text) if text.is_empty() => (Arc::from([]), 0),
+            Content::Text(text) => {
+                let tokens = counter.count(&text);
+                (Arc::from([developer(text)]), tokens)
+            }
+            Content::Items(items) => {
+                self.check_new(&[], &items)?;
+                let tokens = items.iter().map(|item| message_tokens(counter, item)).sum();
+                let output = self.taken(at, layer, answer.state, items.into(), tokens);
+                self.compare(at, answer.tokens, tokens);
+                return Ok(Some(output));
+            }
+        };
+        self.compare(at, answer.tokens, tokens);
+        let output = self.taken(at, layer, answer.state, items, tokens);
+        Ok(Some(output).filter(|output| !output.items.is_empty()))
+    }
+
+    fn taken(
+        &self,
+        at: usize,
+        layer: &Arc<dyn DynLayer>,
+        state: super::ask::Update,
+        items: Arc<[Arc<Message>]>,
+        tokens: u64,
+    ) -> Output {
+        let def = layer.layer_def();
+        let mutated = self.states.apply(at, state);
+        Output { layer: def.id.clone(), at, slot: def.slot, items, tokens, mutated }
+    }
+
+    /// Reports a layer whose own count is off by more than a tenth.
+    fn compare(&self, at: usize, reported: Option<u64>, counted: u64) {
+        let Some(reported) = reported else { return };
+        if reported.abs_diff(counted).saturating_mul(10) > counted {
+            let fault = MemoryError::failed(format!("it counts {reported} tokens of {counted}"));
+            self.stack.report(at, Hook::Recall.as_str(), fault);
+        }
+    }
+
+    /// The history that the layers choose.
+    pub async fn project(&self, history: History, cx: &ViewCx) -> History {
+        let mut asked = self.asked(Hook::ProjectHistory).peekable();
+        if asked.peek().is_none() {
+            return history;
+        }
+        let base = self.cx(cx);
+        let mut history = history;
+        for (at, layer) in asked {
+            let cx = self.cx_of(at, &base);
+            let answer = layer.project_history_boxed(history.clone(), &cx);
+            match self.ask(at, Hook::ProjectHistory, answer).await {
+                Ok(projected) => history = projected,
+                Err(fault) => self.stack.report(at, Hook::ProjectHistory.as_str(), fault),
+            }
+        }
+        history
+    }
+
+    /// The text of the newest user message. What was looked through is not looked through again.
+    fn query(&self, cx: &ViewCx) -> Arc<str> {
+        let mut progress = self.lock_progress();
+        let seen = progress.query.0.min(cx.log.len());
+        let newest = cx.log.range(seen..cx.log.len()).rev().find(|m| matches!(***m, Message::User(_)));
+        if let Some(message) = newest {
+            progress.query.1 = Arc::from(message.joined_text());
+        }
+        progress.query.0 = cx.log.len();
+        Arc::clone(&progress.query.1)
+    }
+
+    /// The budgets of the layers that recall, in the order of their positions, and these positions.
+    pub(crate) fn recall_budgets(&self) -> (Vec<usize>, Vec<Budget>) {
+        self.asked(Hook::Recall).map(|(at, layer)| (at, layer.layer_def().budget)).unzip()
+    }
+}
+
+fn request(layer: &Arc<dyn DynLayer>, wish: Rerender) -> RerenderRequest {
+    let def = layer.layer_def();
+    let timing = wish.timing.unwrap_or(def.rerender_timing);
+    RerenderRequest { layer: def.id.clone(), slot: def.slot, timing, scope: wish.scope }
+}
+
+/// The first recall with what was recalled once more put in its place. A layer that shows nothing now keeps
+/// what it showed first.
+fn merge(base: &[Output], rerendered: &[Output]) -> Vec<Output> {
+    let again = |layer: &LayerId| rerendered.iter().find(|output| output.layer == *layer);
+    let mut merged: Vec<Output> =
+        base.iter().map(|output| again(&output.layer).unwrap_or(output).clone()).collect();
+    let is_new = |output: &&Output| !base.iter().any(|first| first.layer == output.layer);
+    merged.extend(rerendered.iter().filter(is_new).cloned());
+    merged.sort_by_key(|output| output.slot);
+    merged
+}

@@ -1,0 +1,66 @@
+//! What layers learn from an execution: after each accepted answer, at its end, from its children.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use harness_core::message::Message;
+use harness_core::port::ViewCx;
+
+use super::ask::{Ending, StoreAsk};
+use super::def::Hook;
+use super::run::LayerRun;
+
+impl LayerRun {
+    /// An answer was accepted and is in the transcript. All layers are asked at once, each with its own
+    /// snapshot of its state; then the states are written.
+    pub async fn store(&self, answer: &Arc<Message>, cx: &ViewCx) {
+        let new_items: Vec<Arc<Message>> = {
+            let mut progress = self.lock_progress();
+            let from = std::mem::replace(&mut progress.stored, cx.log.len());
+            cx.log.range(from..cx.log.len()).cloned().collect()
+        };
+        let base = self.cx(cx);
+        let asked = self.asked(Hook::Store).map(|(at, layer)| {
+            let (cx, ask) = (self.cx_of(at, &base), StoreAsk::new(Arc::clone(answer), new_items.clone()));
+            async move { (at, self.ask(at, Hook::Store, layer.store_boxed(ask, &cx)).await) }
+        });
+        for (at, learned) in join_all(asked).await {
+            match learned {
+                Ok(update) => self.apply(at, update),
+                Err(fault) => self.stack.report(at, Hook::Store.as_str(), fault),
+            }
+        }
+        self.flush().await;
+    }
+
+    /// The execution ends: each layer is told in the order of declaration; then the states are written.
+    pub async fn complete(&self, ending: Ending, cx: &ViewCx) {
+        let base = self.cx(cx);
+        for (at, layer) in self.stack.layers.iter().enumerate() {
+            if !layer.layer_def().has(Hook::Complete) || self.is_skipped(at) {
+                continue;
+            }
+            let cx = self.cx_of(at, &base);
+            match self.ask(at, Hook::Complete, layer.complete_boxed(ending, &cx)).await {
+                Ok(update) => self.apply(at, update),
+                Err(fault) => self.stack.report(at, Hook::Complete.as_str(), fault),
+            }
+        }
+        self.flush().await;
+    }
+
+    /// What was held for the execution is let go, in the reverse order of declaration.
+    pub async fn dispose(&self, cx: &ViewCx) {
+        let base = self.cx(cx);
+        for (at, layer) in self.stack.layers.iter().enumerate().rev() {
+            if !layer.layer_def().has(Hook::Dispose) || self.is_skipped(at) {
+                continue;
+            }
+            let cx = self.cx_of(at, &base);
+            if let Err(fault) = self.ask(at, Hook::Dispose, layer.dispose_boxed(&cx)).await {
+                self.stack.report(at, Hook::Dispose.as_str(), fault);
+            }
+        }
+        self.flush().await;
+    }
+}

@@ -1,0 +1,424 @@
+//! The pipeline: all layers behind the ports of the core.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::lock::Mutex as AsyncMutex;
+use harness_core::machine::Origin;
+use harness_core::message::Message;
+use harness_core::outcome::{Fault, FaultSource, Outcome};
+use harness_core::port::{
+    AppendSource, Clock, ContextPipeline, GateAsk, GateCx, Judgement, ToolGate, Verdict, ViewCx,
+};
+use harness_core::transcript::{Plan, Prefix};
+use harness_core::{GateName, Json, RunId, ThreadId, TurnId};
+
+use super::ask::{Decision, Ending, ToolAsk, Update};
+use super::child::Child;
+use super::cx::Execution;
+use super::def::{LayerId, Scope};
+use super::recent::Recent;
+use super::run::LayerRun;
+use super::stack::{LayerSetup, Stack};
+use super::storage::scope_key;
+use super::usage::LayerUsage;
+use crate::MemoryError;
+
+/// Executions that are open at once. One that was not used for longest is forgotten beyond that.
+const OPEN_RUNS: usize = 4_096;
+/// Reports that are kept after their executions.
+const KEPT_USAGES: usize = 256;
+/// Guidance that is given in a row before an answer is accepted all the same.
+const GUIDES_IN_A_ROW: u32 = 3;
+
+/// Memory layers behind the [`ContextPipeline`] port. Clones share everything.
+///
+/// One pipeline serves all threads of a program. Each execution (a run, or a turn that stands alone) has its
+/// own states; what outlives it is in the storage. Give it to the turn as its layers, its
+/// [`gate`](Self::gate) as a tool gate, and its [`tools`](Self::tools) as tools.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use harness_core::port::{BoxFuture, Clock, ContextPipeline, ViewCx};
+/// # use harness_core::{Time, transcript::Transcript, message::Message, machine::Origin};
+/// use harness_memory::layer::{FnLayer, LayerDef, LayerSetup, Pipeline, Recalled};
+/// # struct Still;
+/// # impl Clock for Still {
+/// #     fn now(&self) -> Time { Time(0) }
+/// #     fn sleep_until(&self, _: Time) -> BoxFuture<'static, ()> { Box::pin(std::future::pending()) }
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let motto = FnLayer::new(LayerDef::new("motto", 90, []))
+///     .on_recall(|_, _| async { Ok(Recalled::text("Be brief.")) });
+/// let layers = Pipeline::build(LayerSetup::new().with(motto), Arc::new(Still))?;
+///
+/// let log: Transcript = [Arc::new(Message::user("hello"))].into_iter().collect();
+/// let cx = ViewCx::new(log.prefix(), Arc::new(Origin::default()), Time(0));
+/// layers.begin(&cx).await?;
+/// let plan = layers.recall(&cx).await?.ok_or("the layer shows something")?;
+/// assert_eq!(plan.spans.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Pipeline(Arc<Inner>);
+
+struct Inner {
+    stack: Arc<Stack>,
+    runs: Mutex<Recent<Arc<str>, Arc<Opened>>>,
+    usages: Mutex<Recent<Arc<str>, LayerUsage>>,
+}
+
+/// An execution that has begun.
+struct Opened {
+    run: Arc<LayerRun>,
+    parent: Option<Arc<LayerRun>>,
+    /// What came of `init`; `None` before it.
+    begun: AsyncMutex<Option<Result<(), MemoryError>>>,
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline").field("layers", &self.0.stack.ids).finish_non_exhaustive()
+    }
+}
+
+impl Pipeline {
+    /// Layers that can stand together. `clock` limits how long their hooks may take.
+    ///
+    /// # Errors
+    /// [`MemoryError::Layers`] with everything that is wrong with the set.
+    pub fn build(setup: LayerSetup, clock: Arc<dyn Clock>) -> Result<Self, MemoryError> {
+        Ok(Self(Arc::new(Inner {
+            stack: Arc::new(Stack::new(setup, clock)?),
+            runs: Mutex::new(Recent::new(OPEN_RUNS)),
+            usages: Mutex::new(Recent::new(KEPT_USAGES)),
+        })))
+    }
+
+    /// The execution that work belongs to: its run, or its turn where there is no run.
+    pub fn execution_of(origin: &Origin) -> Execution {
+        let run = origin.run.as_ref().map(RunId::as_str);
+        let turn = || origin.turn.as_ref().map(TurnId::as_str);
+        let mut execution = Execution::new(run.or_else(turn).unwrap_or("turn"));
+        execution.thread.clone_from(&origin.thread);
+        execution.resource.clone_from(&origin.user);
+        execution
+    }
+
+    /// The layers of an execution, initialised. What is open stays as it is.
+    ///
+    /// # Errors
+    /// The failing `init` of a layer that may not be left out; the same again for the same execution.
+    pub async fn open(&self, execution: Execution, cx: &ViewCx) -> Result<Arc<LayerRun>, MemoryError> {
+        let opened = {
+            let mut runs = self.0.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(opened) = runs.get_mut(&*execution.id) {
+                Arc::clone(opened)
+            } else {
+                let id = Arc::clone(&execution.id);
+                let run = LayerRun::new(Arc::clone(&self.0.stack), Arc::new(execution), cx.log.len());
+                let opened = Opened { run: Arc::new(run), parent: None, begun: AsyncMutex::default() };
+                let opened = Arc::new(opened);
+                runs.insert(id, Arc::clone(&opened));
+                opened
+            }
+        };
+        let mut begun = opened.begun.lock().await;
+        let result = match &*begun {
+            Some(result) => result.clone(),
+            None => begun.insert(opened.run.init(cx).await).clone(),
+        };
+        result.map(|()| Arc::clone(&opened.run))
+    }
+
+    /// Puts back the states of an execution that began elsewhere, before it is opened here: these layers
+    /// are not initialised again.
+    pub fn restore(&self, execution: Execution, states: impl IntoIterator<Item = (LayerId, Json)>) {
+        let id = Arc::clone(&execution.id);
+        let run = LayerRun::new(Arc::clone(&self.0.stack), Arc::new(execution), 0);
+        for (layer, state) in states {
+            if let Some(at) = self.0.stack.position(&layer) {
+                run.states.begin(at, Update::Set(state));
+            }
+        }
+        let opened = Opened { run: Arc::new(run), parent: None, begun: AsyncMutex::default() };
+        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::new(opened));
+    }
+
+    /// The layers of an execution that is open.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn run(&self, execution: &str) -> Result<Arc<LayerRun>, MemoryError> {
+        self.opened(execution)
+            .map(|opened| Arc::clone(&opened.run))
+            .ok_or_else(|| MemoryError::UnknownExecution { execution: Arc::from(execution) })
+    }
+
+    fn opened(&self, execution: &str) -> Option<Arc<Opened>> {
+        let mut runs = self.0.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.get_mut(execution).map(|opened| Arc::clone(opened))
+    }
+
+    fn close(&self, execution: &str) {
+        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).retain(|id| **id != *execution);
+    }
+
+    /// The state of a layer in an execution.
+    ///
+    /// # Errors
+    /// When the execution is not open, or there is no such layer.
+    pub fn layer_state(&self, execution: &str, layer: &LayerId) -> Result<Option<Json>, MemoryError> {
+        let run = self.run(execution)?;
+        self.position(layer).map(|at| run.states.get(at))
+    }
+
+    /// Sets or clears the state of a layer in an execution, in the storage, too.
+    ///
+    /// # Errors
+    /// When the execution is not open, or there is no such layer.
+    pub async fn set_layer_state(
+        &self,
+        execution: &str,
+        layer: &LayerId,
+        update: Update,
+    ) -> Result<(), MemoryError> {
+        let run = self.run(execution)?;
+        run.apply(self.position(layer)?, update);
+        run.flush().await;
+        Ok(())
+    }
+
+    pub(crate) fn position(&self, layer: &LayerId) -> Result<usize, MemoryError> {
+        self.0.stack.position(layer).ok_or_else(|| MemoryError::UnknownLayer { id: layer.clone() })
+    }
+
+    pub(crate) fn stack(&self) -> &Arc<Stack> {
+        &self.0.stack
+    }
+
+    /// Opens a child of an execution: its layers begin with what those of the parent give them. The child's
+    /// work then runs with this same pipeline under the child's id as its run. `cx` is the parent's.
+    ///
+    /// End it with [`join`](Self::join) or [`abandon`](Self::abandon).
+    ///
+    /// # Errors
+    /// When the parent is not open, or an `init` of the child fails.
+    pub async fn spawn(&self, parent: &str, child: Execution, cx: &ViewCx) -> Result<Child, MemoryError> {
+        let parent = self.run(parent)?;
+        let id = Arc::clone(&child.id);
+        let child = parent.spawn(Arc::new(child), cx).await?;
+        let begun = AsyncMutex::new(Some(Ok(())));
+        let opened = Opened { run: Arc::clone(&child.run), parent: Some(parent), begun };
+        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::new(opened));
+        Ok(child)
+    }
+
+    /// A child succeeded: the parent's layers learn from it, one child at a time, and may change its result.
+    /// What it used counts for the parent. `cx` is the parent's.
+    ///
+    /// # Errors
+    /// When the child is not open.
+    pub async fn join(
+        &self,
+        child: &str,
+        log: &Prefix,
+        result: Option<String>,
+        cx: &ViewCx,
+    ) -> Result<Option<String>, MemoryError> {
+        let (opened, parent) = self.child(child)?;
+        let _alone = parent.merging.lock().await;
+        parent.charge(&opened.run);
+        let result = parent.learn_from(&opened.run, log, result, cx).await;
+        self.close(child);
+        Ok(result)
+    }
+
+    /// A child failed: nothing is learned from it; what it used counts for the parent.
+    ///
+    /// # Errors
+    /// When the child is not open.
+    pub fn abandon(&self, child: &str) -> Result<(), MemoryError> {
+        let (opened, parent) = self.child(child)?;
+        parent.charge(&opened.run);
+        self.close(child);
+        Ok(())
+    }
+
+    fn child(&self, child: &str) -> Result<(Arc<Opened>, Arc<LayerRun>), MemoryError> {
+        let opened = self.opened(child);
+        let found =
+            opened.and_then(|opened| Some((Arc::clone(&opened), Arc::clone(opened.parent.as_ref()?))));
+        found.ok_or_else(|| MemoryError::UnknownExecution { execution: Arc::from(child) })
+    }
+
+    /// The last view of an execution in tokens; kept for a while after its end.
+    pub fn usage(&self, execution: &str) -> Option<LayerUsage> {
+        self.0
+            .usages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(execution)
+            .map(|usage| usage.clone())
+    }
+
+    /// Forgets what is kept in memory for a thread: results of eventual layers, its anchor, its counts. What
+    /// is in the storage stays.
+    pub fn forget_thread(&self, thread: &ThreadId) {
+        let stack = &self.0.stack;
+        let execution = Execution::new("").in_thread(thread.clone());
+        let scope = scope_key(Scope::Thread, &execution);
+        stack.eventual.lock().unwrap_or_else(PoisonError::into_inner).forget(&scope);
+        let lineage = format!("t:{thread}");
+        stack.lineages.lock().unwrap_or_else(PoisonError::into_inner).retain(|key| **key != *lineage);
+        stack.counts.lock().unwrap_or_else(PoisonError::into_inner).retain(|key| **key != *lineage);
+    }
+
+    /// What the layers think of tool calls, as a gate of the turn.
+    pub fn gate(&self) -> LayerGate {
+        LayerGate(self.clone())
+    }
+
+    async fn running(&self, cx: &ViewCx) -> Result<Arc<LayerRun>, Fault> {
+        // An execution that is open is found without making its description.
+        let id = cx.origin.run.as_ref().map(RunId::as_str);
+        if let Some(opened) = id.and_then(|id| self.opened(id))
+            && let Some(Some(Ok(()))) = opened.begun.try_lock().as_deref()
+        {
+            return Ok(Arc::clone(&opened.run));
+        }
+        self.open(Self::execution_of(&cx.origin), cx).await.map_err(|fault| as_fault(&fault))
+    }
+}
+
+/// A fault of the layers for the machine's events.
+fn as_fault(error: &MemoryError) -> Fault {
+    let message = match error.hint() {
+        Some(hint) => format!("{error}: {hint}"),
+        None => error.to_string(),
+    };
+    Fault::new(FaultSource::Layer, error.kind(), message)
+}
+
+impl ContextPipeline for Pipeline {
+    async fn begin(&self, cx: &ViewCx) -> Result<(), Fault> {
+        self.running(cx).await.map(drop)
+    }
+
+    async fn append(
+        &self,
+        source: AppendSource,
+        messages: Vec<Arc<Message>>,
+        cx: &ViewCx,
+    ) -> Result<Vec<Arc<Message>>, Fault> {
+        Ok(self.running(cx).await?.append(source, messages, cx).await.items)
+    }
+
+    async fn recall(&self, cx: &ViewCx) -> Result<Option<Plan>, Fault> {
+        let run = self.running(cx).await?;
+        let (plan, usage) = run.view(cx).await.map_err(|fault| as_fault(&fault))?;
+        let id = Arc::clone(&run.execution().id);
+        self.0.usages.lock().unwrap_or_else(PoisonError::into_inner).insert(id, usage);
+        Ok(plan)
+    }
+
+    async fn after_model(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<Judgement, Fault> {
+        let run = self.running(cx).await?;
+        run.heard(answer, cx);
+        let decision = run.judge_answer(answer, cx).await.map_err(|fault| as_fault(&fault))?;
+        let mut progress = run.lock_progress();
+        let (guidance, default) = match decision {
+            Decision::Allow => {
+                progress.guided = 0;
+                return Ok(Judgement::Accept);
+            }
+            Decision::Guide { .. } if progress.guided >= GUIDES_IN_A_ROW => {
+                progress.guided = 0;
+                progress.exhausted = progress.exhausted.saturating_add(1);
+                return Ok(Judgement::Accept);
+            }
+            Decision::Guide { guidance } => {
+                progress.guided += 1;
+                (guidance, "Please adjust your response.")
+            }
+            // A denial is never accepted: the model is asked again until the turn's own limits end it.
+            Decision::Deny { guidance } => (guidance, "steering rule violation"),
+        };
+        Ok(Judgement::Continue { guidance: guidance.unwrap_or_else(|| default.to_owned()) })
+    }
+
+    async fn store(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<(), Fault> {
+        self.running(cx).await?.store(answer, cx).await;
+        Ok(())
+    }
+
+    async fn complete(&self, outcome: Outcome, cx: &ViewCx) -> Result<(), Fault> {
+        let execution = Self::execution_of(&cx.origin);
+        let Some(opened) = self.opened(&execution.id) else { return Ok(()) };
+        let ending = match outcome {
+            Outcome::Completed => Ending::Success,
+            Outcome::NeedsClarification | Outcome::AwaitingApproval | Outcome::Deferred => Ending::Paused,
+            Outcome::Failed if cx.cancel.is_cancelled() => Ending::Aborted,
+            Outcome::Failed => Ending::Failure,
+        };
+        opened.run.complete(ending, cx).await;
+        opened.run.dispose(cx).await;
+        // The parent still learns from the states of a child.
+        if opened.parent.is_none() {
+            self.close(&execution.id);
+        }
+        Ok(())
+    }
+}
+
+/// The layers' opinion of tool calls, as a gate: the registered name of the tool is what they see. A denial
+/// and a guide both keep the call from running; the model reads which it was.
+#[derive(Clone, Debug)]
+pub struct LayerGate(Pipeline);
+
+impl ToolGate for LayerGate {
+    fn name(&self) -> GateName {
+        "layers".into()
+    }
+
+    async fn check(&self, ask: &GateAsk, cx: &GateCx) -> Verdict {
+        let cx = ViewCx::new(cx.log.clone(), Arc::clone(&cx.origin), cx.now).until(None, cx.cancel.clone());
+        let run = match self.0.running(&cx).await {
+            Ok(run) => run,
+            Err(fault) => return Verdict::Deny { message: format!("Tool call denied: {}", fault.message) },
+        };
+        let ask = ToolAsk::new(Arc::clone(&ask.call), ask.def.clone());
+        match run.judge_tool(&ask, &cx).await {
+            Ok(Decision::Allow) => Verdict::Allow,
+            Ok(Decision::Deny { guidance }) => {
+                let guidance = guidance.as_deref().unwrap_or("steering rule violation");
+                Verdict::Deny { message: format!("Tool call denied: {guidance}") }
+            }
+            Ok(Decision::Guide { guidance }) => {
+                let guidance = guidance.as_deref().unwrap_or("try another way");
+                Verdict::Deny { message: format!("Tool call redirected: {guidance}") }
+            }
+            Err(fault) => Verdict::Halt {
+                message: format!("Tool call denied: {fault}"),
+                reason: as_fault(&fault).message,
+            },
+        }
+    }
+}
+
+impl LayerRun {
+    /// Counts an answer, whether it is accepted or not, and learns from it whether the anchor was cached.
+    fn heard(&self, answer: &Arc<Message>, cx: &ViewCx) {
+        let usage = answer.as_assistant().and_then(|answer| answer.usage.as_deref());
+        if let Some(usage) = usage {
+            self.count(usage);
+        }
+        if self.stack.cache.enabled {
+            let system = self.stack.offer.of(self, cx.offer.as_ref()).instructions;
+            let lineage = self.lineage();
+            lineage.lock().unwrap_or_else(PoisonError::into_inner).judge(&self.stack.cache, usage, system);
+        }
+    }
+}

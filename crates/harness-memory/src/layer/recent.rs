@@ -1,0 +1,65 @@
+//! A bounded map that forgets what was not used for longest.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// At most `cap` entries. Adding one more drops the one that was used least recently.
+#[derive(Debug)]
+pub(crate) struct Recent<K, V> {
+    entries: HashMap<K, (u64, V)>,
+    cap: usize,
+    uses: u64,
+}
+
+impl<K: Hash + Eq + Clone, V> Recent<K, V> {
+    /// An empty map of at most `cap` entries, at least one.
+    pub(crate) fn new(cap: usize) -> Self {
+        Self { entries: HashMap::new(), cap: cap.max(1), uses: 0 }
+    }
+
+    /// The value of a key, which counts as a use.
+    pub(crate) fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let (used, value) = self.entries.get_mut(key)?;
+        self.uses += 1;
+        *used = self.uses;
+        Some(value)
+    }
+
+    /// Sets the value of a key.
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        if !self.entries.contains_key(&key) && self.entries.len() >= self.cap {
+            let oldest = self.entries.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
+            if let Some(oldest) = oldest {
+                self.entries.remove(&oldest);
+            }
+        }
+        self.uses += 1;
+        self.entries.insert(key, (self.uses, value));
+    }
+
+    /// Drops the entries that `keep` refuses.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&K) -> bool) {
+        self.entries.retain(|key, _| keep(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_used_for_longest_is_forgotten() {
+        let mut recent = Recent::new(2);
+        recent.insert("a", 1);
+        recent.insert("b", 2);
+        assert_eq!(recent.get_mut("a"), Some(&mut 1));
+        recent.insert("c", 3);
+        assert_eq!(recent.get_mut("a"), Some(&mut 1));
+        assert_eq!(recent.entries.len(), 2);
+        assert_eq!(recent.get_mut("b"), None);
+    }
+}

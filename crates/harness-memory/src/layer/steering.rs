@@ -1,0 +1,109 @@
+//! What the layers think of an answer or a tool call, as one decision.
+
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use harness_core::port::ViewCx;
+
+use super::ask::{Decided, Decision, ToolAsk};
+use super::def::{Hook, LayerId, OnToolGateError};
+use super::run::LayerRun;
+use crate::MemoryError;
+
+/// Guides of several layers so far.
+#[derive(Debug, Default)]
+struct Guides {
+    is_guided: bool,
+    texts: Vec<String>,
+}
+
+impl Guides {
+    /// Adds a decision; gives a denial back.
+    fn add(&mut self, decision: Decision) -> Option<Decision> {
+        match decision {
+            Decision::Allow => None,
+            Decision::Guide { guidance } => {
+                self.is_guided = true;
+                self.texts.extend(guidance.filter(|text| !text.is_empty()));
+                None
+            }
+            denied @ Decision::Deny { .. } => Some(denied),
+        }
+    }
+
+    fn decision(self) -> Decision {
+        match (self.is_guided, self.texts.is_empty()) {
+            (false, _) => Decision::Allow,
+            (true, true) => Decision::Guide { guidance: None },
+            (true, false) => Decision::Guide { guidance: Some(self.texts.join("\n")) },
+        }
+    }
+}
+
+impl LayerRun {
+    /// What the layers think of a tool call, asked by slot: the first denial ends the round with its own
+    /// words alone; otherwise all guidance, one line each; otherwise no objection.
+    ///
+    /// A layer that fails is reported and has no opinion, or denies when its definition says so.
+    ///
+    /// # Errors
+    /// A layer that is set up wrongly.
+    pub async fn judge_tool(&self, ask: &ToolAsk, cx: &ViewCx) -> Result<Decision, MemoryError> {
+        let base = self.cx(cx);
+        let mut guides = Guides::default();
+        for (at, layer) in self.asked(Hook::BeforeTool) {
+            let cx = self.cx_of(at, &base);
+            let answer = self.ask(at, Hook::BeforeTool, layer.before_tool_boxed(ask, &cx)).await;
+            let def = layer.layer_def();
+            let denies = def.on_tool_gate_error == OnToolGateError::Deny;
+            let decision = self.decided(at, Hook::BeforeTool, answer, denies.then_some(&def.id))?;
+            if let Some(denied) = guides.add(decision) {
+                return Ok(denied);
+            }
+        }
+        Ok(guides.decision())
+    }
+
+    /// What the layers think of an answer, by the same rules; a layer that fails has no opinion.
+    ///
+    /// # Errors
+    /// A layer that is set up wrongly.
+    pub async fn judge_answer(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<Decision, MemoryError> {
+        let base = self.cx(cx);
+        let mut guides = Guides::default();
+        for (at, layer) in self.asked(Hook::AfterModel) {
+            let cx = self.cx_of(at, &base);
+            let judged = self.ask(at, Hook::AfterModel, layer.after_model_boxed(answer, &cx)).await;
+            let decision = self.decided(at, Hook::AfterModel, judged, None)?;
+            if let Some(denied) = guides.add(decision) {
+                return Ok(denied);
+            }
+        }
+        Ok(guides.decision())
+    }
+
+    /// The decision of a layer, its state taken over. `gating` is the layer whose failure denies.
+    fn decided(
+        &self,
+        at: usize,
+        hook: Hook,
+        answer: Result<Decided, MemoryError>,
+        gating: Option<&LayerId>,
+    ) -> Result<Decision, MemoryError> {
+        match answer {
+            Ok(decided) => {
+                self.apply(at, decided.state);
+                Ok(decided.decision)
+            }
+            Err(fault) if fault.is_config() => Err(fault),
+            Err(fault) => {
+                self.stack.report(at, hook.as_str(), fault.clone());
+                let denial = |id| {
+                    let why = fault.compat_message();
+                    Decision::deny(format!("tool call denied: gating layer '{id}' failed ({why})"))
+                };
+                Ok(gating.map_or(Decision::Allow, denial))
+            }
+        }
+    }
+}
