@@ -44,7 +44,7 @@ fn code(message: &Message) -> String {
         Message::Assistant(_) if message.joined_text().is_empty() => format!("c:{}", calls.join(",")),
         Message::Assistant(_) => format!("ac:{}", calls.join(",")),
         Message::ToolResult(result) => format!("o:{}", result.tool_call_id),
-        other => format!("?{other:?}"),
+        other @ (Message::Custom(_) | _) => format!("?{other:?}"),
     }
 }
 
