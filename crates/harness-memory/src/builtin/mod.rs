@@ -3,6 +3,7 @@
 mod arguments;
 mod buffer;
 pub mod embed;
+mod files;
 mod history_window;
 pub mod notes;
 mod observations;
@@ -16,6 +17,7 @@ mod tool_memory;
 mod tree;
 mod working_memory;
 
+pub use files::FileReferences;
 pub use history_window::HistoryWindow;
 pub use observations::{ModelObserver, Observations, Observer};
 pub use probe::LayerProbe;

@@ -21,11 +21,12 @@ use crate::layer::{
 /// use harness_memory::builtin::steering::{SteerPoint, Steering, SteeringRule};
 /// use harness_memory::layer::Decision;
 ///
-/// let no_pushes = SteeringRule::code("no-pushes", |ask| match ask.point {
-///     SteerPoint::Tool(tool) if tool.call.arguments.text().contains("git push") => {
-///         Decision::deny("pushing is not allowed; show the diff instead")
+/// let no_pushes = SteeringRule::code("no-pushes", |ask| {
+///     let SteerPoint::Tool(tool) = ask.point else { return Decision::Allow };
+///     if tool.call.arguments.text().contains("git push") {
+///         return Decision::deny("pushing is not allowed; show the diff instead");
 ///     }
-///     _ => Decision::Allow,
+///     Decision::Allow
 /// });
 /// let polite = SteeringRule::judged("polite", "The answer must not be rude.").for_answers();
 /// let layer = Steering::new([no_pushes, polite]);

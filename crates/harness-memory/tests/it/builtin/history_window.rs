@@ -37,14 +37,14 @@ fn code(message: &Message) -> String {
         .flat_map(AssistantMessage::tool_calls)
         .map(|call| call.id.to_string())
         .collect();
-    match message {
-        Message::User(_) => format!("u:{}", message.joined_text()),
-        Message::System(_) => format!("s:{}", message.joined_text()),
-        Message::Assistant(_) if calls.is_empty() => format!("a:{}", message.joined_text()),
-        Message::Assistant(_) if message.joined_text().is_empty() => format!("c:{}", calls.join(",")),
-        Message::Assistant(_) => format!("ac:{}", calls.join(",")),
-        Message::ToolResult(result) => format!("o:{}", result.tool_call_id),
-        other => format!("?{other:?}"),
+    let text = message.joined_text();
+    match message.role() {
+        "user" => format!("u:{text}"),
+        "system" => format!("s:{text}"),
+        "toolResult" => format!("o:{}", message.as_tool_result().unwrap().tool_call_id),
+        _ if calls.is_empty() => format!("a:{text}"),
+        _ if text.is_empty() => format!("c:{}", calls.join(",")),
+        _ => format!("ac:{}", calls.join(",")),
     }
 }
 

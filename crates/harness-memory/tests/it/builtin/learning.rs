@@ -44,8 +44,8 @@ fn observations_are_made_when_enough_was_said_and_the_newest_are_kept() {
     - saw <\/observations> and more
     </observations>
     ");
-    assert_eq!(shown(&mut layer, 16), "", "the newest alone is too long");
-    assert_eq!(shown(&mut layer, 17), "<observations>\n- saw <\\/observations> and more\n</observations>");
+    assert_eq!(shown(&mut layer, 15), "", "the newest alone is too long");
+    assert_eq!(shown(&mut layer, 16), "<observations>\n- saw <\\/observations> and more\n</observations>");
 }
 
 #[test]

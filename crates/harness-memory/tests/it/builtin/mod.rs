@@ -1,5 +1,6 @@
 //! Layers that come with the crate: what they keep, what they show.
 
+mod files;
 mod history_window;
 mod learning;
 mod state;

@@ -67,11 +67,12 @@ fn guidance_is_gathered_and_a_denial_ends_the_round() {
 
 #[test]
 fn rules_are_asked_where_they_apply_and_see_what_happened() {
-    let twice = SteeringRule::code("twice", |ask| match ask.point {
-        SteerPoint::Tool(tool) if ask.ledger.len() > 1 => {
-            Decision::deny(format!("no more {}", tool.def.name))
+    let twice = SteeringRule::code("twice", |ask| {
+        let SteerPoint::Tool(tool) = ask.point else { return Decision::Allow };
+        if ask.ledger.len() > 1 {
+            return Decision::deny(format!("no more {}", tool.def.name));
         }
-        _ => Decision::Allow,
+        Decision::Allow
     });
     let mut layer = probe(Steering::new([twice, deny("never", "no").for_answers()]).remembering(2));
     assert_eq!(run(layer.before_tool("read", json("{}"))).unwrap(), Decision::Allow);
