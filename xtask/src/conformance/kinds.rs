@@ -9,10 +9,22 @@ pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
 const RUNNERS: &[(&str, Runner)] = &[
+    ("compaction-plan", super::compaction::run),
+    ("content-hash", super::compaction::run),
     ("descriptor", super::descriptor::run),
+    ("determinism", super::compaction::run),
+    ("direct-clear", super::compaction::run),
+    ("durability", super::compaction::run),
+    ("group-window", super::compaction::run),
+    ("grouping", super::compaction::run),
     ("jsonl-session", super::jsonl_session::run),
+    ("pairing-repair", super::compaction::run),
+    ("pressure", super::compaction::run),
     ("session-tree", super::session_tree::run),
     ("summarizing-compactor", super::summarizing_compactor::run),
+    ("summary-parse", super::compaction::run),
+    ("summary-render", super::compaction::run),
+    ("token-count", super::compaction::run),
     ("tool-registry", super::tool_registry::run),
     ("turn", super::turn::run),
     ("turn-ext", super::turn::run),
