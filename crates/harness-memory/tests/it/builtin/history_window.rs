@@ -31,7 +31,12 @@ fn message(code: &str) -> Message {
 }
 
 fn code(message: &Message) -> String {
-    let calls: Vec<String> = message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls).map(|call| call.id.to_string()).collect();
+    let calls: Vec<String> = message
+        .as_assistant()
+        .into_iter()
+        .flat_map(AssistantMessage::tool_calls)
+        .map(|call| call.id.to_string())
+        .collect();
     match message {
         Message::User(_) => format!("u:{}", message.joined_text()),
         Message::System(_) => format!("s:{}", message.joined_text()),

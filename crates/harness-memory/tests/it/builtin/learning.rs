@@ -53,8 +53,7 @@ fn what_an_observer_could_not_see_is_kept_for_the_next_time() {
     let mut layer = probe(Observations::new().with_observer(Arc::new(Counting)).with_threshold(1));
     says(&mut layer, "one");
     says(&mut layer, "fail");
-    let expected =
-        r#"{"observations":["saw one"],"buffer":["fail"],"bufferTokens":1,"version":1,"failed":"the observer is down"}"#;
+    let expected = r#"{"observations":["saw one"],"buffer":["fail"],"bufferTokens":1,"version":1,"failed":"the observer is down"}"#;
     assert_eq!(state(&layer), expected);
     says(&mut layer, "two");
     let expected = r#"{"observations":["saw one","saw fail+two"],"buffer":[],"bufferTokens":0,"version":2}"#;

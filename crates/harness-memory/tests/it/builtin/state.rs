@@ -143,7 +143,9 @@ fn task_state_over_its_budget_is_cut_before_its_closing_tag() {
 #[test]
 fn a_child_hands_back_only_checkpoints_that_its_parent_does_not_have() {
     let mut task = probe(TaskState::new().merging(DataMerge::Shallow));
-    task.cx.state = Some(json(r#"{"checkpoints":[{"timestamp":1,"depth":0},{"timestamp":1,"depth":0}],"files":[],"data":{"k":1}}"#));
+    task.cx.state = Some(json(
+        r#"{"checkpoints":[{"timestamp":1,"depth":0},{"timestamp":1,"depth":0}],"files":[],"data":{"k":1}}"#,
+    ));
     let child = r#"{"checkpoints":[{"timestamp":1,"depth":0},{"timestamp":1,"depth":0},{"timestamp":2,"depth":1}],
                     "files":["x"],"data":{"k":2,"__outcome":"success"}}"#;
     run(task.take_back("child", json(child))).unwrap();
@@ -182,7 +184,9 @@ fn tools_of_one_id_share_what_they_remember() {
     let memory = |tool: &str| {
         ToolMemory::new(tool, || json("0"))
             .named("io")
-            .learning(|state, result| (!result.is_error).then(|| json(&(state.to::<u32>().unwrap() + 1).to_string())))
+            .learning(|state, result| {
+                (!result.is_error).then(|| json(&(state.to::<u32>().unwrap() + 1).to_string()))
+            })
             .showing(|state| (state.text() != "0").then(|| format!("{state} files were touched")))
     };
     let layers = ToolMemory::shared([memory("read"), ToolMemory::new("lone", || json("1")), memory("write")]);
@@ -195,7 +199,8 @@ fn tools_of_one_id_share_what_they_remember() {
         let call = ToolCall::new("c", tool, json("{}"));
         ToolResultMessage::new(&call, vec![Block::text("x")], failed).into()
     };
-    let results = [result("read", false), result("write", false), result("read", true), result("else", false)];
+    let results =
+        [result("read", false), result("write", false), result("read", true), result("else", false)];
     run(io.append(AppendSource::ToolResults, results)).unwrap();
     assert_eq!(shown(&mut io, 0), "2 files were touched");
 }

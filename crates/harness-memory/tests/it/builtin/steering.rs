@@ -68,7 +68,9 @@ fn guidance_is_gathered_and_a_denial_ends_the_round() {
 #[test]
 fn rules_are_asked_where_they_apply_and_see_what_happened() {
     let twice = SteeringRule::code("twice", |ask| match ask.point {
-        SteerPoint::Tool(tool) if ask.ledger.len() > 1 => Decision::deny(format!("no more {}", tool.def.name)),
+        SteerPoint::Tool(tool) if ask.ledger.len() > 1 => {
+            Decision::deny(format!("no more {}", tool.def.name))
+        }
         _ => Decision::Allow,
     });
     let mut layer = probe(Steering::new([twice, deny("never", "no").for_answers()]).remembering(2));
