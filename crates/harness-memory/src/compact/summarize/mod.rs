@@ -35,6 +35,7 @@ use harness_core::{Fault, FaultSource, Json};
 pub use asker::SummaryModel;
 pub(crate) use cache::SummaryCache;
 pub use plain::PlainSummarizer;
+pub(crate) use text::cut;
 pub use text::{SerializeOptions, conversation_text};
 
 /// The code of every fault of a summary that did not come.
