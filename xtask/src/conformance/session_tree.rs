@@ -56,15 +56,14 @@ fn short(tree: &Tree, shown: &[Shown]) -> Value {
 
 /// A summary, when the message stands for one.
 fn summary(tree: &Tree, shown: &Shown) -> Option<Value> {
-    match &tree.get(&shown.entry)?.body {
-        Body::Compaction { summary, tokens_before, .. } => {
-            Some(json!({"role": "compactionSummary", "summary": summary, "tokensBefore": tokens_before}))
-        }
-        Body::Note(Note::BranchSummary { from, summary, .. }) => {
-            Some(json!({"role": "branchSummary", "summary": summary, "fromId": from}))
-        }
-        _ => None,
+    let body = &tree.get(&shown.entry)?.body;
+    if let Body::Compaction { summary, tokens_before, .. } = body {
+        return Some(json!({"role": "compactionSummary", "summary": summary, "tokensBefore": tokens_before}));
     }
+    if let Body::Note(Note::BranchSummary { from, summary, .. }) = body {
+        return Some(json!({"role": "branchSummary", "summary": summary, "fromId": from}));
+    }
+    None
 }
 
 fn message(message: &Message) -> Value {

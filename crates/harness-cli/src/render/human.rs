@@ -6,7 +6,7 @@ use anstyle::Style;
 use harness::core::End;
 use harness::core::event::{Delta, Event, EventKind, RepairHow, Seen};
 use harness::core::message::ToolCall;
-use harness::core::port::DeltaPart;
+use harness::core::port::{CompactionNote, DeltaPart};
 use harness::core::{CallId, Evidence, OpId, Outcome, StopReason};
 
 use super::Render;
@@ -119,6 +119,12 @@ impl<A: Write, P: Write> Human<A, P> {
             EventKind::StopJudged { gate, judgement, .. } => {
                 self.note(NOTE, "•", &format!("stop gate {gate}: {judgement}"))
             }
+            EventKind::CompactionCompleted { note, permanent, .. } => {
+                self.note(NOTE, "•", &shortened(note, *permanent))
+            }
+            EventKind::CompactionFailed { fault, .. } => {
+                self.note(BAD, "!", &format!("compaction failed: {}", one_line(&fault.to_string())))
+            }
             EventKind::PartFailed { fault, .. } => {
                 self.note(BAD, "!", &format!("{}, went on without it", one_line(&fault.to_string())))
             }
@@ -140,6 +146,8 @@ impl<A: Write, P: Write> Human<A, P> {
             | EventKind::ToolRequested { .. }
             | EventKind::ClarificationRequested { .. }
             | EventKind::ViewPlanned { .. }
+            | EventKind::ContextPressure { .. }
+            | EventKind::CompactionStarted { .. }
             | EventKind::LimitReached { .. }
             | EventKind::TurnFinished { .. }
             | EventKind::RunFinished { .. } => Ok(()),
@@ -194,6 +202,14 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
 fn called(call: &ToolCall) -> String {
     let arguments = one_line(call.arguments.text());
     format!("{BOLD}{}{BOLD:#} {DIM}{arguments}{DIM:#}", one_line(call.name.as_str()))
+}
+
+/// What a compaction did, in one line.
+fn shortened(note: &CompactionNote, permanent: bool) -> String {
+    let what = if permanent { "the conversation is shorter for good" } else { "the view is shorter" };
+    let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
+    let how = if actions.is_empty() { String::new() } else { format!(" ({})", actions.join(", ")) };
+    format!("{what}: {} tokens, before {}{how}", note.tokens_after, note.tokens_before)
 }
 
 fn repaired(how: RepairHow) -> &'static str {
