@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::message::Usage;
+use harness_core::message::{Message, Usage};
 use harness_core::port::{Measured, Offer, TokenCounter};
 use harness_core::transcript::{Plan, Prefix, Span};
 
@@ -151,6 +151,15 @@ impl BudgetMeter {
         self.counted(log, Some(&Plan { spans }), offer)
     }
 
+    /// Tokens of one message, which is at this position of the transcript that was asked about last, or in no
+    /// transcript. Not corrected.
+    pub(crate) fn tokens_of(&mut self, message: &Arc<Message>, at: Option<usize>) -> u64 {
+        match at {
+            Some(at) => self.tally.range(at..at + 1),
+            None => self.tally.made(message, &*self.counter),
+        }
+    }
+
     fn overhead(&mut self, offer: &Arc<Offer>) -> u64 {
         let known = |held: &Offer| held.instructions == offer.instructions && held.tools == offer.tools;
         if let Some((_, tokens)) =
@@ -178,7 +187,6 @@ fn input_tokens(usage: &Usage) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use harness_core::message::Message;
     use harness_core::port::ToolDef;
     use harness_core::transcript::Transcript;
 

@@ -12,10 +12,14 @@
 //! | [`plan`] | plans beside a transcript: clear, externalize, summarize, drop |
 //! | [`window`] | groups that are shown or left out: truncation, windows, collapsing, budgets |
 //! | [`clear`] | clearing without a plan |
+//! | [`LadderCompactor`] | the product's compactor, and its [`CompactionPolicy`] |
+//! | [`artifacts`] | reading back what was stored elsewhere |
 //! | [`SummarizingCompactor`] | source 004's compactor |
 //! | [`Summarizer`] | writes the text that stands for messages |
 
+pub mod artifacts;
 pub mod clear;
+mod compactor;
 mod digest;
 pub mod durability;
 mod error;
@@ -25,6 +29,7 @@ mod key_data;
 mod meter;
 pub mod pairing;
 pub mod plan;
+mod policy;
 pub mod pressure;
 mod shown;
 mod source_004;
@@ -34,12 +39,14 @@ mod threads;
 pub mod tokens;
 pub mod window;
 
+pub use compactor::{LadderCompactor, TARGET_MISSED};
 pub use digest::{SummaryKey, content_hash};
 pub use error::CompactError;
 pub use key_data::KeyFields;
 pub use meter::BudgetMeter;
+pub use policy::{CompactionPolicy, HardStop, Recency, Rung, Trigger};
 pub use source_004::{SummarizingCompactor, SummarizingSettings};
 pub use summarize::{
-    COMPACT_FAILED, DynSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary, SummaryAsk,
-    SummaryFault, SummaryModel, conversation_text,
+    COMPACT_FAILED, DynSummarizer, ModelSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary,
+    SummaryAsk, SummaryFault, SummaryModel, conversation_text,
 };

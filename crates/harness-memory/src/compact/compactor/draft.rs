@@ -1,0 +1,217 @@
+//! A view that is being made shorter: its groups, what they cost, and which of them may be touched.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use harness_core::message::{Message, UserMessage};
+use harness_core::port::TokenCounter;
+use harness_core::transcript::Prefix;
+
+use super::mark::{Form, Mark};
+use super::state::{Edit, Shown};
+use crate::compact::group::{Group, GroupKind, Groups};
+use crate::compact::policy::Recency;
+use crate::compact::tokens::message_tokens;
+
+/// A group of the view, or several that lie inside one another.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) kind: GroupKind,
+    pub(super) form: Form,
+    /// What is shown now.
+    pub(super) messages: Vec<Arc<Message>>,
+    /// What the transcript has, where this draft has made something else of it.
+    pub(super) originals: Option<Vec<Arc<Message>>>,
+    pub(super) tokens: u64,
+    /// What of the transcript it shows or stands for.
+    range: Option<Range<usize>>,
+    is_fixed: bool,
+    changed: bool,
+}
+
+impl Slot {
+    /// The messages to make something else of: those of the transcript where they are at hand.
+    pub(super) fn sources(&self) -> &[Arc<Message>] {
+        self.originals.as_deref().unwrap_or(&self.messages)
+    }
+
+    /// Shows other messages in its place, which cost so many tokens.
+    pub(super) fn replace(&mut self, form: Form, messages: Vec<Arc<Message>>, tokens: u64) {
+        let before = std::mem::replace(&mut self.messages, messages);
+        self.originals.get_or_insert(before);
+        self.form = form;
+        self.tokens = tokens;
+        self.changed = true;
+    }
+}
+
+/// A view that is being made shorter.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) slots: Vec<Slot>,
+    /// Tokens of all slots, as counted.
+    pub(super) tokens: u64,
+    /// Slots from here on are recent.
+    recent: usize,
+}
+
+impl Draft {
+    /// The groups of a view; `cost` gives the tokens of each message. Costs one pass.
+    pub(super) fn of(shown: &[Shown], mut cost: impl FnMut(&Shown) -> u64) -> Self {
+        let groups = Groups::of(shown);
+        let first_user = task_of(shown, &groups);
+        let newest = groups.newest();
+        let mut slots: Vec<Slot> = Vec::with_capacity(groups.len());
+        let mut at = 0;
+        while let Some(index) = groups.index_of(at) {
+            // Groups that lie inside one another are one slot, up to where the last of them ends.
+            let (mut end, mut members) = (at + 1, 0..0);
+            let mut next = at;
+            while next < end {
+                if let Some(group) = groups.index_of(next).and_then(|index| groups.get(index)) {
+                    end = end.max(group.last() + 1);
+                    members.end += usize::from(group.first() == next);
+                }
+                next += 1;
+            }
+            let part = shown.get(at..end).unwrap_or_default();
+            let group = groups.get(index);
+            let is_fixed = members.len() != 1
+                || group.is_none_or(Group::is_protected)
+                || [first_user, newest].contains(&Some(index));
+            slots.push(slot_of(part, group, is_fixed, part.iter().map(&mut cost).sum()));
+            at = end;
+        }
+        let tokens = slots.iter().map(|slot| slot.tokens).sum();
+        Self { slots, tokens, recent: 0 }
+    }
+
+    /// Keeps the newest slots that have at least so many messages and tokens.
+    pub(super) fn keep(&mut self, recency: Recency) {
+        let (mut messages, mut tokens) = (0, 0_u64);
+        let oldest_kept = self.slots.iter().rposition(|slot| {
+            messages += slot.messages.len();
+            tokens = tokens.saturating_add(slot.tokens);
+            messages >= recency.messages && tokens >= recency.tokens
+        });
+        self.recent = oldest_kept.unwrap_or(0);
+    }
+
+    /// The places of the slots that may be touched, oldest first.
+    pub(super) fn candidates(&self) -> Vec<usize> {
+        let open = self.slots.iter().enumerate().take(self.recent).filter(|(_, slot)| !slot.is_fixed);
+        open.map(|(at, _)| at).collect()
+    }
+
+    /// The tokens of everything that may be touched: no compaction gains more.
+    pub(super) fn possible_gain(&self) -> u64 {
+        self.slots.iter().take(self.recent).filter(|slot| !slot.is_fixed).map(|slot| slot.tokens).sum()
+    }
+
+    /// Shows other messages for a slot when they cost less; whether they do.
+    pub(super) fn try_replace(
+        &mut self,
+        at: usize,
+        form: Form,
+        messages: Vec<Message>,
+        counter: &dyn TokenCounter,
+    ) -> bool {
+        let Some(slot) = self.slots.get_mut(at) else { return false };
+        let tokens = messages.iter().map(|message| message_tokens(counter, message)).sum();
+        if tokens >= slot.tokens {
+            return false;
+        }
+        self.tokens = self.tokens - slot.tokens + tokens;
+        slot.replace(form, messages.into_iter().map(Arc::new).collect(), tokens);
+        true
+    }
+
+    /// Shows one message for all of these slots, at the place of the first.
+    pub(super) fn replace_all(&mut self, places: &[usize], message: Message, tokens: u64) {
+        let mut messages = vec![Arc::new(message)];
+        let mut tokens = tokens;
+        for at in places {
+            if let Some(slot) = self.slots.get_mut(*at) {
+                self.tokens = self.tokens - slot.tokens + tokens;
+                slot.replace(Form::Summary, std::mem::take(&mut messages), std::mem::take(&mut tokens));
+            }
+        }
+    }
+
+    /// Shows nothing for a slot.
+    pub(super) fn drop_slot(&mut self, at: usize) {
+        if let Some(slot) = self.slots.get_mut(at) {
+            self.tokens -= slot.tokens;
+            slot.replace(slot.form, Vec::new(), 0);
+        }
+    }
+
+    /// What this draft changed, as edits of the transcript.
+    pub(super) fn edits(&self, log: &Prefix) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        let mut open: Option<(Range<usize>, Vec<Arc<Message>>, bool)> = None;
+        let mut close = |open: Option<(Range<usize>, Vec<Arc<Message>>, bool)>| {
+            if let Some((range, made, true)) = open {
+                edits.extend(Edit::new(range, made, log));
+            }
+        };
+        for slot in &self.slots {
+            let Some(range) = slot.range.clone() else { continue };
+            match &mut open {
+                // Slots that an earlier edit made together change together.
+                Some((held, made, changed)) if range.start < held.end => {
+                    held.end = held.end.max(range.end);
+                    made.extend(slot.messages.iter().cloned());
+                    *changed |= slot.changed;
+                }
+                Some(_) | None => {
+                    close(open.take());
+                    open = Some((range, slot.messages.clone(), slot.changed));
+                }
+            }
+        }
+        close(open);
+        edits
+    }
+
+    /// Whether anything was changed.
+    pub(super) fn is_changed(&self) -> bool {
+        self.slots.iter().any(|slot| slot.changed)
+    }
+}
+
+/// The group that states the task: the first thing that the user said in the transcript.
+fn task_of(shown: &[Shown], groups: &Groups) -> Option<usize> {
+    let is_said = |group: &Group| {
+        let first = shown.get(group.first());
+        group.kind == GroupKind::User
+            && first.is_some_and(|shown| {
+                shown.at.is_some() && !is_summary(&shown.message) && Mark::of(&shown.message).is_none()
+            })
+    };
+    groups.iter().position(is_said).or_else(|| groups.first_user())
+}
+
+fn is_summary(message: &Message) -> bool {
+    matches!(message, Message::User(UserMessage { origin: Some(origin), .. }) if origin == "summary")
+}
+
+fn slot_of(part: &[Shown], group: Option<&Group>, is_fixed: bool, tokens: u64) -> Slot {
+    let marks = part.iter().filter_map(|shown| Mark::of(&shown.message));
+    let form = marks.map(|mark| mark.form).max().unwrap_or(Form::Whole);
+    let is_foreign = part.iter().any(|shown| shown.stands_for.is_none());
+    let ranges = || part.iter().filter_map(|shown| shown.stands_for.as_ref());
+    let range = ranges().map(|range| range.start).min().zip(ranges().map(|range| range.end).max());
+    let positions = || part.iter().filter_map(|shown| shown.at);
+    let has_gap = positions().zip(positions().skip(1)).any(|(at, next)| next != at + 1);
+    Slot {
+        kind: group.map_or(GroupKind::Unsent, |group| group.kind),
+        form,
+        messages: part.iter().map(|shown| Arc::clone(&shown.message)).collect(),
+        originals: None,
+        tokens,
+        range: range.filter(|_| !is_foreign).map(|(start, end)| start..end),
+        is_fixed: is_fixed || is_foreign || has_gap,
+        changed: false,
+    }
+}

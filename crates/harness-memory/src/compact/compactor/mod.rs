@@ -1,0 +1,394 @@
+//! The product's compactor: one owner that decides, plans, executes and renders.
+
+mod draft;
+mod mark;
+mod rungs;
+mod state;
+mod store;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::outcome::TotalUsage;
+use harness_core::port::{
+    CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, DynArtifactStore,
+    Overflow, TokenCounter,
+};
+use harness_core::transcript::Plan;
+use harness_core::{Fault, FaultSource};
+
+use self::draft::Draft;
+use self::rungs::Means;
+use self::state::{Shown, State};
+use super::BudgetMeter;
+use super::durability::DurabilityPolicies;
+use super::policy::{CompactionPolicy, Recency, Rung};
+use super::summarize::{DynSummarizer, Summarizer, SummaryCache};
+use super::threads::Threads;
+use super::tokens::CharacterCounter;
+
+/// The code of the fault that tells of a view which is shorter, but longer than aimed at.
+pub const TARGET_MISSED: &str = "compact_target_missed";
+
+/// Makes views shorter as its [`CompactionPolicy`] says: before every request, when a provider refuses one,
+/// and when somebody asks.
+///
+/// It works on whole groups: a call and its results stay together. The system part, the first thing that the
+/// user said, the newest group, pinned messages and pending approvals are never touched. The transcript
+/// stays as it is; what is shown instead of parts of it is a plan, which only changes when the next
+/// compaction is due, so that a provider's prompt cache serves the requests in between.
+///
+/// What cannot be done is told, never hidden: a summary that fails or is no shorter is a fault in the reply
+/// and the next rung is taken; a view that is too long even so is an overflow, and is not sent.
+///
+/// One compactor serves any number of threads.
+///
+/// ```
+/// use std::sync::Arc;
+/// use harness_core::machine::Origin;
+/// use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage, Block};
+/// use harness_core::port::{CompactAsk, Compactor, ViewCx};
+/// use harness_core::transcript::{Transcript, View};
+/// use harness_core::{Json, Time};
+/// use harness_memory::compact::{CompactionPolicy, LadderCompactor};
+///
+/// let mut log = Transcript::default();
+/// log.push(Arc::new(Message::user("Find the bug.")));
+/// for n in 0..20 {
+///     let call = ToolCall::new(format!("c{n}"), "read_file", Json::empty_object());
+///     let result = ToolResultMessage::new(&call, vec![Block::text("x".repeat(4_000))], false);
+///     log.push(Arc::new(AssistantMessage::calls([call]).into()));
+///     log.push(Arc::new(result.into()));
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let compactor = LadderCompactor::new(CompactionPolicy::ladder(20_000));
+/// let cx = ViewCx::new(log.prefix(), Arc::new(Origin::default()), Time(0));
+/// let compaction = compactor.compact(CompactAsk::new(View::whole(log.prefix()), None, cx)).await?;
+/// let note = compaction.note.ok_or("nothing was done")?;
+/// assert_eq!(note.actions, [("clear".to_owned(), 7)]);
+/// assert!(note.tokens_before > 20_000 && note.tokens_after <= 14_000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct LadderCompactor {
+    policy: CompactionPolicy,
+    counter: Arc<dyn TokenCounter>,
+    durability: DurabilityPolicies,
+    summarizer: Option<Arc<dyn DynSummarizer>>,
+    store: Option<Arc<dyn DynArtifactStore>>,
+    cache: Mutex<SummaryCache>,
+    threads: Threads<State>,
+}
+
+impl fmt::Debug for LadderCompactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LadderCompactor")
+            .field("policy", &self.policy)
+            .field("counter", &self.counter.name())
+            .field("summarizes", &self.summarizer.is_some())
+            .field("stores", &self.store.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What one compaction is to reach.
+#[derive(Clone, Copy, Debug)]
+struct Goal {
+    /// Tokens of the request now.
+    estimate: u64,
+    /// Tokens to get to.
+    target: u64,
+    /// Tokens above which nothing is sent; `None` when nobody knows.
+    ceiling: Option<u64>,
+    /// Thousandths by which counted tokens are the provider's.
+    factor: u64,
+    /// Counted tokens that are no messages.
+    overhead: u64,
+}
+
+impl Goal {
+    /// So many of the provider's tokens, as counted messages.
+    fn counted(&self, tokens: u64) -> u64 {
+        (tokens.saturating_mul(1_000) / self.factor.max(1)).saturating_sub(self.overhead)
+    }
+
+    /// The request with messages of so many counted tokens.
+    fn request(&self, counted: u64) -> u64 {
+        counted.saturating_add(self.overhead).saturating_mul(self.factor).div_ceil(1_000)
+    }
+
+    /// So many of the provider's tokens of messages, as counted.
+    fn counted_gain(&self, tokens: u64) -> u64 {
+        tokens.saturating_mul(1_000) / self.factor.max(1)
+    }
+
+    fn is_too_long(&self, counted: u64) -> bool {
+        self.ceiling.is_some_and(|ceiling| self.request(counted) > ceiling)
+    }
+}
+
+/// What was done so far.
+#[derive(Debug, Default)]
+struct Done {
+    actions: BTreeMap<Rung, u32>,
+    summary: Option<String>,
+    usage: TotalUsage,
+    failed: Vec<Fault>,
+}
+
+impl LadderCompactor {
+    /// A compactor that counts characters, knows the usual tools, and neither summarizes nor stores: a rung
+    /// whose means are missing is passed over.
+    pub fn new(policy: CompactionPolicy) -> Self {
+        Self {
+            policy,
+            counter: Arc::new(CharacterCounter),
+            durability: DurabilityPolicies::built_in(),
+            summarizer: None,
+            store: None,
+            cache: Mutex::default(),
+            threads: Threads::default(),
+        }
+    }
+
+    /// The same, with this summarizer.
+    #[must_use]
+    pub fn with_summarizer(self, summarizer: impl Summarizer + 'static) -> Self {
+        Self { summarizer: Some(Arc::new(summarizer)), ..self }
+    }
+
+    /// The same, storing large contents here. Offer the model
+    /// [`read_artifact_tool`](crate::compact::artifacts::read_artifact_tool) with the same store.
+    #[must_use]
+    pub fn with_artifacts(self, store: Arc<dyn DynArtifactStore>) -> Self {
+        Self { store: Some(store), ..self }
+    }
+
+    /// The same, counting with this counter.
+    #[must_use]
+    pub fn with_counter(self, counter: Arc<dyn TokenCounter>) -> Self {
+        Self { counter, ..self }
+    }
+
+    /// The same, with what may be done with the results of each tool.
+    #[must_use]
+    pub fn with_durability(self, durability: DurabilityPolicies) -> Self {
+        Self { durability, ..self }
+    }
+
+    /// What this compactor goes by.
+    pub fn policy(&self) -> &CompactionPolicy {
+        &self.policy
+    }
+
+    /// What is to be reached; `None` when the view may stay as it is.
+    fn goal(&self, ask: &CompactAsk, state: &mut State, plan: Option<&Plan>) -> Option<Goal> {
+        let (log, offer, window) = (&ask.cx.log, ask.cx.offer.as_ref(), self.policy.window);
+        if let Some(measured) = &ask.measured {
+            state.meter.learn(measured, log, offer);
+        }
+        let counted = state.meter.counted(log, plan, offer);
+        if matches!(ask.reason, CompactReason::Overflow) && window > 0 {
+            state.meter.learn_overflow(counted, window);
+        }
+        let estimate = state.meter.corrected(counted);
+        let target = match &ask.reason {
+            CompactReason::Requested { .. } => 0,
+            CompactReason::Overflow => {
+                if window > 0 {
+                    window / 2
+                } else {
+                    estimate / 2
+                }
+            }
+            CompactReason::Request | _ if self.policy.is_due(estimate) => self.policy.target(),
+            CompactReason::Request | _ => return None,
+        };
+        let ceiling = (window > 0).then(|| self.policy.ceiling());
+        let empty = Plan { spans: Arc::from([]) };
+        let overhead = state.meter.counted(log, Some(&empty), offer);
+        Some(Goal { estimate, target, ceiling, factor: state.meter.factor(), overhead })
+    }
+
+    fn recency(&self, ask: &CompactAsk, goal: &Goal) -> Recency {
+        let keep = Recency { tokens: goal.counted_gain(self.policy.keep_tokens()), ..self.policy.recency };
+        match ask.reason {
+            // Somebody who asks wants a short view, however short the conversation is.
+            CompactReason::Requested { .. } => {
+                Recency { messages: 0, tokens: keep.tokens.min(goal.counted(goal.estimate) / 4) }
+            }
+            CompactReason::Overflow => {
+                Recency { tokens: keep.tokens.min(goal.counted(goal.target) / 2), ..keep }
+            }
+            CompactReason::Request | _ => keep,
+        }
+    }
+
+    /// The rungs to take.
+    fn ladder(&self, ask: &CompactAsk) -> &[Rung] {
+        let summarizes = self.policy.ladder.contains(&Rung::Summarize) && self.summarizer.is_some();
+        match ask.reason {
+            CompactReason::Requested { .. } if summarizes => &[Rung::Summarize],
+            CompactReason::Requested { .. } | CompactReason::Overflow | CompactReason::Request | _ => {
+                &self.policy.ladder
+            }
+        }
+    }
+
+    async fn climb(
+        &self,
+        draft: &mut Draft,
+        ask: &CompactAsk,
+        goal: &Goal,
+        state: &Mutex<State>,
+        done: &mut Done,
+    ) {
+        let means = Means {
+            policy: &self.policy,
+            durability: &self.durability,
+            counter: &*self.counter,
+            target: goal.counted(goal.target),
+        };
+        for rung in self.ladder(ask) {
+            if draft.tokens <= means.target || ask.cx.cancel.is_cancelled() {
+                break;
+            }
+            let groups = match rung {
+                Rung::Clear => rungs::clear(draft, &means),
+                Rung::Collapse => rungs::collapse(draft, &means),
+                Rung::Externalize => self.externalize(draft, &means, ask, done).await,
+                Rung::Summarize => self.summarize(draft, &means, ask, state, done).await,
+                Rung::Drop => rungs::drop_old(draft, &means),
+            };
+            if groups > 0 {
+                *done.actions.entry(*rung).or_default() += groups;
+            }
+        }
+    }
+
+    async fn externalize(
+        &self,
+        draft: &mut Draft,
+        means: &Means<'_>,
+        ask: &CompactAsk,
+        done: &mut Done,
+    ) -> u32 {
+        let Some(store) = &self.store else { return 0 };
+        let stored = store::externalize(draft, means, &**store, &ask.cx).await;
+        done.failed.extend(stored.failed);
+        stored.groups
+    }
+
+    async fn summarize(
+        &self,
+        draft: &mut Draft,
+        means: &Means<'_>,
+        ask: &CompactAsk,
+        state: &Mutex<State>,
+        done: &mut Done,
+    ) -> u32 {
+        let Some(summarizer) = &self.summarizer else { return 0 };
+        if !lock(state).breaker.lets_through() {
+            return 0;
+        }
+        let instructions = match &ask.reason {
+            CompactReason::Requested { instructions } => instructions.clone(),
+            CompactReason::Request | CompactReason::Overflow | _ => None,
+        };
+        let made =
+            summary::summarize_old(draft, means, &**summarizer, &self.cache, instructions, &ask.cx).await;
+        lock(state).breaker.note(made.failed.is_none());
+        done.usage.merge(&made.usage);
+        done.failed.extend(made.failed.map(|failed| failed.fault));
+        done.summary = made.text.or(done.summary.take());
+        made.groups
+    }
+}
+
+/// The reply: the new plan when something was changed, else the one in force.
+fn settle(ask: &CompactAsk, goal: &Goal, draft: &Draft, state: &Mutex<State>, done: Done) -> Compaction {
+    let mut state = lock(state);
+    let mut compaction = Compaction::unchanged();
+    compaction.usage = done.usage;
+    compaction.failed = done.failed;
+    let tokens = goal.request(draft.tokens);
+    if let Some(ceiling) = goal.ceiling.filter(|ceiling| tokens > *ceiling) {
+        compaction.overflow = Some(Overflow { tokens, ceiling });
+    }
+    if !draft.is_changed() {
+        compaction.plan = state.in_force(&ask.cx.log, ask.plan.as_ref());
+        if matches!(ask.reason, CompactReason::Overflow) {
+            let ceiling = goal.ceiling.unwrap_or(goal.estimate.saturating_sub(1));
+            compaction.overflow = Some(Overflow { tokens, ceiling });
+        }
+        return compaction;
+    }
+    let (plan, version) = state.put(draft.edits(&ask.cx.log), &ask.cx.log, ask.plan.as_ref());
+    compaction.plan = Some(plan);
+    let is_missed = tokens > goal.target && goal.target > 0 && compaction.overflow.is_none();
+    if is_missed {
+        let text = format!("the view has {tokens} tokens after compaction, {} were aimed at", goal.target);
+        compaction.failed.push(Fault::new(FaultSource::Compactor, TARGET_MISSED, text));
+    }
+    let mut note = CompactionNote::default();
+    (note.tokens_before, note.tokens_after, note.target) = (goal.estimate, tokens, goal.target);
+    note.plan_version = version;
+    note.level = level(goal.estimate, tokens, done.summary.is_some());
+    note.actions =
+        done.actions.into_iter().map(|(rung, groups)| (rung.as_str().to_owned(), groups)).collect();
+    note.summary = done.summary;
+    note.first_kept = state.first_kept() as u64;
+    compaction.note = Some(note);
+    compaction
+}
+
+fn level(before: u64, after: u64, summarized: bool) -> CompactionLevel {
+    if after.saturating_mul(10) <= before {
+        CompactionLevel::Destructive
+    } else if summarized {
+        CompactionLevel::Compressed
+    } else {
+        CompactionLevel::Optimized
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Compactor for LadderCompactor {
+    async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
+        let (log, asked) = (&ask.cx.log, ask.plan.as_ref());
+        let meter = || State::new(BudgetMeter::new(Arc::clone(&self.counter)));
+        let state = self.threads.or_new(&ask.cx.origin, meter);
+        let (mut draft, goal) = {
+            let mut state = lock(&state);
+            state.follow(log, asked);
+            let plan = state.in_force(log, asked);
+            let Some(goal) = self.goal(&ask, &mut state, plan.as_ref()) else {
+                return Ok(plan.map_or_else(Compaction::unchanged, Compaction::planned));
+            };
+            let shown = state.shown(log, asked);
+            (Draft::of(&shown, |shown: &Shown| state.meter.tokens_of(&shown.message, shown.at)), goal)
+        };
+        draft.keep(self.recency(&ask, &goal));
+        let mut done = Done::default();
+        let is_worth_it = draft.possible_gain() >= goal.counted_gain(self.policy.min_gain());
+        if is_worth_it || !matches!(ask.reason, CompactReason::Request) || goal.is_too_long(draft.tokens) {
+            self.climb(&mut draft, &ask, &goal, &state, &mut done).await;
+        }
+        if goal.is_too_long(draft.tokens) {
+            // Better little is kept than nothing is sent.
+            draft.keep(Recency { messages: 0, tokens: goal.counted(goal.target) / 4 });
+            self.climb(&mut draft, &ask, &goal, &state, &mut done).await;
+        }
+        Ok(settle(&ask, &goal, &draft, &state, done))
+    }
+}
+
+#[cfg(test)]
+mod tests;

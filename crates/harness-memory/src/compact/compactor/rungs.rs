@@ -1,0 +1,141 @@
+//! The rungs that need nobody else: clear, collapse, drop.
+
+use std::fmt::Write as _;
+
+use harness_core::message::{AssistantMessage, Block, Message, ToolResultMessage};
+use harness_core::port::TokenCounter;
+
+use super::draft::{Draft, Slot};
+use super::mark::{Form, Mark};
+use crate::compact::durability::{DurabilityPolicies, ToolDurability, ToolResultEnvelope};
+use crate::compact::group::GroupKind;
+use crate::compact::policy::CompactionPolicy;
+use crate::compact::summarize::cut;
+use crate::compact::tokens::message_tokens;
+
+/// Characters of a line that stands for calls and results.
+const COLLAPSED: usize = 4_096;
+/// Characters of one result in it.
+const COLLAPSED_RESULT: usize = 200;
+
+/// What the rungs go by.
+pub(super) struct Means<'a> {
+    pub(super) policy: &'a CompactionPolicy,
+    pub(super) durability: &'a DurabilityPolicies,
+    pub(super) counter: &'a dyn TokenCounter,
+    /// Tokens, as counted, that the view may have.
+    pub(super) target: u64,
+}
+
+impl Means<'_> {
+    fn envelope(result: &ToolResultMessage, policies: &DurabilityPolicies) -> ToolResultEnvelope {
+        ToolResultEnvelope::attached(result).unwrap_or_else(|| ToolResultEnvelope::of(result, policies))
+    }
+
+    /// Whether a result could not be got again once it is gone.
+    pub(super) fn is_irreplaceable(&self, result: &ToolResultMessage) -> bool {
+        let envelope = Self::envelope(result, self.durability);
+        envelope.durability_now(self.durability) == ToolDurability::NonReplayable
+    }
+}
+
+/// Clears results, oldest group first, until the target is met; how many groups.
+pub(super) fn clear(draft: &mut Draft, means: &Means<'_>) -> u32 {
+    each(draft, means, |slot| {
+        let may = slot.kind == GroupKind::ToolCall && slot.form == Form::Whole;
+        may.then(|| cleared(slot, means)).flatten().map(|messages| (Form::Cleared, messages))
+    })
+}
+
+fn cleared(slot: &Slot, means: &Means<'_>) -> Option<Vec<Message>> {
+    let mut any = false;
+    let messages = slot.messages.iter().map(|message| match message.as_tool_result() {
+        Some(result)
+            if message_tokens(means.counter, message) >= means.policy.clear_from
+                && !means.is_irreplaceable(result) =>
+        {
+            any = true;
+            let text = Means::envelope(result, means.durability).placeholder();
+            left_of(result, Block::text(text), Form::Cleared).into()
+        }
+        Some(_) | None => Message::clone(message),
+    });
+    let messages = messages.collect();
+    any.then_some(messages)
+}
+
+/// What is left of a result: the same answer to the same call, with another content.
+pub(super) fn left_of(result: &ToolResultMessage, content: Block, form: Form) -> ToolResultMessage {
+    let mut left = result.clone();
+    left.content = vec![content, Mark::new(form).block()];
+    left.structured = None;
+    left.rare.details = None;
+    left
+}
+
+/// Makes one line of text of each group of calls, oldest first, until the target is met; how many groups.
+/// Groups with a result that could not be got again stay.
+pub(super) fn collapse(draft: &mut Draft, means: &Means<'_>) -> u32 {
+    each(draft, means, |slot| {
+        let may = slot.kind == GroupKind::ToolCall && matches!(slot.form, Form::Whole | Form::Cleared);
+        let mut results = slot.messages.iter().filter_map(|message| message.as_tool_result());
+        let may = may && results.all(|result| Mark::is_on(result) || !means.is_irreplaceable(result));
+        may.then(|| (Form::Collapsed, vec![collapsed(slot)]))
+    })
+}
+
+fn collapsed(slot: &Slot) -> Message {
+    let mut line = String::new();
+    let mut said = String::new();
+    for message in &slot.messages {
+        match &**message {
+            Message::ToolResult(result) => {
+                let text = cut(message.joined_text().trim(), COLLAPSED_RESULT);
+                let outcome = if result.is_error { " failed" } else { "" };
+                let separator = if line.is_empty() { "" } else { "; " };
+                let _ = write!(line, "{separator}{}{outcome}: {text}", result.tool_name);
+            }
+            Message::System(_) | Message::User(_) | Message::Assistant(_) | Message::Custom(_) | _ => {
+                said.push_str(&message.joined_text());
+            }
+        }
+    }
+    let separator = if said.is_empty() { "" } else { "\n" };
+    let text = cut(&format!("{said}{separator}[Tool results: {line}]"), COLLAPSED);
+    let mut answer = AssistantMessage::text(text);
+    answer.content.push(Mark::new(Form::Collapsed).block());
+    answer.into()
+}
+
+/// Drops groups that were cleared or collapsed, oldest first, until the target is met; how many.
+pub(super) fn drop_old(draft: &mut Draft, means: &Means<'_>) -> u32 {
+    let mut dropped = 0;
+    for at in draft.candidates() {
+        if draft.tokens <= means.target {
+            break;
+        }
+        let slot = draft.slots.get(at).filter(|slot| !slot.messages.is_empty());
+        if slot.is_some_and(|slot| matches!(slot.form, Form::Cleared | Form::Collapsed)) {
+            draft.drop_slot(at);
+            dropped += 1;
+        }
+    }
+    dropped
+}
+
+fn each(
+    draft: &mut Draft,
+    means: &Means<'_>,
+    shorter: impl Fn(&Slot) -> Option<(Form, Vec<Message>)>,
+) -> u32 {
+    let mut done = 0;
+    for at in draft.candidates() {
+        if draft.tokens <= means.target {
+            break;
+        }
+        if let Some((form, messages)) = draft.slots.get(at).and_then(&shorter) {
+            done += u32::from(draft.try_replace(at, form, messages, means.counter));
+        }
+    }
+    done
+}

@@ -1,0 +1,208 @@
+//! What a compactor knows of a thread: which parts of the transcript something else stands for.
+
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+use harness_core::message::Message;
+use harness_core::transcript::{Plan, Prefix, Span};
+
+use super::mark::Mark;
+use crate::compact::BudgetMeter;
+use crate::compact::summarize::Breaker;
+
+/// Messages that stand for a range of the transcript; none where they were dropped, or where an earlier edit
+/// has the summary of them.
+#[derive(Clone, Debug)]
+pub(super) struct Edit {
+    pub(super) range: Range<usize>,
+    pub(super) made: Vec<Arc<Message>>,
+    /// The last message of the range: an append-only transcript is the same as long as that is.
+    last: Weak<Message>,
+}
+
+impl Edit {
+    /// `None` for a range that the transcript does not have.
+    pub(super) fn new(range: Range<usize>, made: Vec<Arc<Message>>, log: &Prefix) -> Option<Self> {
+        let last = Arc::downgrade(log.get(range.end.checked_sub(1)?)?);
+        Some(Self { range, made, last })
+    }
+
+    fn holds_in(&self, log: &Prefix) -> bool {
+        let last = self.range.end.checked_sub(1).and_then(|at| log.get(at));
+        last.is_some_and(|now| std::ptr::eq(self.last.as_ptr(), Arc::as_ptr(now)))
+    }
+}
+
+/// A message of the view in force.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) message: Arc<Message>,
+    /// What it shows of the transcript: itself, or what it stands for. `None` when it is somebody else's.
+    pub(super) stands_for: Option<Range<usize>>,
+    /// Its position, when it is a message of the transcript.
+    pub(super) at: Option<usize>,
+}
+
+impl AsRef<Message> for Shown {
+    fn as_ref(&self) -> &Message {
+        &self.message
+    }
+}
+
+/// What is known of one thread.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) meter: BudgetMeter,
+    pub(super) breaker: Breaker,
+    pub(super) version: u32,
+    edits: Vec<Edit>,
+    /// The plan that shows the whole transcript through the edits.
+    plan: Option<Plan>,
+}
+
+impl State {
+    pub(super) fn new(meter: BudgetMeter) -> Self {
+        Self { meter, breaker: Breaker::default(), version: 0, edits: Vec::new(), plan: None }
+    }
+
+    /// Takes up what is known elsewhere: forgets edits of another transcript, and goes on from the plan of
+    /// an earlier process.
+    pub(super) fn follow(&mut self, log: &Prefix, asked: Option<&Plan>) {
+        if !self.edits.iter().all(|edit| edit.holds_in(log)) {
+            self.edits.clear();
+            self.plan = None;
+        }
+        if self.edits.is_empty()
+            && let Some(plan) = asked
+        {
+            self.edits = adopted(plan, log);
+            let own = plan_of(&self.shown(log, None), log);
+            self.plan = (!self.edits.is_empty()).then(|| if own == *plan { plan.clone() } else { own });
+        }
+    }
+
+    /// Whether the view that is asked about is the whole transcript, as far as the layers are concerned.
+    pub(super) fn is_own(&self, asked: Option<&Plan>) -> bool {
+        asked.is_none_or(|plan| {
+            self.plan.as_ref().is_some_and(|own| Arc::ptr_eq(&own.spans, &plan.spans) || own == plan)
+        })
+    }
+
+    /// The plan of the view in force: that of the ask, through the edits.
+    pub(super) fn in_force(&self, log: &Prefix, asked: Option<&Plan>) -> Option<Plan> {
+        if self.is_own(asked) {
+            return self.plan.clone();
+        }
+        let plan = asked?;
+        if self.edits.is_empty() { Some(plan.clone()) } else { Some(plan_of(&self.shown(log, asked), log)) }
+    }
+
+    /// The messages of the view in force.
+    pub(super) fn shown(&self, log: &Prefix, asked: Option<&Plan>) -> Vec<Shown> {
+        let mut shown = Vec::new();
+        match asked.filter(|_| !self.is_own(asked)) {
+            None => self.show_range(0..log.len(), log, &mut shown),
+            Some(plan) => {
+                for span in plan.spans.iter() {
+                    match span {
+                        Span::Kept(range) => {
+                            self.show_range(range.start..range.end.min(log.len()), log, &mut shown);
+                        }
+                        Span::Made(made) => shown.extend(made.iter().map(|message| Shown {
+                            message: Arc::clone(message),
+                            stands_for: None,
+                            at: None,
+                        })),
+                    }
+                }
+            }
+        }
+        shown
+    }
+
+    fn show_range(&self, range: Range<usize>, log: &Prefix, shown: &mut Vec<Shown>) {
+        let mut at = range.start;
+        let first = self.edits.partition_point(|edit| edit.range.start < range.start);
+        for edit in self.edits.get(first..).unwrap_or_default() {
+            if edit.range.end > range.end {
+                break;
+            }
+            show_log(at..edit.range.start, log, shown);
+            shown.extend(edit.made.iter().map(|message| Shown {
+                message: Arc::clone(message),
+                stands_for: Some(edit.range.clone()),
+                at: None,
+            }));
+            at = edit.range.end;
+        }
+        show_log(at..range.end, log, shown);
+    }
+
+    /// Puts new edits in force beside those whose range none of them covers. Gives the plan for the view
+    /// that was asked about, and its number.
+    pub(super) fn put(&mut self, new: Vec<Edit>, log: &Prefix, asked: Option<&Plan>) -> (Plan, u32) {
+        let foreign = asked.filter(|_| !self.is_own(asked));
+        let within = |old: &Edit| {
+            let after = new.partition_point(|edit| edit.range.start <= old.range.start);
+            let covering = after.checked_sub(1).and_then(|at| new.get(at));
+            covering.is_some_and(|edit| edit.range.end >= old.range.end)
+        };
+        let mut edits: Vec<Edit> = self.edits.iter().filter(|old| !within(old)).cloned().collect();
+        edits.extend(new);
+        edits.sort_by_key(|edit| edit.range.start);
+        self.edits = edits;
+        self.version = self.version.saturating_add(1);
+        self.plan = None;
+        let own = plan_of(&self.shown(log, None), log);
+        self.plan = Some(own.clone());
+        let plan = match foreign {
+            Some(plan) => plan_of(&self.shown(log, Some(plan)), log),
+            None => own,
+        };
+        (plan, self.version)
+    }
+
+    /// The first message of the transcript behind everything that was shortened.
+    pub(super) fn first_kept(&self) -> usize {
+        self.edits.last().map_or(0, |edit| edit.range.end)
+    }
+}
+
+fn show_log(range: Range<usize>, log: &Prefix, shown: &mut Vec<Shown>) {
+    let messages = range.clone().zip(log.range(range));
+    shown.extend(messages.map(|(at, message)| Shown {
+        message: Arc::clone(message),
+        stands_for: Some(at..at + 1),
+        at: Some(at),
+    }));
+}
+
+fn plan_of(shown: &[Shown], log: &Prefix) -> Plan {
+    let shown: Vec<_> = shown
+        .iter()
+        .map(|shown| crate::compact::shown::Shown { message: Arc::clone(&shown.message), at: shown.at })
+        .collect();
+    // A view that does not show the newest message is closed on purpose.
+    let open = shown.last().is_none_or(|last| last.at.is_none_or(|at| at + 1 == log.len()));
+    crate::compact::shown::plan_of(&shown, log, open)
+}
+
+/// The edits of a plan that a compactor made before: what lies between its kept ranges, where that is marked.
+fn adopted(plan: &Plan, log: &Prefix) -> Vec<Edit> {
+    let (mut edits, mut made, mut end) = (Vec::new(), Vec::<Arc<Message>>::new(), 0);
+    let closing = [Span::Kept(log.len()..log.len())];
+    for span in plan.spans.iter().chain(&closing) {
+        match span {
+            Span::Made(messages) => made.extend(messages.iter().cloned()),
+            Span::Kept(range) => {
+                let is_ours = made.iter().any(|message| Mark::of(message).is_some());
+                if range.start > end && is_ours {
+                    edits.extend(Edit::new(end..range.start, std::mem::take(&mut made), log));
+                }
+                made.clear();
+                end = end.max(range.end.min(log.len()));
+            }
+        }
+    }
+    edits
+}
