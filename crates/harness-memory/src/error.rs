@@ -27,6 +27,9 @@ pub enum MemoryError {
         /// The limit.
         limit: Millis,
     },
+    /// A layer needs an `init` that it never had in this execution, and is left out.
+    #[error("it was never initialised for this execution and is left out")]
+    NeverBegun,
     /// Something is set up wrongly.
     #[error("{message}")]
     Config {
@@ -96,6 +99,7 @@ impl MemoryError {
         match self {
             Self::Failed { .. } => "memory.hook_failed",
             Self::TimedOut { .. } => "memory.hook_timeout",
+            Self::NeverBegun => "memory.never_begun",
             Self::Config { code, .. } => code,
             Self::Storage(fault) => &fault.kind,
             Self::BudgetInput { .. } => "memory.invalid_budget_input",
@@ -115,6 +119,7 @@ impl MemoryError {
             Self::ItemMismatch { .. } => Some("register a schema for the item, or turn strict mode off"),
             Self::UnknownExecution { .. } => Some("state is there between `begin` and `complete`"),
             Self::Failed { .. }
+            | Self::NeverBegun
             | Self::Config { .. }
             | Self::Storage(_)
             | Self::BudgetInput { .. }
@@ -138,6 +143,7 @@ impl MemoryError {
                 format!("Item did not match any registered {category} extension schema.")
             }
             Self::Failed { .. }
+            | Self::NeverBegun
             | Self::Config { .. }
             | Self::Storage(_)
             | Self::Layers(_)

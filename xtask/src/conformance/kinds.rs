@@ -9,6 +9,7 @@ pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
 const RUNNERS: &[(&str, Runner)] = &[
+    ("anchoring", super::memory::anchoring::run),
     ("compaction-plan", super::compaction::run),
     ("content-hash", super::compaction::run),
     ("descriptor", super::descriptor::run),
@@ -17,10 +18,16 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("durability", super::compaction::run),
     ("group-window", super::compaction::run),
     ("grouping", super::compaction::run),
+    ("history-projection", super::memory::projection::run),
+    ("item-schema", super::memory::schema::run),
     ("jsonl-session", super::jsonl_session::run),
+    ("layer-budget", super::memory::budget::run),
+    ("layer-pipeline", super::memory::stack::run),
     ("pairing-repair", super::compaction::run),
     ("pressure", super::compaction::run),
+    ("recall-mode", super::memory::recall::run),
     ("session-tree", super::session_tree::run),
+    ("steering-aggregation", super::memory::steering::run),
     ("summarizing-compactor", super::summarizing_compactor::run),
     ("summary-parse", super::compaction::run),
     ("summary-render", super::compaction::run),
@@ -29,6 +36,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("turn", super::turn::run),
     ("turn-ext", super::turn::run),
     ("turn-fn", super::turn_fn::run),
+    ("view-assembly", super::memory::view::run),
     ("workspace-tools", super::workspace_tools::run),
 ];
 

@@ -13,6 +13,7 @@ mod expected;
 mod guard;
 mod jsonl_session;
 mod kinds;
+mod memory;
 mod outcome;
 mod report;
 mod runner;

@@ -181,8 +181,7 @@ impl LayerRun {
         if !progress.skipped.contains(&layer) {
             progress.skipped.push(layer);
             drop(progress);
-            let fault = MemoryError::failed("it was never initialised for this execution and is left out");
-            self.stack.report(layer, Hook::Init.as_str(), fault);
+            self.stack.report(layer, Hook::Init.as_str(), MemoryError::NeverBegun);
         }
         true
     }
