@@ -9,6 +9,7 @@ pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
 const RUNNERS: &[(&str, Runner)] = &[
+    ("builtin-layers", super::memory_builtin::run),
     ("descriptor", super::descriptor::run),
     ("jsonl-session", super::jsonl_session::run),
     ("session-tree", super::session_tree::run),

@@ -12,6 +12,7 @@ mod expected;
 mod guard;
 mod jsonl_session;
 mod kinds;
+mod memory_builtin;
 mod outcome;
 mod report;
 mod runner;
