@@ -12,6 +12,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("anchoring", super::memory::anchoring::run),
     ("compaction-plan", super::compaction::run),
     ("content-hash", super::compaction::run),
+    ("builtin-layers", super::memory_builtin::run),
     ("descriptor", super::descriptor::run),
     ("determinism", super::compaction::run),
     ("direct-clear", super::compaction::run),

@@ -14,6 +14,7 @@ mod guard;
 mod jsonl_session;
 mod kinds;
 mod memory;
+mod memory_builtin;
 mod outcome;
 mod report;
 mod runner;
