@@ -123,7 +123,7 @@ impl Harness {
                     snapshot = Some(agents.context());
                 }
                 Err(error) => {
-                    thread.put_back(opened.log, opened.open_calls);
+                    thread.put_back(opened.log, opened.open_calls, opened.view);
                     return Err(error.into());
                 }
             }
@@ -136,14 +136,15 @@ impl Harness {
         let start = match begin(message, options.taken_up, &origin, &opened.log, thread.waiting()) {
             Ok(start) => start.with_agent(agent).with_open_calls(opened.open_calls),
             Err(error) => {
-                thread.put_back(opened.log, opened.open_calls);
+                thread.put_back(opened.log, opened.open_calls, opened.view);
                 return Err(error.into());
             }
         };
         if let Some(recorder) = recorder {
             recorder.begin(snapshot.as_deref(), opened.log.iter().cloned());
         }
-        let machine = thread.begin(Run::new(Arc::clone(spec), origin, opened.log));
+        let machine = Run::new(Arc::clone(spec), origin, opened.log).with_view(opened.view);
+        let machine = thread.begin(machine);
         let end = drive(machine, ports, &options.cancel, start).await;
         let transcript = thread.finish(&end);
         let recorded = match recorder {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use harness_core::machine::ViewState;
 use harness_core::message::Message;
 use harness_core::port::{DynSession, OpenCall, SessionError, TornTail};
 use harness_core::run::Run;
@@ -25,6 +26,7 @@ pub(crate) struct Thread {
 struct Idle {
     log: Transcript,
     open_calls: Vec<OpenCall>,
+    view: ViewState,
 }
 
 /// A transcript that a run can begin with.
@@ -32,6 +34,8 @@ struct Idle {
 pub(crate) struct Opened {
     pub(crate) log: Transcript,
     pub(crate) open_calls: Vec<OpenCall>,
+    /// What an earlier compaction left in force.
+    pub(crate) view: ViewState,
     /// The agent that is active at its end.
     pub(crate) agent: Option<AgentId>,
     /// The user's last message.
@@ -45,28 +49,34 @@ impl Thread {
     pub(crate) async fn open(&mut self, session: Option<&dyn DynSession>) -> Result<Opened, SessionError> {
         let mut torn_tail = None;
         let dropped = self.running.take();
-        let Idle { log, open_calls } = match (self.idle.take(), session, dropped) {
+        let Idle { log, open_calls, view } = match (self.idle.take(), session, dropped) {
             (Some(idle), _, _) => idle,
             (None, Some(session), _) => {
                 let loaded = session.load_boxed().await?;
                 torn_tail = loaded.torn_tail;
-                Idle { log: loaded.messages.into_iter().collect(), open_calls: loaded.open_calls }
+                Idle {
+                    log: loaded.messages.into_iter().collect(),
+                    open_calls: loaded.open_calls,
+                    view: ViewState::of(loaded.plan),
+                }
             }
             (None, None, Some(run)) => {
-                let open_calls = run.open_calls();
-                Idle { log: run.into_log(), open_calls }
+                let (open_calls, view) = (run.open_calls(), run.view_state().clone());
+                Idle { log: run.into_log(), open_calls, view }
             }
-            (None, None, None) => Idle { log: Transcript::default(), open_calls: Vec::new() },
+            (None, None, None) => {
+                Idle { log: Transcript::default(), open_calls: Vec::new(), view: ViewState::default() }
+            }
         };
         let agent = active_agent(&log);
         let last_said = log.iter().rev().find(|message| matches!(&***message, Message::User(_)));
         let last_said = last_said.map(|message| message.joined_text()).unwrap_or_default();
-        Ok(Opened { log, open_calls, agent, last_said, torn_tail })
+        Ok(Opened { log, open_calls, view, agent, last_said, torn_tail })
     }
 
     /// A run that could not begin.
-    pub(crate) fn put_back(&mut self, log: Transcript, open_calls: Vec<OpenCall>) {
-        self.idle = Some(Idle { log, open_calls });
+    pub(crate) fn put_back(&mut self, log: Transcript, open_calls: Vec<OpenCall>, view: ViewState) {
+        self.idle = Some(Idle { log, open_calls, view });
     }
 
     /// A run begins.
@@ -78,11 +88,12 @@ impl Thread {
     /// again.
     pub(crate) fn finish(&mut self, end: &End) -> Prefix {
         let open_calls = self.running.as_ref().map(Run::open_calls).unwrap_or_default();
+        let view = self.running.as_ref().map(|run| run.view_state().clone()).unwrap_or_default();
         let log = self.running.take().map(Run::into_log).unwrap_or_default();
         let transcript = log.prefix();
         self.waiting = end.continuation.as_ref().map(|made| made.waiting.clone()).unwrap_or_default();
         if end.persist_failed.is_none() {
-            self.put_back(log, open_calls);
+            self.put_back(log, open_calls, view);
         }
         transcript
     }

@@ -12,6 +12,7 @@
 
 mod allocations;
 mod append;
+mod compaction;
 mod crash;
 mod deviations;
 mod driver;

@@ -141,7 +141,11 @@ fn note(kind: &EventKind) -> Option<String> {
         EventKind::ViewPlanned { by, messages, spans, .. } => {
             format!("the {by} showed {messages} messages as {spans} parts")
         }
-        EventKind::PartFailed { fault } => fault.to_string(),
+        EventKind::CompactionCompleted { note, permanent, .. } => {
+            let what = if *permanent { "transcript" } else { "view" };
+            format!("the {what} was shortened from {} to {} tokens", note.tokens_before, note.tokens_after)
+        }
+        EventKind::PartFailed { fault } | EventKind::CompactionFailed { fault } => fault.to_string(),
         EventKind::PersistFailed { message } => message.clone(),
         EventKind::ApprovalRequested { request } => format!("approval is asked for: {}", request.summary),
         _ => return None,
