@@ -89,5 +89,5 @@ pub use ids::{
     TurnId,
 };
 pub use json::{Extra, Json};
-pub use outcome::{End, Evidence, Fault, FaultSource, GuardStage, Outcome, Stop, StopReason};
+pub use outcome::{End, Evidence, Fault, FaultParts, FaultSource, GuardStage, Outcome, Stop, StopReason};
 pub use time::{Millis, Time};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -139,12 +140,18 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// A part of the system that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+/// A part of the system that failed. One word, since nearly everything can fail and seldom does; its fields
+/// are read through it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(transparent)]
+#[error("{}: {}", self.source_part, self.message)]
+pub struct Fault(Box<FaultParts>);
+
+/// What a [`Fault`] says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[error("{source_part}: {message}")]
 #[non_exhaustive]
-pub struct Fault {
+pub struct FaultParts {
     /// Which part.
     #[serde(rename = "source")]
     pub source_part: FaultSource,
@@ -157,7 +164,30 @@ pub struct Fault {
 impl Fault {
     /// A fault of a part, with a stable code and a message for people.
     pub fn new(part: FaultSource, code: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
-        Self { source_part: part, code: code.into(), message: message.into() }
+        Self(Box::new(FaultParts { source_part: part, code: code.into(), message: message.into() }))
+    }
+
+    /// What it says, to be taken apart.
+    pub fn into_parts(self) -> FaultParts {
+        *self.0
+    }
+}
+
+impl Deref for Fault {
+    type Target = FaultParts;
+
+    fn deref(&self) -> &FaultParts {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fault")
+            .field("source_part", &self.source_part)
+            .field("code", &self.code)
+            .field("message", &self.message)
+            .finish()
     }
 }
 

@@ -107,7 +107,7 @@ async fn perform(
         }
         // A registry that fails is told like a tool that does.
         let answer = tool.registry.call_boxed(cx).await;
-        Ok(answer.unwrap_or_else(|fault| ToolOutcome::error(&*fault.code, fault.message)))
+        Ok(answer.unwrap_or_else(|fault| ToolOutcome::error(&*fault.code, fault.message.as_str())))
     };
     tokio::select! {
         biased;

@@ -59,12 +59,16 @@ pub async fn drive_with<P: Phase>(
     let mut driver = Driver::new(machine, ports, &sink, cancel);
     driver.advance(Input::Start(Box::new(begin)));
     loop {
-        if let Some(end) = driver.perform().await {
+        let end = if ports.session.is_some() { driver.perform().await } else { driver.perform_at_once() };
+        if let Some(end) = end {
             return end;
         }
         tokio::task::coop::consume_budget().await;
-        let input = driver.next(inbox).await;
-        driver.advance(input);
+        // What is ready at once needs no timer.
+        if !poll_fn(|cx| Poll::Ready(driver.advance_at_once(inbox, cx))).await {
+            let input = driver.next(inbox).await;
+            driver.advance(input);
+        }
     }
 }
 
@@ -144,6 +148,40 @@ impl<'p, P: Phase> Driver<'p, P> {
         self.machine.advance(input, self.now, &mut self.fx);
     }
 
+    /// Goes on with what is there without waiting. Whether there was anything.
+    fn advance_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> bool {
+        if self.running.is_empty() {
+            self.grace_until = None;
+        }
+        let Some(woken) = self.ready(inbox, cx) else { return false };
+        let Some(input) = self.input_of(woken) else { return false };
+        self.advance(input);
+        true
+    }
+
+    /// Performs the effects in order, when nothing is stored.
+    fn perform_at_once(&mut self) -> Option<Arc<End>> {
+        let mut work = std::mem::take(&mut self.work);
+        self.fx.swap(&mut work);
+        let mut done = None;
+        for effect in &mut work {
+            match effect {
+                Effect::Persist(_) | Effect::Event(_) => {}
+                Effect::Perform(id, op) => self.start(*id, op),
+                Effect::AbortAll => self.abort(),
+                Effect::Done(end) => done = Some(Arc::clone(end)),
+            }
+        }
+        self.publish(&work);
+        work.clear();
+        self.work = work;
+        self.let_go_of_drained();
+        if done.is_some() {
+            self.ports.hub.flush();
+        }
+        done
+    }
+
     /// Performs the effects in order. After a failed barrier nothing more is started; what failed is told
     /// to the machine.
     async fn perform(&mut self) -> Option<Arc<End>> {
@@ -163,7 +201,7 @@ impl<'p, P: Phase> Driver<'p, P> {
                     }
                     Effect::Event(_) => {}
                     Effect::Perform(id, _) if failed.is_some() => unperformed.push(*id),
-                    Effect::Perform(id, op) => self.start(*id, std::mem::replace(op, Op::Drain)),
+                    Effect::Perform(id, op) => self.start(*id, op),
                     Effect::AbortAll => self.abort(),
                     Effect::Done(end) => done = Some(Arc::clone(end)),
                 }
@@ -185,7 +223,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
-    fn start(&mut self, id: OpId, op: Op) {
+    fn start(&mut self, id: OpId, op: &mut Op) {
         if let Op::Append { source: AppendSource::Steering, .. } = op {
             self.injecting = Some(id);
         }
@@ -199,6 +237,9 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     /// Tells the events among the effects, once every record before them is safe.
     fn publish(&self, work: &[Effect]) {
+        if self.ports.hub.is_silent() {
+            return;
+        }
         let events = work.iter().filter_map(|effect| match effect {
             Effect::Event(event) => Some(event),
             Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => None,
@@ -234,26 +275,37 @@ impl<'p, P: Phase> Driver<'p, P> {
             if self.running.is_empty() {
                 self.grace_until = None;
             }
-            match self.woken(inbox).await {
-                Woken::Reply(id, reply) => {
-                    if self.injecting == Some(id) {
-                        self.injecting = None;
-                    }
-                    if let Reply::Drained(entries) = &reply {
-                        self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
-                    }
-                    return Input::Reply(id, reply);
-                }
-                Woken::Command(Command::Steer(messages)) => return Input::Steer(messages),
-                Woken::Command(Command::Interrupt(messages)) => return Input::Interrupt { messages },
-                Woken::Cancelled => {
-                    self.cancel_sent = true;
-                    return Input::Cancel { by: Arc::from("caller") };
-                }
-                Woken::Timer if self.grace_until.is_some() => self.give_up(),
-                Woken::Timer => return Input::Wake,
+            let woken = self.woken(inbox).await;
+            if let Some(input) = self.input_of(woken) {
+                return input;
             }
         }
+    }
+
+    /// What the machine is told; `None` when the time for what was aborted is over.
+    fn input_of(&mut self, woken: Woken) -> Option<Input> {
+        Some(match woken {
+            Woken::Reply(id, reply) => {
+                if self.injecting == Some(id) {
+                    self.injecting = None;
+                }
+                if let Reply::Drained(entries) = &reply {
+                    self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
+                }
+                Input::Reply(id, reply)
+            }
+            Woken::Command(Command::Steer(messages)) => Input::Steer(messages),
+            Woken::Command(Command::Interrupt(messages)) => Input::Interrupt { messages },
+            Woken::Cancelled => {
+                self.cancel_sent = true;
+                Input::Cancel { by: Arc::from("caller") }
+            }
+            Woken::Timer if self.grace_until.is_some() => {
+                self.give_up();
+                return None;
+            }
+            Woken::Timer => Input::Wake,
+        })
     }
 
     /// The grace period is over: what has not answered is dropped and answered for.
@@ -266,31 +318,14 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     async fn woken(&mut self, inbox: &mut Inbox) -> Woken {
-        // What the caller wants comes before what is ready: ports that always are would hide it.
-        if let Some(woken) = self.asked_for(inbox) {
-            return woken;
-        }
-        if let Some((id, reply)) = self.ready.pop_front() {
-            return Woken::Reply(id, reply);
-        }
-        // What is ready at once needs no timer.
-        if let Some((id, reply)) = poll_fn(|cx| Poll::Ready(self.poll_running(cx))).await {
-            let Some(woken) = self.asked_for(inbox) else { return Woken::Reply(id, reply) };
-            self.ready.push_back((id, reply));
-            return woken;
-        }
         let wake_at = self.grace_until.or_else(|| self.machine.wake_at());
         let mut timer = wake_at.map(|at| self.ports.clock.sleep_until(at));
         let cancel = self.cancel;
         let mut cancelled = std::pin::pin!(cancel.cancelled());
         let watch_cancel = !self.cancel_sent;
         poll_fn(|cx| {
-            if let Some((id, reply)) = self.poll_running(cx) {
-                if let Some(woken) = self.asked_for(inbox) {
-                    self.ready.push_back((id, reply));
-                    return Poll::Ready(woken);
-                }
-                return Poll::Ready(Woken::Reply(id, reply));
+            if let Some(woken) = self.ready(inbox, cx) {
+                return Poll::Ready(woken);
             }
             if watch_cancel && cancelled.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Woken::Cancelled);
@@ -301,6 +336,20 @@ impl<'p, P: Phase> Driver<'p, P> {
             poll_timer(timer.as_mut(), cx)
         })
         .await
+    }
+
+    /// What is there. What the caller wants comes before what is ready: ports that always are would hide it.
+    fn ready(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Option<Woken> {
+        if let Some(woken) = self.asked_for(inbox) {
+            return Some(woken);
+        }
+        if let Some((id, reply)) = self.ready.pop_front() {
+            return Some(Woken::Reply(id, reply));
+        }
+        let (id, reply) = self.poll_running(cx)?;
+        let Some(woken) = self.asked_for(inbox) else { return Some(Woken::Reply(id, reply)) };
+        self.ready.push_back((id, reply));
+        Some(woken)
     }
 
     /// The cancellation, or a command that waits.

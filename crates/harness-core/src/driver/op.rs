@@ -27,8 +27,8 @@ use crate::time::Millis;
 pub(super) enum Running<'p> {
     /// It needed no waiting.
     Ready(Reply),
-    /// A model; the agent is written into its answer.
-    Model(BoxFuture<'p, Result<AssistantMessage, ModelFault>>, AgentId),
+    /// A model; the agent is written into its answer, and gone with it.
+    Model(BoxFuture<'p, Result<AssistantMessage, ModelFault>>, Option<AgentId>),
     /// A tool that cannot fault.
     Tool(BoxFuture<'p, ToolOutcome>),
     /// Anything else, and what a panic of it means.
@@ -38,7 +38,7 @@ pub(super) enum Running<'p> {
 impl Running<'_> {
     /// The agent whose model this is.
     pub(super) fn model_of(&self) -> Option<&AgentId> {
-        if let Self::Model(_, agent) = self { Some(agent) } else { None }
+        if let Self::Model(_, agent) = self { agent.as_ref() } else { None }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
@@ -51,7 +51,7 @@ impl Running<'_> {
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
         match self {
             Self::Ready(reply) => Poll::Ready(std::mem::replace(reply, Reply::Interrupted { partial: None })),
-            Self::Model(model, agent) => model.as_mut().poll(cx).map(|result| answered(result, agent)),
+            Self::Model(model, agent) => model.as_mut().poll(cx).map(|result| answered(result, agent.take())),
             Self::Tool(tool) => tool.as_mut().poll(cx).map(|outcome| Reply::Tool(Ok(Arc::new(outcome)))),
             Self::Other(other, _) => Pin::new(other).poll(cx),
         }
@@ -67,15 +67,17 @@ impl Running<'_> {
     }
 }
 
-fn answered(result: Result<AssistantMessage, ModelFault>, agent: &AgentId) -> Reply {
+fn answered(result: Result<AssistantMessage, ModelFault>, agent: Option<AgentId>) -> Reply {
     Reply::Model(match result {
         Ok(mut message) => {
-            message.agent.get_or_insert_with(|| agent.clone());
+            if message.agent.is_none() {
+                message.agent = agent;
+            }
             Ok(Arc::new(Message::Assistant(message)))
         }
         Err(mut fault) => {
-            if let Some(partial) = &mut fault.partial {
-                partial.agent.get_or_insert_with(|| agent.clone());
+            if let Some(partial) = fault.partial.as_mut().filter(|partial| partial.agent.is_none()) {
+                partial.agent = agent;
             }
             Err(Box::new(fault))
         }
@@ -154,10 +156,12 @@ pub(super) fn start<'p, P: Phase>(
     sink: &'p Sink<'p>,
     token: &Cancel,
     id: OpId,
-    op: Op,
+    op: &mut Op,
 ) -> Running<'p> {
-    let panicked = panicked_by(&op);
-    catch_unwind(AssertUnwindSafe(|| start_inner(ports, machine, sink, token, id, op)))
+    let panicked = panicked_by(op);
+    // Taken where it is needed: an operation is large.
+    let mut take = || std::mem::replace(op, Op::Drain);
+    catch_unwind(AssertUnwindSafe(|| start_inner(ports, machine, sink, token, id, take())))
         .unwrap_or_else(|panic| Running::Ready(panicked(panic_text(&*panic))))
 }
 
@@ -171,7 +175,10 @@ pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
         Op::Model { .. } => model_panicked,
         Op::AfterModel { .. } => after_model_panicked,
         Op::Arguments { .. } => |text| {
-            Reply::Arguments(Err(ArgumentFault::new("", format!("they could not be checked ({text})"))))
+            Reply::Arguments(Err(Box::new(ArgumentFault::new(
+                "",
+                format!("they could not be checked ({text})"),
+            ))))
         },
         Op::Gate { .. } => gate_panicked,
         Op::GuardInput { .. } | Op::GuardOutput { .. } => guard_panicked,
@@ -217,11 +224,13 @@ fn start_inner<'p, P: Phase>(
             let request = ModelRequest { view, offer, with_tools, progress, deadline, cancel };
             start_model(ports, sink, id, request)
         }
-        Op::Arguments { call } => Running::Ready(Reply::Arguments(ports.tools.check_dyn(&call))),
+        Op::Arguments { call } => {
+            Running::Ready(Reply::Arguments(ports.tools.check_dyn(&call).map_err(Box::new)))
+        }
         Op::Gate { gate, ask } => match ports.gates.get(gate as usize) {
             Some(gate) => {
                 let cx = gate_cx();
-                let asked = async move { Reply::Gate(gate.rule_boxed(&ask, &cx).await) };
+                let asked = async move { Reply::Gate(Box::new(gate.rule_boxed(&ask, &cx).await)) };
                 Running::Other(Box::pin(asked), gate_panicked)
             }
             None => Running::Ready(gate_panicked("it is not there".into())),
@@ -232,7 +241,7 @@ fn start_inner<'p, P: Phase>(
                     let cx = gate_cx();
                     let asked = async move {
                         let asked = guardrail.inspect_boxed(&messages, &cx);
-                        Reply::Guarded(in_time(&*ports.clock, timeout, asked).await)
+                        Reply::Guarded(in_time(&*ports.clock, timeout, asked).await.map(Box::new))
                     };
                     Running::Other(Box::pin(asked), guard_panicked)
                 }
@@ -245,7 +254,7 @@ fn start_inner<'p, P: Phase>(
                     let cx = gate_cx();
                     let asked = async move {
                         let asked = guardrail.inspect_boxed(&answer, &cx);
-                        Reply::Guarded(in_time(&*ports.clock, timeout, asked).await)
+                        Reply::Guarded(in_time(&*ports.clock, timeout, asked).await.map(Box::new))
                     };
                     Running::Other(Box::pin(asked), guard_panicked)
                 }
@@ -262,11 +271,11 @@ fn start_inner<'p, P: Phase>(
         },
         Op::NoteApproval { request } => {
             let Some(approver) = &ports.approver else {
-                let prepared = crate::port::Prepared::new(request, None);
+                let prepared = crate::port::Prepared::new(*request, None);
                 return Running::Ready(Reply::ApprovalNoted(Ok(Box::new(prepared))));
             };
             let asked =
-                async move { Reply::ApprovalNoted(approver.prepare_boxed(request).await.map(Box::new)) };
+                async move { Reply::ApprovalNoted(approver.prepare_boxed(*request).await.map(Box::new)) };
             Running::Other(Box::pin(asked), note_panicked)
         }
         Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
@@ -336,9 +345,9 @@ fn start_model<'p>(ports: &'p Ports, sink: &'p Sink<'p>, id: OpId, request: Mode
     );
     let step = ports.model.step_boxed(request, sink);
     if span.is_disabled() {
-        return Running::Model(step, agent);
+        return Running::Model(step, Some(agent));
     }
-    Running::Model(Box::pin(step.instrument(span)), agent)
+    Running::Model(Box::pin(step.instrument(span)), Some(agent))
 }
 
 fn start_tool(ports: &Ports, cx: ToolCx) -> Running<'_> {

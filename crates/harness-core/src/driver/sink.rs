@@ -39,7 +39,8 @@ impl<'h> Sink<'h> {
     pub(super) fn begin(&self, op: OpId) {
         self.op.store(op.0, Ordering::Relaxed);
         self.n.store(0, Ordering::Relaxed);
-        if self.has_partial.swap(false, Ordering::AcqRel) {
+        if self.has_partial.load(Ordering::Acquire) {
+            self.has_partial.store(false, Ordering::Release);
             self.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
     }

@@ -293,7 +293,7 @@ pub enum Op {
     /// Let the approver take note of the model's own request.
     NoteApproval {
         /// The request.
-        request: ApprovalRequest,
+        request: Box<ApprovalRequest>,
     },
     /// Run one attempt of a call.
     Tool {

@@ -148,11 +148,11 @@ pub enum Reply {
     /// Of [`crate::machine::Op::AfterModel`].
     AfterModel(Result<Judgement, Fault>),
     /// Of [`crate::machine::Op::Arguments`].
-    Arguments(Result<(), ArgumentFault>),
+    Arguments(Result<(), Box<ArgumentFault>>),
     /// Of [`crate::machine::Op::Gate`].
-    Gate(Ruling),
+    Gate(Box<Ruling>),
     /// Of [`crate::machine::Op::GuardInput`] and [`crate::machine::Op::GuardOutput`].
-    Guarded(Result<Inspection, Fault>),
+    Guarded(Result<Box<Inspection>, Fault>),
     /// Of [`crate::machine::Op::Approve`].
     Approval(Decision),
     /// Of [`crate::machine::Op::NoteApproval`].

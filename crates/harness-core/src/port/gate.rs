@@ -132,6 +132,12 @@ impl From<Verdict> for Ruling {
     }
 }
 
+impl From<Verdict> for Box<Ruling> {
+    fn from(verdict: Verdict) -> Self {
+        Self::new(verdict.into())
+    }
+}
+
 /// What a stop gate says about an end that claims to be complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -115,7 +115,11 @@ impl TurnState {
             match spec.guardrails.on_error {
                 OnGuardrailError::Trip => Inspection::trip(failed),
                 OnGuardrailError::Pass => {
-                    let fault = Fault::new(FaultSource::Guardrail, fault.code, format!("`{name}`: {failed}"));
+                    let fault = Fault::new(
+                        FaultSource::Guardrail,
+                        Arc::clone(&fault.code),
+                        format!("`{name}`: {failed}"),
+                    );
                     cx.event(|| EventKind::PartFailed { fault });
                     Inspection::pass()
                 }

@@ -132,10 +132,12 @@ impl TurnState {
             (Pending::NoteApproval, Reply::ApprovalNoted(result)) => self.on_approval_noted(spec, cx, result),
             (Pending::Hook(point), Reply::Hooked(result)) => self.on_hooked(spec, cx, point, result),
             (Pending::Drain, Reply::Drained(entries)) => self.on_drained(spec, cx, entries),
-            (Pending::Arguments(at), Reply::Arguments(result)) => self.on_arguments(spec, cx, at, result),
-            (Pending::Gate(at, gate), Reply::Gate(ruling)) => self.on_verdict(spec, cx, at, gate, ruling),
+            (Pending::Arguments(at), Reply::Arguments(result)) => {
+                self.on_arguments(spec, cx, at, result.map_err(|fault| *fault))
+            }
+            (Pending::Gate(at, gate), Reply::Gate(ruling)) => self.on_verdict(spec, cx, at, gate, *ruling),
             (Pending::Guard(stage, n), Reply::Guarded(result)) => {
-                self.on_guarded(spec, cx, (stage, n), result)
+                self.on_guarded(spec, cx, (stage, n), result.map(|found| *found))
             }
             (Pending::Approve(at), Reply::Approval(decision)) => self.on_decision(spec, cx, at, decision),
             (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),

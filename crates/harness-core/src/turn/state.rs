@@ -168,7 +168,7 @@ impl TurnState {
                 with_tools: self.closing.is_none(),
                 grant: self.grant,
             },
-            Pending::NoteApproval => Op::NoteApproval { request: self.noted.clone()? },
+            Pending::NoteApproval => Op::NoteApproval { request: Box::new(self.noted.clone()?) },
             Pending::Hook(point) => self.hook_op(cx, point)?,
             Pending::Drain => Op::Drain,
             Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },

@@ -367,14 +367,14 @@ impl World {
             }
             Op::AfterModel { .. } => self.after_model(),
             Op::Arguments { .. } => Reply::Arguments(match self.die(8) {
-                7 => Err(ArgumentFault::new("a", "a number was expected")),
+                7 => Err(Box::new(ArgumentFault::new("a", "a number was expected"))),
                 _ => Ok(()),
             }),
             Op::Gate { .. } => self.gate(),
             Op::Approve { .. } => self.decision(),
             Op::NoteApproval { request } => {
                 let request = request.clone();
-                Reply::ApprovalNoted(self.fault(Box::new(Prepared::new(request, None))))
+                Reply::ApprovalNoted(self.fault(Box::new(Prepared::new(*request, None))))
             }
             Op::Tool { call, attempt, .. } => {
                 let class = class_of(&call.name);
@@ -388,7 +388,7 @@ impl World {
             Op::Drain => self.drained(),
             Op::GuardInput { .. } | Op::GuardOutput { .. } => {
                 let found = if self.die(8) == 7 { Inspection::trip("not here") } else { Inspection::pass() };
-                Reply::Guarded(self.fault(found))
+                Reply::Guarded(self.fault(Box::new(found)))
             }
             Op::StopGate { .. } => Reply::Judged(match self.die(5) {
                 0 | 1 => Judgement::Accept,

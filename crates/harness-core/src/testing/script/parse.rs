@@ -245,7 +245,7 @@ fn decision(mut words: Words<'_>) -> Read<Reply> {
 
 fn arguments(mut words: Words<'_>) -> Read<Reply> {
     let path = words.word();
-    Ok(Reply::Arguments(Err(ArgumentFault::new(path, words.text()?))))
+    Ok(Reply::Arguments(Err(Box::new(ArgumentFault::new(path, words.text()?)))))
 }
 
 /// What is left of a line.
