@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -141,7 +141,7 @@ impl fmt::Display for StopReason {
 }
 
 /// A part of the system that failed. One word, since nearly everything can fail and seldom does; its fields
-/// are read through it.
+/// are reached through it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(transparent)]
 #[error("{}: {}", self.source_part, self.message)]
@@ -178,6 +178,12 @@ impl Deref for Fault {
 
     fn deref(&self) -> &FaultParts {
         &self.0
+    }
+}
+
+impl DerefMut for Fault {
+    fn deref_mut(&mut self) -> &mut FaultParts {
+        &mut self.0
     }
 }
 

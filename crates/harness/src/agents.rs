@@ -180,3 +180,19 @@ impl AgentSource for Expanding {
         Ok(brief)
     }
 }
+
+/// Agents who have some tools beside those that they list.
+pub(crate) struct WithCommonTools {
+    pub(crate) agents: Arc<dyn DynAgentSource>,
+    pub(crate) names: Vec<ToolName>,
+}
+
+impl AgentSource for WithCommonTools {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        let mut brief = self.agents.prepare_boxed(ask).await?;
+        let Some(listed) = &brief.tools else { return Ok(brief) };
+        let missing = self.names.iter().filter(|name| !listed.contains(name));
+        brief.tools = Some(listed.iter().chain(missing).cloned().collect());
+        Ok(brief)
+    }
+}

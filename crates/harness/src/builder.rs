@@ -14,11 +14,11 @@ use harness_core::port::{
     Model, OutputGuardrail, Session, SingleAgent, Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
-use harness_core::{Millis, ThreadId};
+use harness_core::{Millis, ThreadId, ToolName};
 use harness_descriptor::{GraphAgents, Map, Value};
 use harness_tools::{Combined, Source};
 
-use crate::agents::BoundGraph;
+use crate::agents::{BoundGraph, WithCommonTools};
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
 use crate::recording::Recording;
@@ -50,6 +50,8 @@ pub struct Builder {
     origin: Origin,
     ids: Arc<dyn Ids>,
     tools: Vec<Arc<dyn DynTool>>,
+    /// Tools that every agent has.
+    common: Vec<ToolName>,
     registry: Option<Arc<dyn DynToolRegistry>>,
     sources: Vec<Source>,
     /// How often agents were given; once is right.
@@ -81,6 +83,7 @@ impl Builder {
             origin: Origin::default(),
             ids: Arc::new(SystemIds::new()),
             tools: Vec::new(),
+            common: Vec::new(),
             registry: None,
             sources: Vec::new(),
             agents_given: 0,
@@ -101,6 +104,13 @@ impl Builder {
     pub fn shared_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
         self.tools.push(tool);
         self
+    }
+
+    /// One more tool, which every agent may call, also one that lists others: the means to read on in what
+    /// was stored elsewhere, for example, or to search a memory. A descriptor's hash does not know of it.
+    pub fn common_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
+        self.common.push(tool.tool_def().name.clone());
+        self.shared_tool(tool)
     }
 
     /// One more source of tools whose list may change, beside single tools; an MCP server, for example.
@@ -309,6 +319,10 @@ impl Builder {
             None if self.sources.is_empty() => Arc::new(Toolbox::new(self.tools)),
             None => Arc::new(Combined::new(Toolbox::new(self.tools), self.sources)),
         };
+        if !self.common.is_empty() {
+            let (agents, names) = (self.ports.agents, self.common);
+            self.ports.agents = Arc::new(WithCommonTools { agents, names });
+        }
         for wrap in self.wrappers {
             self.ports.tools = wrap(self.ports.tools);
         }

@@ -132,6 +132,33 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+}
+
+/// What the model is shown of a long conversation.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub(crate) struct ViewArgs {
+    /// Show the model less when the conversation nears its context window; the session keeps everything
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Compact::Off)]
+    pub(crate) compact: Compact,
+
+    /// Tokens of the model's context window, for --compact
+    #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+    pub(crate) window: u64,
+}
+
+/// How a view is made shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compact {
+    /// Not at all
+    Off,
+    /// From 80 % on: old results are cleared or stored elsewhere first, the rest is summarized
+    Ladder,
+    /// When the room for an answer gets short: what is old is summarized
+    Projection,
 }
 
 /// Where answers come from.

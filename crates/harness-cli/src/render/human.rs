@@ -128,15 +128,6 @@ impl<A: Write, P: Write> Human<A, P> {
             EventKind::PartFailed { fault, .. } => {
                 self.note(BAD, "!", &format!("{}, went on without it", one_line(&fault.to_string())))
             }
-            EventKind::CompactionCompleted { note, permanent, .. } => {
-                let what = if *permanent { "conversation" } else { "view" };
-                let (before, after) = (note.tokens_before, note.tokens_after);
-                self.note(NOTE, "•", &format!("the {what} was shortened from {before} to {after} tokens"))
-            }
-            EventKind::CompactionFailed { fault, .. } => {
-                let fault = one_line(&fault.to_string());
-                self.note(BAD, "!", &format!("{fault}, the view was not shortened"))
-            }
             EventKind::PersistFailed { message, .. } => {
                 self.note(BAD, "!", &format!("the session was not written: {}", one_line(message)))
             }

@@ -6,6 +6,7 @@ mod message;
 pub(crate) mod model;
 mod recordings;
 mod session;
+mod view;
 
 use std::io::{self, IsTerminal as _, Write as _, stdout};
 use std::sync::Arc;
@@ -54,11 +55,11 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
     let source = model::choose(&args.model, &args.descriptor, message.as_deref(), &clock)?;
 
-    let mut builder = Harness::new(source.model)
+    let mut builder = Harness::new(Arc::clone(&source.model))
         .graph(bound.graph)
         .context(overrides)
         .approver(approve::CommandLineApprover(args.approve))
-        .clock(clock)
+        .clock(Arc::clone(&clock))
         .spec(|spec| set_limits(spec, &args.limits));
     if let Some(session) = session {
         builder = builder.session(session);
@@ -66,6 +67,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     if let Some(path) = &args.run_record {
         builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
     }
+    builder = view::compacted(builder, &args.view, &source.model, &clock);
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
 

@@ -402,7 +402,7 @@ impl ToolGate for LayerGate {
             }
             Err(fault) => Verdict::Halt {
                 message: format!("Tool call denied: {fault}"),
-                reason: as_fault(&fault).message,
+                reason: as_fault(&fault).into_parts().message,
             },
         }
     }

@@ -124,3 +124,19 @@ async fn a_context_that_cannot_be_made_is_an_error_and_loses_nothing() {
     let error = harness.prompt("hello").await.unwrap_err();
     assert!(matches!(error, HarnessError::Descriptor(_)), "{error}");
 }
+
+#[tokio::test]
+async fn a_common_tool_is_offered_to_agents_that_list_others() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Nothing {}
+    let note = tool_fn("note", "Notes it", |_: Nothing, _| async move { Ok::<_, std::io::Error>("noted") });
+    let model = Script::new([call("c1", "note", "{}"), AssistantMessage::text("done")]);
+    let harness = Harness::new(model.clone())
+        .graph(bound(DESK, &["orders.find"]).unwrap())
+        .common_tool(Arc::new(note.pure()))
+        .build()
+        .unwrap();
+    let report = harness.prompt("go").agent("expert").await.unwrap();
+    assert_eq!(report.answer(), "done");
+    assert!(model.seen()[1].ends_with("toolResult noted"), "{:?}", model.seen());
+}
