@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::Millis;
-use harness_core::message::ToolCall;
+use harness_core::message::{AssistantMessage, ToolCall};
 use harness_core::port::ToolDef;
-use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_memory::MemoryError;
-use harness_memory::builtin::{Steering, SteeringRule};
+use harness_memory::builtin::steering::{Steering, SteeringRule};
 use harness_memory::layer::{
     Decided, Decision, FnLayer, LayerCx, LayerDef, LayerSetup, OnToolGateError, Pipeline, ToolAsk,
 };
@@ -32,7 +32,7 @@ fn check(input: &Value) -> Done<Value> {
 /// One rule of the steering layer, judged by a model that answers what the vector wrote down.
 fn judged(input: &Value) -> Done<Value> {
     let replies = list(input, "judge_replies").iter().filter_map(Value::as_str);
-    let model = ScriptedModel::new(replies.map(|reply| ModelStep::text(reply)));
+    let model = ScriptedModel::new(replies.map(AssistantMessage::text));
     let retries = input.get("max_retries").and_then(Value::as_u64).unwrap_or(1);
     let retries = u32::try_from(retries).map_err(|e| e.to_string())?;
     let steering = Steering::new([SteeringRule::judged("rule", "no writes")]).with_retries(retries);
