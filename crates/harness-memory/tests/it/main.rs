@@ -2,5 +2,5 @@
 #![cfg(test)]
 
 mod builtin;
-mod groups;
+mod compact;
 mod notes;

@@ -2,7 +2,7 @@
 
 use super::ladder::{Clear, Drop, Externalize, Strategy, Summarize};
 use super::record::Action;
-use super::scene::{CLEARED, Scene, Unit, is_cleared, is_spent};
+use super::scene::{Scene, Unit, is_spent, is_stand_in};
 use crate::compact::durability::{ToolDurability, ToolResultEnvelope};
 use crate::compact::group::{Group, GroupKind};
 use crate::compact::item::Item;
@@ -16,8 +16,6 @@ const PLACEHOLDER_TOKENS: u64 = 20;
 /// summary, and the rest for the pointer itself.
 const POINTER_SUMMARY_TOKENS: u64 = 200;
 const POINTER_TOKENS: u64 = 50;
-/// What a pointer to a stored content begins with.
-pub(super) const EXTERNALIZED: &str = "[Externalized Content - artifact:";
 
 /// One thing that could be done.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +58,7 @@ fn to_clear(clear: &Clear, scene: &Scene<'_>) -> Vec<CompactionProposal> {
         let results = scene.results(unit);
         if results.is_empty()
             || unit.tokens < clear.min_tokens_to_clear
-            || scene.parts(unit).iter().any(|item| is_cleared(&item.message))
+            || scene.parts(unit).iter().any(|item| is_stand_in(&item.message))
         {
             return None;
         }
@@ -130,11 +128,9 @@ fn to_externalize(externalize: &Externalize, scene: &Scene<'_>) -> Vec<Compactio
 fn is_movable(scene: &Scene<'_>, unit: &Unit) -> bool {
     let has_calls =
         |item: &Item| item.message.as_assistant().is_some_and(|answer| answer.tool_calls().next().is_some());
-    let text = scene.text(unit);
-    !text.is_empty()
-        && !text.starts_with(CLEARED)
-        && !text.starts_with(EXTERNALIZED)
-        && !scene.parts(unit).iter().any(has_calls)
+    let has_text = |item: &Item| item.message.content().iter().any(|block| block.as_text().is_some());
+    let parts = scene.parts(unit);
+    parts.iter().all(|item| has_text(item) && !is_stand_in(&item.message) && !has_calls(item))
 }
 
 fn to_summarize(summarize: &Summarize, scene: &Scene<'_>) -> Option<CompactionProposal> {

@@ -6,9 +6,8 @@ use harness_core::ArtifactId;
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage, UserMessage};
 
-use super::propose::EXTERNALIZED;
 use super::record::{ClearRecord, CompactionPlan, ExternalizationRecord, Record, SummarizationRecord};
-use super::scene::CLEARED;
+use super::scene::{CLEARED, EXTERNALIZED};
 use crate::compact::durability::with_key_data;
 use crate::compact::group::{Group, Groups};
 use crate::compact::item::Item;

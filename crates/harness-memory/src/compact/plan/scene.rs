@@ -8,13 +8,17 @@ use harness_core::message::{Message, ToolResultMessage};
 use harness_core::port::TokenCounter;
 
 use super::count::content_tokens;
+use crate::compact::clear::DIRECTLY_CLEARED;
 use crate::compact::durability::{DurabilityPolicies, ToolNames, ToolResultEnvelope, text_of};
 use crate::compact::group::{Group, GroupKind, Groups};
 use crate::compact::item::{Item, units};
+use crate::compact::pairing::MISSING_RESULT;
 use crate::compact::summary::SpanReference;
 
 /// What a placeholder of a cleared message begins with.
 pub(super) const CLEARED: &str = "[Cleared:";
+/// What a pointer to a stored content begins with.
+pub(super) const EXTERNALIZED: &str = "[Externalized Content - artifact:";
 
 /// One message of the wire.
 pub(super) struct Unit {
@@ -125,10 +129,20 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether a message is a placeholder of a cleared one.
+/// Whether a message is a placeholder of one whose content is gone.
 pub(super) fn is_cleared(message: &Message) -> bool {
+    begins_with_one_of(message, &[CLEARED, MISSING_RESULT, DIRECTLY_CLEARED])
+}
+
+/// Whether a message stands for something already: a placeholder, or a pointer to what is stored elsewhere.
+pub(super) fn is_stand_in(message: &Message) -> bool {
+    is_cleared(message) || begins_with_one_of(message, &[EXTERNALIZED])
+}
+
+fn begins_with_one_of(message: &Message, begins: &[&str]) -> bool {
     let mut blocks = message.content().iter();
-    blocks.find_map(|block| block.as_text()).is_some_and(|text| text.starts_with(CLEARED))
+    let text = blocks.find_map(|block| block.as_text());
+    text.is_some_and(|text| begins.iter().any(|begin| text.starts_with(begin)))
 }
 
 /// Whether a group says nothing any more: its results are cleared and its calls stand alone, or its one

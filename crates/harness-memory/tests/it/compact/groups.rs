@@ -3,47 +3,15 @@
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::message::{
-    AssistantMessage, Block, CustomMessage, Message, SystemMessage, ToolCall, ToolResultMessage, UserMessage,
-};
-use harness_memory::compact::group::{Groups, pin};
+use harness_core::message::{Block, Message};
+use harness_memory::compact::group::{Group, Groups};
 
-/// One message a word: `s` system, `b` text, `r` reasoning, `a:1,2` calls, `t:1` a result,
-/// `x` the application's own, `p` a pinned user message,
-/// anything else what a user says.
-fn message(word: &str) -> Message {
-    let (kind, ids) = word.split_once(':').unwrap_or((word, ""));
-    let call = |id: &str| ToolCall::new(id, "tool", Json::empty_object());
-    match kind {
-        "s" => SystemMessage::text("rules").into(),
-        "b" => AssistantMessage::text("text").into(),
-        "r" => answer(vec![Block::thinking("hm")]),
-        "a" => AssistantMessage::calls(ids.split(',').map(call)).into(),
-        "t" => ToolResultMessage::new(&call(ids), vec![Block::text("data")], false).into(),
-        "x" => CustomMessage::new("note", None).into(),
-        "p" => {
-            let mut rule = UserMessage::text("rule");
-            rule.content.push(pin());
-            rule.into()
-        }
-        _ => Message::user(word),
-    }
-}
-
-fn answer(content: Vec<Block>) -> Message {
-    let mut answer = AssistantMessage::default();
-    answer.content = content;
-    answer.into()
-}
-
-fn messages(words: &str) -> Vec<Arc<Message>> {
-    words.split_whitespace().map(|word| Arc::new(message(word))).collect()
-}
+use super::script::{answer, messages};
 
 /// Groups as `kind@positions`, `!` when pending, `*` when pinned, `~` when with reasoning.
 fn shown(messages: &[Arc<Message>]) -> String {
     let groups = Groups::of(messages);
-    let group = |group: &harness_memory::compact::group::Group| {
+    let group = |group: &Group| {
         let mut text = format!("{}@", group.kind.as_str());
         text += &group.members.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         text += if group.has_reasoning { "~" } else { "" };

@@ -1,0 +1,10 @@
+//! Compaction.
+
+mod durability;
+mod groups;
+mod laws;
+mod pairing;
+mod plans;
+mod script;
+mod summaries;
+mod windows;
