@@ -47,6 +47,6 @@ pub use meter::BudgetMeter;
 pub use policy::{CompactionPolicy, HardStop, Recency, Rung, Trigger};
 pub use source_004::{SummarizingCompactor, SummarizingSettings};
 pub use summarize::{
-    COMPACT_FAILED, DynSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary, SummaryAsk,
-    SummaryFault, SummaryModel, conversation_text,
+    COMPACT_FAILED, DynSummarizer, ModelSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary,
+    SummaryAsk, SummaryFault, SummaryModel, conversation_text,
 };

@@ -46,6 +46,10 @@ impl SummaryModel {
         Self { counter, ..self }
     }
 
+    pub(super) fn tokens(&self, text: &str) -> u64 {
+        self.counter.count(text)
+    }
+
     /// The conversation as texts of which each fits into a request; there is always one.
     pub(super) fn pieces(&self, ask: &SummaryAsk, options: SerializeOptions) -> Vec<String> {
         let previous = ask.previous.as_ref().map_or(0, |summary| self.counter.count(&summary.text));

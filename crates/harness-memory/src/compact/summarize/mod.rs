@@ -22,6 +22,7 @@
 
 mod asker;
 mod cache;
+mod model;
 mod plain;
 mod text;
 
@@ -34,6 +35,7 @@ use harness_core::{Fault, FaultSource, Json};
 
 pub use asker::SummaryModel;
 pub(crate) use cache::SummaryCache;
+pub use model::ModelSummarizer;
 pub use plain::PlainSummarizer;
 pub(crate) use text::cut;
 pub use text::{SerializeOptions, conversation_text};
