@@ -11,6 +11,7 @@ use super::mark::{Form, Mark};
 use super::state::{Edit, Shown};
 use crate::compact::group::{Group, GroupKind, Groups};
 use crate::compact::policy::Recency;
+use crate::compact::shown::Shown as Placed;
 use crate::compact::tokens::message_tokens;
 
 /// A group of the view, or several that lie inside one another.
@@ -23,6 +24,8 @@ pub(super) struct Slot {
     /// What the transcript has, where this draft has made something else of it.
     pub(super) originals: Option<Vec<Arc<Message>>>,
     pub(super) tokens: u64,
+    /// Where its messages are in the transcript, as long as it is unchanged.
+    places: Vec<Option<usize>>,
     /// What of the transcript it shows or stands for.
     range: Option<Range<usize>>,
     is_fixed: bool,
@@ -39,6 +42,7 @@ impl Slot {
     pub(super) fn replace(&mut self, form: Form, messages: Vec<Arc<Message>>, tokens: u64) {
         let before = std::mem::replace(&mut self.messages, messages);
         self.originals.get_or_insert(before);
+        self.places.clear();
         self.form = form;
         self.tokens = tokens;
         self.changed = true;
@@ -174,6 +178,16 @@ impl Draft {
         edits
     }
 
+    /// What is shown now.
+    pub(super) fn shown(&self) -> Vec<Placed> {
+        let of_slot = |slot: &Slot| {
+            let places = slot.places.clone().into_iter().chain(std::iter::repeat(None));
+            let messages = slot.messages.clone().into_iter();
+            messages.zip(places).map(|(message, at)| Placed { message, at }).collect::<Vec<_>>()
+        };
+        self.slots.iter().flat_map(of_slot).collect()
+    }
+
     /// Whether anything was changed.
     pub(super) fn is_changed(&self) -> bool {
         self.slots.iter().any(|slot| slot.changed)
@@ -209,6 +223,7 @@ fn slot_of(part: &[Shown], group: Option<&Group>, is_fixed: bool, tokens: u64) -
         form,
         messages: part.iter().map(|shown| Arc::clone(&shown.message)).collect(),
         originals: None,
+        places: part.iter().map(|shown| shown.at).collect(),
         tokens,
         range: range.filter(|_| !is_foreign).map(|(start, end)| start..end),
         is_fixed: is_fixed || is_foreign || has_gap,

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
     CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, DynArtifactStore,
-    Overflow, TokenCounter,
+    Overflow, Pressure, TokenCounter,
 };
 use harness_core::transcript::Plan;
 use harness_core::{Fault, FaultSource};
@@ -138,6 +138,7 @@ struct Done {
     summary: Option<String>,
     usage: TotalUsage,
     failed: Vec<Fault>,
+    pressure: Option<Pressure>,
 }
 
 impl LadderCompactor {
@@ -212,6 +213,15 @@ impl LadderCompactor {
         let empty = Plan { spans: Arc::from([]) };
         let overhead = state.meter.counted(log, Some(&empty), offer);
         Some(Goal { estimate, target, ceiling, factor: state.meter.factor(), overhead })
+    }
+
+    /// That the window fills, once per crossing.
+    fn pressure(&self, goal: &Goal, state: &mut State) -> Option<Pressure> {
+        let (window, estimate) = (self.policy.window, goal.estimate);
+        let is_due = self.policy.is_due(estimate);
+        let crossed = !std::mem::replace(&mut state.pressed, is_due) && is_due;
+        let (soft, blocking) = (self.policy.trigger(), self.policy.ceiling());
+        crossed.then_some(Pressure { estimate, soft, blocking, window })
     }
 
     fn recency(&self, ask: &CompactAsk, goal: &Goal) -> Recency {
@@ -315,19 +325,21 @@ fn settle(ask: &CompactAsk, goal: &Goal, draft: &Draft, state: &Mutex<State>, do
     let mut compaction = Compaction::unchanged();
     compaction.usage = done.usage;
     compaction.failed = done.failed;
+    compaction.pressure = done.pressure;
     let tokens = goal.request(draft.tokens);
     if let Some(ceiling) = goal.ceiling.filter(|ceiling| tokens > *ceiling) {
         compaction.overflow = Some(Overflow { tokens, ceiling });
     }
     if !draft.is_changed() {
-        compaction.plan = state.in_force(&ask.cx.log, ask.plan.as_ref());
+        compaction.plan = planned(state.in_force(&ask.cx.log, ask.plan.as_ref()), ask.plan.as_ref()).plan;
         if matches!(ask.reason, CompactReason::Overflow) {
             let ceiling = goal.ceiling.unwrap_or(goal.estimate.saturating_sub(1));
             compaction.overflow = Some(Overflow { tokens, ceiling });
         }
         return compaction;
     }
-    let (plan, version) = state.put(draft.edits(&ask.cx.log), &ask.cx.log, ask.plan.as_ref());
+    let log = &ask.cx.log;
+    let plan = state.put(draft.edits(log), &draft.shown(), log, ask.plan.as_ref());
     compaction.plan = Some(plan);
     let is_missed = tokens > goal.target && goal.target > 0 && compaction.overflow.is_none();
     if is_missed {
@@ -336,7 +348,7 @@ fn settle(ask: &CompactAsk, goal: &Goal, draft: &Draft, state: &Mutex<State>, do
     }
     let mut note = CompactionNote::default();
     (note.tokens_before, note.tokens_after, note.target) = (goal.estimate, tokens, goal.target);
-    note.plan_version = version;
+    note.plan_version = state.version;
     note.level = level(goal.estimate, tokens, done.summary.is_some());
     note.actions =
         done.actions.into_iter().map(|(rung, groups)| (rung.as_str().to_owned(), groups)).collect();
@@ -344,6 +356,11 @@ fn settle(ask: &CompactAsk, goal: &Goal, draft: &Draft, state: &Mutex<State>, do
     note.first_kept = state.first_kept() as u64;
     compaction.note = Some(note);
     compaction
+}
+
+/// The plan in force, where the host does not know it.
+fn planned(plan: Option<Plan>, asked: Option<&Plan>) -> Compaction {
+    plan.filter(|plan| asked != Some(plan)).map_or_else(Compaction::unchanged, Compaction::planned)
 }
 
 fn level(before: u64, after: u64, summarized: bool) -> CompactionLevel {
@@ -370,13 +387,14 @@ impl Compactor for LadderCompactor {
             state.follow(log, asked);
             let plan = state.in_force(log, asked);
             let Some(goal) = self.goal(&ask, &mut state, plan.as_ref()) else {
-                return Ok(plan.map_or_else(Compaction::unchanged, Compaction::planned));
+                state.pressed = false;
+                return Ok(planned(plan, asked));
             };
             let shown = state.shown(log, asked);
             (Draft::of(&shown, |shown: &Shown| state.meter.tokens_of(&shown.message, shown.at)), goal)
         };
         draft.keep(self.recency(&ask, &goal));
-        let mut done = Done::default();
+        let mut done = Done { pressure: self.pressure(&goal, &mut lock(&state)), ..Done::default() };
         let is_worth_it = draft.possible_gain() >= goal.counted_gain(self.policy.min_gain());
         if is_worth_it || !matches!(ask.reason, CompactReason::Request) || goal.is_too_long(draft.tokens) {
             self.climb(&mut draft, &ask, &goal, &state, &mut done).await;

@@ -1,5 +1,6 @@
 //! What a compactor knows of a thread: which parts of the transcript something else stands for.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
@@ -8,6 +9,7 @@ use harness_core::transcript::{Plan, Prefix, Span};
 
 use super::mark::Mark;
 use crate::compact::BudgetMeter;
+use crate::compact::shown::{self, Shown as Placed};
 use crate::compact::summarize::Breaker;
 
 /// Messages that stand for a range of the transcript; none where they were dropped, or where an earlier edit
@@ -55,6 +57,8 @@ pub(super) struct State {
     pub(super) meter: BudgetMeter,
     pub(super) breaker: Breaker,
     pub(super) version: u32,
+    /// Whether the last request was too long before it was made shorter.
+    pub(super) pressed: bool,
     edits: Vec<Edit>,
     /// The plan that shows the whole transcript through the edits.
     plan: Option<Plan>,
@@ -62,7 +66,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(meter: BudgetMeter) -> Self {
-        Self { meter, breaker: Breaker::default(), version: 0, edits: Vec::new(), plan: None }
+        Self { meter, breaker: Breaker::default(), version: 0, pressed: false, edits: Vec::new(), plan: None }
     }
 
     /// Takes up what is known elsewhere: forgets edits of another transcript, and goes on from the plan of
@@ -76,7 +80,7 @@ impl State {
             && let Some(plan) = asked
         {
             self.edits = adopted(plan, log);
-            let own = plan_of(&self.shown(log, None), log);
+            let own = plan_of(&placed(self.shown(log, None)), log);
             self.plan = (!self.edits.is_empty()).then(|| if own == *plan { plan.clone() } else { own });
         }
     }
@@ -94,12 +98,24 @@ impl State {
             return self.plan.clone();
         }
         let plan = asked?;
-        if self.edits.is_empty() { Some(plan.clone()) } else { Some(plan_of(&self.shown(log, asked), log)) }
+        let is_applied = plan.spans.iter().all(|span| match span {
+            Span::Kept(range) => self.edits_in(range).next().is_none(),
+            Span::Made(_) => true,
+        });
+        if is_applied { Some(plan.clone()) } else { Some(plan_of(&placed(self.shown(log, asked)), log)) }
+    }
+
+    /// The edits that lie in a range of the transcript.
+    fn edits_in(&self, range: &Range<usize>) -> impl Iterator<Item = &Edit> {
+        let first = self.edits.partition_point(|edit| edit.range.start < range.start);
+        let end = range.end;
+        self.edits.iter().skip(first).take_while(move |edit| edit.range.end <= end)
     }
 
     /// The messages of the view in force.
     pub(super) fn shown(&self, log: &Prefix, asked: Option<&Plan>) -> Vec<Shown> {
         let mut shown = Vec::new();
+        let mut own: Option<HashMap<*const Message, &Range<usize>>> = None;
         match asked.filter(|_| !self.is_own(asked)) {
             None => self.show_range(0..log.len(), log, &mut shown),
             Some(plan) => {
@@ -108,11 +124,14 @@ impl State {
                         Span::Kept(range) => {
                             self.show_range(range.start..range.end.min(log.len()), log, &mut shown);
                         }
-                        Span::Made(made) => shown.extend(made.iter().map(|message| Shown {
-                            message: Arc::clone(message),
-                            stands_for: None,
-                            at: None,
-                        })),
+                        Span::Made(made) => {
+                            let own = own.get_or_insert_with(|| self.made());
+                            shown.extend(made.iter().map(|message| Shown {
+                                message: Arc::clone(message),
+                                stands_for: own.get(&Arc::as_ptr(message)).map(|range| Range::clone(range)),
+                                at: None,
+                            }));
+                        }
                     }
                 }
             }
@@ -120,13 +139,15 @@ impl State {
         shown
     }
 
+    /// The messages that were made here, and what they stand for.
+    fn made(&self) -> HashMap<*const Message, &Range<usize>> {
+        let made = self.edits.iter().flat_map(|edit| edit.made.iter().map(move |made| (edit, made)));
+        made.map(|(edit, made)| (Arc::as_ptr(made), &edit.range)).collect()
+    }
+
     fn show_range(&self, range: Range<usize>, log: &Prefix, shown: &mut Vec<Shown>) {
         let mut at = range.start;
-        let first = self.edits.partition_point(|edit| edit.range.start < range.start);
-        for edit in self.edits.get(first..).unwrap_or_default() {
-            if edit.range.end > range.end {
-                break;
-            }
+        for edit in self.edits_in(&range) {
             show_log(at..edit.range.start, log, shown);
             shown.extend(edit.made.iter().map(|message| Shown {
                 message: Arc::clone(message),
@@ -138,10 +159,16 @@ impl State {
         show_log(at..range.end, log, shown);
     }
 
-    /// Puts new edits in force beside those whose range none of them covers. Gives the plan for the view
-    /// that was asked about, and its number.
-    pub(super) fn put(&mut self, new: Vec<Edit>, log: &Prefix, asked: Option<&Plan>) -> (Plan, u32) {
-        let foreign = asked.filter(|_| !self.is_own(asked));
+    /// Puts new edits in force beside those whose range none of them covers. `shown` is the view that was
+    /// asked about, with them; gives its plan.
+    pub(super) fn put(
+        &mut self,
+        new: Vec<Edit>,
+        shown: &[Placed],
+        log: &Prefix,
+        asked: Option<&Plan>,
+    ) -> Plan {
+        let is_own = self.is_own(asked);
         let within = |old: &Edit| {
             let after = new.partition_point(|edit| edit.range.start <= old.range.start);
             let covering = after.checked_sub(1).and_then(|at| new.get(at));
@@ -152,14 +179,9 @@ impl State {
         edits.sort_by_key(|edit| edit.range.start);
         self.edits = edits;
         self.version = self.version.saturating_add(1);
-        self.plan = None;
-        let own = plan_of(&self.shown(log, None), log);
-        self.plan = Some(own.clone());
-        let plan = match foreign {
-            Some(plan) => plan_of(&self.shown(log, Some(plan)), log),
-            None => own,
-        };
-        (plan, self.version)
+        let plan = plan_of(shown, log);
+        self.plan = Some(if is_own { plan.clone() } else { plan_of(&placed(self.shown(log, None)), log) });
+        plan
     }
 
     /// The first message of the transcript behind everything that was shortened.
@@ -177,14 +199,14 @@ fn show_log(range: Range<usize>, log: &Prefix, shown: &mut Vec<Shown>) {
     }));
 }
 
-fn plan_of(shown: &[Shown], log: &Prefix) -> Plan {
-    let shown: Vec<_> = shown
-        .iter()
-        .map(|shown| crate::compact::shown::Shown { message: Arc::clone(&shown.message), at: shown.at })
-        .collect();
+fn placed(shown: Vec<Shown>) -> Vec<Placed> {
+    shown.into_iter().map(|shown| Placed { message: shown.message, at: shown.at }).collect()
+}
+
+fn plan_of(shown: &[Placed], log: &Prefix) -> Plan {
     // A view that does not show the newest message is closed on purpose.
     let open = shown.last().is_none_or(|last| last.at.is_none_or(|at| at + 1 == log.len()));
-    crate::compact::shown::plan_of(&shown, log, open)
+    shown::plan_of(shown, log, open)
 }
 
 /// The edits of a plan that a compactor made before: what lies between its kept ranges, where that is marked.
@@ -193,10 +215,13 @@ fn adopted(plan: &Plan, log: &Prefix) -> Vec<Edit> {
     let closing = [Span::Kept(log.len()..log.len())];
     for span in plan.spans.iter().chain(&closing) {
         match span {
-            Span::Made(messages) => made.extend(messages.iter().cloned()),
+            Span::Made(messages) => {
+                if messages.iter().any(|message| Mark::of(message).is_some()) {
+                    made.extend(messages.iter().cloned());
+                }
+            }
             Span::Kept(range) => {
-                let is_ours = made.iter().any(|message| Mark::of(message).is_some());
-                if range.start > end && is_ours {
+                if range.start > end && !made.is_empty() {
                     edits.extend(Edit::new(end..range.start, std::mem::take(&mut made), log));
                 }
                 made.clear();

@@ -145,10 +145,10 @@ async fn a_compaction_is_made_once_and_lasts() {
     let again = compact(&compactor, ask(&log, None)).await;
     assert_eq!((&again.plan, again.note), (&first.plan, None), "a host that forgets it is told it again");
     let again = compact(&compactor, ask(&log, first.plan.clone())).await;
-    assert_eq!((&again.plan, again.note), (&first.plan, None));
+    assert_eq!(again, Compaction::unchanged());
     grow(&mut log, "a20");
     let later = compact(&compactor, ask(&log, first.plan.clone())).await;
-    assert_eq!((&later.plan, later.note), (&first.plan, None), "the prefix is the same");
+    assert_eq!(later, Compaction::unchanged(), "the prefix is the same");
 }
 
 #[tokio::test]
@@ -207,8 +207,7 @@ async fn a_plan_of_an_earlier_process_is_gone_on_from() {
 
     let summarizer = Numbered::default();
     let new = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
-    let same = compact(&new, ask(&log, Some(plan.clone()))).await;
-    assert_eq!((same.plan.unwrap_or_else(|| plan.clone()), same.note), (plan.clone(), None));
+    assert_eq!(compact(&new, ask(&log, Some(plan.clone()))).await, Compaction::unchanged());
     for word in ["u10", "a300", "u10", "a300", "a100"] {
         grow(&mut log, word);
     }
@@ -230,6 +229,41 @@ async fn views_of_layers_are_shortened_the_same_way() {
     let second = compact(&compactor, ask(&log, layered("one"))).await;
     assert_eq!(shown(&log, second.plan.as_ref()), "(one) 0..1 (assistant) ([read_file: success]) 3..");
     assert_eq!(second.note, None);
+}
+
+#[tokio::test]
+async fn a_summary_that_stands_among_what_layers_made_is_updated() {
+    let summarizer = Numbered::default();
+    let compactor = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
+    let mut log = log("u10 a300 u10 a300 u10 a100 a100");
+    let layered = Plan {
+        spans: Arc::from([
+            Span::Made(Arc::from([Arc::new(Message::user("noon"))])),
+            Span::Kept(0..usize::MAX),
+        ]),
+    };
+    let first = compact(&compactor, ask(&log, Some(layered.clone()))).await;
+    let in_force = first.plan.unwrap().without_made_of(&layered);
+    assert_eq!(shown(&log, Some(&in_force)), "0..1 (S1) 6..");
+    for word in ["u10", "a300", "u10", "a300", "a100"] {
+        grow(&mut log, word);
+    }
+    let second = compact(&compactor, ask(&log, Some(layered.under(&in_force)))).await;
+    assert_eq!(summarizer.asked(), ["5 of 5", "5 of 10 after S1"]);
+    assert_eq!(shown(&log, second.plan.as_ref()), "(noon) 0..1 (S2) 11..");
+    assert_eq!(summarizer.asked(), ["5 of 5", "5 of 10 after S1"]);
+}
+
+#[tokio::test]
+async fn pressure_is_told_once_per_crossing() {
+    let compactor = LadderCompactor::new(policy(&[]));
+    let mut log = log("u10 a800");
+    let mut told = Vec::new();
+    for word in ["a1", "a1", "a1"] {
+        told.push(compact(&compactor, ask(&log, None)).await.pressure.is_some());
+        grow(&mut log, word);
+    }
+    assert_eq!(told, [true, false, false]);
 }
 
 #[tokio::test]
@@ -371,7 +405,7 @@ async fn small_gains_are_not_worth_the_cache() {
     careful.min_gain = Some(200);
     let log = log("u500 read100 a250 a10");
     let compaction = compact(&LadderCompactor::new(careful.clone()), ask(&log, None)).await;
-    assert_eq!(compaction, Compaction::unchanged());
+    assert_eq!(compaction.plan, None);
     let log = self::log("u600 read100 a250 a10");
     let compaction = compact(&LadderCompactor::new(careful), ask(&log, None)).await;
     check_told(&compaction, &[("clear", 1)], &["compact_target_missed"]);
