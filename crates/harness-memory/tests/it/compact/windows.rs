@@ -31,7 +31,12 @@ fn check(strategy: &dyn WindowStrategy, words: &str, expected: &str) -> Window {
     let changed = strategy.apply(&mut window, &FlooredCharacters);
     assert_eq!(names(&window.view()), expected);
     assert_eq!(changed, words != expected);
-    let shown: u64 = window.groups().iter().filter(|group| group.is_included()).map(harness_memory::compact::window::WindowGroup::tokens).sum();
+    let shown: u64 = window
+        .groups()
+        .iter()
+        .filter(|group| group.is_included())
+        .map(harness_memory::compact::window::WindowGroup::tokens)
+        .sum();
     assert_eq!(window.included_tokens(), shown);
     window
 }
@@ -113,8 +118,12 @@ fn a_budget_that_no_strategy_meets_takes_the_oldest_and_the_system_part_only_whe
     check(&budget, "s u b last", "s last");
     let strict = with(budget, |setting| setting.is_strict = true);
     let window = check(&strict, "s u b last", "last");
-    let reasons: Vec<_> =
-        window.groups().iter().filter_map(|group| group.excluded).map(harness_memory::compact::window::ExcludeReason::as_str).collect();
+    let reasons: Vec<_> = window
+        .groups()
+        .iter()
+        .filter_map(|group| group.excluded)
+        .map(harness_memory::compact::window::ExcludeReason::as_str)
+        .collect();
     assert_eq!(reasons, ["token_budget_fallback_strict", "token_budget_fallback", "token_budget_fallback"]);
 }
 
