@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use harness_core::EntryId;
 use harness_core::port::SessionError;
 
+use crate::jsonl::Owner;
+
 /// Why a session could not be opened, read or written. The text names the file, the place and the value;
 /// [`Error::hint`] says what to do.
 ///
@@ -15,12 +17,12 @@ use harness_core::port::SessionError;
 #[non_exhaustive]
 pub enum Error {
     /// Somebody else has the session open for writing.
-    #[error("session `{}` is in use by {}", path.display(), Owner(*pid))]
+    #[error("session `{}` is in use by {}", path.display(), InUseBy(owner.as_ref()))]
     Locked {
         /// The session file.
         path: PathBuf,
-        /// The owner's process id, when the lock file tells it.
-        pid: Option<u32>,
+        /// Its owner, when the lock file tells it.
+        owner: Option<Owner>,
     },
     /// There is no such file, and the caller did not want it created.
     #[error("session `{}` does not exist", path.display())]
@@ -279,19 +281,25 @@ fn io_hint(kind: io::ErrorKind) -> &'static str {
     }
 }
 
-impl From<Error> for SessionError {
+impl From<&Error> for SessionError {
     /// The error as the port tells it: its code, its text and its hint.
-    fn from(error: Error) -> Self {
+    fn from(error: &Error) -> Self {
         Self::new(error.kind(), format!("{error} ({})", error.hint()))
     }
 }
 
-struct Owner(Option<u32>);
+impl From<Error> for SessionError {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
 
-impl fmt::Display for Owner {
+struct InUseBy<'a>(Option<&'a Owner>);
+
+impl fmt::Display for InUseBy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(pid) => write!(f, "process {pid}"),
+            Some(owner) => owner.fmt(f),
             None => f.write_str("another process"),
         }
     }

@@ -53,7 +53,9 @@ mod tree;
 mod unanswered;
 
 pub use error::{Action, Error};
-pub use jsonl::{FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Program, Stored, SyncPolicy};
+pub use jsonl::{
+    FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Owner, Program, Stored, SyncPolicy,
+};
 pub use memory::MemorySession;
 pub use note::{ModelRef, Note};
 pub use tree::{Body, Context, ForkOptions, Leaf, Node, Shown, Source, Tree};

@@ -1,7 +1,8 @@
 //! Every change to the disk goes through here, so that tests can break each of them.
 
+use std::ffi::OsString;
 use std::fmt::Debug;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -9,6 +10,29 @@ use std::sync::Arc;
 
 /// How much of a file is moved at a time.
 const CHUNK: usize = 64 * 1024;
+
+/// A change to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// A file is opened for writing, and made when there is none.
+    Open,
+    /// Bytes are added to a file.
+    Write {
+        /// How many.
+        bytes: usize,
+    },
+    /// A file is cut to a length.
+    Cut,
+    /// Bytes that are in a file already are written again, because a sync of them has failed.
+    Rewrite,
+    /// A file's content is brought to stable storage.
+    Sync,
+    /// A file is put in another's place.
+    Rename,
+    /// A folder's list of files is brought to stable storage.
+    SyncFolder,
+}
 
 /// What becomes of a change to the disk.
 #[derive(Debug)]
@@ -24,7 +48,10 @@ pub(crate) enum Fate {
 
 /// Decides what becomes of each change.
 pub(crate) trait Probe: Debug + Send + Sync {
-    fn step(&self) -> Fate;
+    fn step(&self, change: Change) -> Fate;
+
+    /// An append begins to wait for a batch that is on its way.
+    fn waits(&self);
 }
 
 /// The disk, in tests one that breaks when told to.
@@ -34,9 +61,14 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
+    /// Opens a file for appending; one that it makes can be read by its owner alone.
+    pub(crate) fn open_to_append(&self, path: &Path) -> io::Result<File> {
+        self.whole(Change::Open, || fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path))
+    }
+
     /// Writes at the end of a file that is open for appending: one call, unless the system takes less.
     pub(crate) fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
-        match self.fate() {
+        match self.fate(Change::Write { bytes: bytes.len() }) {
             Fate::Done => file.write_all(bytes),
             Fate::Torn(most, error) => {
                 file.write_all(bytes.get(..most).unwrap_or(bytes))?;
@@ -48,17 +80,17 @@ impl Disk {
 
     /// Cuts a file to a length.
     pub(crate) fn cut(&self, file: &File, length: u64) -> io::Result<()> {
-        self.whole(|| file.set_len(length))
+        self.whole(Change::Cut, || file.set_len(length))
     }
 
     /// Brings a file's content to stable storage.
     pub(crate) fn sync(&self, file: &File) -> io::Result<()> {
-        self.whole(|| file.sync_data())
+        self.whole(Change::Sync, || file.sync_data())
     }
 
     /// Writes the bytes of a file between two places once more, so that the next sync takes them with it.
     pub(crate) fn write_again(&self, path: &Path, from: u64, to: u64) -> io::Result<()> {
-        self.whole(|| {
+        self.whole(Change::Rewrite, || {
             let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
             let mut chunk = vec![0; CHUNK];
             let mut at = from;
@@ -75,30 +107,78 @@ impl Disk {
 
     /// Brings a folder's list of files to stable storage.
     pub(crate) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        self.whole(|| File::open(folder)?.sync_all())
+        self.whole(Change::SyncFolder, || File::open(folder)?.sync_all())
     }
 
-    /// Does what puts one file in another's place.
-    pub(crate) fn rename(&self, rename: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        self.whole(rename)
+    /// Puts a file of these bytes in the place of the one at `path`, or where none is. It is complete and on
+    /// stable storage before it is there. Its owner alone may read it, unless `permissions` say otherwise.
+    pub(crate) fn put_in_place(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        permissions: Option<Permissions>,
+    ) -> io::Result<()> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let named = tempfile::Builder::new().prefix(&unfinished(path)).suffix(UNFINISHED).make_in(
+            folder,
+            |path| {
+                let options = &mut fs::OpenOptions::new();
+                self.whole(Change::Open, || options.append(true).create_new(true).mode(0o600).open(path))
+            },
+        )?;
+        if let Some(permissions) = permissions {
+            named.as_file().set_permissions(permissions)?;
+        }
+        self.write(named.as_file(), bytes)?;
+        self.sync(named.as_file())?;
+        self.whole(Change::Rename, || named.persist(path).map(drop).map_err(|failed| failed.error))?;
+        self.sync_folder(folder)
     }
 
-    fn whole(&self, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        match self.fate() {
+    fn whole<T>(&self, change: Change, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match self.fate(change) {
             Fate::Done => act(),
             Fate::Torn(_, error) => Err(error),
             Fate::DoneThen(error) => act().and(Err(error)),
         }
     }
 
-    fn fate(&self) -> Fate {
-        self.probe.as_ref().map_or(Fate::Done, |probe| probe.step())
+    /// Tells that an append begins to wait for others.
+    pub(crate) fn waits(&self) {
+        if let Some(probe) = &self.probe {
+            probe.waits();
+        }
+    }
+
+    fn fate(&self, change: Change) -> Fate {
+        self.probe.as_ref().map_or(Fate::Done, |probe| probe.step(change))
     }
 }
 
-/// Opens a file for appending; one that it makes can be read by its owner alone.
-pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
-    fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+/// What the names of files end with that are not complete yet. A crash may leave one behind.
+pub(crate) const UNFINISHED: &str = ".tmp";
+
+/// What the names of files begin with that are to take the place of `path`.
+fn unfinished(path: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    prefix.push("-");
+    prefix
+}
+
+/// Removes what earlier owners of the file at `path` were about to put in its place when they were killed.
+pub(crate) fn sweep(path: &Path) -> io::Result<()> {
+    let prefix = unfinished(path);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        if name.starts_with(prefix.as_encoded_bytes()) && name.ends_with(UNFINISHED.as_bytes()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a file that is complete and on stable storage before it has its name; one that is there already stays.
@@ -118,7 +198,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Adds what `path` holds from `start` on to the file `aside`, unless it is nothing but NUL bytes.
-pub(crate) fn set_aside(path: &Path, start: u64, aside: &Path) -> io::Result<()> {
+pub(crate) fn set_aside(disk: &Disk, path: &Path, start: u64, aside: &Path) -> io::Result<()> {
     let mut from = File::open(path)?;
     from.seek(SeekFrom::Start(start))?;
     let mut rest = from.take(u64::MAX);
@@ -131,11 +211,11 @@ pub(crate) fn set_aside(path: &Path, start: u64, aside: &Path) -> io::Result<()>
             break;
         }
         if kept.is_none() && bytes.iter().any(|byte| *byte != 0) {
-            kept = Some(open_to_append(aside)?);
+            kept = Some(disk.open_to_append(aside)?);
         }
-        if let Some(file) = &mut kept {
-            file.write_all(bytes)?;
+        if let Some(file) = &kept {
+            disk.write(file, bytes)?;
         }
     }
-    kept.map_or(Ok(()), |mut file| file.write_all(b"\n"))
+    kept.map_or(Ok(()), |file| disk.write(&file, b"\n"))
 }

@@ -1,5 +1,6 @@
 //! Sessions in JSON Lines files.
 
+mod append;
 mod compaction;
 mod disk;
 mod line;
@@ -12,10 +13,13 @@ mod session;
 pub(crate) use disk::new_file;
 pub use line::{FORMAT_VERSION, Header, Program};
 pub(crate) use line::{Unreadable, WrittenNote, encode, header_line, reason};
+pub use lock::Owner;
 pub use options::{Limits, OpenOptions, SyncPolicy};
 pub(crate) use read::{Whole, open as open_to_read, scan_whole};
 pub(crate) use session::check_file;
 pub use session::{JsonlSession, Stored};
 
+#[cfg(feature = "testing")]
+pub use disk::Change;
 #[cfg(feature = "testing")]
 pub(crate) use disk::{Fate, Probe};

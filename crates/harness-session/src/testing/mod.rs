@@ -7,3 +7,5 @@ mod shortening;
 
 pub use contract::{durable_session_contract, session_contract};
 pub use faults::{Fault, Faults};
+
+pub use crate::jsonl::Change;

@@ -19,7 +19,7 @@ async fn the_memory_store_keeps_the_contract() {
 
 #[tokio::test]
 async fn the_file_store_keeps_the_contract_with_every_sync_policy() {
-    for sync in [SyncPolicy::Never, SyncPolicy::WhenAsked, SyncPolicy::Always] {
+    for sync in SyncPolicy::ALL {
         let place = Place::new();
         let mut count = 0;
         session_contract(|| {

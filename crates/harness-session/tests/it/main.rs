@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod format;
 mod golden;
+mod group;
 mod kill;
 mod lock;
 mod property;
