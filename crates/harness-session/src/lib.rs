@@ -37,22 +37,28 @@
 //!
 //! Own stores implement the port and are tested with `testing::session_contract` (feature `testing`).
 
+pub mod artifact;
 mod chain;
+pub mod checkpoint;
 pub mod continuation;
+mod disk;
 mod error;
 mod fields;
 mod fold;
+mod folder;
 mod jsonl;
 mod memory;
 mod note;
 pub mod record;
 mod spine;
+pub mod storage;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tree;
 mod unanswered;
 
 pub use error::{Action, Error};
+pub use folder::{Deed, Store};
 pub use jsonl::{
     FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Owner, Program, Stored, SyncPolicy,
 };

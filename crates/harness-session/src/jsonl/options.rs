@@ -167,10 +167,4 @@ impl OpenOptions {
         self.program = Program::new(name, version);
         self
     }
-
-    #[cfg(feature = "testing")]
-    pub(crate) fn probe(mut self, probe: std::sync::Arc<dyn super::disk::Probe>) -> Self {
-        self.disk.probe = Some(probe);
-        self
-    }
 }

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::jsonl::{Change, Fate, OpenOptions, Probe};
+use crate::OpenOptions;
+use crate::disk::{Change, Disk, Fate, Probe};
 
 /// What happens at one change to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +83,8 @@ impl Faults {
         Self::default()
     }
 
-    /// Breaks the change number `step`, counted from 0: each opening for writing, write, cut, sync and rename
-    /// is one.
+    /// Breaks the change number `step`, counted from 0: each opening for writing, write, cut, sync, rename and
+    /// removal is one.
     pub fn at(step: usize, fault: Fault) -> Self {
         let faults = Self::default();
         faults.plan().at = Some((step, fault));
@@ -153,10 +154,17 @@ impl Probe for Faults {
     }
 }
 
+impl Faults {
+    pub(crate) fn disk(&self) -> Disk {
+        Disk { probe: Some(Arc::new(self.clone())) }
+    }
+}
+
 impl OpenOptions {
     /// Lets `faults` break changes to the disk. Changes to the lock file are left alone.
     #[must_use]
-    pub fn faults(self, faults: &Faults) -> Self {
-        self.probe(Arc::new(faults.clone()))
+    pub fn faults(mut self, faults: &Faults) -> Self {
+        self.disk = faults.disk();
+        self
     }
 }

@@ -1,6 +1,8 @@
 //! The tests of this crate, one module per topic.
 #![cfg(test)]
 
+mod artifact;
+mod checkpoint;
 mod continuation;
 mod contract;
 mod crash;
@@ -13,6 +15,7 @@ mod lock;
 mod property;
 mod record;
 mod replace;
+mod storage;
 mod support;
 mod tree;
 

@@ -1,6 +1,5 @@
 //! Every change to the disk goes through here, so that tests can break each of them.
 
-use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,6 +9,9 @@ use std::sync::Arc;
 
 /// How much of a file is moved at a time.
 const CHUNK: usize = 64 * 1024;
+
+/// Random characters in the name of a file that is not complete yet.
+const RANDOM: usize = 6;
 
 /// A change to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub enum Change {
     Sync,
     /// A file is put in another's place.
     Rename,
+    /// A file is removed.
+    Remove,
     /// A folder's list of files is brought to stable storage.
     SyncFolder,
 }
@@ -110,6 +114,15 @@ impl Disk {
         self.whole(Change::SyncFolder, || File::open(folder)?.sync_all())
     }
 
+    /// Removes a file; whether it was there.
+    pub(crate) fn remove(&self, path: &Path) -> io::Result<bool> {
+        self.whole(Change::Remove, || match fs::remove_file(path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        })
+    }
+
     /// Puts a file of these bytes in the place of the one at `path`, or where none is. It is complete and on
     /// stable storage before it is there. Its owner alone may read it, unless `permissions` say otherwise.
     pub(crate) fn put_in_place(
@@ -156,14 +169,18 @@ impl Disk {
 }
 
 /// What the names of files end with that are not complete yet. A crash may leave one behind.
-pub(crate) const UNFINISHED: &str = ".tmp";
+const UNFINISHED: &str = ".tmp";
 
 /// What the names of files begin with that are to take the place of `path`.
-fn unfinished(path: &Path) -> OsString {
-    let mut prefix = OsString::from(".");
-    prefix.push(path.file_name().unwrap_or_default());
-    prefix.push("-");
-    prefix
+fn unfinished(path: &Path) -> String {
+    format!(".{}-", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Whether a file was to take the place of another one.
+pub(crate) fn is_unfinished(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let made = name.strip_prefix('.').and_then(|name| name.strip_suffix(UNFINISHED));
+    made.and_then(|made| made.rsplit_once('-')).is_some_and(|(_, random)| random.len() == RANDOM)
 }
 
 /// Removes what earlier owners of the file at `path` were about to put in its place when they were killed.
@@ -172,9 +189,7 @@ pub(crate) fn sweep(path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let name = entry.file_name();
-        let name = name.as_encoded_bytes();
-        if name.starts_with(prefix.as_encoded_bytes()) && name.ends_with(UNFINISHED.as_bytes()) {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) && is_unfinished(&entry.path()) {
             fs::remove_file(entry.path())?;
         }
     }
