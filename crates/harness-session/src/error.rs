@@ -4,8 +4,11 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use harness_core::EntryId;
-use harness_core::port::SessionError;
+use harness_core::port::{SessionError, StorageError};
+use harness_core::{ArtifactId, EntryId, RunId};
+
+use crate::folder::{Deed, Store};
+use crate::jsonl::Owner;
 
 /// Why a session could not be opened, read or written. The text names the file, the place and the value;
 /// [`Error::hint`] says what to do.
@@ -15,12 +18,12 @@ use harness_core::port::SessionError;
 #[non_exhaustive]
 pub enum Error {
     /// Somebody else has the session open for writing.
-    #[error("session `{}` is in use by {}", path.display(), Owner(*pid))]
+    #[error("session `{}` is in use by {}", path.display(), InUseBy(owner.as_ref()))]
     Locked {
         /// The session file.
         path: PathBuf,
-        /// The owner's process id, when the lock file tells it.
-        pid: Option<u32>,
+        /// Its owner, when the lock file tells it.
+        owner: Option<Owner>,
     },
     /// There is no such file, and the caller did not want it created.
     #[error("session `{}` does not exist", path.display())]
@@ -134,6 +137,74 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A stored value, an artifact or a checkpoint is not what was written.
+    #[error("{store} `{}` is damaged: {reason}", path.display())]
+    Damaged {
+        /// Of which store it is.
+        store: Store,
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A stored value, an artifact or a checkpoint is larger than permitted, or would be.
+    #[error("{store} `{name}` has {bytes} bytes, the limit is {limit} bytes")]
+    Oversize {
+        /// Of which store it is.
+        store: Store,
+        /// Its name, or its file.
+        name: String,
+        /// Its size.
+        bytes: u64,
+        /// The largest permitted size.
+        limit: u64,
+    },
+    /// A key, or the name of a run, is longer than permitted.
+    #[error("the name of a {store} has {bytes} bytes, the limit is {limit} bytes")]
+    LongKey {
+        /// Of which store it is.
+        store: Store,
+        /// Its length.
+        bytes: usize,
+        /// The longest permitted name.
+        limit: usize,
+    },
+    /// A checkpoint was written by a newer version.
+    #[error(
+        "checkpoint {number} of run `{run}` has {what} version {found}, this program reads up to version {supported}"
+    )]
+    NewerCheckpoint {
+        /// The run.
+        run: RunId,
+        /// Which of its checkpoints.
+        number: u64,
+        /// Whether the version is that of the file's `format` or of the `state` in it.
+        what: &'static str,
+        /// The version that it names.
+        found: u64,
+        /// The newest version that can be read.
+        supported: u32,
+    },
+    /// More sessions share one artifact than permitted.
+    #[error("artifact `{id}` belongs to {limit} sessions, which is the limit")]
+    ManyOwners {
+        /// The artifact.
+        id: ArtifactId,
+        /// How many sessions may share one.
+        limit: usize,
+    },
+    /// The operating system refused a store something.
+    #[error("cannot {deed} {store} `{}`: {source}", path.display())]
+    Refused {
+        /// Which store.
+        store: Store,
+        /// What was tried.
+        deed: Deed,
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
     /// The operating system refused something.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
@@ -223,6 +294,18 @@ impl Error {
             Self::Record { .. } => "record.not_a_record",
             Self::RecordVersion { .. } => "record.newer_version",
             Self::Suite { .. } => "suite.not_a_suite",
+            Self::Damaged { store, .. } => {
+                by_store(*store, ["storage.corrupt", "artifact.corrupt", "checkpoint.corrupt"])
+            }
+            Self::Oversize { store, .. } => {
+                by_store(*store, ["storage.too_large", "artifact.too_large", "checkpoint.too_large"])
+            }
+            Self::LongKey { store, .. } => {
+                by_store(*store, ["storage.long_key", "artifact.long_key", "checkpoint.long_key"])
+            }
+            Self::NewerCheckpoint { .. } => "checkpoint.newer_version",
+            Self::ManyOwners { .. } => "artifact.many_owners",
+            Self::Refused { store, .. } => by_store(*store, ["storage.io", "artifact.io", "checkpoint.io"]),
             Self::Io { action, .. } => action.kind(),
         }
     }
@@ -257,8 +340,23 @@ impl Error {
             {
                 "check the path"
             }
-            Self::Io { source, .. } => io_hint(source.kind()),
+            Self::Damaged { .. } => "remove the file, or put a good copy in its place; it was left as it is",
+            Self::Oversize { .. } => "raise the limit of the store, or store less",
+            Self::LongKey { .. } => "use a shorter name",
+            Self::NewerCheckpoint { .. } => {
+                "use the version of harness that wrote it, or a newer one; the checkpoints were left as they are"
+            }
+            Self::ManyOwners { .. } => "remove the artifact, or purge those that have expired",
+            Self::Io { source, .. } | Self::Refused { source, .. } => io_hint(source.kind()),
         }
+    }
+}
+
+fn by_store(store: Store, [storage, artifacts, checkpoints]: [&'static str; 3]) -> &'static str {
+    match store {
+        Store::Storage => storage,
+        Store::Artifacts => artifacts,
+        Store::Checkpoints => checkpoints,
     }
 }
 
@@ -279,19 +377,32 @@ fn io_hint(kind: io::ErrorKind) -> &'static str {
     }
 }
 
+impl From<&Error> for SessionError {
+    /// The error as the port tells it: its code, its text and its hint.
+    fn from(error: &Error) -> Self {
+        Self::new(error.kind(), format!("{error} ({})", error.hint()))
+    }
+}
+
 impl From<Error> for SessionError {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<Error> for StorageError {
     /// The error as the port tells it: its code, its text and its hint.
     fn from(error: Error) -> Self {
         Self::new(error.kind(), format!("{error} ({})", error.hint()))
     }
 }
 
-struct Owner(Option<u32>);
+struct InUseBy<'a>(Option<&'a Owner>);
 
-impl fmt::Display for Owner {
+impl fmt::Display for InUseBy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(pid) => write!(f, "process {pid}"),
+            Some(owner) => owner.fmt(f),
             None => f.write_str("another process"),
         }
     }

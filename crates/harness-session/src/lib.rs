@@ -37,23 +37,31 @@
 //!
 //! Own stores implement the port and are tested with `testing::session_contract` (feature `testing`).
 
+pub mod artifact;
 mod chain;
+pub mod checkpoint;
 pub mod continuation;
+mod disk;
 mod error;
 mod fields;
 mod fold;
+mod folder;
 mod jsonl;
 mod memory;
 mod note;
 pub mod record;
 mod spine;
+pub mod storage;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tree;
 mod unanswered;
 
 pub use error::{Action, Error};
-pub use jsonl::{FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Program, Stored, SyncPolicy};
+pub use folder::{Deed, Store};
+pub use jsonl::{
+    FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Owner, Program, Stored, SyncPolicy,
+};
 pub use memory::MemorySession;
 pub use note::{ModelRef, Note};
 pub use tree::{Body, Context, ForkOptions, Leaf, Node, Shown, Source, Tree};

@@ -142,6 +142,15 @@ impl Spine {
         Some(after.unwrap_or(self.0.len()))
     }
 
+    /// Follows what an entry does that was stored at `place`.
+    pub(crate) fn advance(&mut self, place: u32, step: &Step) {
+        match step {
+            Step::Message => self.push(place),
+            Step::Shorten(plan) => self.apply(place, plan),
+            Step::Nothing => {}
+        }
+    }
+
     /// Makes the transcript what the plan of the permanent compaction at `place` shows.
     pub(crate) fn apply(&mut self, place: u32, plan: &Plan) {
         let mut spots = Vec::new();
@@ -161,18 +170,35 @@ impl Spine {
     }
 }
 
+/// What an entry does to the transcript.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// It adds a message.
+    Message,
+    /// It makes the transcript what the plan shows.
+    Shorten(Plan),
+    /// Nothing.
+    Nothing,
+}
+
+impl Step {
+    pub(crate) fn of(entry: &Entry<'_>) -> Self {
+        match *entry {
+            Entry::Message(_) => Self::Message,
+            Entry::Compaction { plan, permanent: true, .. } => Self::Shorten(plan.clone()),
+            Entry::CallStarted { .. }
+            | Entry::CallFinished { .. }
+            | Entry::RunState { .. }
+            | Entry::Compaction { .. }
+            | Entry::RunEnd { .. }
+            | _ => Self::Nothing,
+        }
+    }
+}
+
 /// Follows an entry that was stored at `place`.
 pub(crate) fn advance(spine: &mut Spine, place: u32, entry: &Entry<'_>) {
-    match *entry {
-        Entry::Message(_) => spine.push(place),
-        Entry::Compaction { plan, permanent: true, .. } => spine.apply(place, plan),
-        Entry::CallStarted { .. }
-        | Entry::CallFinished { .. }
-        | Entry::RunState { .. }
-        | Entry::Compaction { .. }
-        | Entry::RunEnd { .. }
-        | _ => {}
-    }
+    spine.advance(place, &Step::of(entry));
 }
 
 /// The messages that a plan shows.

@@ -6,27 +6,62 @@ use harness_core::{Json, SessionId};
 use super::disk::Disk;
 use super::line::Program;
 
-/// When an append is brought to stable storage before it returns.
+/// How safe an entry is when an append returns.
 ///
-/// In every case an entry is handed to the operating system before an append returns, so it survives the
-/// end of the process, `kill -9` included.
+/// | policy | name | survives |
+/// |---|---|---|
+/// | [`Buffered`](Self::Buffered) | `none` | nothing but an orderly end |
+/// | [`Never`](Self::Never) | `flush` | the end of the process, `kill -9` included |
+/// | [`WhenAsked`](Self::WhenAsked) | `auto` | the same; at the end of runs and before an `unsafe` call, the end of the machine too |
+/// | [`Always`](Self::Always) | `fsync` | the end of the machine |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// Never: the operating system decides when. The end of the machine may cost the last entries.
+    /// Entries are collected in the process and written when they are 64 KiB, when an entry asks for
+    /// [`Durability::Sync`], at the end of a run, before a load, and when the session is dropped; never synced.
+    /// For sessions that may be lost, and for writing many at once. A write that fails keeps what was
+    /// collected for the next.
+    Buffered,
+    /// Handed to the operating system, which decides when they reach the disk. The end of the machine may
+    /// cost the last entries.
     Never,
-    /// When the entry asks for it ([`Durability::Sync`]): at the end of turns and runs and before an
-    /// `unsafe` call runs.
+    /// Handed to the operating system, and synced when the entry asks for it ([`Durability::Sync`]): at the
+    /// end of turns and runs and before an `unsafe` call runs.
     #[default]
     WhenAsked,
-    /// With every append.
+    /// Synced with every append.
     Always,
 }
 
 impl SyncPolicy {
+    /// All policies, the least safe first.
+    pub const ALL: [Self; 4] = [Self::Buffered, Self::Never, Self::WhenAsked, Self::Always];
+
+    /// The name of the policy in options of programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Buffered => "none",
+            Self::Never => "flush",
+            Self::WhenAsked => "auto",
+            Self::Always => "fsync",
+        }
+    }
+
+    /// The policy of a name.
+    ///
+    /// ```
+    /// use harness_session::SyncPolicy;
+    ///
+    /// assert_eq!(SyncPolicy::named("fsync"), Some(SyncPolicy::Always));
+    /// assert_eq!(SyncPolicy::named("perhaps"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.as_str() == name)
+    }
+
     pub(crate) fn wants(self, asked: Durability) -> bool {
         match self {
-            Self::Never => false,
+            Self::Buffered | Self::Never => false,
             Self::WhenAsked => asked == Durability::Sync,
             Self::Always => true,
         }
@@ -130,12 +165,6 @@ impl OpenOptions {
     #[must_use]
     pub fn program(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.program = Program::new(name, version);
-        self
-    }
-
-    #[cfg(feature = "testing")]
-    pub(crate) fn probe(mut self, probe: std::sync::Arc<dyn super::disk::Probe>) -> Self {
-        self.disk.probe = Some(probe);
         self
     }
 }

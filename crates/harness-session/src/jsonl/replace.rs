@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message};
@@ -12,7 +11,7 @@ use serde::Serialize;
 
 use super::line::{Header, Line, Written, WrittenHeader, decode};
 use super::read;
-use super::session::{JsonlSession, State, io_error};
+use super::session::{JsonlSession, Shared, State, io_error};
 use crate::chain::{Parent, implied, numbered};
 use crate::error::{Action, Error};
 use crate::fields::Fields;
@@ -33,7 +32,13 @@ impl JsonlSession {
     /// # Errors
     /// As of an append and a load; the old session is there then.
     pub fn replace(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<(), Error> {
-        let state = &mut *self.state();
+        self.0.replace(head, messages)
+    }
+}
+
+impl Shared {
+    fn replace(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<(), Error> {
+        let state = &mut *self.at_rest()?;
         if state.tail.is_none() {
             self.scan(state)?;
         }
@@ -45,6 +50,7 @@ impl JsonlSession {
         let header = state.header.clone().unwrap_or_else(|| self.first_line(head));
         let bytes = self.rewrite(state, &header, old, head, messages)?;
         let outcome = self.swap(&bytes);
+        state.void();
         // Whether or not the new file is in place, the handle and what is known of the end may be of the old.
         state.file = None;
         state.tail = None;
@@ -121,15 +127,9 @@ impl JsonlSession {
 
     /// Puts a file of these bytes in the session file's place.
     fn swap(&self, bytes: &[u8]) -> Result<(), Error> {
-        let disk = &self.options.disk;
-        let folder = self.real.parent().unwrap_or(Path::new("."));
         let attempt = || {
-            let file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
-            file.as_file().set_permissions(fs::metadata(&self.real)?.permissions())?;
-            disk.write(file.as_file(), bytes)?;
-            disk.sync(file.as_file())?;
-            disk.rename(|| file.persist(&self.real).map(drop).map_err(|failed| failed.error))?;
-            disk.sync_folder(folder)
+            let permissions = fs::metadata(&self.real)?.permissions();
+            self.options.disk.put_in_place(&self.real, bytes, Some(permissions))
         };
         attempt().map_err(|source| io_error(Action::Replace, &self.path, source))
     }
@@ -217,7 +217,7 @@ fn calls(messages: &[Arc<Message>]) -> HashSet<CallId> {
 
 /// Puts the lines of the new file together, each following the one before.
 struct Rewriter<'a> {
-    session: &'a JsonlSession,
+    session: &'a Shared,
     head: &'a EntryHead,
     buffer: Vec<u8>,
     lines: u64,

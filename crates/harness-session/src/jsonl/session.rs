@@ -4,25 +4,20 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use harness_core::SessionId;
-use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
-use serde::Serialize;
 
-use super::compaction::WrittenCompaction;
-use super::disk::{create_folder, open_to_append, set_aside};
-use super::line::{Header, Written, WrittenHeader, encode, placed, reason};
-use super::lock::{Lock, Refused};
+use super::append::Batch;
+use super::disk::{create_folder, sweep};
+use super::line::Header;
+use super::lock::{Lock, Owner, Refused};
 use super::options::{Limits, OpenOptions};
 use super::read::{self, Scan, Tail};
-use crate::chain::{Chain, numbered};
+use crate::chain::Chain;
 use crate::error::{Action, Error};
-use crate::spine::{Spine, advance};
-
-/// The largest buffer that is kept from one append to the next.
-const KEPT_BUFFER: usize = 1 << 20;
+use crate::spine::{Spine, Step};
 
 /// How many symbolic links may lead from one to the next.
 const MOST_LINKS: usize = 40;
@@ -41,30 +36,40 @@ const MOST_LINKS: usize = 40;
 ///
 /// # Blocking
 /// Appends are made in place, on the caller's thread, although the port is asynchronous: a write to the page
-/// cache takes about a microsecond and a sync of one line well below a millisecond, less than handing the
-/// work to another thread and back costs; and a run cannot go on before its entry is stored anyway. A load
+/// cache takes about a microsecond and a sync of one line well below a millisecond on a good disk, less than
+/// handing the work to another thread and back costs; and a run cannot go on before its entry is stored anyway. A load
 /// reads the whole file in place. On a server, load long sessions off the executor's threads with
 /// [`JsonlSession::read`].
 ///
 /// # One owner
-/// [`JsonlSession::open`] takes a lock that holds until the value is dropped or its process ends. Anybody
-/// may [`JsonlSession::read`] meanwhile.
+/// [`JsonlSession::open`] takes a lock that holds until the value and all its clones are dropped or their
+/// process ends. Anybody may [`JsonlSession::read`] meanwhile.
+///
+/// # Many threads
+/// Clones are handles of one session. Appends of several threads that ask for stable storage while a sync is
+/// on its way share the next one.
+#[derive(Clone, Debug)]
+pub struct JsonlSession(pub(super) Arc<Shared>);
+
+/// What the handles of a session share.
 #[derive(Debug)]
-pub struct JsonlSession {
+pub(super) struct Shared {
     /// As the caller named it, for messages.
     pub(super) path: PathBuf,
     /// Without symbolic links.
     pub(super) real: PathBuf,
     pub(super) options: OpenOptions,
-    pub(super) state: Mutex<State>,
-    _lock: Lock,
+    state: Mutex<State>,
+    /// Told when nothing is on its way to the disk any more.
+    pub(super) free: Condvar,
+    lock: Lock,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) header: Option<Header>,
     /// The file, once something was appended.
-    pub(super) file: Option<File>,
+    pub(super) file: Option<Arc<File>>,
     /// The end of the file, once it is known.
     pub(super) tail: Option<Tail>,
     /// Whether bytes may follow that end which do not count.
@@ -77,7 +82,14 @@ pub(super) struct State {
     pub(super) suspect: bool,
     /// Whether the folder durably lists the file.
     pub(super) listed: bool,
+    /// The end of what is on its way to stable storage just now. Nothing is written meanwhile.
+    pub(super) on_its_way: Option<Tail>,
+    /// What is collected meanwhile.
+    pub(super) next: Option<Batch>,
+    /// Room for the lines of the next batch.
     pub(super) buffer: Vec<u8>,
+    /// Room for what its entries do.
+    pub(super) steps: Vec<Step>,
     /// The entries, once the file was read.
     pub(super) chain: Chain,
     /// Where the messages of the transcript came from.
@@ -113,12 +125,17 @@ impl JsonlSession {
         }
         let lock_path = beside(&real, ".lock");
         let lock = Lock::take(lock_path.clone()).map_err(|refused| match refused {
-            Refused::Held(pid) => Error::Locked { path: path.clone(), pid },
+            Refused::Held(owner) => Error::Locked { path: path.clone(), owner },
             Refused::Io(source) => io_error(Action::Lock, &lock_path, source),
         })?;
+        if lock.left_by.is_some()
+            && let Err(error) = sweep(&real)
+        {
+            tracing::debug!(path = %path.display(), %error, "unfinished files stay");
+        }
         let header = read::header(&real, &path, options.limits)?;
         let state = Mutex::new(State { header, ..State::default() });
-        Ok(Self { path, real, options, state, _lock: lock })
+        Ok(Self(Arc::new(Shared { path, real, options, state, free: Condvar::new(), lock })))
     }
 
     /// Reads the session at `path` without owning it, even while somebody else writes to it. A missing file
@@ -136,20 +153,24 @@ impl JsonlSession {
 
     /// The file as the caller named it.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 
     /// The first line of the file; absent in a file of source 004, and while nothing was appended.
     pub fn header(&self) -> Option<Header> {
-        self.state().header.clone()
+        self.0.state().header.clone()
     }
 
+    /// The owner before, when it ended without giving the session back: it was killed, or the machine went
+    /// down. Its last entry may be torn then, and calls may lack their results.
+    pub fn left_by(&self) -> Option<&Owner> {
+        self.0.lock.left_by.as_ref()
+    }
+}
+
+impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn load_now(&self) -> Result<Loaded, Error> {
-        self.scan(&mut self.state())
     }
 
     /// Reads the file and remembers its end. What a failed append left behind is not read.
@@ -159,197 +180,22 @@ impl JsonlSession {
             Some(_) | None => u64::MAX,
         };
         let scan = read::scan(&self.real, &self.path, self.options.limits, most)?;
+        if state.tail.as_ref() != Some(&scan.tail) {
+            state.void();
+        }
         state.tail = Some(scan.tail);
         state.header = scan.header;
         state.chain = scan.chain;
         state.spine = scan.spine;
         Ok(scan.loaded)
     }
-
-    fn write(&self, head: &EntryHead, entries: &[Entry<'_>], asked: Durability) -> Result<(), Error> {
-        let sync = self.options.sync.wants(asked);
-        let state = &mut *self.state();
-        if entries.is_empty() {
-            return if sync { self.sync(state) } else { Ok(()) };
-        }
-        if state.tail.is_none() {
-            self.scan(state)?;
-        }
-        let mut buffer = std::mem::take(&mut state.buffer);
-        buffer.clear();
-        let outcome = self
-            .encode(state, head, entries, &mut buffer)
-            .and_then(|(tail, header)| self.put(state, &buffer, sync).map(|()| (tail, header)));
-        if buffer.capacity() <= KEPT_BUFFER {
-            state.buffer = buffer;
-        }
-        let (tail, header) = outcome?;
-        state.tail = Some(tail);
-        state.header = header.or(state.header.take());
-        state.dirty = false;
-        for entry in entries {
-            let parent = state.chain.len().checked_sub(1);
-            let place = state.chain.grow(parent);
-            advance(&mut state.spine, place, entry);
-        }
-        Ok(())
-    }
-
-    /// Encodes entries into `buffer`; tells the end that the file will have then, and its header when it gets
-    /// one.
-    fn encode(
-        &self,
-        state: &State,
-        head: &EntryHead,
-        entries: &[Entry<'_>],
-        buffer: &mut Vec<u8>,
-    ) -> Result<(Tail, Option<Header>), Error> {
-        let mut tail = state.tail.clone().unwrap_or_default();
-        let mut header = None;
-        if tail.open {
-            buffer.push(b'\n');
-        }
-        if !tail.used {
-            let first = self.first_line(head);
-            self.line(&WrittenHeader::from(&first), tail.lines, buffer)?;
-            tail.lines = tail.lines.saturating_add(1);
-            tail.used = true;
-            header = Some(first);
-        }
-        let shortens = entries.iter().any(|entry| matches!(entry, Entry::Compaction { .. }));
-        let mut spine = if shortens { state.spine.clone() } else { Spine::default() };
-        for (place, entry) in (state.chain.len()..).zip(entries) {
-            if let Entry::Message(message) | Entry::CallFinished { result: message, .. } = entry {
-                self.check(message)?;
-            }
-            tail.made = tail.made.saturating_add(1);
-            let id = numbered(tail.made);
-            let compaction = self.name(entry, &spine, &state.chain)?;
-            let compaction = compaction.as_ref();
-            let written = Written { id: &id, parent: tail.last.as_ref(), head, entry, compaction };
-            self.line(&written, tail.lines, buffer)?;
-            if shortens {
-                advance(&mut spine, place, entry);
-            }
-            tail.lines = tail.lines.saturating_add(1);
-            tail.last = Some(id);
-        }
-        tail.length = tail.length.saturating_add(buffer.len() as u64);
-        tail.open = false;
-        tail.torn = 0;
-        if tail.length > self.options.limits.file_bytes {
-            let limit = self.options.limits.file_bytes;
-            return Err(Error::TooLarge { path: self.path.clone(), bytes: tail.length, limit });
-        }
-        Ok((tail, header))
-    }
-
-    /// Names the messages that a compaction keeps.
-    fn name(
-        &self,
-        entry: &Entry<'_>,
-        spine: &Spine,
-        chain: &Chain,
-    ) -> Result<Option<WrittenCompaction>, Error> {
-        let Entry::Compaction { note, plan, permanent } = entry else { return Ok(None) };
-        let named = WrittenCompaction::new(note, plan, *permanent, spine, chain);
-        named.map(Some).map_err(|reason| self.unstorable(reason))
-    }
-
-    /// Checks that a message can be read back.
-    pub(super) fn check(&self, message: &Message) -> Result<(), Error> {
-        placed(message).map_err(|reason| self.unstorable(reason))
-    }
-
-    pub(super) fn line<T: Serialize>(
-        &self,
-        line: &T,
-        before: u64,
-        buffer: &mut Vec<u8>,
-    ) -> Result<(), Error> {
-        let bytes = encode(line, buffer).map_err(|error| self.unstorable(reason(&error)))? as u64;
-        let limit = self.options.limits.line_bytes;
-        if bytes > limit {
-            let line = before.saturating_add(1);
-            return Err(Error::LineTooLong { path: self.path.clone(), line, bytes, limit });
-        }
-        Ok(())
-    }
-
-    pub(super) fn first_line(&self, head: &EntryHead) -> Header {
-        let id = self.options.id.clone().unwrap_or_else(|| {
-            let stem = self.real.file_stem().unwrap_or_default().to_string_lossy();
-            SessionId::from(format!("{stem}-{:x}", head.at.0))
-        });
-        let mut header = Header::new(id);
-        header.created_at = head.at.iso();
-        header.program = Some(self.options.program.clone());
-        header.meta.clone_from(&self.options.meta);
-        header
-    }
-
-    pub(super) fn unstorable(&self, reason: String) -> Error {
-        Error::Unstorable { path: self.path.clone(), reason }
-    }
-
-    /// Writes encoded lines behind the last one that counts.
-    fn put(&self, state: &mut State, lines: &[u8], sync: bool) -> Result<(), Error> {
-        self.heal(state)?;
-        state.dirty = true;
-        if let Some(file) = &state.file {
-            let written = self.options.disk.write(file, lines);
-            written.map_err(|source| io_error(Action::Write, &self.path, source))?;
-        }
-        if sync { self.sync(state) } else { Ok(()) }
-    }
-
-    /// Opens the file when it is not open yet, and cuts off what does not count.
-    pub(super) fn heal(&self, state: &mut State) -> Result<(), Error> {
-        let write_error = |source| io_error(Action::Write, &self.path, source);
-        let tail = state.tail.get_or_insert_default();
-        if state.file.is_none() {
-            let opened = open_to_append(&self.real);
-            state.file = Some(opened.map_err(|source| io_error(Action::Open, &self.path, source))?);
-            state.synced = tail.length;
-        }
-        let Some(file) = &state.file else { return Ok(()) };
-        if tail.torn > 0 && !state.dirty {
-            set_aside(&self.real, tail.length, &beside(&self.real, ".torn")).map_err(write_error)?;
-            state.dirty = true;
-        }
-        if state.dirty {
-            self.options.disk.cut(file, tail.length).map_err(write_error)?;
-            state.dirty = false;
-            tail.torn = 0;
-        }
-        Ok(())
-    }
-
-    fn sync(&self, state: &mut State) -> Result<(), Error> {
-        let Some(file) = &state.file else { return Ok(()) };
-        let sync_error = |source| io_error(Action::Sync, &self.path, source);
-        let acknowledged = state.tail.as_ref().map_or(0, |tail| tail.length);
-        if std::mem::replace(&mut state.suspect, true) {
-            self.options.disk.write_again(&self.real, state.synced, acknowledged).map_err(sync_error)?;
-        }
-        self.options.disk.sync(file).map_err(sync_error)?;
-        state.suspect = false;
-        state.synced = acknowledged;
-        if !state.listed {
-            if let Some(folder) = self.real.parent() {
-                self.options.disk.sync_folder(folder).map_err(sync_error)?;
-            }
-            state.listed = true;
-        }
-        Ok(())
-    }
 }
 
 impl Session for JsonlSession {
     /// The name in the header, else the one that a new session will get when the options give one.
     fn id(&self) -> Option<SessionId> {
-        let state = self.state();
-        state.header.as_ref().map(|header| header.id.clone()).or_else(|| self.options.id.clone())
+        let state = self.0.state();
+        state.header.as_ref().map(|header| header.id.clone()).or_else(|| self.0.options.id.clone())
     }
 
     fn try_append(
@@ -358,7 +204,7 @@ impl Session for JsonlSession {
         entries: &[Entry<'_>],
         durability: Durability,
     ) -> Option<Result<(), SessionError>> {
-        Some(self.write(head, entries, durability).map_err(SessionError::from))
+        Some(self.0.append(head, entries, durability))
     }
 
     async fn append(
@@ -367,11 +213,19 @@ impl Session for JsonlSession {
         entries: &[Entry<'_>],
         durability: Durability,
     ) -> Result<(), SessionError> {
-        Ok(self.write(head, entries, durability)?)
+        self.0.append(head, entries, durability)
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {
-        Ok(self.load_now()?)
+        Ok(self.0.scan(&mut *self.0.at_rest()?)?)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Err(error) = self.at_rest() {
+            tracing::warn!(path = %self.path.display(), %error, "entries that were not written yet are lost");
+        }
     }
 }
 
@@ -380,7 +234,7 @@ pub(super) fn io_error(action: Action, path: &Path, source: io::Error) -> Error 
 }
 
 /// The path with `suffix` added to its file name.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()

@@ -1,9 +1,10 @@
 //! A disk that breaks when told to.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::jsonl::{Fate, OpenOptions, Probe};
+use crate::OpenOptions;
+use crate::disk::{Change, Disk, Fate, Probe};
 
 /// What happens at one change to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,12 @@ pub enum Fault {
     CrashAfter,
     /// The disk is full when that many bytes are written. Later changes work.
     Full(usize),
-    /// The disk fails when that many bytes are written. Later changes work.
+    /// The disk fails (EIO) when that many bytes are written. Later changes work.
     Broken(usize),
+    /// The disk is full when that many bytes are written, and stays so until [`Faults::mend`].
+    StaysFull(usize),
+    /// The disk fails (EIO) when that many bytes are written, and goes on failing until [`Faults::mend`].
+    StaysBroken(usize),
 }
 
 /// Breaks one of the changes that a [`crate::JsonlSession`] makes to the disk, and counts them.
@@ -35,13 +40,41 @@ pub enum Fault {
 /// assert_eq!(faults.steps(), 0);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Arc<Mutex<Plan>>);
+pub struct Faults(Arc<Script>);
+
+#[derive(Debug, Default)]
+struct Script {
+    plan: Mutex<Plan>,
+    /// Told when another append waits.
+    waited: Condvar,
+}
 
 #[derive(Debug, Default)]
 struct Plan {
     at: Option<(usize, Fault)>,
-    steps: usize,
-    dead: bool,
+    changes: Vec<Change>,
+    /// A change that lasts until so many appends have waited.
+    lasts: Option<(usize, usize)>,
+    waiting: usize,
+    /// What every later change fails with.
+    lasting: Option<Lasting>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Lasting {
+    Dead,
+    Full,
+    Broken,
+}
+
+impl Lasting {
+    fn error(self) -> io::Error {
+        match self {
+            Self::Dead => io::Error::other("the process has ended"),
+            Self::Full => io::ErrorKind::StorageFull.into(),
+            Self::Broken => rustix::io::Errno::IO.into(),
+        }
+    }
 }
 
 impl Faults {
@@ -50,42 +83,88 @@ impl Faults {
         Self::default()
     }
 
-    /// Breaks the change number `step`, counted from 0: each write, cut, sync and rename is one.
+    /// Breaks the change number `step`, counted from 0: each opening for writing, write, cut, sync, rename and
+    /// removal is one.
     pub fn at(step: usize, fault: Fault) -> Self {
-        Self(Arc::new(Mutex::new(Plan { at: Some((step, fault)), ..Plan::default() })))
+        let faults = Self::default();
+        faults.plan().at = Some((step, fault));
+        faults
+    }
+
+    /// Lets the change number `step` last until `appends` appends of other threads wait for it, or for what
+    /// comes before them.
+    #[must_use]
+    pub fn lasting(self, step: usize, appends: usize) -> Self {
+        self.plan().lasts = Some((step, appends));
+        self
     }
 
     /// How many changes there were.
     pub fn steps(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).steps
+        self.plan().changes.len()
+    }
+
+    /// The changes that there were, those that failed too.
+    pub fn changes(&self) -> Vec<Change> {
+        self.plan().changes.clone()
+    }
+
+    /// From here on every change works again.
+    pub fn mend(&self) {
+        let mut plan = self.plan();
+        plan.lasting = None;
+        plan.at = None;
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.0.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Probe for Faults {
-    fn step(&self) -> Fate {
-        let mut plan = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = plan.steps;
-        plan.steps += 1;
-        let ended = || io::Error::other("the process has ended");
-        if plan.dead {
-            return Fate::Torn(0, ended());
+    fn step(&self, change: Change) -> Fate {
+        let mut plan = self.plan();
+        let number = plan.changes.len();
+        plan.changes.push(change);
+        while plan.lasts.is_some_and(|(step, appends)| step == number && plan.waiting < appends) {
+            plan = self.0.waited.wait(plan).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(lasting) = plan.lasting {
+            return Fate::Torn(0, lasting.error());
         }
         let Some((_, fault)) = plan.at.filter(|(at, _)| *at == number) else { return Fate::Done };
-        plan.dead = matches!(fault, Fault::CrashBefore | Fault::CrashTorn(_) | Fault::CrashAfter);
+        plan.lasting = match fault {
+            Fault::CrashBefore | Fault::CrashTorn(_) | Fault::CrashAfter => Some(Lasting::Dead),
+            Fault::StaysFull(_) => Some(Lasting::Full),
+            Fault::StaysBroken(_) => Some(Lasting::Broken),
+            Fault::Full(_) | Fault::Broken(_) => None,
+        };
         match fault {
-            Fault::CrashBefore => Fate::Torn(0, ended()),
-            Fault::CrashTorn(bytes) => Fate::Torn(bytes, ended()),
-            Fault::CrashAfter => Fate::DoneThen(ended()),
-            Fault::Full(bytes) => Fate::Torn(bytes, io::ErrorKind::StorageFull.into()),
-            Fault::Broken(bytes) => Fate::Torn(bytes, io::Error::other("input/output error")),
+            Fault::CrashBefore => Fate::Torn(0, Lasting::Dead.error()),
+            Fault::CrashTorn(bytes) => Fate::Torn(bytes, Lasting::Dead.error()),
+            Fault::CrashAfter => Fate::DoneThen(Lasting::Dead.error()),
+            Fault::Full(bytes) | Fault::StaysFull(bytes) => Fate::Torn(bytes, Lasting::Full.error()),
+            Fault::Broken(bytes) | Fault::StaysBroken(bytes) => Fate::Torn(bytes, Lasting::Broken.error()),
         }
+    }
+
+    fn waits(&self) {
+        self.plan().waiting += 1;
+        self.0.waited.notify_all();
+    }
+}
+
+impl Faults {
+    pub(crate) fn disk(&self) -> Disk {
+        Disk { probe: Some(Arc::new(self.clone())) }
     }
 }
 
 impl OpenOptions {
     /// Lets `faults` break changes to the disk. Changes to the lock file are left alone.
     #[must_use]
-    pub fn faults(self, faults: &Faults) -> Self {
-        self.probe(Arc::new(faults.clone()))
+    pub fn faults(mut self, faults: &Faults) -> Self {
+        self.disk = faults.disk();
+        self
     }
 }

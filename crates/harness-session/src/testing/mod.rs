@@ -1,9 +1,17 @@
-//! For tests of stores and of what uses them: the contract that every store keeps, and a disk that breaks
+//! For tests of stores and of what uses them: the contracts that every store keeps, and a disk that breaks
 //! when told to.
 
+mod artifacts;
+mod checkpoints;
 mod contract;
 mod faults;
 mod shortening;
+mod storage;
 
+pub use artifacts::artifact_contract;
+pub use checkpoints::checkpoint_contract;
 pub use contract::{durable_session_contract, session_contract};
 pub use faults::{Fault, Faults};
+pub use storage::storage_contract;
+
+pub use crate::disk::Change;

@@ -8,9 +8,10 @@ use harness_core::port::EntryHead;
 use harness_core::{EntryId, Json, SessionId, Time};
 
 use super::{Body, Leaf, Tree};
+use crate::disk::new_file;
 use crate::error::{Action, Error};
 use crate::fields::Fields;
-use crate::jsonl::{Header, Limits, Program, WrittenNote, encode, header_line, new_file};
+use crate::jsonl::{Header, Limits, Program, WrittenNote, encode, header_line};
 use crate::note::Note;
 
 /// How a branch becomes a session of its own.

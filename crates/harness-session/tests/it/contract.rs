@@ -1,8 +1,14 @@
 //! The contract of stores, on each store.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
-use harness_session::testing::{durable_session_contract, session_contract};
+use harness_session::artifact::{FolderArtifacts, MemoryArtifacts};
+use harness_session::checkpoint::{FileCheckpoints, MemoryCheckpoints};
+use harness_session::storage::{FolderStorage, MemoryStorage};
+use harness_session::testing::{
+    artifact_contract, checkpoint_contract, durable_session_contract, session_contract, storage_contract,
+};
 use harness_session::{JsonlSession, MemorySession, SyncPolicy};
 
 use crate::support::{Place, options};
@@ -19,7 +25,7 @@ async fn the_memory_store_keeps_the_contract() {
 
 #[tokio::test]
 async fn the_file_store_keeps_the_contract_with_every_sync_policy() {
-    for sync in [SyncPolicy::Never, SyncPolicy::WhenAsked, SyncPolicy::Always] {
+    for sync in SyncPolicy::ALL {
         let place = Place::new();
         let mut count = 0;
         session_contract(|| {
@@ -32,4 +38,37 @@ async fn the_file_store_keeps_the_contract_with_every_sync_policy() {
         })
         .await;
     }
+}
+
+/// A new folder each time, below that of a test.
+fn folders(place: &Place) -> impl FnMut() -> PathBuf {
+    let mut count = 0;
+    move || {
+        count += 1;
+        place.folder().join("a").join(count.to_string())
+    }
+}
+
+#[tokio::test]
+async fn the_key_value_stores_keep_their_contract() {
+    storage_contract(MemoryStorage::new).await;
+    let place = Place::new();
+    let mut next = folders(&place);
+    storage_contract(|| FolderStorage::open(next()).unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_artifact_stores_keep_their_contract() {
+    artifact_contract(MemoryArtifacts::new).await;
+    let place = Place::new();
+    let mut next = folders(&place);
+    artifact_contract(|| FolderArtifacts::open(next()).unwrap()).await;
+}
+
+#[tokio::test]
+async fn the_checkpoint_stores_keep_their_contract() {
+    checkpoint_contract(MemoryCheckpoints::new).await;
+    let place = Place::new();
+    let mut next = folders(&place);
+    checkpoint_contract(|| FileCheckpoints::open(next()).unwrap()).await;
 }

@@ -139,8 +139,8 @@ fn entries_before_a_failed_sync_are_written_again() {
     let place = Place::new();
     let texts: Vec<_> = (0..40).map(|number| format!("{number} {}", "x".repeat(4_000))).collect();
     let messages: Vec<_> = texts.iter().map(|text| user(text)).collect();
-    // One write for each message that is flushed, one for the last, then its sync.
-    let faults = Faults::at(messages.len(), Fault::Broken(0));
+    // The file is opened; one write for each message that is flushed, one for the last, then its sync.
+    let faults = Faults::at(messages.len() + 1, Fault::Broken(0));
     let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
     let (last, flushed) = messages.split_last().unwrap();
     for message in flushed {
@@ -163,7 +163,7 @@ fn entries_before_a_failed_sync_are_written_again() {
 fn a_full_disk_is_told_with_what_to_do() {
     let place = Place::new();
     let session =
-        JsonlSession::open(place.path(), options().faults(&Faults::at(0, Fault::Full(20)))).unwrap();
+        JsonlSession::open(place.path(), options().faults(&Faults::at(1, Fault::Full(20)))).unwrap();
     let message = user("one");
     let outcome = session.try_append(&head(), &[Entry::Message(&message)], Durability::Flush).unwrap();
     let SessionError { kind, message, .. } = outcome.unwrap_err();
@@ -177,7 +177,7 @@ fn law_4_every_crash_point_of_a_replacement_leaves_the_old_or_the_new() {
     let faults =
         [Fault::CrashBefore, Fault::CrashTorn(100), Fault::CrashAfter, Fault::Full(100), Fault::Broken(0)];
     let (old, new) = ([user("one"), user("two")], [user("summary"), user("two")]);
-    for step in 0..5 {
+    for step in 0..6 {
         for fault in faults {
             let place = Place::new();
             let entries: Vec<_> = old.iter().map(Entry::Message).collect();
@@ -189,7 +189,9 @@ fn law_4_every_crash_point_of_a_replacement_leaves_the_old_or_the_new() {
             let session = place.open();
             let kept = load(&session).unwrap().messages;
             assert!(kept == new || (outcome.is_err() && kept == old), "step {step}, {fault:?}: {kept:?}");
-            let files = place.files();
+            let mut files = place.files();
+            // A process that ends has no time to remove the file that it has just made.
+            files.retain(|name| fault != Fault::CrashAfter || name.starts_with("chat."));
             assert_eq!(files, ["chat.jsonl", "chat.jsonl.lock"], "step {step}, {fault:?}");
         }
     }

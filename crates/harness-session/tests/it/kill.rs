@@ -52,7 +52,10 @@ fn law_4_kill_nine_in_the_middle_of_appends() {
         };
         lines.by_ref().filter(|line| line.contains("acknowledged ")).take(1 + round * 17).for_each(&mut see);
         let locked = JsonlSession::open(place.path(), options()).unwrap_err();
-        assert!(matches!(locked, Error::Locked { pid, .. } if pid == Some(child.id())), "{locked:?}");
+        assert!(
+            matches!(&locked, Error::Locked { owner: Some(owner), .. } if owner.pid == child.id()),
+            "{locked:?}"
+        );
         child.kill().unwrap();
         child.wait().unwrap();
         lines.for_each(&mut see);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use harness_core::Time;
 use harness_core::port::SessionError;
 use harness_session::{Error, JsonlSession};
 
@@ -10,7 +11,10 @@ use crate::support::{Place, options, say, texts};
 #[track_caller]
 fn check_locked(path: &Path, pid: Option<u32>) {
     let error = JsonlSession::open(path, options()).unwrap_err();
-    assert!(matches!(&error, Error::Locked { pid: found, .. } if *found == pid), "{error:?}");
+    assert!(
+        matches!(&error, Error::Locked { owner, .. } if owner.as_ref().map(|owner| owner.pid) == pid),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -23,7 +27,13 @@ fn a_second_owner_is_told_who_the_first_is_and_what_to_do() {
     let told = SessionError::from(error);
     let own = std::process::id().to_string();
     let text = told.message.replace(&own, "PID").replace(place.folder().to_str().unwrap(), "");
-    insta::assert_snapshot!(text, @"session `/chat.jsonl` is in use by process PID (wait until that process is done, end it, or use another session file; the lock is freed when its owner ends)");
+    let (text, since) = text.split_once(" since ").unwrap();
+    let (since, hint) = since.split_once(' ').unwrap();
+    assert!(Time::parse_iso(since).is_some(), "{since}");
+    let (text, host) = text.split_once(" of host ").unwrap();
+    assert!(host.len() > 2, "{host}");
+    let text = format!("{text} of host HOST since TIME {hint}");
+    insta::assert_snapshot!(text, @"session `/chat.jsonl` is in use by process PID of host HOST since TIME (wait until that process is done, end it, or use another session file; the lock is freed when its owner ends)");
     assert_eq!(texts(&place.read().loaded), ["one"], "reading needs no lock");
 }
 
@@ -42,8 +52,12 @@ fn the_lock_ends_with_its_owner_and_leaves_nothing_behind() {
 #[test]
 fn a_lock_file_without_an_owner_is_no_lock() {
     let place = Place::new();
-    std::fs::write(place.beside(".lock"), "4000000\n").unwrap();
+    std::fs::write(place.beside(".lock"), "{\"pid\":4000000,\"host\":\"elsewhere\"}\n").unwrap();
+    std::fs::write(place.folder().join(".chat.jsonl-x1y2z3.tmp"), "half of a replacement").unwrap();
     let session = place.open();
+    let left_by = session.left_by().unwrap();
+    assert_eq!((left_by.pid, &*left_by.host), (4_000_000, "elsewhere"), "the owner before was killed");
+    assert_eq!(place.files(), ["chat.jsonl.lock"], "what it left unfinished is gone");
     check_locked(&place.path(), Some(std::process::id()));
     drop(session);
     assert_eq!(place.files(), [""; 0]);

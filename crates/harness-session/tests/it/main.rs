@@ -1,17 +1,21 @@
 //! The tests of this crate, one module per topic.
 #![cfg(test)]
 
+mod artifact;
+mod checkpoint;
 mod continuation;
 mod contract;
 mod crash;
 mod damage;
 mod format;
 mod golden;
+mod group;
 mod kill;
 mod lock;
 mod property;
 mod record;
 mod replace;
+mod storage;
 mod support;
 mod tree;
 

@@ -1,5 +1,6 @@
 //! What several topics need.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -94,7 +95,30 @@ pub(crate) fn say(session: &JsonlSession, text: &str) -> Result<(), SessionError
 }
 
 pub(crate) fn load(session: &impl Session) -> Result<Loaded, SessionError> {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(session.load())
+    now(session.load())
+}
+
+/// What a store's future gives; stores of this crate never wait.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// Every file and folder below `folder`, sorted, with its permissions.
+pub(crate) fn tree(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut todo = vec![folder.to_path_buf()];
+    while let Some(next) = todo.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            found.push(format!("{} {mode:o}", path.strip_prefix(folder).unwrap().display()));
+            if path.is_dir() {
+                todo.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
 }
 
 /// The text of each message.

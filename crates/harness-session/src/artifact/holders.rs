@@ -1,0 +1,105 @@
+//! Who holds an artifact, and what each may do with it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use harness_core::port::{ArtifactMeta, ArtifactPart, Sensitivity};
+use harness_core::{ArtifactId, SessionId, Time, canonical};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// The largest artifact by default, in bytes.
+pub(super) const MOST_BYTES: u64 = 64 << 20;
+
+/// How many sessions may hold one artifact.
+pub(super) const MOST_HOLDERS: usize = 1_000;
+
+/// What begins the name of an artifact.
+const SCHEME: &str = "sha256:";
+
+/// What a purge has removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Purged {
+    /// Artifacts that nobody holds any more.
+    pub artifacts: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Purged {
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.artifacts += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// Those who hold an artifact, at most one entry for each session and one for no session.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Holders(Vec<ArtifactMeta>);
+
+impl Holders {
+    /// Adds a holder. One that is there already keeps what it had: its label, the stricter sensitivity and
+    /// the later end.
+    pub(super) fn add(&mut self, id: &ArtifactId, size: u64, mut meta: ArtifactMeta) -> Result<(), Error> {
+        meta.size = size;
+        if let Some(held) = self.0.iter_mut().find(|held| held.owner == meta.owner) {
+            held.sensitivity = held.sensitivity.max(meta.sensitivity);
+            held.expires_at = held.expires_at.zip(meta.expires_at).map(|(a, b)| a.max(b));
+        } else if self.0.len() < MOST_HOLDERS {
+            self.0.push(meta);
+        } else {
+            return Err(Error::ManyOwners { id: id.clone(), limit: MOST_HOLDERS });
+        }
+        Ok(())
+    }
+
+    /// What a session sees of the artifact: its own entry, else the freest of the others'. `None` when all
+    /// have expired or are restricted to others.
+    pub(super) fn seen_by(&self, requester: Option<&SessionId>, now: Time) -> Option<&ArtifactMeta> {
+        let is_own = |held: &&ArtifactMeta| held.owner.as_ref() == requester;
+        let live = || self.0.iter().filter(|held| is_live(held, now));
+        live().find(is_own).or_else(|| {
+            live()
+                .filter(|held| held.sensitivity < Sensitivity::Restricted)
+                .min_by_key(|held| held.sensitivity)
+        })
+    }
+
+    /// Lets go for those whose time is over; whether anybody did.
+    pub(super) fn expire(&mut self, now: Time) -> bool {
+        let before = self.0.len();
+        self.0.retain(|held| is_live(held, now));
+        self.0.len() < before
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn is_live(meta: &ArtifactMeta, now: Time) -> bool {
+    meta.expires_at.is_none_or(|end| now < end)
+}
+
+/// The name of bytes.
+pub(super) fn name(bytes: &[u8]) -> ArtifactId {
+    ArtifactId::from(format!("{SCHEME}{}", canonical::sha256_hex(bytes)))
+}
+
+/// The hexadecimal digits of a name; none of one that no store gives.
+pub(super) fn digits(id: &ArtifactId) -> Option<&str> {
+    let digits = id.as_str().strip_prefix(SCHEME)?;
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    (digits.len() == 64 && digits.bytes().all(is_digit)).then_some(digits)
+}
+
+/// The part of `bytes` that lies in `range`, or what there is of it.
+pub(super) fn part(bytes: &[u8], range: Range<u64>, meta: &ArtifactMeta) -> ArtifactPart {
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    let (from, to) = (place(range.start), place(range.end));
+    let part = bytes.get(from..to.max(from)).unwrap_or_default();
+    ArtifactPart::new(Arc::from(part), from as u64, meta.clone())
+}

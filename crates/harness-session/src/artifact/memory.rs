@@ -1,0 +1,95 @@
+//! Artifacts in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::port::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
+use harness_core::{ArtifactId, SessionId, Time};
+
+use super::holders::{Holders, MOST_BYTES, Purged, name, part};
+use crate::error::Error;
+use crate::folder::Store;
+
+/// Artifacts that live as long as the process. Clones share them.
+#[derive(Clone, Debug)]
+pub struct MemoryArtifacts {
+    kept: Arc<Mutex<BTreeMap<ArtifactId, Held>>>,
+    most_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    bytes: Arc<[u8]>,
+    holders: Holders,
+}
+
+impl Default for MemoryArtifacts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryArtifacts {
+    /// No artifacts yet.
+    pub fn new() -> Self {
+        Self { kept: Arc::default(), most_bytes: MOST_BYTES }
+    }
+
+    /// The largest artifact, in bytes. Default 64 MiB.
+    #[must_use]
+    pub fn most_bytes(mut self, most: u64) -> Self {
+        self.most_bytes = most;
+        self
+    }
+
+    /// Removes what has expired at `now`.
+    pub fn purge(&self, now: Time) -> Purged {
+        let mut purged = Purged::default();
+        self.kept().retain(|_, held| {
+            held.holders.expire(now);
+            let stays = !held.holders.is_empty();
+            if !stays {
+                purged.add(held.bytes.len() as u64);
+            }
+            stays
+        });
+        purged
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<ArtifactId, Held>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ArtifactStore for MemoryArtifacts {
+    async fn put(&self, bytes: &[u8], meta: ArtifactMeta) -> Result<ArtifactId, StorageError> {
+        let (id, size, limit) = (name(bytes), bytes.len() as u64, self.most_bytes);
+        if size > limit {
+            let name = id.as_str().to_owned();
+            return Err(Error::Oversize { store: Store::Artifacts, name, bytes: size, limit }.into());
+        }
+        let mut kept = self.kept();
+        let held = kept
+            .entry(id.clone())
+            .or_insert_with(|| Held { bytes: Arc::from(bytes), holders: Holders::default() });
+        held.holders.add(&id, size, meta)?;
+        Ok(id)
+    }
+
+    async fn read(
+        &self,
+        id: &ArtifactId,
+        range: Range<u64>,
+        requester: Option<&SessionId>,
+        now: Time,
+    ) -> Result<Option<ArtifactPart>, StorageError> {
+        let kept = self.kept();
+        let Some(held) = kept.get(id) else { return Ok(None) };
+        Ok(held.holders.seen_by(requester, now).map(|meta| part(&held.bytes, range, meta)))
+    }
+
+    async fn delete(&self, id: &ArtifactId) -> Result<bool, StorageError> {
+        Ok(self.kept().remove(id).is_some())
+    }
+}

@@ -1,0 +1,208 @@
+//! Checkpoints as files of a folder.
+
+use std::path::{Path, PathBuf};
+
+use harness_core::RunId;
+use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
+
+use super::format::{CHECKPOINT_FORMAT_VERSION, Unreadable, decode, encode};
+use super::memory::supported;
+use super::{KEPT, SUPPORTED};
+use crate::error::Error;
+use crate::folder::{Folder, Store};
+
+/// Ends the name of a run's folder.
+const RUN: &str = ".run";
+
+/// The largest checkpoint by default, in bytes.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Checkpoints as small files, in one folder for each run, numbered: `RUN.run/000000000007.json`.
+///
+/// A file is complete and on stable storage before it is there, and carries a hash of itself. Of the last
+/// ones of a run some are kept, so that a damaged one costs one boundary and not the run:
+/// [`FileCheckpoints::recover`] falls back to the one before and tells. Writers of several processes take
+/// turns over a lock file.
+///
+/// The calls block for the time of a small file's reading or writing.
+#[derive(Clone, Debug)]
+pub struct FileCheckpoints {
+    folder: Folder,
+    keep: usize,
+    supported: u32,
+    most_bytes: u64,
+}
+
+/// The last checkpoint of a run that can be read, and what could not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// Later ones that are damaged, the last one first. They were left as they are.
+    pub damaged: Vec<DamagedCheckpoint>,
+}
+
+/// A checkpoint that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedCheckpoint {
+    /// Its number.
+    pub number: u64,
+    /// Its file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl FileCheckpoints {
+    /// The checkpoints of a folder, which is made when there is none; its owner alone can enter it then. What
+    /// writers that were killed have left unfinished is removed.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or cleaned.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        let folder = Folder::open(folder.into(), Store::Checkpoints)?;
+        let turn = folder.lock()?;
+        folder.sweep()?;
+        drop(turn);
+        Ok(Self { folder, keep: KEPT, supported: SUPPORTED, most_bytes: MOST_BYTES })
+    }
+
+    /// How many checkpoints of a run are kept, at least one. Default 4.
+    #[must_use]
+    pub fn keep(mut self, most: usize) -> Self {
+        self.keep = most.max(1);
+        self
+    }
+
+    /// The newest version of a state that is given out; newer ones are refused, and no older checkpoint is
+    /// taken in their place. Default: that of `harness-core`.
+    #[must_use]
+    pub fn supporting(mut self, schema_version: u32) -> Self {
+        self.supported = schema_version;
+        self
+    }
+
+    /// The largest checkpoint, in bytes, for writing and reading. Default 16 MiB.
+    #[must_use]
+    pub fn most_bytes(mut self, most: u64) -> Self {
+        self.most_bytes = most;
+        self
+    }
+
+    /// Lets `faults` break changes to the disk.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn faults(mut self, faults: &crate::testing::Faults) -> Self {
+        self.folder.disk = faults.disk();
+        self
+    }
+
+    /// The last checkpoint of a run that can be read, and the damaged ones after it; `None` when the run has
+    /// no checkpoint.
+    ///
+    /// # Errors
+    /// When there are checkpoints and none can be read, when the last one is of a newer version, or when the
+    /// operating system refuses.
+    pub fn recover(&self, run: &RunId) -> Result<Option<Recovered>, Error> {
+        let mut damaged: Vec<DamagedCheckpoint> = Vec::new();
+        for number in self.numbers(run)?.into_iter().rev() {
+            let file = self.file(run, number)?;
+            // Another writer may have let go of it meanwhile.
+            let Some(bytes) = self.folder.read(&file, self.most_bytes)? else { continue };
+            match decode(&bytes, run, number) {
+                Ok(checkpoint) => {
+                    let checkpoint = supported(checkpoint, self.supported)?;
+                    return Ok(Some(Recovered { checkpoint, damaged }));
+                }
+                Err(Unreadable::Newer(found)) => {
+                    let (run, supported) = (run.clone(), CHECKPOINT_FORMAT_VERSION);
+                    return Err(Error::NewerCheckpoint { run, number, what: "format", found, supported });
+                }
+                Err(Unreadable::Damaged(reason)) => {
+                    damaged.push(DamagedCheckpoint { number, path: self.folder.path(file), reason });
+                }
+            }
+        }
+        match damaged.into_iter().next() {
+            None => Ok(None),
+            Some(last) => {
+                Err(Error::Damaged { store: Store::Checkpoints, path: last.path, reason: last.reason })
+            }
+        }
+    }
+
+    fn save_now(&self, mut checkpoint: Checkpoint) -> Result<u64, Error> {
+        let run = checkpoint.run.clone();
+        let _turn = self.folder.lock()?;
+        let numbers = self.numbers(&run)?;
+        let number = numbers.last().copied().unwrap_or(0).saturating_add(1);
+        let file = self.file(&run, number)?;
+        checkpoint.number = number;
+        let bytes = encode(&checkpoint).map_err(|error| self.folder.damaged(&file, error.to_string()))?;
+        if bytes.len() as u64 > self.most_bytes {
+            let name = format!("{number} of run {run}");
+            return Err(self.folder.too_large(name, bytes.len() as u64, self.most_bytes));
+        }
+        self.folder.write(&file, &bytes)?;
+        let over = numbers.len().saturating_add(1).saturating_sub(self.keep);
+        for old in numbers.into_iter().take(over) {
+            // The new one is safe: an old one that stays does no harm, and goes with a later save.
+            if let Err(error) = self.folder.remove(&self.file(&run, old)?) {
+                tracing::warn!(%error, "an old checkpoint stays");
+            }
+        }
+        Ok(number)
+    }
+
+    fn clear_now(&self, run: &RunId) -> Result<(), Error> {
+        let _turn = self.folder.lock()?;
+        for number in self.numbers(run)? {
+            self.folder.remove(&self.file(run, number)?)?;
+        }
+        self.folder.remove_folder(&self.folder.file_of(run.as_str(), RUN)?)
+    }
+
+    fn file(&self, run: &RunId, number: u64) -> Result<PathBuf, Error> {
+        Ok(self.folder.file_of(run.as_str(), RUN)?.join(format!("{number:012}.json")))
+    }
+
+    /// The numbers of a run's checkpoints, in order.
+    fn numbers(&self, run: &RunId) -> Result<Vec<u64>, Error> {
+        let mut numbers = Vec::new();
+        self.folder.walk_below(&self.folder.file_of(run.as_str(), RUN)?, &mut |path, _| {
+            numbers.extend(number_of(path));
+            false
+        })?;
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+}
+
+fn number_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_suffix(".json")?.parse().ok()
+}
+
+impl CheckpointStore for FileCheckpoints {
+    async fn save(&self, checkpoint: Checkpoint) -> Result<u64, SessionError> {
+        Ok(self.save_now(checkpoint)?)
+    }
+
+    /// [`FileCheckpoints::recover`]; damaged checkpoints are told in the log.
+    async fn latest(&self, run: &RunId) -> Result<Option<Checkpoint>, SessionError> {
+        let Some(Recovered { checkpoint, damaged }) = self.recover(run)? else { return Ok(None) };
+        for DamagedCheckpoint { number, path, reason } in damaged {
+            tracing::warn!(%run, number, path = %path.display(), reason, "a damaged checkpoint is passed over");
+        }
+        Ok(Some(checkpoint))
+    }
+
+    async fn runs(&self) -> Result<Vec<RunId>, SessionError> {
+        Ok(self.folder.keys(RUN)?.into_iter().map(RunId::from).collect())
+    }
+
+    async fn clear(&self, run: &RunId) -> Result<(), SessionError> {
+        Ok(self.clear_now(run)?)
+    }
+}

@@ -1,0 +1,236 @@
+//! Every change to the disk goes through here, so that tests can break each of them.
+
+use std::fmt::Debug;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How much of a file is moved at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// Random characters in the name of a file that is not complete yet.
+const RANDOM: usize = 6;
+
+/// A change to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// A file is opened for writing, and made when there is none.
+    Open,
+    /// Bytes are added to a file.
+    Write {
+        /// How many.
+        bytes: usize,
+    },
+    /// A file is cut to a length.
+    Cut,
+    /// Bytes that are in a file already are written again, because a sync of them has failed.
+    Rewrite,
+    /// A file's content is brought to stable storage.
+    Sync,
+    /// A file is put in another's place.
+    Rename,
+    /// A file is removed.
+    Remove,
+    /// A folder's list of files is brought to stable storage.
+    SyncFolder,
+}
+
+/// What becomes of a change to the disk.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests break the disk"))]
+pub(crate) enum Fate {
+    /// It is done.
+    Done,
+    /// The first bytes are written (all of them when there are fewer), then it fails.
+    Torn(usize, io::Error),
+    /// It is done, and yet reported as failed.
+    DoneThen(io::Error),
+}
+
+/// Decides what becomes of each change.
+pub(crate) trait Probe: Debug + Send + Sync {
+    fn step(&self, change: Change) -> Fate;
+
+    /// An append begins to wait for a batch that is on its way.
+    fn waits(&self);
+}
+
+/// The disk, in tests one that breaks when told to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disk {
+    pub(crate) probe: Option<Arc<dyn Probe>>,
+}
+
+impl Disk {
+    /// Opens a file for appending; one that it makes can be read by its owner alone.
+    pub(crate) fn open_to_append(&self, path: &Path) -> io::Result<File> {
+        self.whole(Change::Open, || fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path))
+    }
+
+    /// Writes at the end of a file that is open for appending: one call, unless the system takes less.
+    pub(crate) fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        match self.fate(Change::Write { bytes: bytes.len() }) {
+            Fate::Done => file.write_all(bytes),
+            Fate::Torn(most, error) => {
+                file.write_all(bytes.get(..most).unwrap_or(bytes))?;
+                Err(error)
+            }
+            Fate::DoneThen(error) => file.write_all(bytes).and(Err(error)),
+        }
+    }
+
+    /// Cuts a file to a length.
+    pub(crate) fn cut(&self, file: &File, length: u64) -> io::Result<()> {
+        self.whole(Change::Cut, || file.set_len(length))
+    }
+
+    /// Brings a file's content to stable storage.
+    pub(crate) fn sync(&self, file: &File) -> io::Result<()> {
+        self.whole(Change::Sync, || file.sync_data())
+    }
+
+    /// Writes the bytes of a file between two places once more, so that the next sync takes them with it.
+    pub(crate) fn write_again(&self, path: &Path, from: u64, to: u64) -> io::Result<()> {
+        self.whole(Change::Rewrite, || {
+            let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+            let mut chunk = vec![0; CHUNK];
+            let mut at = from;
+            while at < to {
+                let most = usize::try_from(to - at).unwrap_or(CHUNK).min(CHUNK);
+                let bytes = chunk.get_mut(..most).unwrap_or_default();
+                file.read_exact_at(bytes, at)?;
+                file.write_all_at(bytes, at)?;
+                at += most as u64;
+            }
+            Ok(())
+        })
+    }
+
+    /// Brings a folder's list of files to stable storage.
+    pub(crate) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.whole(Change::SyncFolder, || File::open(folder)?.sync_all())
+    }
+
+    /// Removes a file; whether it was there.
+    pub(crate) fn remove(&self, path: &Path) -> io::Result<bool> {
+        self.whole(Change::Remove, || match fs::remove_file(path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Puts a file of these bytes in the place of the one at `path`, or where none is. It is complete and on
+    /// stable storage before it is there. Its owner alone may read it, unless `permissions` say otherwise.
+    pub(crate) fn put_in_place(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        permissions: Option<Permissions>,
+    ) -> io::Result<()> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let named = tempfile::Builder::new().prefix(&unfinished(path)).suffix(UNFINISHED).make_in(
+            folder,
+            |path| {
+                let options = &mut fs::OpenOptions::new();
+                self.whole(Change::Open, || options.append(true).create_new(true).mode(0o600).open(path))
+            },
+        )?;
+        if let Some(permissions) = permissions {
+            named.as_file().set_permissions(permissions)?;
+        }
+        self.write(named.as_file(), bytes)?;
+        self.sync(named.as_file())?;
+        self.whole(Change::Rename, || named.persist(path).map(drop).map_err(|failed| failed.error))?;
+        self.sync_folder(folder)
+    }
+
+    fn whole<T>(&self, change: Change, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match self.fate(change) {
+            Fate::Done => act(),
+            Fate::Torn(_, error) => Err(error),
+            Fate::DoneThen(error) => act().and(Err(error)),
+        }
+    }
+
+    /// Tells that an append begins to wait for others.
+    pub(crate) fn waits(&self) {
+        if let Some(probe) = &self.probe {
+            probe.waits();
+        }
+    }
+
+    fn fate(&self, change: Change) -> Fate {
+        self.probe.as_ref().map_or(Fate::Done, |probe| probe.step(change))
+    }
+}
+
+/// What the names of files end with that are not complete yet. A crash may leave one behind.
+const UNFINISHED: &str = ".tmp";
+
+/// What the names of files begin with that are to take the place of `path`.
+fn unfinished(path: &Path) -> String {
+    format!(".{}-", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Whether a file was to take the place of another one.
+pub(crate) fn is_unfinished(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let made = name.strip_prefix('.').and_then(|name| name.strip_suffix(UNFINISHED));
+    made.and_then(|made| made.rsplit_once('-')).is_some_and(|(_, random)| random.len() == RANDOM)
+}
+
+/// Removes what earlier owners of the file at `path` were about to put in its place when they were killed.
+pub(crate) fn sweep(path: &Path) -> io::Result<()> {
+    let prefix = unfinished(path);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(&prefix) && is_unfinished(&entry.path()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a file that is complete and on stable storage before it has its name; one that is there already stays.
+pub(crate) fn new_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    create_folder(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
+    write(file.as_file_mut())?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|failed| failed.error)?;
+    File::open(folder)?.sync_all()
+}
+
+/// Makes a folder and those above it; the ones it makes can be entered by their owner alone.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Adds what `path` holds from `start` on to the file `aside`, unless it is nothing but NUL bytes.
+pub(crate) fn set_aside(disk: &Disk, path: &Path, start: u64, aside: &Path) -> io::Result<()> {
+    let mut from = File::open(path)?;
+    from.seek(SeekFrom::Start(start))?;
+    let mut rest = from.take(u64::MAX);
+    let mut chunk = vec![0; CHUNK];
+    let mut kept: Option<File> = None;
+    loop {
+        let count = rest.read(&mut chunk)?;
+        let bytes = chunk.get(..count).unwrap_or_default();
+        if bytes.is_empty() {
+            break;
+        }
+        if kept.is_none() && bytes.iter().any(|byte| *byte != 0) {
+            kept = Some(disk.open_to_append(aside)?);
+        }
+        if let Some(file) = &kept {
+            disk.write(file, bytes)?;
+        }
+    }
+    kept.map_or(Ok(()), |file| disk.write(&file, b"\n"))
+}

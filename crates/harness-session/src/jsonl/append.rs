@@ -1,0 +1,416 @@
+//! Appending: lines are encoded, collected in batches, written, and brought to stable storage.
+//!
+//! While one batch is on its way to stable storage, appends of other threads are collected in the next one:
+//! they share its write and its sync, however many they are. Whoever finds no batch on its way takes the
+//! collected one and writes it, for all who are in it. Nothing is written while a sync is running, so a batch
+//! that fails is cut off whole, and no line behind it has been acknowledged.
+
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+
+use harness_core::SessionId;
+use harness_core::message::Message;
+use harness_core::port::{Durability, Entry, EntryHead, SessionError};
+use serde::Serialize;
+
+use super::compaction::WrittenCompaction;
+use super::disk::set_aside;
+use super::line::{Header, Written, WrittenHeader, encode, placed, reason};
+use super::options::SyncPolicy;
+use super::read::Tail;
+use super::session::{Shared, State, beside, io_error};
+use crate::chain::{Chain, numbered};
+use crate::error::{Action, Error};
+use crate::spine::{Spine, Step};
+
+/// The largest buffer that is kept from one append to the next.
+const KEPT_BUFFER: usize = 1 << 20;
+
+/// How much is collected with [`SyncPolicy::Buffered`] before it is written.
+const MOST_BUFFERED: usize = 64 * 1024;
+
+/// Encoded lines that follow each other, not written yet.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    lines: Vec<u8>,
+    /// What each of its entries does to the transcript.
+    steps: Vec<Step>,
+    /// The end that the file will have.
+    tail: Tail,
+    /// The first line, when the batch begins the file.
+    header: Option<Header>,
+    /// Whether somebody asked for stable storage.
+    sync: bool,
+    /// A first part of it that was acknowledged, unwritten as it is ([`SyncPolicy::Buffered`]).
+    buffered: Mark,
+    /// What became of it, for those who wait; made when the first one waits.
+    outcome: Option<Arc<OnceLock<Outcome>>>,
+}
+
+/// A place in a batch.
+#[derive(Clone, Debug, Default)]
+struct Mark {
+    bytes: usize,
+    steps: usize,
+    tail: Tail,
+    header: Option<Header>,
+    sync: bool,
+}
+
+/// What became of a batch.
+#[derive(Debug)]
+enum Outcome {
+    Stored,
+    Failed(SessionError),
+    /// What it was to follow is not there: its appends are encoded anew.
+    Void,
+}
+
+impl Batch {
+    fn mark(&self) -> Mark {
+        Mark {
+            bytes: self.lines.len(),
+            steps: self.steps.len(),
+            tail: self.tail.clone(),
+            header: self.header.clone(),
+            sync: self.sync,
+        }
+    }
+
+    fn back_to(&mut self, mark: Mark) {
+        self.lines.truncate(mark.bytes);
+        self.steps.truncate(mark.steps);
+        self.tail = mark.tail;
+        self.header = mark.header;
+        self.sync = mark.sync;
+    }
+
+    fn tell(&self, outcome: impl FnOnce() -> Outcome) {
+        if let Some(waiting) = &self.outcome {
+            waiting.get_or_init(outcome);
+        }
+    }
+}
+
+impl Shared {
+    /// Appends entries, perhaps with those of other threads.
+    pub(super) fn append(
+        &self,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+        asked: Durability,
+    ) -> Result<(), SessionError> {
+        let policy = self.options.sync;
+        let write = policy != SyncPolicy::Buffered
+            || asked == Durability::Sync
+            || entries.iter().any(|entry| matches!(entry, Entry::RunEnd { .. }));
+        let sync = policy.wants(asked);
+        // A compaction counts messages of what is stored: nothing may be collected or on its way before it.
+        let alone = entries.iter().any(|entry| matches!(entry, Entry::Compaction { .. }));
+        let mut state = if alone { self.at_rest()? } else { self.state() };
+        loop {
+            if state.tail.is_none() && !entries.is_empty() {
+                self.scan(&mut state)?;
+            }
+            let mut batch = state.next.take().unwrap_or_else(|| state.new_batch());
+            let before = batch.mark();
+            batch.sync |= sync;
+            if let Err(error) = self.encode(&state, &mut batch, head, entries) {
+                batch.back_to(before);
+                state.put_back(batch);
+                return Err(error.into());
+            }
+            if !write && !alone && batch.lines.len() < MOST_BUFFERED {
+                batch.buffered = batch.mark();
+                state.next = Some(batch);
+                return Ok(());
+            }
+            if state.on_its_way.is_none() {
+                return Ok(self.store(state, batch)?);
+            }
+            let outcome = Arc::clone(batch.outcome.get_or_insert_default());
+            state.next = Some(batch);
+            self.options.disk.waits();
+            loop {
+                state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
+                match outcome.get() {
+                    Some(Outcome::Stored) => return Ok(()),
+                    Some(Outcome::Failed(error)) => return Err(error.clone()),
+                    Some(Outcome::Void) => break,
+                    None => {}
+                }
+                if state.on_its_way.is_none()
+                    && let Some(batch) = state.next.take()
+                {
+                    return Ok(self.store(state, batch)?);
+                }
+            }
+        }
+    }
+
+    /// The state once nothing is on its way and nothing is collected.
+    pub(super) fn at_rest(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.state();
+        loop {
+            while state.on_its_way.is_some() {
+                state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let Some(batch) = state.next.take() else { return Ok(state) };
+            let acknowledged = batch.buffered.bytes > 0;
+            let stored = self.store(state, batch);
+            // Those who wait for their entries learn it themselves.
+            if acknowledged {
+                stored?;
+            }
+            state = self.state();
+        }
+    }
+
+    /// Writes a batch while nothing else is on its way, and tells its outcome to all who are in it.
+    fn store<'s>(&'s self, mut state: MutexGuard<'s, State>, mut batch: Batch) -> Result<(), Error> {
+        let mut stored = self.put(&mut state, &batch.lines);
+        if stored.is_ok() && batch.sync {
+            (state, stored) = self.sync(state, &batch.tail);
+        }
+        match stored {
+            Ok(()) => {
+                state.end_of(&mut batch);
+                batch.tell(|| Outcome::Stored);
+                self.free.notify_all();
+                Ok(())
+            }
+            Err(error) => {
+                state.void();
+                batch.tell(|| Outcome::Failed(SessionError::from(&error)));
+                if batch.buffered.bytes > 0 {
+                    let kept = batch.buffered.clone();
+                    batch.back_to(kept);
+                    state.next = Some(batch);
+                }
+                self.free.notify_all();
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes encoded lines behind the last one that counts.
+    fn put(&self, state: &mut State, lines: &[u8]) -> Result<(), Error> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.heal(state)?;
+        state.dirty = true;
+        let Some(file) = &state.file else { return Ok(()) };
+        let written = self.options.disk.write(file, lines);
+        written.map_err(|source| io_error(Action::Write, &self.path, source))
+    }
+
+    /// Brings the file to stable storage up to `end`, while others may collect the next batch.
+    fn sync<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        end: &Tail,
+    ) -> (MutexGuard<'s, State>, Result<(), Error>) {
+        let Some(file) = state.file.clone() else { return (state, Ok(())) };
+        let acknowledged = state.tail.as_ref().map_or(0, |tail| tail.length);
+        let again = std::mem::replace(&mut state.suspect, true).then_some(state.synced);
+        let listed = state.listed;
+        state.on_its_way = Some(end.clone());
+        drop(state);
+        let synced = self.reach_the_disk(&file, again.map(|from| (from, acknowledged)), listed);
+        let mut state = self.state();
+        state.on_its_way = None;
+        if synced.is_ok() {
+            state.suspect = false;
+            state.listed = true;
+            state.synced = end.length;
+        }
+        (state, synced.map_err(|source| io_error(Action::Sync, &self.path, source)))
+    }
+
+    fn reach_the_disk(&self, file: &File, again: Option<(u64, u64)>, listed: bool) -> io::Result<()> {
+        let disk = &self.options.disk;
+        if let Some((from, to)) = again {
+            disk.write_again(&self.real, from, to)?;
+        }
+        disk.sync(file)?;
+        match self.real.parent().filter(|_| !listed) {
+            Some(folder) => disk.sync_folder(folder),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the file when it is not open yet, and cuts off what does not count.
+    pub(super) fn heal(&self, state: &mut State) -> Result<(), Error> {
+        let disk = &self.options.disk;
+        let write_error = |source| io_error(Action::Write, &self.path, source);
+        let tail = state.tail.get_or_insert_default();
+        if state.file.is_none() {
+            let opened = disk.open_to_append(&self.real);
+            let file = opened.map_err(|source| io_error(Action::Open, &self.path, source))?;
+            state.file = Some(Arc::new(file));
+            state.synced = tail.length;
+        }
+        let Some(file) = &state.file else { return Ok(()) };
+        if tail.torn > 0 && !state.dirty {
+            set_aside(disk, &self.real, tail.length, &beside(&self.real, ".torn")).map_err(write_error)?;
+            state.dirty = true;
+        }
+        if state.dirty {
+            disk.cut(file, tail.length).map_err(write_error)?;
+            state.dirty = false;
+            tail.torn = 0;
+        }
+        Ok(())
+    }
+
+    /// Adds entries to a batch; nothing in `batch` counts when that fails.
+    fn encode(
+        &self,
+        state: &State,
+        batch: &mut Batch,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+    ) -> Result<(), Error> {
+        let Batch { lines, steps, tail, header, .. } = batch;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let before = lines.len();
+        if tail.open {
+            lines.push(b'\n');
+        }
+        if !tail.used {
+            let first = self.first_line(head);
+            self.line(&WrittenHeader::from(&first), tail.lines, lines)?;
+            tail.lines = tail.lines.saturating_add(1);
+            tail.used = true;
+            *header = Some(first);
+        }
+        let shortens = entries.iter().any(|entry| matches!(entry, Entry::Compaction { .. }));
+        let mut spine = if shortens { state.spine.clone() } else { Spine::default() };
+        for (place, entry) in (state.chain.len()..).zip(entries) {
+            if let Entry::Message(message) | Entry::CallFinished { result: message, .. } = entry {
+                self.check(message)?;
+            }
+            tail.made = tail.made.saturating_add(1);
+            let id = numbered(tail.made);
+            let compaction = self.name(entry, &spine, &state.chain)?;
+            let compaction = compaction.as_ref();
+            let written = Written { id: &id, parent: tail.last.as_ref(), head, entry, compaction };
+            self.line(&written, tail.lines, lines)?;
+            let step = Step::of(entry);
+            if shortens {
+                spine.advance(place, &step);
+            }
+            steps.push(step);
+            tail.lines = tail.lines.saturating_add(1);
+            tail.last = Some(id);
+        }
+        tail.length = tail.length.saturating_add(lines.len().saturating_sub(before) as u64);
+        tail.open = false;
+        tail.torn = 0;
+        let limit = self.options.limits.file_bytes;
+        if tail.length > limit {
+            return Err(Error::TooLarge { path: self.path.clone(), bytes: tail.length, limit });
+        }
+        Ok(())
+    }
+
+    /// Names the messages that a compaction keeps.
+    fn name(
+        &self,
+        entry: &Entry<'_>,
+        spine: &Spine,
+        chain: &Chain,
+    ) -> Result<Option<WrittenCompaction>, Error> {
+        let Entry::Compaction { note, plan, permanent } = entry else { return Ok(None) };
+        let named = WrittenCompaction::new(note, plan, *permanent, spine, chain);
+        named.map(Some).map_err(|reason| self.unstorable(reason))
+    }
+
+    /// Checks that a message can be read back.
+    pub(super) fn check(&self, message: &Message) -> Result<(), Error> {
+        placed(message).map_err(|reason| self.unstorable(reason))
+    }
+
+    pub(super) fn line<T: Serialize>(
+        &self,
+        line: &T,
+        before: u64,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let bytes = encode(line, buffer).map_err(|error| self.unstorable(reason(&error)))? as u64;
+        let limit = self.options.limits.line_bytes;
+        if bytes > limit {
+            let line = before.saturating_add(1);
+            return Err(Error::LineTooLong { path: self.path.clone(), line, bytes, limit });
+        }
+        Ok(())
+    }
+
+    pub(super) fn first_line(&self, head: &EntryHead) -> Header {
+        let id = self.options.id.clone().unwrap_or_else(|| {
+            let stem = self.real.file_stem().unwrap_or_default().to_string_lossy();
+            SessionId::from(format!("{stem}-{:x}", head.at.0))
+        });
+        let mut header = Header::new(id);
+        header.created_at = head.at.iso();
+        header.program = Some(self.options.program.clone());
+        header.meta.clone_from(&self.options.meta);
+        header
+    }
+
+    pub(super) fn unstorable(&self, reason: String) -> Error {
+        Error::Unstorable { path: self.path.clone(), reason }
+    }
+}
+
+impl State {
+    /// An empty batch behind all that was written or is on its way.
+    fn new_batch(&mut self) -> Batch {
+        let (lines, steps) = (std::mem::take(&mut self.buffer), std::mem::take(&mut self.steps));
+        let tail = self.on_its_way.clone().or_else(|| self.tail.clone()).unwrap_or_default();
+        Batch { lines, steps, tail, ..Batch::default() }
+    }
+
+    /// Goes on collecting a batch, unless there is nothing in it.
+    fn put_back(&mut self, batch: Batch) {
+        if batch.lines.is_empty() && batch.outcome.is_none() {
+            self.keep_room(batch.lines, batch.steps);
+        } else {
+            self.next = Some(batch);
+        }
+    }
+
+    fn keep_room(&mut self, mut lines: Vec<u8>, mut steps: Vec<Step>) {
+        if lines.capacity() <= KEPT_BUFFER {
+            lines.clear();
+            steps.clear();
+            (self.buffer, self.steps) = (lines, steps);
+        }
+    }
+
+    /// The batch is stored: its end is the file's.
+    fn end_of(&mut self, batch: &mut Batch) {
+        if !batch.lines.is_empty() {
+            self.header = batch.header.take().or(self.header.take());
+            self.tail = Some(std::mem::take(&mut batch.tail));
+            self.dirty = false;
+        }
+        for step in &batch.steps {
+            let parent = self.chain.len().checked_sub(1);
+            let place = self.chain.grow(parent);
+            self.spine.advance(place, step);
+        }
+        self.keep_room(std::mem::take(&mut batch.lines), std::mem::take(&mut batch.steps));
+    }
+
+    /// What was collected follows something that is not there: it is collected anew.
+    pub(super) fn void(&mut self) {
+        if let Some(next) = self.next.take() {
+            next.tell(|| Outcome::Void);
+        }
+    }
+}

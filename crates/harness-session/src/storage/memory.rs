@@ -1,0 +1,44 @@
+//! Values in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::Json;
+use harness_core::port::{Storage, StorageError};
+
+/// Values that live as long as the process. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStorage(Arc<Mutex<BTreeMap<String, Json>>>);
+
+impl MemoryStorage {
+    /// No values yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn values(&self) -> MutexGuard<'_, BTreeMap<String, Json>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Storage for MemoryStorage {
+    async fn get(&self, key: &str) -> Result<Option<Json>, StorageError> {
+        Ok(self.values().get(key).cloned())
+    }
+
+    async fn set(&self, key: &str, value: &Json) -> Result<(), StorageError> {
+        self.values().insert(key.to_owned(), value.clone());
+        Ok(())
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), StorageError> {
+        self.values().remove(key);
+        Ok(())
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, StorageError> {
+        let values = self.values();
+        let from = values.range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
+        Ok(from.map(|(key, _)| key).take_while(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}
