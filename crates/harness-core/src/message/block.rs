@@ -232,7 +232,7 @@ macro_rules! blocks {
                     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Block, A::Error> {
                         let (kept, tag) = read_tag("type", &mut map)?;
                         let named = |e| A::Error::custom(format_args!("block `{tag}`: {e}"));
-                        match tag.as_str() {
+                        match &*tag {
                             "text" => TextBlock::read_map(kept, &mut map).map(Block::Text).map_err(named),
                             $( $tag => <$ty>::read_map(kept, &mut map)
                                 .map(|body| Block::$variant(Box::new(body))).map_err(named), )*

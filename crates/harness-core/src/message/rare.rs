@@ -32,10 +32,6 @@ impl<T> Rare<T> {
     pub fn as_ref(&self) -> Option<&T> {
         self.0.as_deref()
     }
-
-    pub(crate) fn of(part: T) -> Self {
-        Self(Some(Box::new(part)))
-    }
 }
 
 impl<T: RarePart> Deref for Rare<T> {

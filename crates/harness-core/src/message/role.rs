@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::block::{Block, ToolCall};
 use super::rare::Rare;
-use super::stored::{Stored, read_tag, stored, stored_with_rare, write_tagged};
+use super::stored::{Stored, Word, read_tag, stored, stored_with_rare, write_tagged};
 use super::usage::Usage;
 use crate::ids::{AgentId, CallId, ModelName, ToolName};
 use crate::json::{Extra, Json};
@@ -79,7 +79,7 @@ impl Serialize for FinishReason {
 
 impl<'de> Deserialize<'de> for FinishReason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        std::borrow::Cow::<'_, str>::deserialize(deserializer).map(|text| Self::from(&*text))
+        Word::deserialize(deserializer).map(|Word(text)| Self::from(&*text))
     }
 }
 
@@ -239,7 +239,7 @@ macro_rules! messages {
 
                     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Message, A::Error> {
                         let (kept, tag) = read_tag("role", &mut map)?;
-                        match tag.as_str() {
+                        match &*tag {
                             $( $tag => <$ty>::read_map(kept, &mut map).map(Message::$variant)
                                 .map_err(|e| A::Error::custom(format_args!("{} message: {e}", $tag))), )*
                             _ => Err(A::Error::unknown_variant(&tag, &[$($tag),*])),

@@ -1,15 +1,45 @@
 //! The one macro behind every stored struct: wire names, unknown keys, exact JSON.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Rare};
+use super::Block;
 use crate::json::Json;
+
+/// A text that is looked at and not kept: a key, a tag. Borrowed from the input where it stands there as it
+/// is, so that reading a message allocates nothing for it. (`Cow` alone is always read as an owned text.)
+pub(crate) struct Word<'de>(pub(crate) Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Word<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Word<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Word<'de>, E> {
+                Ok(Word(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Word<'de>, E> {
+                Ok(Word(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Word<'de>, E> {
+                Ok(Word(Cow::Owned(text)))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
 
 /// Reads and writes one field of a stored struct.
 pub(crate) trait Slot: Sized {
@@ -137,13 +167,14 @@ pub(crate) type Kept = Vec<(String, Json)>;
 pub(crate) fn read_tag<'de, A: MapAccess<'de>>(
     tag: &'static str,
     map: &mut A,
-) -> Result<(Kept, String), A::Error> {
+) -> Result<(Kept, Cow<'de, str>), A::Error> {
     let mut kept = Vec::new();
-    while let Some(key) = map.next_key::<String>()? {
+    while let Some(Word(key)) = map.next_key()? {
         if key == tag {
-            return Ok((kept, map.next_value()?));
+            let Word(value) = map.next_value()?;
+            return Ok((kept, value));
         }
-        kept.push((key, map.next_value()?));
+        kept.push((key.into_owned(), map.next_value()?));
     }
     Err(A::Error::missing_field(tag))
 }
@@ -204,7 +235,7 @@ macro_rules! stored {
                 map: &mut A,
             ) -> Result<Self, A::Error> {
                 use serde::de::Error as _;
-                use $crate::message::stored::{Slot, SlotSeed, read_kept};
+                use $crate::message::stored::{Slot, SlotSeed, Word, read_kept};
                 $( let mut $field: Option<$ty> = None; )*
                 let mut extra = $crate::json::Extra::default();
                 for (key, value) in kept {
@@ -214,7 +245,7 @@ macro_rules! stored {
                         _ => extra.push(key, value),
                     }
                 }
-                while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+                while let Some(Word(key)) = map.next_key()? {
                     match &*key {
                         $( $wire => $field = Some(map.next_value_seed(SlotSeed(std::marker::PhantomData))?), )*
                         _ => extra.push(key.into_owned(), map.next_value()?),
@@ -284,20 +315,24 @@ macro_rules! stored_with_rare {
                 map: &mut A,
             ) -> Result<Self, A::Error> {
                 use serde::de::Error as _;
-                use $crate::message::stored::{Slot, SlotSeed, read_kept, read_rare};
+                use $crate::message::stored::{Slot, SlotSeed, Word, read_kept};
                 $( let mut $field: Option<$ty> = None; )*
-                let mut rest = Vec::new();
+                let mut rare = $crate::message::rare::Rare::<$rare>::default();
                 for (key, value) in kept {
+                    let named = |e| A::Error::custom(format_args!("`{key}`: {e}"));
                     match key.as_str() {
-                        $( $wire => $field = Some(read_kept(&value)
-                            .map_err(|e| A::Error::custom(format_args!("`{key}`: {e}")))?), )*
-                        _ => rest.push((key, value)),
+                        $( $wire => $field = Some(read_kept(&value).map_err(named)?), )*
+                        $( $rare_wire => rare.$rare_field = read_kept(&value).map_err(named)?, )*
+                        _ => rare.extra.push(key, value),
                     }
                 }
-                while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+                while let Some(Word(key)) = map.next_key()? {
                     match &*key {
                         $( $wire => $field = Some(map.next_value_seed(SlotSeed(std::marker::PhantomData))?), )*
-                        _ => rest.push((key.into_owned(), map.next_value()?)),
+                        $( $rare_wire => {
+                            rare.$rare_field = map.next_value_seed(SlotSeed(std::marker::PhantomData))?;
+                        } )*
+                        _ => rare.extra.push(key.into_owned(), map.next_value()?),
                     }
                 }
                 Ok(Self {
@@ -305,7 +340,7 @@ macro_rules! stored_with_rare {
                         Some(value) => value,
                         None => return Err(A::Error::missing_field($wire)),
                     }, )*
-                    rare: read_rare(rest)?,
+                    rare,
                 })
             }
 
@@ -323,17 +358,6 @@ macro_rules! stored_with_rare {
     };
 }
 pub(crate) use stored_with_rare;
-
-/// Reads what is left of a map as its rare part.
-pub(crate) fn read_rare<T: Stored + super::rare::RarePart, E: serde::de::Error>(
-    kept: Kept,
-) -> Result<Rare<T>, E> {
-    if kept.is_empty() {
-        return Ok(Rare::default());
-    }
-    let mut nothing = MapDeserializer::<_, E>::new(std::iter::empty::<(String, String)>());
-    T::read_map(kept, &mut nothing).map(Rare::of)
-}
 
 /// Writes a tagged variant: the tag first, then the fields of `body`.
 pub(crate) fn write_tagged<S: serde::Serializer, B: Stored>(

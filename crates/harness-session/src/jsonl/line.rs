@@ -503,8 +503,10 @@ pub(crate) fn encode<T: Serialize>(line: &T, buffer: &mut Vec<u8>) -> Result<usi
     let length = written.len();
     // Raw JSON of a caller may be spread over lines. A line break is never inside a string, so it is white
     // space, and a blank does as well.
-    for byte in written.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-        *byte = b' ';
+    if written.contains(&b'\n') || written.contains(&b'\r') {
+        for byte in written.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
     }
     buffer.push(b'\n');
     Ok(length)
