@@ -44,8 +44,9 @@ pub use steering::{NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};
 pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
-    ArgumentFault, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RawTool, RetryClass, Structured, Tool,
-    ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus, Toolbox, tool_fn,
+    ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RawTool, RetryClass,
+    Structured, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus,
+    Toolbox, tool_fn,
 };
 pub use workspace::{
     DynWorkspace, EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,

@@ -59,7 +59,7 @@ impl TurnState {
         answer: &AssistantMessage,
     ) -> Option<End> {
         let offer = self.offer.as_deref();
-        let mut slots = Vec::with_capacity(answer.tool_calls().count());
+        let mut slots = std::mem::take(&mut self.spare);
         slots.extend(answer.tool_calls().map(|call| Slot::new(Arc::clone(call), offer)));
         let batch = Batch::new(slots, cx.log.len().saturating_sub(1), spec, offer);
         let calls = u32::try_from(batch.slots.len()).unwrap_or(u32::MAX);
@@ -273,13 +273,12 @@ impl TurnState {
         let next = told && !batch.is_looked_at() && batch.flushed == at as usize;
         let in_turn = next && (stopping || !spec.seams.layers);
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
-        // Nobody sees the outcome when there are no events and no hooks: its content moves into the message.
-        let unseen = !cx.fx.events && !spec.seams.hooks.sees_result(outcome.is_error());
+        // Nobody sees the outcome's content when there are no events and no hooks.
+        let seen = cx.fx.events || spec.seams.hooks.sees_result(outcome.is_error());
         let message = match Arc::get_mut(&mut outcome) {
-            Some(outcome) if unseen => outcome.take_message(&slot.call, slot.started, cx.now),
-            Some(_) | None => outcome.to_message(&slot.call, slot.started, cx.now),
+            Some(outcome) => outcome.share_message(&slot.call, slot.started, cx.now, seen),
+            None => Arc::new(Message::ToolResult(outcome.to_message(&slot.call, slot.started, cx.now))),
         };
-        let message = Arc::new(Message::ToolResult(message));
         slot.last = None;
         let finished = Finished { outcome, message, fault, ran, note, told };
         if in_turn {
@@ -366,7 +365,7 @@ impl TurnState {
         if let Some(reached) = refused {
             return self.close_or_stop(spec, cx, reached);
         }
-        self.batch = None;
+        self.forget_batch();
         if let Some(text) = text {
             let text = self.user_text(spec, cx, text);
             if self.guards_text(spec, cx, &text) {
@@ -383,6 +382,14 @@ impl TurnState {
             return self.append_prompt(spec, cx);
         }
         self.drain(spec, cx, super::state::AfterDrain::Iterate)
+    }
+
+    /// A batch is over; its memory is kept for the next one.
+    fn forget_batch(&mut self) {
+        if let Some(batch) = self.batch.take() {
+            self.spare = batch.slots;
+            self.spare.clear();
+        }
     }
 
     /// A call was refused for a limit: one more step without tools, if that is wanted and possible.

@@ -1,6 +1,5 @@
 //! Loop detection: the same few calls with the same results, over and over.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +28,7 @@ enum Hint {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Cycles {
-    recent: VecDeque<Counted>,
+    recent: Vec<Counted>,
     /// Results in a row that equal the one `SHORTEST + n` before them.
     rows: Vec<usize>,
     hint: Hint,
@@ -44,14 +43,14 @@ impl Cycles {
             return None;
         }
         self.rows.resize(longest + 1 - SHORTEST, 0);
-        let before = self.recent.iter().rev().skip(SHORTEST - 1).map(Some).chain(std::iter::repeat(None));
-        for (row, before) in self.rows.iter_mut().zip(before) {
+        for (row, period) in self.rows.iter_mut().zip(SHORTEST..) {
+            let before = self.recent.len().checked_sub(period).and_then(|at| self.recent.get(at));
             *row = if before.is_some_and(|old| new.repeats(old)) { *row + 1 } else { 0 };
         }
-        self.recent.push_back(new.counted());
-        if self.recent.len() > longest {
-            self.recent.pop_front();
+        if self.recent.len() >= longest {
+            self.recent.remove(0);
         }
+        self.recent.push(new.counted());
         let period = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?.1;
         self.rows.fill(0);
         if self.hint != Hint::Given {

@@ -10,7 +10,7 @@ use super::layers::Injecting;
 use super::leaving::Leaving;
 use super::policy::PolicyState;
 use super::redundancy::History;
-use super::slot::Batch;
+use super::slot::{Batch, Slot};
 use crate::ids::AgentId;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
@@ -77,6 +77,9 @@ pub struct TurnState {
     pub(super) leaving: Option<Box<Leaving>>,
     pub(super) noted: Option<ApprovalRequest>,
     pub(super) batch: Option<Batch>,
+    /// The memory of the batch before.
+    #[serde(skip)]
+    pub(super) spare: Vec<Slot>,
     pub(super) history: History,
     pub(super) cycles: Cycles,
     /// What the last model step used, and how long it took.

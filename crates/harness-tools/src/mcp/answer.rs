@@ -54,7 +54,7 @@ impl Called<'_> {
             }
             ToolOutcome::default()
         };
-        outcome.content = content;
+        outcome.content = content.into();
         outcome.metadata = result.meta.and_then(|meta| Json::of(&json!({ "_meta": meta })).ok());
         // Data beyond the bound would weigh on the session for ever; the text says what it was.
         outcome.structured = structured.filter(|data| data.text().len() <= max_output);

@@ -1,11 +1,13 @@
 //! Tools: what they are, how one is called, and what came of it.
 
+mod content;
 mod convert;
 mod function;
 mod outcome;
 mod raw;
 mod registry;
 
+pub use content::Content;
 pub use convert::{IntoToolOutcome, Structured};
 pub use function::{FnTool, tool_fn};
 pub use outcome::{ToolError, ToolOutcome, ToolStatus};

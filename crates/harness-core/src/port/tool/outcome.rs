@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Content;
 use crate::json::Json;
 use crate::limits::Amount;
-use crate::message::{Block, ToolCall, ToolResultMessage, Usage};
+use crate::message::{Block, Message, ToolCall, ToolResultMessage, Usage};
 use crate::time::Time;
 
 /// How a call ended. The words are source 004's.
@@ -94,7 +95,7 @@ pub struct ToolOutcome {
     pub status: ToolStatus,
     /// What the model reads. For a failure without content, the error's message.
     #[serde(default)]
-    pub content: Vec<Block>,
+    pub content: Content,
     /// The result as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Json>,
@@ -121,17 +122,18 @@ pub struct ToolOutcome {
 impl ToolOutcome {
     /// A success with a text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Block::text(text)], ..Self::default() }
+        Self::blocks(vec![Block::text(text)])
     }
 
     /// A success with data; the model reads its JSON text.
     pub fn structured(value: Json) -> Self {
-        Self { content: vec![Block::text(value.text())], structured: Some(value), ..Self::default() }
+        let content = vec![Block::text(value.text())].into();
+        Self { content, structured: Some(value), ..Self::default() }
     }
 
     /// A success with blocks (images, for example).
-    pub fn blocks(content: Vec<Block>) -> Self {
-        Self { content, ..Self::default() }
+    pub fn blocks(content: impl Into<Content>) -> Self {
+        Self { content: content.into(), ..Self::default() }
     }
 
     /// A failure that trying again will not mend. The model reads the message.
@@ -165,18 +167,25 @@ impl ToolOutcome {
 
     /// The message that answers `call` with this outcome.
     pub fn to_message(&self, call: &ToolCall, started: Option<Time>, at: Time) -> ToolResultMessage {
-        self.message_of(self.content.clone(), call, started, at)
+        self.message_of(self.content.to_vec(), call, started, at)
     }
 
-    /// The same message, made of the content itself; the outcome is left without it.
-    pub(crate) fn take_message(
+    /// The same message, made of the content itself; the outcome shares it, or is left without when nobody
+    /// will `keep` it.
+    pub(crate) fn share_message(
         &mut self,
         call: &ToolCall,
         started: Option<Time>,
         at: Time,
-    ) -> ToolResultMessage {
-        let content = std::mem::take(&mut self.content);
-        self.message_of(content, call, started, at)
+        keep: bool,
+    ) -> Arc<Message> {
+        let content = std::mem::take(&mut self.content).into_vec();
+        let shared = keep && !content.is_empty();
+        let message = Arc::new(Message::ToolResult(self.message_of(content, call, started, at)));
+        if shared {
+            self.content = Content::of(Arc::clone(&message));
+        }
+        message
     }
 
     fn message_of(
