@@ -1,0 +1,271 @@
+//! Twelve stories of a session, as a driver writes them: what the crash points break, one change at a time.
+
+use std::sync::Arc;
+
+use harness_core::message::{AssistantMessage, Message, ToolCall};
+use harness_core::outcome::TotalUsage;
+use harness_core::port::{CompactionNote, Durability, Entry, RetryClass, Session, SessionError};
+use harness_core::transcript::{Plan, Span};
+use harness_core::{Json, Stop, StopReason};
+use harness_session::JsonlSession;
+
+use crate::support::{asks, call, head, result, user};
+
+/// A story.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// What the file holds before it begins.
+    pub(crate) before: String,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One thing that is done with a session.
+pub(crate) enum Step {
+    Append(Vec<Own>, Durability),
+    Replace(Vec<Arc<Message>>),
+}
+
+/// An entry with all that it holds.
+pub(crate) enum Own {
+    Message(Arc<Message>),
+    Started(ToolCall, RetryClass),
+    Finished(ToolCall, RetryClass, Arc<Message>),
+    State(Json),
+    End(Stop, TotalUsage),
+    Compaction(CompactionNote, Plan, bool),
+}
+
+impl Own {
+    pub(crate) fn entry(&self) -> Entry<'_> {
+        match self {
+            Self::Message(message) => Entry::Message(message),
+            Self::Started(call, class) => Entry::CallStarted { call: &call.id, attempt: 1, class },
+            Self::Finished(call, class, result) => {
+                Entry::CallFinished { call: &call.id, attempt: 1, class, result }
+            }
+            Self::State(state) => Entry::RunState { schema_version: 1, state },
+            Self::End(stop, usage) => Entry::RunEnd { stop, usage },
+            Self::Compaction(note, plan, permanent) => {
+                Entry::Compaction { note, plan, permanent: *permanent }
+            }
+        }
+    }
+}
+
+impl Step {
+    pub(crate) fn take(&self, session: &JsonlSession) -> Result<(), SessionError> {
+        match self {
+            Self::Append(entries, durability) => {
+                let entries: Vec<_> = entries.iter().map(Own::entry).collect();
+                session.try_append(&head(), &entries, *durability).unwrap()
+            }
+            Self::Replace(messages) => Ok(session.replace(&head(), messages)?),
+        }
+    }
+}
+
+fn flush(entries: impl IntoIterator<Item = Own>) -> Step {
+    Step::Append(entries.into_iter().collect(), Durability::Flush)
+}
+
+fn sync(entries: impl IntoIterator<Item = Own>) -> Step {
+    Step::Append(entries.into_iter().collect(), Durability::Sync)
+}
+
+fn says(text: &str) -> Own {
+    Own::Message(user(text))
+}
+
+fn answers(text: &str) -> Own {
+    Own::Message(Arc::new(AssistantMessage::text(text).into()))
+}
+
+fn asks_for(ids: &[&str]) -> Own {
+    Own::Message(asks(ids))
+}
+
+fn starts(id: &str) -> Own {
+    Own::Started(call(id), RetryClass::Unsafe)
+}
+
+fn finishes(id: &str) -> Own {
+    Own::Finished(call(id), RetryClass::Idempotent, result(id, "done"))
+}
+
+fn gives(id: &str) -> Own {
+    Own::Message(result(id, "done"))
+}
+
+fn state(turn: u32) -> Own {
+    Own::State(Json::parse(&format!(r#"{{"turn":{turn},"spent":0.10}}"#)).unwrap())
+}
+
+fn ends(reason: StopReason) -> Own {
+    Own::End(Stop::from(reason), TotalUsage::default())
+}
+
+fn compacts<const N: usize>(spans: [Span; N], permanent: bool) -> Own {
+    Own::Compaction(CompactionNote::default(), Plan { spans: Arc::from(spans) }, permanent)
+}
+
+fn summary() -> Span {
+    Span::Made([user("what was said before")].into())
+}
+
+/// A line of a tree with branches and labels.
+fn line(id: &str, parent: &str, text: &str) -> String {
+    let message = format!(r#"{{"role":"user","content":[{{"type":"text","text":"{text}"}}]}}"#);
+    format!(r#"{{"type":"message","id":"{id}","parent_id":{parent},"at":"t","message":{message}}}"#) + "\n"
+}
+
+const HEADER: &str = r#"{"type":"session","format":"harness.session","version":1,"id":"s","created_at":"t"}
+"#;
+
+/// All twelve.
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    [answers_and_calls(), states_and_compactions(), stops_and_starts(), trees()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// A story that begins with a new session.
+fn new(name: &'static str, steps: Vec<Step>) -> Scenario {
+    Scenario { name, before: String::new(), steps }
+}
+
+fn answers_and_calls() -> Vec<Scenario> {
+    vec![
+        new(
+            "plain answer",
+            vec![flush([says("hello")]), flush([answers("hi")]), sync([ends(StopReason::AnswerFinalized)])],
+        ),
+        new("tool call", {
+            let call = [flush([says("pay")]), flush([asks_for(&["c1"])]), sync([starts("c1")])];
+            let rest =
+                [flush([gives("c1")]), flush([answers("paid")]), sync([ends(StopReason::AnswerFinalized)])];
+            call.into_iter().chain(rest).collect()
+        }),
+        new("parallel calls", {
+            let calls = [flush([says("go"), asks_for(&["c1", "c2", "c3"])])];
+            let starts = ["c1", "c2", "c3"].map(|id| sync([starts(id)]));
+            let rest =
+                [flush([gives("c1"), gives("c2"), gives("c3")]), sync([ends(StopReason::AnswerFinalized)])];
+            calls.into_iter().chain(starts).chain(rest).collect()
+        }),
+        new(
+            "results out of order",
+            vec![
+                flush([says("go"), asks_for(&["c1", "c2", "c3"])]),
+                flush([starts("c1"), starts("c2"), starts("c3")]),
+                flush([finishes("c3")]),
+                flush([finishes("c2")]),
+                flush([gives("c1"), gives("c2"), gives("c3")]),
+                flush([answers("all done")]),
+            ],
+        ),
+    ]
+}
+
+fn states_and_compactions() -> Vec<Scenario> {
+    vec![
+        new(
+            "run state",
+            vec![
+                flush([says("go")]),
+                sync([answers("one"), state(1)]),
+                sync([says("on"), answers("two"), state(2)]),
+                sync([ends(StopReason::MaxTurnsReached)]),
+            ],
+        ),
+        new(
+            "compaction of the view",
+            vec![
+                flush([says("one"), answers("two"), says("three")]),
+                flush([compacts([summary(), Span::Kept(2..usize::MAX)], false)]),
+                flush([answers("four")]),
+                flush([compacts([summary(), Span::Kept(3..usize::MAX)], false), answers("five")]),
+                sync([ends(StopReason::AnswerFinalized)]),
+            ],
+        ),
+        new(
+            "permanent compaction",
+            vec![
+                flush([says("one"), asks_for(&["c1"]), gives("c1")]),
+                sync([compacts([summary(), Span::Kept(1..usize::MAX)], true)]),
+                flush([says("four"), answers("five")]),
+                sync([compacts([summary(), Span::Kept(4..5)], true), says("six")]),
+            ],
+        ),
+        new(
+            "replace",
+            vec![
+                flush([says("one"), answers("two"), says("three")]),
+                Step::Replace(vec![user("short"), user("three")]),
+                flush([answers("four")]),
+                Step::Replace(Vec::new()),
+                sync([says("five")]),
+            ],
+        ),
+    ]
+}
+
+fn stops_and_starts() -> Vec<Scenario> {
+    let open_call = [
+        HEADER,
+        &line("e1", "null", "pay"),
+        r#"{"type":"message","id":"e2","parent_id":"e1","at":"t","message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"refund","arguments":{}}],"stopReason":"toolUse"}}"#,
+        "\n",
+        r#"{"type":"call","id":"e3","parent_id":"e2","at":"t","call_id":"c1","state":"started","attempt":1,"retry_class":"unsafe"}"#,
+        "\n{\"type\":\"mess",
+    ];
+    vec![
+        new(
+            "handoff",
+            vec![
+                flush([says("I want my money back")]),
+                flush([asks_for(&["to_billing"])]),
+                flush([starts("to_billing"), gives("to_billing")]),
+                sync([answers("Billing here."), state(2)]),
+                sync([ends(StopReason::AnswerFinalized)]),
+            ],
+        ),
+        new(
+            "approval parked",
+            vec![
+                flush([says("pay"), asks_for(&["c1", "c2"])]),
+                flush([starts("c1"), finishes("c1")]),
+                sync([state(1)]),
+                sync([ends(StopReason::ApprovalRequired)]),
+            ],
+        ),
+        Scenario {
+            name: "resume",
+            before: open_call.concat(),
+            steps: vec![
+                flush([gives("c1")]),
+                flush([answers("It may have been paid.")]),
+                sync([state(2), ends(StopReason::AnswerFinalized)]),
+            ],
+        },
+    ]
+}
+
+fn trees() -> Vec<Scenario> {
+    let branched = [
+        HEADER,
+        &line("a", "null", "root"),
+        &line("b", "\"a\"", "left"),
+        "{\"type\":\"label\",\"id\":\"l\",\"parent_id\":\"b\",\"at\":\"t\",\"target_id\":\"b\",\"label\":\"kept\"}\n",
+        &line("c", "\"a\"", "went on"),
+    ];
+    vec![Scenario {
+        name: "labels and branches",
+        before: branched.concat(),
+        steps: vec![
+            flush([says("further")]),
+            flush([answers("yes")]),
+            sync([ends(StopReason::AnswerFinalized)]),
+        ],
+    }]
+}
