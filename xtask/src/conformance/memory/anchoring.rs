@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::port::{Offer, ViewCx};
 use harness_memory::layer::{
-    Banded, CacheConfig, FnLayer, LayerDef, LayerSetup, Pipeline, Placement, Recalled, Supersede, Update,
+    Banded, CacheConfig, FnLayer, LayerDef, LayerSetup, Pipeline, Placement, ReanchorReason, Recalled,
+    Supersede, Update,
 };
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ fn instructed(cx: &ViewCx, instructions: &str) -> ViewCx {
 
 fn bands(banded: &Banded) -> Value {
     let epoch = banded.epoch.as_ref().map(|epoch| {
-        let reason = epoch.reanchor_reason.map(|reason| reason.as_str());
+        let reason = epoch.reanchor_reason.map(ReanchorReason::as_str);
         json!({"id": epoch.id, "age": epoch.age, "reanchor_reason": reason})
     });
     json!({

@@ -45,7 +45,7 @@ pub(super) fn code(message: &Message) -> String {
             (None, Some(Block::Thinking(thinking))) => format!("r:{}", thinking.thinking),
             (None, _) => format!("a:{text}"),
         },
-        _ => format!("?:{text}"),
+        Message::Custom(_) | _ => format!("?:{text}"),
     }
 }
 

@@ -63,17 +63,16 @@ fn near(a: &serde_json::Number, b: &serde_json::Number) -> bool {
 
 /// An error in the suite's form.
 fn error(fault: &MemoryError) -> Value {
-    match fault {
-        MemoryError::Config { code, message } => json!({"code": **code, "message": message}),
-        MemoryError::BudgetInput { .. } => {
-            json!({"code": "INVALID_BUDGET_INPUT", "message": fault.compat_message()})
-        }
-        MemoryError::ItemMismatch { category, item_type } => json!({
-            "kind": "item_schema_mismatch",
-            "category": category.as_str(),
-            "itemType": item_type.as_deref(),
-            "message": fault.compat_message(),
-        }),
-        _ => json!({"message": fault.compat_message()}),
+    let message = fault.compat_message();
+    if let MemoryError::ItemMismatch { category, item_type } = fault {
+        let (category, item_type) = (category.as_str(), item_type.as_deref());
+        return json!({
+            "kind": "item_schema_mismatch", "category": category, "itemType": item_type, "message": message,
+        });
+    }
+    match fault.kind() {
+        "memory.invalid_budget_input" => json!({"code": "INVALID_BUDGET_INPUT", "message": message}),
+        code if fault.is_config() => json!({"code": code, "message": message}),
+        _ => json!({"message": message}),
     }
 }

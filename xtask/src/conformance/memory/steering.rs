@@ -13,7 +13,7 @@ use harness_memory::builtin::steering::{Steering, SteeringRule};
 use harness_memory::layer::{
     Decided, Decision, FnLayer, LayerCx, LayerDef, LayerSetup, OnToolGateError, Pipeline, ToolAsk,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::scripted::{Lines, Stage, clock, wait};
 use super::stack::{limited, slot};
@@ -40,8 +40,8 @@ fn judged(input: &Value) -> Done<Value> {
     let stage = Stage::new(setup, clock())?;
     let decision = stage.run(decide(&stage, true))??;
     let mut got = answer(decision);
-    got["judge_calls"] = json!(model.requests().len());
-    Ok(got)
+    got.insert("judge_calls".to_owned(), json!(model.requests().len()));
+    Ok(got.into())
 }
 
 /// What the layers think of a tool call, or of an answer.
@@ -55,11 +55,14 @@ async fn decide(stage: &Stage, is_tool: bool) -> Done<Result<Decision, MemoryErr
     Ok(if is_tool { run.judge_tool(&ask, &cx).await } else { run.judge_answer(&heard, &cx).await })
 }
 
-fn answer(decision: Result<Decision, MemoryError>) -> Value {
-    match decision {
-        Ok(decision) => json!({"action": decision.action(), "guidance": decision.guidance()}),
-        Err(fault) => json!({"error": error(&fault)}),
-    }
+fn answer(decision: Result<Decision, MemoryError>) -> Map<String, Value> {
+    let fields = match decision {
+        Ok(decision) => {
+            vec![("action", json!(decision.action())), ("guidance", json!(decision.guidance()))]
+        }
+        Err(fault) => vec![("error", error(&fault))],
+    };
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 fn aggregated(input: &Value) -> Done<Value> {
@@ -71,9 +74,9 @@ fn aggregated(input: &Value) -> Done<Value> {
     let stage = Stage::new(setup, clock)?;
     let is_tool = text(input, "hook") != "afterModelCall";
     let mut got = answer(stage.run(decide(&stage, is_tool))??);
-    got["asked"] = json!(asked.all());
-    got["diagnostics"] = json!(stage.diagnostics.all());
-    Ok(got)
+    got.insert("asked".to_owned(), json!(asked.all()));
+    got.insert("diagnostics".to_owned(), json!(stage.diagnostics.all()));
+    Ok(got.into())
 }
 
 fn layer(spec: &Value, asked: &Lines, clock: &VirtualClock) -> FnLayer {

@@ -25,14 +25,14 @@ fn check(input: &Value) -> Done<Value> {
             None => budget,
         }
     });
-    let parts = |band: &str| list(input, band).iter().map(part).collect::<Vec<_>>();
+    let parts = |band: &str| list(input, band).iter().map(part).collect::<Done<Vec<_>>>();
     let mut bands = Bands::default();
-    bands.system = parts("system");
-    bands.anchor = parts("anchor");
-    bands.history = parts("history");
-    bands.live = parts("live");
-    bands.supersedes = parts("supersedes");
-    bands.tail = parts("tail");
+    bands.system = parts("system")?;
+    bands.anchor = parts("anchor")?;
+    bands.history = parts("history")?;
+    bands.live = parts("live")?;
+    bands.supersedes = parts("supersedes")?;
+    bands.tail = parts("tail")?;
     let chosen = assemble(budget.as_ref(), &bands);
 
     let id = |band: &str, at: usize| list(input, band).get(at).map_or(Value::Null, |e| json!(text(e, "id")));
@@ -49,7 +49,7 @@ fn check(input: &Value) -> Done<Value> {
     Ok(json!({"ids": shown.concat()}))
 }
 
-fn part(entry: &Value) -> Part {
+fn part(entry: &Value) -> Done<Part> {
     let item = at(entry, "item");
     let call = || text(item, "callId").to_owned();
     let link = match text(item, "type") {
@@ -58,5 +58,6 @@ fn part(entry: &Value) -> Part {
         "reasoning" => Link::Reasoning,
         _ => Link::None,
     };
-    Part::new(entry.get("tokens").and_then(Value::as_u64).unwrap_or(0), link)
+    let tokens = entry.get("tokens").and_then(Value::as_u64);
+    Ok(Part::new(tokens.ok_or_else(|| format!("`{}` has no tokens", text(entry, "id")))?, link))
 }
