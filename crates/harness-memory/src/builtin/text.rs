@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use harness_core::message::Message;
 
+use crate::layer::LayerCx;
+
 /// UTF-16 units of a text: what the source system counts characters by.
 pub(crate) fn units(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
@@ -67,6 +69,36 @@ pub(crate) fn output_of(message: &Message) -> Option<String> {
 pub(crate) fn input_of(message: &Message) -> Option<String> {
     let text = message.joined_text();
     (!text.is_empty()).then_some(text)
+}
+
+/// `text` in one line, at most `most` UTF-16 units of it.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shorter = cut(&line, most);
+    if shorter.len() == line.len() { line } else { format!("{shorter}…") }
+}
+
+/// An element of a heading and as many of the lines, from the first, as fit into `budget` tokens; `None` when
+/// not even one does.
+pub(crate) fn listed(
+    tag: &str,
+    heading: &str,
+    lines: impl IntoIterator<Item = String>,
+    budget: u64,
+    cx: &LayerCx,
+) -> Option<String> {
+    let mut fitting = None;
+    let mut body = heading.to_owned();
+    for line in lines {
+        body.push_str("\n- ");
+        body.push_str(&line);
+        let element = fenced(tag, &body);
+        if cx.tokenize(&element) > budget {
+            break;
+        }
+        fitting = Some(element);
+    }
+    fitting
 }
 
 #[cfg(test)]

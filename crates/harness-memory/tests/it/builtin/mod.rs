@@ -3,8 +3,10 @@
 mod files;
 mod history_window;
 mod learning;
+mod long_term;
 mod state;
 mod steering;
+mod surroundings;
 
 use harness_core::Json;
 use harness_core::message::{AssistantMessage, Message};
