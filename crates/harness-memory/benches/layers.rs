@@ -60,7 +60,9 @@ fn ten_layers() -> LayerSetup {
         let count = LayerDef::new(format!("count-{at}"), 200 + at, []);
         let count = FnLayer::new(count)
             .on_init(|_, _| async { Update::set(&0) })
-            .on_recall(|_, cx| async move { Ok(Recalled::text(format!("{} answers", cx.state_as::<u64>()?))) })
+            .on_recall(
+                |_, cx| async move { Ok(Recalled::text(format!("{} answers", cx.state_as::<u64>()?))) },
+            )
             .on_store(|_, cx| async move { Update::set(&(cx.state_as::<u64>()? + 1)) });
         setup = setup.with(count);
     }

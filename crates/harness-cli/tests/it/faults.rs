@@ -322,7 +322,7 @@ fn a_session_that_another_process_uses() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: session `s.jsonl` is in use by process [PID]
+    error: session `s.jsonl` is in use by process [PID] of host `[HOST]` since 20[..]
       hint: wait until that process is done, end it, or use another session file; the lock is freed when its owner ends
     "#);
     gate.open();

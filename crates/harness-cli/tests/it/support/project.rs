@@ -121,7 +121,7 @@ tools:
     )
 }
 
-/// Durations, ports and process ids as placeholders.
+/// Durations, ports, process ids, hosts and times as placeholders.
 pub(crate) fn normal(text: &str) -> String {
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
@@ -129,9 +129,18 @@ pub(crate) fn normal(text: &str) -> String {
         for unit in [" ms", " s"] {
             line = replace_before(&line, unit);
         }
-        out.push_str(&replace_numbers(&line, "process ", "", "[PID]"));
+        let line = replace_numbers(&line, "process ", "", "[PID]");
+        let line = replace_until(&line, "of host `", '`', "[HOST]");
+        out.push_str(&replace_until(&line, "since 20", '\n', "[..]"));
     }
     out
+}
+
+/// Replaces what stands between `before` and the next `after`.
+fn replace_until(text: &str, before: &str, after: char, with: &str) -> String {
+    let Some((head, tail)) = text.split_once(before) else { return text.to_owned() };
+    let rest = tail.find(after).and_then(|at| tail.get(at..)).unwrap_or_default();
+    format!("{head}{before}{with}{rest}")
 }
 
 /// Replaces the digits after `before`.
