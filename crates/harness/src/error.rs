@@ -1,5 +1,6 @@
 //! What can be wrong before a run begins.
 
+use harness_core::Fault;
 use harness_core::continuation::ResumeError;
 use harness_core::port::SessionError;
 use harness_core::turn::SpecFault;
@@ -28,6 +29,12 @@ pub enum HarnessError {
     /// A continuation does not fit this conversation, or decisions do not fit it.
     #[error(transparent)]
     Resume(#[from] ResumeError),
+    /// A run is going on in this conversation.
+    #[error("a run is going on; wait for its end, or cancel it")]
+    Busy,
+    /// The transcript could not be made shorter; it is as it was.
+    #[error("the transcript was not made shorter: {0}")]
+    Compaction(Fault),
     /// The session could not be read.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -41,6 +48,8 @@ impl HarnessError {
             Self::Descriptor(error) => error.kind(),
             Self::SameName { .. } => "harness.same_tool_name",
             Self::Resume(error) => error.kind(),
+            Self::Busy => "harness.busy",
+            Self::Compaction(fault) => &fault.code,
             Self::Session(error) => &error.kind,
         }
     }

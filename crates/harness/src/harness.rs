@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::continuation::{Continuation, Resume, ResumeError};
-use harness_core::driver::{Ports, drive};
+use harness_core::driver::{Ports, compact, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
-use harness_core::port::{Ids, Model};
+use harness_core::port::{CompactionNote, Ids, Model, SessionError};
 use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::Prefix;
+use harness_core::{Cancel, FaultSource};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
 
 use crate::builder::Builder;
@@ -94,6 +95,40 @@ impl Harness {
     /// ```
     pub fn resume_with(&self, continuation: Continuation, resume: Resume) -> Prompt<'_> {
         Prompt::resuming(self, continuation, resume)
+    }
+
+    /// Makes the conversation shorter for good, by the builder's compactor and whatever its trigger says:
+    /// later prompts begin with the shorter transcript. A session keeps everything that it holds.
+    /// `instructions` say what a summary is to keep.
+    ///
+    /// Gives what was done; `None` when there was nothing to do. A continuation of an earlier run does not
+    /// fit the shorter conversation any more.
+    ///
+    /// # Errors
+    /// [`HarnessError::Busy`] while a run is going on; [`HarnessError::Compaction`] when there is no compactor,
+    /// when it failed or was cancelled, and while calls wait for a decision; [`HarnessError::Session`] when the
+    /// session cannot be read or written.
+    pub async fn compact(
+        &self,
+        instructions: Option<String>,
+        cancel: &Cancel,
+    ) -> Result<Option<Arc<CompactionNote>>, HarnessError> {
+        let Parts { ports, spec, .. } = &self.parts;
+        let mut thread = self.thread.try_lock().map_err(|_| HarnessError::Busy)?;
+        let opened = thread.open(ports.session.as_deref()).await?;
+        let mut origin = self.parts.origin.clone();
+        if let Some(session) = &ports.session {
+            origin.session = session.session_id();
+        }
+        let machine = Run::new(Arc::clone(spec), origin, opened.log).with_view(opened.view);
+        let done = compact(thread.begin(machine), ports, cancel, instructions).await;
+        thread.settle(opened.open_calls, &done);
+        done.map_err(|fault| {
+            if fault.source_part == FaultSource::Session {
+                return SessionError::new(fault.code, fault.message).into();
+            }
+            HarnessError::Compaction(fault)
+        })
     }
 
     pub(crate) async fn run(

@@ -7,7 +7,7 @@ use harness_core::message::Message;
 use harness_core::port::{DynSession, OpenCall, SessionError, TornTail};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
-use harness_core::{AgentId, End};
+use harness_core::{AgentId, End, Fault, FaultSource};
 use serde::Deserialize;
 
 /// A thread between, and during, its runs.
@@ -96,6 +96,16 @@ impl Thread {
             self.put_back(log, open_calls, view);
         }
         transcript
+    }
+
+    /// No run, only a compaction, which may have failed: when it could not be stored, the session counts.
+    pub(crate) fn settle<T>(&mut self, open_calls: Vec<OpenCall>, done: &Result<T, Fault>) {
+        let Some(run) = self.running.take() else { return };
+        let view = run.view_state().clone();
+        let stored = done.as_ref().err().is_none_or(|fault| fault.source_part != FaultSource::Session);
+        if stored {
+            self.put_back(run.into_log(), open_calls, view);
+        }
     }
 
     /// Messages that were pushed in while calls were parked.

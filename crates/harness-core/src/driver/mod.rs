@@ -5,6 +5,7 @@
 //! becomes a fault, not a panic of the host. Dropping the driver's future is like a crash: what was
 //! journaled is durable, and the next run repairs the rest.
 
+mod compact;
 mod op;
 mod persist;
 mod ports;
@@ -18,6 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+pub use compact::compact;
 pub use ports::{Command, Inbox, NotTaken, Ports, Steer};
 
 use op::{Running, start};

@@ -23,6 +23,10 @@ pub(super) struct Journal<'p> {
     /// Messages of the transcript that were to be stored. What is missing goes before whatever is stored
     /// next, so that a session never has a gap and never a message twice.
     wanted: usize,
+    /// A compaction of the transcript that is not stored: it goes before all that follows.
+    shortened: Option<Record>,
+    /// A compaction of the view that is not stored: it goes behind the messages that it was made over.
+    view: Option<Record>,
     failure: Option<String>,
 }
 
@@ -35,7 +39,7 @@ struct Resolved {
 impl<'p> Journal<'p> {
     /// The journal of a machine whose transcript so far, `stored` messages, is in the session.
     pub(super) fn new(session: Option<&'p dyn DynSession>, stored: usize) -> Self {
-        Self { session, stored, wanted: stored, failure: None }
+        Self { session, stored, wanted: stored, shortened: None, view: None, failure: None }
     }
 
     /// The first message that is not stored, after a failure.
@@ -51,11 +55,30 @@ impl<'p> Journal<'p> {
         record: &Record,
     ) -> Result<(), String> {
         let Some(session) = self.session else { return Ok(()) };
-        if let Record::Messages(range) = record {
-            self.wanted = self.wanted.max(range.end);
+        match record {
+            Record::Messages(range) => self.wanted = self.wanted.max(range.end),
+            Record::Compaction { permanent: true, messages, .. } => {
+                // Made only over a transcript that is stored; the messages of the new one stand in the record.
+                (self.stored, self.wanted) = (*messages, *messages);
+                (self.shortened, self.view) = (Some(record.clone()), None);
+            }
+            Record::Compaction { permanent: false, .. } => self.view = Some(record.clone()),
+            Record::CallStarted { .. }
+            | Record::CallFinished { .. }
+            | Record::Boundary { .. }
+            | Record::RunEnd(_) => {}
         }
         let resolved = resolve(machine, record, self.stored..self.wanted);
-        let entries = entries(record, &resolved);
+        let (before, behind) = (self.shortened.as_ref(), self.view.as_ref());
+        let messages = resolved.messages.iter().map(Entry::Message);
+        let own = own_entry(record, &resolved);
+        let entries: Vec<Entry<'_>> = before
+            .and_then(compaction_entry)
+            .into_iter()
+            .chain(messages)
+            .chain(behind.and_then(compaction_entry))
+            .chain(own)
+            .collect();
         if entries.is_empty() {
             return Ok(());
         }
@@ -65,7 +88,7 @@ impl<'p> Journal<'p> {
         match append(session, &head, &entries, durability).await {
             Ok(()) => {
                 self.stored = self.wanted;
-                self.failure = None;
+                (self.shortened, self.view, self.failure) = (None, None, None);
                 Ok(())
             }
             Err(error) => {
@@ -131,22 +154,25 @@ fn resolve<P: Phase>(machine: &Machine<P>, record: &Record, messages: Range<usiz
     Resolved { messages, state }
 }
 
-fn entries<'a>(record: &'a Record, resolved: &'a Resolved) -> Vec<Entry<'a>> {
-    let own = match record {
-        Record::Messages(_) => None,
+fn compaction_entry(record: &Record) -> Option<Entry<'_>> {
+    if let Record::Compaction { note, plan, permanent, .. } = record {
+        return Some(Entry::Compaction { note, plan, permanent: *permanent });
+    }
+    None
+}
+
+fn own_entry<'a>(record: &'a Record, resolved: &'a Resolved) -> Option<Entry<'a>> {
+    match record {
+        Record::Messages(_) | Record::Compaction { .. } => None,
         Record::CallStarted { call, attempt, class } => {
             Some(Entry::CallStarted { call: &call.id, attempt: *attempt, class })
         }
         Record::CallFinished { call, attempt, class, result } => {
             Some(Entry::CallFinished { call: &call.id, attempt: *attempt, class, result })
         }
-        Record::Compaction { note, plan, permanent } => {
-            Some(Entry::Compaction { note, plan, permanent: *permanent })
-        }
         Record::Boundary { .. } => {
             resolved.state.as_ref().map(|state| Entry::RunState { schema_version: SNAPSHOT_VERSION, state })
         }
         Record::RunEnd(end) => Some(Entry::RunEnd { stop: &end.stop, usage: &end.usage }),
-    };
-    resolved.messages.iter().map(Entry::Message).chain(own).collect()
+    }
 }

@@ -135,6 +135,8 @@ pub enum Record {
         plan: Plan,
         /// Whether the transcript itself is what the plan shows: positions begin anew.
         permanent: bool,
+        /// Messages of the transcript from here on.
+        messages: usize,
     },
     /// A boundary between phases. The place for a checkpoint.
     Boundary {

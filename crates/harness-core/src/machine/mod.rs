@@ -33,7 +33,7 @@ use crate::json::Json;
 use crate::limits::Budgets;
 use crate::message::Message;
 use crate::outcome::{End, Fault, GuardStage};
-use crate::port::OpenCall;
+use crate::port::{Compaction, CompactionNote, OpenCall};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
 
@@ -139,6 +139,8 @@ pub enum Pending {
     Drain,
     /// A stop gate of the run.
     StopGate(u32),
+    /// The compactor, about the transcript itself.
+    Shorten,
 }
 
 /// What an outstanding hook looks at.
@@ -243,6 +245,16 @@ impl Cx<'_> {
                 message: Arc::clone(message),
             });
         }
+    }
+
+    /// Makes the transcript itself what `plan` shows of it: positions begin anew, and nothing is in force any
+    /// more. What was stored before stays stored.
+    pub(crate) fn shorten(&mut self, plan: &Plan) {
+        let mut log = Transcript::default();
+        View::planned(self.log.prefix(), plan.clone()).for_each(|message| log.push(Arc::clone(message)));
+        (self.sh.len, self.sh.persisted) = (log.len(), log.len());
+        self.sh.view = ViewState::default();
+        *self.log = log;
     }
 
     /// Has something journaled.
@@ -369,6 +381,20 @@ impl<P: Phase> Machine<P> {
         self
     }
 
+    /// Takes a compaction of the transcript itself while the machine is not at work: before its start or
+    /// after its end. What was done; `None` when the compaction made no plan, or one that is refused.
+    pub fn shorten(
+        &mut self,
+        done: Compaction,
+        since: Time,
+        now: Time,
+        fx: &mut Effects,
+    ) -> Option<Arc<CompactionNote>> {
+        let idle = !self.shared.started || self.end.is_some();
+        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        if idle { crate::turn::take_permanent(&mut cx, done, since) } else { None }
+    }
+
     /// What of the view outlives this machine: give it to the next one with [`Machine::with_view`].
     pub fn view_state(&self) -> &ViewState {
         &self.shared.view
@@ -418,6 +444,11 @@ impl<P: Phase> Machine<P> {
     /// goes on without a session passes them to [`Start::with_open_calls`].
     pub fn open_calls(&self) -> Vec<OpenCall> {
         self.phase.open_calls()
+    }
+
+    /// Whether the transcript ends with calls that wait for their results.
+    pub fn has_open_calls(&self) -> bool {
+        crate::turn::has_open_calls(&self.log)
     }
 
     /// Takes the transcript out of a machine that is not needed any more.

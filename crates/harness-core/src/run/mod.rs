@@ -4,13 +4,15 @@
 //! something is configured for it; at each boundary there is a checkpoint record. Everything that is not
 //! the run's own goes to the turn inside it: there is one numbering, one journal, one set of budgets.
 
+mod compaction;
 mod spec;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use spec::{RunLimits, RunSpec, StopMode};
+use compaction::Waiting;
+pub use spec::{BetweenTurns, RunLimits, RunSpec, StopMode};
 
 use crate::continuation::Continuation;
 use crate::event::EventKind;
@@ -65,6 +67,8 @@ pub struct RunState {
     waived: Vec<Waiver>,
     /// The end, while the layers take note of it.
     leaving: Option<Box<Leaving>>,
+    /// The turn that waits for the compactor.
+    waiting: Option<Box<Waiting>>,
 }
 
 impl Phase for RunState {
@@ -83,6 +87,9 @@ impl Phase for RunState {
             }
             let end = self.leaving.take()?.into_end(cx);
             return Some(finish(cx, end));
+        }
+        if self.waiting.is_some() {
+            return self.wait(spec, cx, pending, input);
         }
         let input = match (pending, input) {
             (None, Input::Start(start)) => return self.start(spec, cx, *start),
@@ -111,6 +118,9 @@ impl Phase for RunState {
         if let Pending::StopGate(gate) = pending {
             return Some(Op::StopGate { gate, end: self.judging.clone()? });
         }
+        if pending == Pending::Shorten {
+            return Some(self.shorten_op(cx));
+        }
         if let (Pending::Complete, Some(leaving)) = (pending, &self.leaving) {
             return Some(leaving.op());
         }
@@ -120,6 +130,9 @@ impl Phase for RunState {
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
         if let Some(leaving) = &self.leaving {
             return leaving.wake_at();
+        }
+        if let Some(waiting) = &self.waiting {
+            return waiting.wake_at(shared.budgets.deadline());
         }
         match self.phase {
             RunPhase::Turn => self.turn.wake_at(shared),
@@ -131,6 +144,9 @@ impl Phase for RunState {
     fn cut_off(&self, shared: &Shared) -> Option<Time> {
         if let Some(leaving) = &self.leaving {
             return leaving.wake_at();
+        }
+        if self.waiting.is_some() {
+            return shared.budgets.deadline();
         }
         self.turn.cut_off(shared)
     }
@@ -148,7 +164,13 @@ impl RunState {
         let descriptor_hash = cx.sh.origin.descriptor_hash.clone();
         cx.event(|| EventKind::RunStarted { descriptor_hash });
         self.boundary(cx, RunPhase::Repair, Boundary::Repair);
-        self.boundary(cx, RunPhase::Compact, Boundary::Compact);
+        self.begin_turn(spec, cx, start)
+    }
+
+    fn start_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
+        if cx.sh.turn == 1 {
+            self.boundary(cx, RunPhase::Compact, Boundary::Compact);
+        }
         self.phase = RunPhase::Turn;
         self.turn = TurnState::of_run();
         name_turn(cx);
@@ -236,18 +258,14 @@ impl RunState {
         self.usage.merge(&judged.usage);
         self.iterations = self.iterations.saturating_add(judged.iterations);
         self.boundary(cx, RunPhase::Decide, Boundary::Decide);
-        self.phase = RunPhase::Turn;
-        self.turn = TurnState::of_run();
         cx.sh.turn += 1;
         cx.sh.iteration = 0;
-        name_turn(cx);
         let start = Start {
             prompt: vec![guidance_message(guidance)],
             agent: judged.agent.clone(),
             ..Start::default()
         };
-        let end = self.turn.step(&spec.turn, cx, None, Input::Start(Box::new(start)))?;
-        self.decide(spec, cx, end)
+        self.begin_turn(spec, cx, start)
     }
 
     fn cancel_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {

@@ -19,6 +19,19 @@ pub enum StopMode {
     StrictAutomation,
 }
 
+/// Whether the transcript itself is made shorter before a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BetweenTurns {
+    /// Never: views are made shorter, the transcript keeps everything.
+    #[default]
+    KeepTranscript,
+    /// Whenever the compactor, asked before the turn, makes a plan: the transcript becomes what the plan
+    /// shows. The session keeps everything all the same. Not while calls are open, while something could not
+    /// be stored, or when the turn resumes earlier work.
+    Compact,
+}
+
 /// The limits of a run, over all its turns. Finite by default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -66,6 +79,8 @@ pub struct RunSpec {
     pub mode: StopMode,
     /// Turns in a row that stop gates may ask for before an interactive run accepts. Default 3.
     pub nudges: u32,
+    /// Whether the transcript itself is made shorter before a turn. Default never.
+    pub between_turns: BetweenTurns,
 }
 
 impl Default for RunSpec {
@@ -77,6 +92,7 @@ impl Default for RunSpec {
             stop_gate_timeout: Some(Millis(60_000)),
             mode: StopMode::default(),
             nudges: 3,
+            between_turns: BetweenTurns::default(),
         }
     }
 }

@@ -78,6 +78,9 @@ pub struct ScriptedDriver<P: Phase, O> {
     /// Messages of the transcript that are stored, and how many were to be.
     stored: usize,
     wanted: usize,
+    /// Compactions that could not be stored: of the transcript, and of the view.
+    shortened: Option<Record>,
+    view: Option<Record>,
     events: Vec<Event>,
     inputs: Vec<(Time, Input)>,
     performed: u64,
@@ -114,6 +117,8 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
             journal,
             stored,
             wanted: stored,
+            shortened: None,
+            view: None,
             events: Vec::new(),
             inputs: Vec::new(),
             performed: 0,
@@ -265,14 +270,28 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
 
     /// Messages that could not be stored go before whatever is stored next.
     fn persist(&mut self, record: &Record) -> Result<(), String> {
-        if let Record::Messages(range) = record {
-            self.wanted = self.wanted.max(range.end);
+        let log = self.machine.log();
+        match record {
+            Record::Messages(range) => self.wanted = self.wanted.max(range.end),
+            Record::Compaction { permanent: true, messages, .. } => {
+                (self.stored, self.wanted) = (*messages, *messages);
+                (self.shortened, self.view) = (Some(record.clone()), None);
+            }
+            Record::Compaction { permanent: false, .. } => self.view = Some(record.clone()),
+            Record::CallStarted { .. }
+            | Record::CallFinished { .. }
+            | Record::Boundary { .. }
+            | Record::RunEnd(_) => {}
         }
         self.outside.persist(record)?;
-        self.journal.write(&Record::Messages(self.stored..self.wanted), self.machine.log());
+        let messages = Record::Messages(self.stored..self.wanted);
+        let before = self.shortened.take().into_iter().chain([messages]);
+        for owed in before.chain(self.view.take()) {
+            self.journal.write(&owed, log);
+        }
         self.stored = self.wanted;
-        if !matches!(record, Record::Messages(_)) {
-            self.journal.write(record, self.machine.log());
+        if !matches!(record, Record::Messages(_) | Record::Compaction { .. }) {
+            self.journal.write(record, log);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::machine::{Boundary, Record};
 use crate::message::Message;
 use crate::outcome::End;
 use crate::port::{CompactionNote, Loaded, OpenCall, RetryClass};
-use crate::transcript::{Plan, Transcript};
+use crate::transcript::{Plan, Transcript, View};
 
 /// One durable entry: a [`Record`] with its positions resolved, as a session keeps it. Exhaustive on
 /// purpose, like the record.
@@ -59,54 +59,67 @@ pub enum Journaled {
 
 /// What was journaled, in order: the smallest session there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Journal(Vec<Journaled>);
+pub struct Journal {
+    entries: Vec<Journaled>,
+    /// The transcript that they make.
+    transcript: Vec<Arc<Message>>,
+}
 
 impl Journal {
     /// A journal that holds these messages already.
     pub fn of(messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
-        Self(messages.into_iter().map(Journaled::Message).collect())
+        let transcript: Vec<_> = messages.into_iter().collect();
+        Self { entries: transcript.iter().cloned().map(Journaled::Message).collect(), transcript }
     }
 
     /// Stores a record; positions are looked up in `log`.
     pub fn write(&mut self, record: &Record, log: &Transcript) {
         match record {
             Record::Messages(range) => {
-                self.0.extend(log.range(range.clone()).cloned().map(Journaled::Message));
+                for message in log.range(range.clone()) {
+                    self.entries.push(Journaled::Message(Arc::clone(message)));
+                    self.transcript.push(Arc::clone(message));
+                }
             }
             Record::CallStarted { call, attempt, class } => {
                 let call = call.id.clone();
-                self.0.push(Journaled::CallStarted { call, attempt: *attempt, class: *class });
+                self.entries.push(Journaled::CallStarted { call, attempt: *attempt, class: *class });
             }
             Record::CallFinished { call, attempt, class, result } => {
                 let (call, result) = (call.id.clone(), Arc::clone(result));
-                self.0.push(Journaled::CallFinished { call, attempt: *attempt, class: *class, result });
+                self.entries.push(Journaled::CallFinished { call, attempt: *attempt, class: *class, result });
             }
-            Record::Compaction { note, plan, permanent } => {
+            Record::Compaction { note, plan, permanent, .. } => {
+                if *permanent {
+                    let log: Transcript = std::mem::take(&mut self.transcript).into_iter().collect();
+                    let view = View::planned(log.prefix(), plan.clone());
+                    view.for_each(|message| self.transcript.push(Arc::clone(message)));
+                }
                 let (note, plan) = (Arc::clone(note), plan.clone());
-                self.0.push(Journaled::Compaction { note, plan, permanent: *permanent });
+                self.entries.push(Journaled::Compaction { note, plan, permanent: *permanent });
             }
             Record::Boundary { phase, turn, iteration } => {
-                self.0.push(Journaled::Boundary { phase: *phase, turn: *turn, iteration: *iteration });
+                self.entries.push(Journaled::Boundary { phase: *phase, turn: *turn, iteration: *iteration });
             }
-            Record::RunEnd(end) => self.0.push(Journaled::RunEnd(Arc::clone(end))),
+            Record::RunEnd(end) => self.entries.push(Journaled::RunEnd(Arc::clone(end))),
         }
     }
 
     /// The entries in order.
     pub fn entries(&self) -> &[Journaled] {
-        &self.0
+        &self.entries
     }
 
-    /// The messages in order.
+    /// The messages of the transcript that they make, in order.
     pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
-        self.0.iter().filter_map(|entry| if let Journaled::Message(m) = entry { Some(m) } else { None })
+        self.transcript.iter()
     }
 
     /// What a session of these entries would load: the transcript, and the calls of the last batch that
     /// had started and have no result among the messages.
     pub fn reopen(&self) -> Loaded {
         let mut loaded = Loaded { messages: self.messages().cloned().collect(), ..Loaded::default() };
-        for entry in &self.0 {
+        for entry in &self.entries {
             match entry {
                 Journaled::Message(message) => match &**message {
                     Message::Assistant(_) => loaded.open_calls.clear(),

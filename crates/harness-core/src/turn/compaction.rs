@@ -156,7 +156,7 @@ impl TurnState {
         let plan = recalled.map_or_else(|| plan.clone(), |recalled| plan.without_made_of(recalled));
         cx.sh.view.plan = Some(plan.clone());
         let note = Arc::new(note);
-        cx.persist(|| Record::Compaction { note: Arc::clone(&note), plan: plan.clone(), permanent: false });
+        store(cx, &note, &plan, false);
         let (duration, usage) = (cx.now.since(self.shortening.since), usage.clone());
         cx.event(|| EventKind::CompactionCompleted { note, permanent: false, plan, usage, duration });
     }
@@ -184,6 +184,34 @@ pub(crate) fn or_failed(result: Result<Box<Compaction>, Fault>) -> Box<Compactio
     result.unwrap_or_else(|fault| Box::new(Compaction { failed: vec![fault], ..Compaction::default() }))
 }
 
+/// Takes a compaction of the transcript itself. What was done; `None` when there is no plan with a note, or
+/// one that is refused, or when calls wait for their results: those stay where they are.
+pub(crate) fn take_permanent(cx: &mut Cx<'_>, done: Compaction, since: Time) -> Option<Arc<CompactionNote>> {
+    let Compaction { plan, note, usage, failed, pressure, overflow: _ } = done;
+    tell_troubles(cx, failed, pressure);
+    let (plan, note) = (plan?, Arc::new(note?));
+    let checked = if super::repair::has_open_calls(cx.log) {
+        let text = "calls wait for their results; the transcript was left as it is";
+        Err(Fault::new(FaultSource::Compactor, "open_calls", text))
+    } else {
+        check(cx, &plan, FaultSource::Compactor)
+    };
+    if let Err(fault) = checked {
+        cx.event(|| EventKind::CompactionFailed { fault });
+        return None;
+    }
+    cx.shorten(&plan);
+    store(cx, &note, &plan, true);
+    let (told, duration) = (Arc::clone(&note), cx.now.since(since));
+    cx.event(|| EventKind::CompactionCompleted { note: told, permanent: true, plan, usage, duration });
+    Some(note)
+}
+
+fn store(cx: &mut Cx<'_>, note: &Arc<CompactionNote>, plan: &Plan, permanent: bool) {
+    let (note, plan, messages) = (Arc::clone(note), plan.clone(), cx.log.len());
+    cx.persist(|| Record::Compaction { note, plan, permanent, messages });
+}
+
 /// Books what a compaction used: summaries are model calls, and count against tokens and money.
 pub(crate) fn charge(total: &mut TotalUsage, cx: &mut Cx<'_>, used: &TotalUsage) {
     total.merge(used);
@@ -193,7 +221,7 @@ pub(crate) fn charge(total: &mut TotalUsage, cx: &mut Cx<'_>, used: &TotalUsage)
 }
 
 /// Whether a plan keeps calls and results together (law 6).
-pub(crate) fn check(cx: &Cx<'_>, plan: &Plan, part: FaultSource) -> Result<(), Fault> {
+fn check(cx: &Cx<'_>, plan: &Plan, part: FaultSource) -> Result<(), Fault> {
     plan.check(&cx.log.prefix()).map_err(|fault| Fault::new(part, "plan_refused", fault.to_string()))
 }
 
@@ -203,7 +231,7 @@ pub(crate) fn tell_start(cx: &mut Cx<'_>, reason: &CompactReason) {
 }
 
 /// Tells what failed in a compaction, and how full the window is.
-pub(crate) fn tell_troubles(cx: &mut Cx<'_>, failed: Vec<Fault>, pressure: Option<Pressure>) {
+fn tell_troubles(cx: &mut Cx<'_>, failed: Vec<Fault>, pressure: Option<Pressure>) {
     for fault in failed {
         cx.event(|| EventKind::CompactionFailed { fault });
     }

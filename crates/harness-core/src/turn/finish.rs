@@ -58,7 +58,7 @@ impl TurnState {
         self.stop_now(spec, cx, stop)
     }
 
-    pub(super) fn cancel(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, by: Arc<str>) -> Option<End> {
+    pub(crate) fn cancel(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, by: Arc<str>) -> Option<End> {
         self.stop.get_or_insert_with(|| Stop::new(StopReason::Cancelled, Evidence::Cancelled { by }));
         self.abort(cx);
         self.settle(spec, cx)

@@ -63,7 +63,8 @@ impl TurnState {
             | Pending::NoteApproval
             | Pending::Hook(_)
             | Pending::Drain
-            | Pending::StopGate(_) => return None,
+            | Pending::StopGate(_)
+            | Pending::Shorten => return None,
         })
     }
 

@@ -30,9 +30,11 @@ pub mod source_001;
 mod spec;
 mod state;
 
+pub(crate) use compaction::{charge, or_failed, take_permanent, tell_start};
 pub(crate) use flow::guidance_message;
 pub(crate) use leaving::Leaving;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
+pub(crate) use repair::has_open_calls;
 pub use spec::{
     BudgetRule, CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules,
     OnGuardrailError, OnHookFault, OnTrouble, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault,

@@ -17,7 +17,7 @@ use crate::machine::{Cx, InterruptedCall, Pending, Start};
 use crate::message::{Message, ToolCall};
 use crate::outcome::End;
 use crate::port::{Decision, RetryClass, ToolOutcome, ToolStatus};
-use crate::transcript::Transcript;
+use crate::transcript::Prefix;
 
 /// The last answer with calls, and how many of its calls are answered.
 struct Open {
@@ -26,7 +26,7 @@ struct Open {
     answered: usize,
 }
 
-fn find_open(log: &Transcript) -> Option<Open> {
+fn find_open(log: &Prefix) -> Option<Open> {
     let mut answered = 0;
     for at in (0..log.len()).rev() {
         match &**log.get(at)? {
@@ -42,7 +42,7 @@ fn find_open(log: &Transcript) -> Option<Open> {
 }
 
 /// Whether the last answer has calls without results.
-pub(super) fn has_open_calls(log: &Transcript) -> bool {
+pub(crate) fn has_open_calls(log: &Prefix) -> bool {
     find_open(log).is_some()
 }
 
@@ -105,7 +105,7 @@ impl TurnState {
 }
 
 /// The agent that spoke last.
-fn last_agent(log: &Transcript) -> Option<crate::ids::AgentId> {
+fn last_agent(log: &Prefix) -> Option<crate::ids::AgentId> {
     log.iter().rev().find_map(|message| message.as_assistant()?.agent.clone())
 }
 

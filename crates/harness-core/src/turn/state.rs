@@ -204,7 +204,7 @@ impl TurnState {
                 attempt: call(at)?.attempt,
                 grant: Grant(self.share_of(at)),
             },
-            Pending::StopGate(_) => return None,
+            Pending::StopGate(_) | Pending::Shorten => return None,
         })
     }
 }

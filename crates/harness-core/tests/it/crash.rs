@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness_core::machine::{Machine, Origin, Phase, Start, ViewState};
 use harness_core::message::Message;
 use harness_core::port::RetryClass;
-use harness_core::testing::{Journal, Ran, ScriptedDriver};
+use harness_core::testing::{Journal, Journaled, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
 use proptest::prelude::*;
 
@@ -24,8 +24,17 @@ fn reopen<P: Phase>(
     (driver, start.with_open_calls(durable.open_calls))
 }
 
-fn messages(journal: &Journal) -> Vec<Arc<Message>> {
-    journal.messages().cloned().collect()
+/// Every message that was ever stored: a compaction takes none of them away.
+fn stored(journal: &Journal) -> Vec<Arc<Message>> {
+    let message = |entry: &Journaled| match entry {
+        Journaled::Message(message) => Some(Arc::clone(message)),
+        Journaled::CallStarted { .. }
+        | Journaled::CallFinished { .. }
+        | Journaled::Compaction { .. }
+        | Journaled::Boundary { .. }
+        | Journaled::RunEnd(_) => None,
+    };
+    journal.entries().iter().filter_map(message).collect()
 }
 
 /// Runs the case, dies after the n-th effect, goes on, and checks what must hold then. Whether it died.
@@ -39,16 +48,17 @@ fn crash_and_go_on<P: Phase>(
     if case.drive(&mut dead, begin()) != Ran::Crashed {
         return false;
     }
-    let before = messages(dead.journal());
+    let before: Vec<_> = dead.journal().messages().cloned().collect();
     let (mut driver, start) = reopen(&dead, new);
     let ran = driver.run(start);
     finish(&mut driver, ran);
 
-    let after = messages(driver.journal());
+    let after = stored(driver.journal());
     assert_eq!(after[..before.len()], before[..], "what was durable changed");
     let end = driver.machine().end().expect("an end");
     let parked = end.continuation.as_ref().is_some_and(|c| !c.pending.is_empty());
     check_calls_and_results(after.iter(), parked);
+    check_calls_and_results(driver.journal().messages(), parked);
     if !case.repeated_ids && case.spec.retry.max_retries == 0 {
         check_executions(&dead, &driver);
     }

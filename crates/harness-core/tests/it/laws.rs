@@ -278,6 +278,8 @@ proptest! {
         let end = Arc::clone(driver.machine().end().expect("an end"));
         check_calls_and_results(driver.machine().log().iter(), is_parked(&end));
         check_run_limits(&case, &driver, &end);
+        let durable: Vec<_> = driver.journal().messages().cloned().collect();
+        prop_assert_eq!(durable, messages(driver.machine()));
         let turns = end.turns as usize;
         let events = driver.events();
         prop_assert!(events.iter().zip(0..).all(|(event, n)| event.seq == n));

@@ -14,7 +14,7 @@ use harness_core::port::{
     Inspection, Judgement, ModelFault, ModelFaultCode, Offer, Overflow, Prepared, Question, RetryClass,
     ToolDef, ToolOutcome, Verdict,
 };
-use harness_core::run::{RunSpec, RunState, StopMode};
+use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
@@ -506,6 +506,9 @@ pub(crate) fn run_case() -> impl Strategy<Value = RunCase> {
             let mut spec = RunSpec::of(turn.spec.clone());
             (spec.mode, spec.nudges, spec.limits.turns) = (mode, nudges, turns);
             (spec.limits.amount.iterations, spec.limits.amount.tool_calls) = (iterations, calls);
+            if nudges == 2 {
+                spec.between_turns = BetweenTurns::Compact;
+            }
             spec.stop_gates = (0..gates).map(|n| format!("stop{n}").as_str().into()).collect();
             RunCase { turn, spec }
         },

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in its helpers too")]
 
 mod approval;
+mod compaction;
 mod files;
 mod graph;
 mod recording;
