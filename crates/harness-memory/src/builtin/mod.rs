@@ -12,6 +12,7 @@
 //! | [`ContextFiles`] | `AGENTS.md` and the like | 195 |
 //! | [`Observations`] | what was learned from the conversation | 200 |
 //! | [`Environment`] | the date and the surroundings | 210 |
+//! | [`plan::Plan`] | the plan that is made or carried out; it denies changes while planning | 240 |
 //! | [`HistoryWindow`] | the newest part of the history | 275 |
 //! | [`Episodes`] | how earlier work ended | 300 |
 //! | [`FileReferences`] | files that a person refers to | 350 |
@@ -30,6 +31,7 @@ mod history_window;
 mod long_term;
 pub mod notes;
 mod observations;
+pub mod plan;
 mod probe;
 mod reminders;
 mod static_content;

@@ -4,6 +4,7 @@ mod files;
 mod history_window;
 mod learning;
 mod long_term;
+mod plan;
 mod state;
 mod steering;
 mod surroundings;

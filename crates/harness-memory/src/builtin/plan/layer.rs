@@ -1,0 +1,245 @@
+//! The layer that keeps the plan.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::port::{ArgumentFault, BoxFuture, RetryClass};
+
+use super::super::arguments::{check, function, parsed};
+use super::super::text::units_of;
+use super::render;
+use super::session::{self, Action, Document, Enter, Exit, Name, NamedDocument, Prd};
+use super::state::{PlanOptions, PlanPhase, PlanState};
+use crate::MemoryError;
+use crate::layer::{
+    Called, Decided, Decision, Ending, Execution, FunctionDef, Hook, Layer, LayerCx, LayerDef, RecallAsk,
+    Recalled, Scope, Spawned, ToolAsk, Update,
+};
+
+/// Tools of common hosts that change nothing.
+const READING_TOOLS: [&str; 10] = [
+    "Read",
+    "Grep",
+    "Find",
+    "Ls",
+    "AskUserQuestion",
+    "activateSkill",
+    "agent",
+    "checkAgent",
+    "sendMessage",
+    "requestPlanApproval",
+];
+
+/// What the host does when planning begins and when a plan is to be carried out.
+pub trait PlanHost: Send + Sync {
+    /// Planning begins: a name for the plan, if the host has one. The default has none.
+    ///
+    /// # Errors
+    /// Planning does not begin; the model reads it.
+    fn enter<'a>(&'a self, _cx: &'a LayerCx) -> BoxFuture<'a, Result<Option<String>, MemoryError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Whether a complete plan may be carried out.
+    ///
+    /// # Errors
+    /// It is not; the model reads it.
+    fn approve<'a>(
+        &'a self,
+        plan: &'a PlanState,
+        cx: &'a LayerCx,
+    ) -> BoxFuture<'a, Result<bool, MemoryError>>;
+}
+
+/// Plan mode: the agent writes down what is wanted and the steps, everything but reading and planning is denied
+/// meanwhile, and the approved plan stays in the view while it is carried out.
+///
+/// Without a [`PlanHost`] a complete plan is approved at once.
+///
+/// ```
+/// use harness_memory::builtin::plan::{Plan, PlanOptions, PlanStyle};
+///
+/// let mut options = PlanOptions::default();
+/// options.style = PlanStyle::Interview;
+/// options.additional_allowed_tools = vec!["workspace_read".into()];
+/// let layer = Plan::new(options);
+/// # let _ = layer;
+/// ```
+#[derive(Clone)]
+pub struct Plan {
+    def: LayerDef,
+    options: PlanOptions,
+    host: Option<Arc<dyn PlanHost>>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("def", &self.def)
+            .field("options", &self.options)
+            .field("has_host", &self.host.is_some())
+            .finish()
+    }
+}
+
+impl Plan {
+    /// Plan mode with these bounds and choices.
+    pub fn new(options: PlanOptions) -> Self {
+        let hooks = [Hook::Init, Hook::Recall, Hook::BeforeTool, Hook::Spawn, Hook::Complete];
+        let def = LayerDef::new("plan", 240, hooks).with_scope(Scope::Thread).with_range(100, 3_000);
+        Self { def: functions().into_iter().fold(def, LayerDef::with_function), options, host: None }
+    }
+
+    /// The same with a host that names plans and approves them.
+    #[must_use]
+    pub fn with_host(self, host: Arc<dyn PlanHost>) -> Self {
+        Self { host: Some(host), ..self }
+    }
+
+    /// The tools that are allowed while planning, this layer's own left out.
+    fn allowed(&self) -> impl Iterator<Item = &str> {
+        let more = self.options.sub_agent_tool.iter().chain(&self.options.additional_allowed_tools);
+        READING_TOOLS.into_iter().chain(more.map(|name| &**name))
+    }
+
+    /// Whether a tool is one of this layer's functions, under its registered name or as providers write it.
+    fn is_own(&self, tool: &str) -> bool {
+        let own = tool.strip_prefix("plan").and_then(|rest| rest.strip_prefix(['/', '_']));
+        own.is_some_and(|name| self.def.functions.iter().any(|function| *function.name == *name))
+    }
+
+    async fn slug(&self, cx: &LayerCx) -> Result<Option<String>, MemoryError> {
+        match &self.host {
+            Some(host) => host.enter(cx).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn is_approved(&self, state: &PlanState, cx: &LayerCx) -> Result<bool, MemoryError> {
+        match &self.host {
+            Some(host) => host.approve(state, cx).await,
+            None => Ok(true),
+        }
+    }
+
+    /// What the function says, a refusal as `Err`.
+    async fn run(
+        &self,
+        name: &str,
+        arguments: &Json,
+        state: &mut PlanState,
+        cx: &LayerCx,
+    ) -> Result<session::Said, MemoryError> {
+        Ok(match name {
+            "enterPlanMode" => {
+                let Enter { goal } = parsed(arguments)?;
+                if let Err(refusal) = session::may_enter(state) {
+                    return Ok(Err(refusal));
+                }
+                session::enter(state, goal, self.slug(cx).await?)
+            }
+            "updatePrd" => session::update_prd(state, parsed::<Prd>(arguments)?.content, &self.options),
+            "setPlanTree" => {
+                session::set_tree(state, &parsed::<Document>(arguments)?.document, &self.options)
+            }
+            "setWorkflow" => session::set_workflow(state, parsed(arguments)?, &self.options),
+            "removeWorkflow" => session::remove_workflow(state, &parsed::<Name>(arguments)?.name),
+            "getWorkflow" => Ok(session::get_workflow(state, &parsed::<Name>(arguments)?.name)),
+            _ => {
+                let Exit { action } = parsed(arguments)?;
+                if let Err(refusal) = session::may_exit(state, action) {
+                    return Ok(Err(refusal));
+                }
+                let approved = action == Action::Execute && self.is_approved(state, cx).await?;
+                session::exit(state, action, approved)
+            }
+        })
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self::new(PlanOptions::default())
+    }
+}
+
+fn functions() -> [FunctionDef; 7] {
+    [
+        function::<Enter>(
+            "enterPlanMode",
+            "Begins to plan. Until the plan is approved nothing may be changed.",
+        ),
+        function::<Prd>("updatePrd", "Writes down what is wanted and why."),
+        function::<Document>("setPlanTree", "Writes down the steps of the plan, as a tree of nodes."),
+        function::<NamedDocument>("setWorkflow", "Writes down a part of the plan under a name."),
+        function::<Name>("removeWorkflow", "Removes a named part of the plan."),
+        function::<Name>("getWorkflow", "Gives a named part of the plan.").with_class(RetryClass::Pure),
+        function::<Exit>(
+            "exitPlanMode",
+            "Ends planning: asks for approval to carry the plan out, or gives it up.",
+        ),
+    ]
+}
+
+impl Layer for Plan {
+    fn def(&self) -> &LayerDef {
+        &self.def
+    }
+
+    async fn recall(&self, ask: RecallAsk, cx: &LayerCx) -> Result<Recalled, MemoryError> {
+        let state: PlanState = cx.state_as()?;
+        let mut allowed: Vec<&str> = self.allowed().collect();
+        allowed.extend(self.def.functions.iter().map(|function| &*function.name));
+        let shown = render::shown(&state, &self.options, &allowed.join(", "), units_of(ask.budget));
+        Ok(shown.map_or_else(Recalled::nothing, Recalled::text))
+    }
+
+    async fn before_tool(&self, ask: &ToolAsk, cx: &LayerCx) -> Result<Decided, MemoryError> {
+        let state: PlanState = cx.state_as()?;
+        let tool = ask.def.name.as_str();
+        if state.phase != PlanPhase::Planning || self.is_own(tool) || self.allowed().any(|name| name == tool)
+        {
+            return Ok(Decision::Allow.into());
+        }
+        let guidance = format!(
+            "plan mode is on: `{tool}` may not be used before the plan is approved; read, ask and plan, then call \
+             exitPlanMode"
+        );
+        Ok(Decision::deny(guidance).into())
+    }
+
+    async fn spawn(&self, _child: &Execution, cx: &LayerCx) -> Result<Option<Spawned>, MemoryError> {
+        Ok(cx.state.clone().map(Spawned::state))
+    }
+
+    async fn complete(&self, ending: Ending, cx: &LayerCx) -> Result<Update, MemoryError> {
+        let mut state: PlanState = cx.state_as()?;
+        if state.phase != PlanPhase::Executing || ending == Ending::Paused {
+            return Ok(Update::Keep);
+        }
+        let outcome = if ending == Ending::Success { PlanPhase::Completed } else { PlanPhase::Failed };
+        state.end(outcome, cx.now);
+        Update::set(&state)
+    }
+
+    fn check_call(&self, function: &str, arguments: &Json) -> Result<(), ArgumentFault> {
+        match function {
+            "enterPlanMode" => check::<Enter>(arguments),
+            "updatePrd" => check::<Prd>(arguments),
+            "setPlanTree" => check::<Document>(arguments),
+            "setWorkflow" => check::<NamedDocument>(arguments),
+            "removeWorkflow" | "getWorkflow" => check::<Name>(arguments),
+            _ => check::<Exit>(arguments),
+        }
+    }
+
+    async fn call(&self, function: &str, arguments: Json, cx: &LayerCx) -> Result<Called, MemoryError> {
+        let mut state: PlanState = cx.state_as()?;
+        let before = state.clone();
+        let said = self.run(function, &arguments, &mut state, cx).await?;
+        let update = if state == before { Update::Keep } else { Update::set(&state)? };
+        let (Ok(text) | Err(text)) = said;
+        Ok(Called::text(&text).with_state(update))
+    }
+}
