@@ -5,6 +5,7 @@
 mod approval;
 mod files;
 mod graph;
+mod long_conversation;
 mod recording;
 mod setup;
 mod sources;
