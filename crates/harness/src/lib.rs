@@ -85,3 +85,7 @@ struct Readme;
 #[doc = include_str!("../../../docs/cookbook/mcp.md")]
 #[cfg(all(doctest, feature = "mcp"))]
 struct CookbookMcp;
+
+#[doc = include_str!("../../../docs/cookbook/long-conversations.md")]
+#[cfg(doctest)]
+struct CookbookLongConversations;

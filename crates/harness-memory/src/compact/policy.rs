@@ -30,6 +30,13 @@ pub struct Recency {
     pub tokens: u64,
 }
 
+impl Recency {
+    /// At least so many messages and tokens.
+    pub fn new(messages: usize, tokens: u64) -> Self {
+        Self { messages, tokens }
+    }
+}
+
 /// One way to make a view shorter. A rung is taken, oldest group first, until the target is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

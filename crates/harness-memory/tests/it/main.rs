@@ -3,4 +3,6 @@
 
 mod builtin;
 mod compact;
+mod compactor;
+mod groups;
 mod notes;

@@ -6,6 +6,7 @@ mod approval;
 mod compaction;
 mod files;
 mod graph;
+mod long_conversation;
 mod recording;
 mod setup;
 mod sources;

@@ -71,7 +71,9 @@ impl Draft {
             // Groups that lie inside one another are one slot, up to where the last of them ends.
             let (mut end, mut members) = (at + 1, 0..0);
             let mut next = at;
-            while next < end {
+            // A result that no call is there for stays with what is before it: no view begins with a result.
+            while next < end || shown.get(next).is_some_and(|shown| is_result(&shown.message)) {
+                end = end.max(next + 1);
                 if let Some(group) = groups.index_of(next).and_then(|index| groups.get(index)) {
                     end = end.max(group.last() + 1);
                     members.end += usize::from(group.first() == next);
@@ -204,6 +206,10 @@ fn task_of(shown: &[Shown], groups: &Groups) -> Option<usize> {
             })
     };
     groups.iter().position(is_said).or_else(|| groups.first_user())
+}
+
+fn is_result(message: &Message) -> bool {
+    matches!(message, Message::ToolResult(_))
 }
 
 fn is_summary(message: &Message) -> bool {
