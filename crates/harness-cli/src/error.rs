@@ -8,6 +8,7 @@ use harness::HarnessError;
 use harness::adapters::AdapterError;
 use harness::descriptor::check::{Diagnostic, Style};
 use harness::descriptor::{DescriptorError, Fault};
+use harness::memory::MemoryError;
 use harness::tools::ToolsError;
 
 use crate::env;
@@ -69,6 +70,8 @@ pub(crate) enum CliError {
     NoTool { registry: PathBuf, name: String, known: Vec<String> },
     #[error("the tool `{name}` refuses the input: {problem}")]
     ToolArguments { name: String, problem: String },
+    #[error("the memory {} cannot be used: {source}", path.display())]
+    Memory { path: PathBuf, source: MemoryError },
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
 }
@@ -100,6 +103,7 @@ impl CliError {
             Self::ToolInput { .. } => "cli.tool_input",
             Self::NoTool { .. } => "cli.no_tool",
             Self::ToolArguments { .. } => "cli.tool_arguments",
+            Self::Memory { source, .. } => source.kind(),
             Self::Io { .. } => "cli.io",
         }
     }
@@ -191,6 +195,10 @@ impl CliError {
             Self::ToolArguments { .. } => {
                 Some("list the tools with --json to see the schema of their arguments".to_owned())
             }
+            Self::Memory { source, .. } => Some(source.hint().map_or_else(
+                || "name a SQLite file that --memory made, or one that is not there yet".to_owned(),
+                str::to_owned,
+            )),
             Self::Io { .. } => None,
         }
     }

@@ -287,6 +287,18 @@ impl Builder {
         self
     }
 
+    /// The user that the work is for: whose facts a memory keeps and shows. Default none.
+    pub fn user(mut self, user: impl Into<Arc<str>>) -> Self {
+        self.origin.user = Some(user.into());
+        self
+    }
+
+    /// The workspace that the work belongs to, for facts that all who work there share. Default none.
+    pub fn workspace(mut self, workspace: impl Into<Arc<str>>) -> Self {
+        self.origin.workspace = Some(workspace.into());
+        self
+    }
+
     /// The name of the conversation, in events and in the idempotency keys of calls. Default none.
     pub fn thread(mut self, thread: impl Into<ThreadId>) -> Self {
         self.origin.thread = Some(thread.into());

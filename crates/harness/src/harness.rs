@@ -125,7 +125,8 @@ impl Harness {
         thread.settle(opened.open_calls, &done);
         done.map_err(|fault| {
             if fault.source_part == FaultSource::Session {
-                return SessionError::new(fault.code, fault.message).into();
+                let told = fault.into_parts();
+                return SessionError::new(told.code, told.message).into();
             }
             HarnessError::Compaction(fault)
         })

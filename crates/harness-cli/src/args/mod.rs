@@ -145,6 +145,11 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Compact::Off)]
     pub(crate) compact: Compact,
 
+    /// Keep facts from one run to the next in this file: those that fit are shown to the model, and agents
+    /// may remember, recall and forget
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) memory: Option<PathBuf>,
+
     /// Tokens of the model's context window, for --compact
     #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) window: u64,

@@ -68,6 +68,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
     }
     builder = view::compacted(builder, &args.view, &source.model, &clock);
+    builder = view::remembering(builder, &args.view, &source.model, &clock)?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
 

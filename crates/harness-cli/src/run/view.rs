@@ -1,13 +1,18 @@
-//! What shapes the view of a run: compaction.
+//! What shapes the view of a run: compaction, and facts that are kept from one run to the next.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use harness::Builder;
 use harness::core::port::{Clock, DynModel};
+use harness::memory::builtin::notes::{LongTermMemory, SqliteNotes};
+use harness::memory::builtin::{SemanticRecall, memory_tools};
 use harness::memory::compact::artifacts::{MemoryArtifacts, read_artifact_tool};
 use harness::memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
+use harness::memory::layer::{LayerSetup, Pipeline};
 
 use crate::args::{Compact, ViewArgs};
+use crate::error::CliError;
 
 /// Compaction as the command line says. What is stored elsewhere is kept as long as the run: the session has
 /// it all, and the next run begins with the view of this one.
@@ -27,4 +32,31 @@ pub(super) fn compacted(
     let compactor =
         LadderCompactor::new(policy).with_summarizer(summarizer).with_artifacts(Arc::clone(&artifacts) as _);
     builder.compactor(compactor).common_tool(read_artifact_tool(artifacts, Arc::clone(clock)))
+}
+
+/// The user of facts in a memory file: the file belongs to one.
+const OWNER: &str = "owner";
+
+/// Facts in a file, as the command line says: those that fit are shown to the model, and every agent may
+/// remember, recall and forget.
+pub(super) fn remembering(
+    builder: Builder,
+    args: &ViewArgs,
+    model: &Arc<dyn DynModel>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Builder, CliError> {
+    let Some(path) = &args.memory else { return Ok(builder) };
+    let fault = |source| CliError::Memory { path: path.clone(), source };
+    let notes = SqliteNotes::open(path).map_err(|source| fault(source.into()))?;
+    let memory = LongTermMemory::new(Arc::new(notes));
+    let setup = LayerSetup::new().with(SemanticRecall::new(memory.clone())).with_model(Arc::clone(model));
+    let pipeline = Pipeline::build(setup, Arc::clone(clock)).map_err(fault)?;
+    let builder = builder.user(OWNER).workspace(name_of(path)).layers(pipeline);
+    let tools = memory_tools(Some(memory), Arc::clone(clock));
+    Ok(tools.into_iter().fold(builder, Builder::common_tool))
+}
+
+/// All who use one file share its workspace, whatever they call the file's folder.
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

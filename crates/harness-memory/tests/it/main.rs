@@ -4,5 +4,4 @@
 mod builtin;
 mod compact;
 mod compactor;
-mod groups;
 mod notes;
