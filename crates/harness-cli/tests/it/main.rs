@@ -25,3 +25,4 @@ mod support;
 mod terminal;
 mod tool_faults;
 mod tools;
+mod view;

@@ -1,0 +1,93 @@
+//! `run --memory` and `run --compact`: what a model is shown.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Project, Reply, Server};
+
+/// An endpoint that nobody listens at.
+const NOWHERE: &str = "http://127.0.0.1:1";
+
+/// A tool that prints 6,000 characters, and another number each time.
+const LONG: &str = "\
+read -r arguments
+echo ran >>look.log
+wc -l <look.log
+yes 'a line of a long result' | head -c 6000
+";
+
+fn reply(answer: Answer) -> Reply {
+    Reply::Stream(answer)
+}
+
+/// The texts of the messages of a request, with their roles.
+fn texts(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().expect("messages");
+    messages
+        .iter()
+        .map(|message| format!("{}: {}", message["role"].as_str().unwrap_or(""), message["content"]))
+        .collect()
+}
+
+#[test]
+fn facts_are_kept_from_one_run_to_the_next() {
+    let fact = json!({"content": "Ada likes cod", "scope": "user"});
+    let server = Server::start([
+        reply(Answer::call("c1", "memory_remember", &fact)),
+        Reply::text("I will."),
+        Reply::text("Cod."),
+    ]);
+    let project = Project::plain();
+    let run = |message: &str| {
+        project.harness(&["run", "harness.yaml", message, "--memory", "facts.db", "--base-url", &server.url])
+    };
+    assert_eq!(run("remember what Ada likes").code, Some(0));
+    let asked = run("what does Ada like?");
+    assert_eq!((asked.code, asked.stdout.as_str()), (Some(0), "Cod.\n"));
+    let requests = server.requests();
+    assert!(
+        texts(&requests[2]).iter().any(|text| text.contains("Ada likes cod")),
+        "{:?}",
+        texts(&requests[2])
+    );
+    let offered = requests[0]["tools"].as_array().expect("tools").iter();
+    let names: Vec<_> = offered.map(|tool| tool["function"]["name"].as_str().unwrap_or("")).collect();
+    assert_eq!(
+        names,
+        ["look", "pay", "memory_remember", "memory_recall", "memory_forget", "handoff_to_expert"]
+    );
+}
+
+#[test]
+fn a_memory_that_is_no_memory_is_refused_before_anything_runs() {
+    let project = Project::plain();
+    project.write("facts.db", "these are no facts");
+    let output = project.ask(NOWHERE, &["--memory", "facts.db"]);
+    insta::assert_snapshot!(project.told(&output), @"
+    exit 2
+    ---
+    error: the memory facts.db cannot be used: cannot open the notes file facts.db: file is not a database; check that it is a database of notes
+      hint: name a SQLite file that --memory made, or one that is not there yet
+    ");
+    assert_eq!(project.read("facts.db"), "these are no facts");
+}
+
+#[test]
+fn old_results_make_room_and_the_session_keeps_them() {
+    let calls = (1..=9).map(|n| reply(Answer::call(&format!("c{n}"), "look", &json!({}))));
+    let server = Server::start(calls.chain([Reply::text("All looked at.")]));
+    let project = Project::new(LONG, "");
+    let arguments = ["--compact", "ladder", "--window", "8000", "--session", "s.jsonl"];
+    let output = project.ask(&server.url, &arguments);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("the view is shorter"), "{}", output.stderr);
+    let requests = server.requests();
+    let last = texts(requests.last().expect("a request"));
+    assert!(last[1].contains("hello"), "the task is there: {last:?}");
+    assert!(last.iter().any(|text| text.contains("[look: success]")), "{last:?}");
+    let shown = |request: &Value| request["messages"].to_string().len();
+    assert!(requests.last().map(shown) < Some(9 * 6_000), "less than all results are shown");
+    let stored = project.session("s.jsonl");
+    let whole = stored.iter().filter(|line| line["message"]["role"] == "toolResult");
+    assert_eq!(whole.filter(|line| line.to_string().len() > 6_000).count(), 9);
+    assert!(stored.iter().any(|line| line["type"] == "compaction"));
+}
