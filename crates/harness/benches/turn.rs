@@ -25,10 +25,10 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Block, Cost, FinishReason, Message, ToolCall, Usage};
 use harness_core::outcome::StopReason;
 use harness_core::port::{
-    BoxFuture, Clock, Deltas, Model, ModelFault, ModelRequest, RetryClass, SingleAgent, Tool, ToolCx,
-    ToolDef, ToolOutcome, Toolbox,
+    BoxFuture, Clock, DeltaPart, Deltas, DynModel, DynTool, Model, ModelFault, ModelRequest, Offer,
+    RetryClass, SingleAgent, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
 };
-use harness_core::transcript::Transcript;
+use harness_core::transcript::{Transcript, View};
 use harness_core::turn::{CallLimit, Execution, Redundancy, Turn, TurnSpec};
 use harness_core::{Cancel, Json, Millis, Time};
 
@@ -83,6 +83,12 @@ impl Tool for Tide {
     async fn call(&self, cx: ToolCx) -> ToolOutcome {
         ToolOutcome::text(format!("level {}", cx.iteration))
     }
+}
+
+struct Unheard;
+
+impl Deltas for Unheard {
+    fn part(&self, _: DeltaPart) {}
 }
 
 struct SystemClock(Instant);
@@ -167,6 +173,46 @@ fn loop_case(iterations: u32, turns: u32, with_fold: bool) -> f64 {
         .skip(1)
         .collect();
     assert_eq!(with_fold, events.load(Ordering::Relaxed) > 0);
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// Microseconds per iteration of the scripted model and tool alone, which every loop includes: the median of
+/// seven repetitions. What a request and a call are made of belongs to the loop, so it is taken off.
+fn scripted_case(turns: u32) -> f64 {
+    const ITERATIONS: u32 = 20;
+    let runtime = runtime();
+    let model = Loop::new(ITERATIONS, None);
+    let tool = Tide(ToolDef::new("tide", "t"));
+    let (model, tool): (&dyn DynModel, &dyn DynTool) = (black_box(&model), black_box(&tool));
+    let offer = Arc::new(Offer::new("main", "You track a harbor.", []));
+    let request = ModelRequest::new(View::whole(Transcript::default().prefix()), offer);
+    let call = ToolCx::for_call(Arc::new(ToolCall::new("1", "tide", Json::empty_object())));
+    let asked = |n: u32| {
+        let (mut request, mut call) = (request.clone(), call.clone());
+        (request.progress.iteration, call.iteration) = (n, n);
+        (request, call)
+    };
+    let per_iteration = |from: Instant| from.elapsed().as_secs_f64() * 1e6 / f64::from(turns * ITERATIONS);
+    let mut samples: Vec<f64> = (0..8)
+        .map(|_| {
+            let from = start_of_time();
+            for n in (0..turns).flat_map(|_| 1..=ITERATIONS) {
+                black_box(asked(black_box(n)));
+            }
+            let asking = per_iteration(from);
+            let from = start_of_time();
+            runtime.block_on(async {
+                for n in (0..turns).flat_map(|_| 1..=ITERATIONS) {
+                    let (request, call) = asked(black_box(n));
+                    black_box(model.step_boxed(request, &Unheard).await.expect("an answer"));
+                    black_box(tool.call_boxed(call).await);
+                }
+            });
+            per_iteration(from) - asking
+        })
+        .skip(1)
+        .collect();
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
 }
@@ -329,6 +375,10 @@ fn main() {
     if wanted("parallel64") {
         let (wall, baseline) = parallel_case();
         print(json, "parallel64", &[("wall_ms", Some(wall)), ("baseline_ms", Some(baseline))]);
+    }
+    if wanted("scripted") {
+        let us = scripted_case(if quick { 100 } else { 2_000 });
+        print(json, "scripted", &[("us_per_iteration", Some(us))]);
     }
     for (name, iterations, turns, with_fold) in [
         ("loop1", 1, 20_000, false),
