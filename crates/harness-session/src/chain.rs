@@ -20,6 +20,16 @@ pub(crate) enum Parent<'a> {
     Of(Cow<'a, str>),
 }
 
+/// After which entry a session goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum End {
+    /// After the last one of the file.
+    #[default]
+    Last,
+    /// After the one at this place; before all of them when there is none.
+    At(Option<u32>),
+}
+
 const ROOT: u32 = u32::MAX;
 
 /// An id in one word: those that are made here or by pi hold themselves, others stand in a table.
@@ -174,14 +184,20 @@ impl Chain {
         self.parents.get(place as usize).copied().filter(|parent| *parent != ROOT)
     }
 
-    /// The entries that lead to the last one.
-    pub(crate) fn path(&self) -> Path {
-        if self.branched { self.path_to(self.len().checked_sub(1)) } else { Path::Whole }
+    /// The entries that lead to an end.
+    pub(crate) fn path(&self, end: End) -> Path {
+        match end {
+            End::Last if !self.branched => Path::Whole,
+            End::Last | End::At(_) => Path::Of(self.places_to(self.at(end))),
+        }
     }
 
-    /// The entries that lead to the one at `leaf`.
-    pub(crate) fn path_to(&self, leaf: Option<u32>) -> Path {
-        Path::Of(self.places_to(leaf))
+    /// The place of an end.
+    pub(crate) fn at(&self, end: End) -> Option<u32> {
+        match end {
+            End::Last => self.len().checked_sub(1),
+            End::At(place) => place,
+        }
     }
 
     /// The places of the entries that lead to the one at `leaf`.
@@ -196,9 +212,9 @@ impl Chain {
         places
     }
 
-    /// The last entry, and the largest number of an id that we made.
-    pub(crate) fn end(&self) -> (Option<EntryId>, u32) {
-        (self.len().checked_sub(1).and_then(|last| self.id(last)), self.made)
+    /// The largest number of an id that we made.
+    pub(crate) fn made(&self) -> u32 {
+        self.made
     }
 }
 

@@ -196,6 +196,17 @@ pub(crate) fn sweep(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Puts a new file in a file's place, with its permissions, once it is complete and on stable storage.
+pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
+    file.as_file().set_permissions(fs::metadata(path)?.permissions())?;
+    write(file.as_file_mut())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|failed| failed.error)?;
+    File::open(folder)?.sync_all()
+}
+
 /// Makes a file that is complete and on stable storage before it has its name; one that is there already stays.
 pub(crate) fn new_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -325,7 +325,7 @@ impl Error {
             }
             Self::WrongFormat { .. } => "use another session file; this one was left as it is",
             Self::CorruptLine { .. } => {
-                "keep a copy, then correct or remove that line by hand; the file was left as it is"
+                "`harness session repair` takes such lines out and keeps them beside the file, which was left as it is"
             }
             Self::LineTooLong { .. } => {
                 "raise the line limit, or store large data elsewhere and refer to it; the file was left as it is"

@@ -28,6 +28,12 @@ pub(crate) enum Item {
     Other,
 }
 
+impl Item {
+    pub(crate) fn is_message(&self) -> bool {
+        matches!(self, Self::Message(_))
+    }
+}
+
 /// That a call has started or finished.
 #[derive(Clone, Debug)]
 pub(crate) struct CallNote {

@@ -60,7 +60,8 @@ mod unanswered;
 pub use error::{Action, Error};
 pub use folder::{Deed, Store};
 pub use jsonl::{
-    FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Owner, Program, Stored, SyncPolicy,
+    FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Owner, Program, Quarantined, RepairReport,
+    Stored, SyncPolicy,
 };
 pub use memory::MemorySession;
 pub use note::{ModelRef, Note};

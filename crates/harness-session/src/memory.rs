@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::SessionId;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
+use harness_core::{EntryId, SessionId};
 
-use crate::chain::Chain;
-use crate::fold::{CallNote, Fold, Item, Record};
+use crate::chain::{Chain, End};
+use crate::fold::{CallNote, Fold, Folded, Item, Record};
 use crate::spine::{Spine, advance};
 
 /// A session that lives as long as its value, for tests and for threads that need not outlive the program.
@@ -24,6 +24,8 @@ struct Kept {
     chain: Chain,
     records: Vec<Record>,
     spine: Spine,
+    /// Where the next entry goes in the tree.
+    end: End,
 }
 
 impl MemorySession {
@@ -35,6 +37,28 @@ impl MemorySession {
     /// An empty session named `id`.
     pub fn named(id: impl Into<SessionId>) -> Self {
         Self { id: Some(id.into()), ..Self::default() }
+    }
+
+    /// The entry after which the next one goes.
+    pub fn leaf(&self) -> Option<EntryId> {
+        let kept = self.kept();
+        kept.chain.id(kept.chain.at(kept.end)?)
+    }
+
+    /// Goes on after the entry `at`, or before all of them: what is appended next follows it, and a load shows
+    /// what led to it. What lies on other branches stays.
+    ///
+    /// # Errors
+    /// When there is no such entry.
+    pub fn branch(&self, at: Option<&EntryId>) -> Result<(), SessionError> {
+        let kept = &mut *self.kept();
+        let place = match at {
+            Some(id) => Some(kept.chain.find(id.as_str()).ok_or_else(|| unknown(id))?),
+            None => None,
+        };
+        kept.end = End::At(place);
+        kept.spine = kept.fold().spine;
+        Ok(())
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -52,10 +76,28 @@ impl MemorySession {
         for entry in entries {
             let item = item(entry, &kept.spine);
             kept.records.push(Record { in_run: head.run.is_some(), item });
-            let place = kept.chain.grow(kept.chain.len().checked_sub(1));
+            let place = kept.grow();
             advance(&mut kept.spine, place, entry);
         }
         Ok(())
+    }
+}
+
+fn unknown(id: &EntryId) -> SessionError {
+    SessionError::new("session.unknown_entry", format!("the session has no entry `{id}`"))
+}
+
+impl Kept {
+    fn grow(&mut self) -> u32 {
+        let parent = self.chain.at(std::mem::take(&mut self.end));
+        self.chain.grow(parent)
+    }
+
+    fn fold(&self) -> Folded {
+        let path = self.chain.path(self.end);
+        let mut fold = Fold::along(&path);
+        fold.add_all(&self.records);
+        fold.finish()
     }
 }
 
@@ -114,10 +156,6 @@ impl Session for MemorySession {
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {
-        let kept = self.kept();
-        let path = kept.chain.path();
-        let mut fold = Fold::along(&path);
-        fold.add_all(&kept.records);
-        Ok(fold.finish().loaded)
+        Ok(self.kept().fold().loaded)
     }
 }

@@ -1,5 +1,8 @@
 //! What a session keeps beside the transcript.
 
+use std::sync::Arc;
+
+use harness_core::message::{Message, UserMessage};
 use harness_core::{EntryId, Json};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
@@ -83,6 +86,15 @@ impl Note {
         }
     }
 
+    /// The entry that it speaks of.
+    pub(crate) fn target(&self) -> Option<&EntryId> {
+        match self {
+            Self::Label { target, .. } => Some(target),
+            Self::BranchSummary { from, .. } => Some(from),
+            Self::Custom { .. } | Self::ConfigChange { .. } | Self::SessionInfo { .. } => None,
+        }
+    }
+
     /// Reads a line of type `kind`; `None` when it is none of these.
     pub(crate) fn read(kind: &str, text: &str) -> Option<Result<Self, serde_json::Error>> {
         Some(match kind {
@@ -131,6 +143,17 @@ impl Note {
             }
         }
     }
+}
+
+/// The message that stands for a branch that was left.
+pub(crate) fn branch_summary(summary: &str) -> Arc<Message> {
+    summarized("What was tried on another branch, in short:", summary)
+}
+
+/// The message that stands for what a summary is of.
+pub(crate) fn summarized(lead: &str, summary: &str) -> Arc<Message> {
+    let text = format!("{lead}\n\n<summary>\n{summary}\n</summary>");
+    Arc::new(UserMessage::text(text).from_origin("summary").into())
 }
 
 fn some<M: SerializeMap, T: Serialize>(map: &mut M, key: &str, value: Option<&T>) -> Result<(), M::Error> {

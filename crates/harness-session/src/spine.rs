@@ -9,6 +9,8 @@ use harness_core::message::Message;
 use harness_core::port::Entry;
 use harness_core::transcript::{Plan, Span};
 
+use crate::note::Note;
+
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
@@ -192,6 +194,16 @@ impl Step {
             | Entry::Compaction { .. }
             | Entry::RunEnd { .. }
             | _ => Self::Nothing,
+        }
+    }
+
+    pub(crate) fn of_note(note: &Note) -> Self {
+        match note {
+            Note::BranchSummary { .. } => Self::Message,
+            Note::Custom { .. }
+            | Note::ConfigChange { .. }
+            | Note::Label { .. }
+            | Note::SessionInfo { .. } => Self::Nothing,
         }
     }
 }

@@ -9,19 +9,20 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
-use harness_core::SessionId;
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, SessionError};
+use harness_core::{EntryId, SessionId};
 use serde::Serialize;
 
 use super::compaction::WrittenCompaction;
 use super::disk::set_aside;
-use super::line::{Header, Written, WrittenHeader, encode, placed, reason};
+use super::line::{Header, Written, WrittenHeader, WrittenNote, encode, placed, reason};
 use super::options::SyncPolicy;
 use super::read::Tail;
 use super::session::{Shared, State, beside, io_error};
 use crate::chain::{Chain, numbered};
 use crate::error::{Action, Error};
+use crate::note::Note;
 use crate::spine::{Spine, Step};
 
 /// The largest buffer that is kept from one append to the next.
@@ -278,16 +279,7 @@ impl Shared {
             return Ok(());
         }
         let before = lines.len();
-        if tail.open {
-            lines.push(b'\n');
-        }
-        if !tail.used {
-            let first = self.first_line(head);
-            self.line(&WrittenHeader::from(&first), tail.lines, lines)?;
-            tail.lines = tail.lines.saturating_add(1);
-            tail.used = true;
-            *header = Some(first);
-        }
+        self.begin(tail, header, lines, head)?;
         let shortens = entries.iter().any(|entry| matches!(entry, Entry::Compaction { .. }));
         let mut spine = if shortens { state.spine.clone() } else { Spine::default() };
         for (place, entry) in (state.chain.len()..).zip(entries) {
@@ -308,7 +300,33 @@ impl Shared {
             tail.lines = tail.lines.saturating_add(1);
             tail.last = Some(id);
         }
-        tail.length = tail.length.saturating_add(lines.len().saturating_sub(before) as u64);
+        self.end(tail, lines.len().saturating_sub(before))
+    }
+
+    /// Writes what comes before the first entry.
+    fn begin(
+        &self,
+        tail: &mut Tail,
+        header: &mut Option<Header>,
+        lines: &mut Vec<u8>,
+        head: &EntryHead,
+    ) -> Result<(), Error> {
+        if tail.open {
+            lines.push(b'\n');
+        }
+        if !tail.used {
+            let first = self.first_line(head);
+            self.line(&WrittenHeader::from(&first), tail.lines, lines)?;
+            tail.lines = tail.lines.saturating_add(1);
+            tail.used = true;
+            *header = Some(first);
+        }
+        Ok(())
+    }
+
+    /// The end of the file behind so many bytes more.
+    fn end(&self, tail: &mut Tail, bytes: usize) -> Result<(), Error> {
+        tail.length = tail.length.saturating_add(bytes as u64);
         tail.open = false;
         tail.torn = 0;
         let limit = self.options.limits.file_bytes;
@@ -316,6 +334,46 @@ impl Shared {
             return Err(Error::TooLarge { path: self.path.clone(), bytes: tail.length, limit });
         }
         Ok(())
+    }
+
+    /// Appends a note by itself; tells its name.
+    pub(super) fn append_note(&self, head: &EntryHead, note: &Note) -> Result<EntryId, Error> {
+        let mut state = self.at_rest()?;
+        if state.tail.is_none() {
+            self.scan(&mut state)?;
+        }
+        if let Some(target) = note.target()
+            && state.chain.find(target.as_str()).is_none()
+        {
+            return Err(self.unknown(target));
+        }
+        let mut batch = state.new_batch();
+        batch.sync = self.options.sync.wants(Durability::Flush);
+        match self.encode_note(&mut batch, head, note) {
+            Ok(id) => self.store(state, batch).map(|()| id),
+            Err(error) => {
+                state.keep_room(batch.lines, batch.steps);
+                Err(error)
+            }
+        }
+    }
+
+    fn encode_note(&self, batch: &mut Batch, head: &EntryHead, note: &Note) -> Result<EntryId, Error> {
+        let Batch { lines, steps, tail, header, .. } = batch;
+        let before = lines.len();
+        self.begin(tail, header, lines, head)?;
+        tail.made = tail.made.saturating_add(1);
+        let id = numbered(tail.made);
+        self.line(&WrittenNote { id: &id, parent: tail.last.as_ref(), head, note }, tail.lines, lines)?;
+        steps.push(Step::of_note(note));
+        tail.lines = tail.lines.saturating_add(1);
+        tail.last = Some(id.clone());
+        self.end(tail, lines.len().saturating_sub(before))?;
+        Ok(id)
+    }
+
+    pub(super) fn unknown(&self, id: &EntryId) -> Error {
+        Error::UnknownEntry { path: self.path.clone(), id: id.clone() }
     }
 
     /// Names the messages that a compaction keeps.
@@ -400,7 +458,7 @@ impl State {
             self.dirty = false;
         }
         for step in &batch.steps {
-            let parent = self.chain.len().checked_sub(1);
+            let parent = self.chain.at(std::mem::take(&mut self.end));
             let place = self.chain.grow(parent);
             self.spine.advance(place, step);
         }

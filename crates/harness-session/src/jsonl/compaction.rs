@@ -8,8 +8,8 @@ use harness_core::transcript::Plan;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-use super::line::summarized;
 use crate::chain::Chain;
+use crate::note::summarized;
 use crate::spine::{Part, Shortening, Spine, Spot};
 
 /// What loading needs of the line.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use harness_core::message::{Block, Message, UserMessage};
+use harness_core::message::{Block, Message};
 use harness_core::port::{Entry, EntryHead, RetryClass};
 use harness_core::{CallId, EntryId, Json, SessionId, Time};
 use serde::de::IgnoredAny;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::compaction::{CompactionLine, WrittenCompaction};
 use crate::chain::{Parent, clip};
 use crate::fold::{CallNote, Item, Record};
-use crate::note::Note;
+use crate::note::{Note, branch_summary};
 
 /// The name of the format, in the header.
 pub(crate) const FORMAT: &str = "harness.session";
@@ -202,12 +202,6 @@ struct SummaryLine<'a> {
     summary: Cow<'a, str>,
 }
 
-/// The message that stands for what a summary is of.
-pub(crate) fn summarized(lead: &str, summary: &str) -> Arc<Message> {
-    let text = format!("{lead}\n\n<summary>\n{summary}\n</summary>");
-    Arc::new(UserMessage::text(text).from_origin("summary").into())
-}
-
 /// Absent and null differ: a null parent makes a first entry.
 fn parent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parent<'de>, D::Error> {
     #[derive(Deserialize)]
@@ -238,10 +232,7 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
         (Some("run_end"), _) => entry(text, Item::RunEnd),
         (Some("branch_summary"), _) => {
             let line: SummaryLine<'_> = serde_json::from_slice(text)?;
-            entry(
-                text,
-                Item::Message(summarized("What was tried on another branch, in short:", &line.summary)),
-            )
+            entry(text, Item::Message(branch_summary(&line.summary)))
         }
         (Some("compaction"), _) => {
             let line = serde_json::from_slice(text)?;

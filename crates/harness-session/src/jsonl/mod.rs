@@ -1,11 +1,13 @@
 //! Sessions in JSON Lines files.
 
 mod append;
+mod branch;
 mod compaction;
 mod line;
 mod lock;
 mod options;
 mod read;
+mod repair;
 mod replace;
 mod session;
 
@@ -16,5 +18,6 @@ pub(crate) use line::{Unreadable, WrittenNote, encode, header_line, reason};
 pub use lock::Owner;
 pub use options::{Limits, OpenOptions, SyncPolicy};
 pub(crate) use read::{Whole, open as open_to_read, scan_whole};
+pub use repair::{Quarantined, RepairReport};
 pub(crate) use session::check_file;
 pub use session::{JsonlSession, Stored};

@@ -10,7 +10,7 @@ use harness_core::port::{Loaded, TornTail};
 
 use super::line::{FORMAT_VERSION, Header, Line, Unreadable, decode};
 use super::options::Limits;
-use crate::chain::{Chain, Parent, implied};
+use crate::chain::{Chain, End, Parent, implied};
 use crate::error::{Action, Error};
 use crate::fold::{Fold, Item, Record};
 use crate::spine::Spine;
@@ -46,9 +46,9 @@ pub(crate) struct Tail {
     pub(crate) made: u32,
 }
 
-/// Reads the file at `path`, or up to its first `most` bytes; errors call it `named`. A missing file is an
-/// empty session.
-pub(crate) fn scan(path: &Path, named: &Path, limits: Limits, most: u64) -> Result<Scan, Error> {
+/// Reads the file at `path`, or up to its first `most` bytes, as it is at an end; errors call it `named`. A
+/// missing file is an empty session.
+pub(crate) fn scan(path: &Path, named: &Path, limits: Limits, most: u64, end: End) -> Result<Scan, Error> {
     let Some(file) = open(path, named, limits)? else { return Ok(Scan::default()) };
     let mut scanner = Scanner::new(named, limits);
     let mut lines = Lines::new(file.take(most), limits.line_bytes);
@@ -57,7 +57,7 @@ pub(crate) fn scan(path: &Path, named: &Path, limits: Limits, most: u64) -> Resu
             break;
         }
     }
-    Ok(scanner.finish().0)
+    Ok(scanner.finish(end).0)
 }
 
 /// Everything that a file holds.
@@ -112,7 +112,7 @@ pub(crate) fn scan_whole<R: Read>(reader: R, named: &Path, limits: Limits) -> Re
             Ok(_) | Err(_) => {}
         }
     }
-    let (scan, records) = scanner.finish();
+    let (scan, records) = scanner.finish(End::Last);
     Ok(Whole { scan, records, lines: texts, first_line, pi: pi.map(|pi| pi.version()) })
 }
 
@@ -228,7 +228,7 @@ impl<R: Read> Lines<R> {
 
 /// Takes lines in and keeps what they mean.
 #[derive(Debug)]
-struct Scanner<'p> {
+pub(crate) struct Scanner<'p> {
     path: &'p Path,
     limits: Limits,
     scan: Scan,
@@ -237,12 +237,36 @@ struct Scanner<'p> {
 }
 
 impl<'p> Scanner<'p> {
-    fn new(path: &'p Path, limits: Limits) -> Self {
+    pub(crate) fn new(path: &'p Path, limits: Limits) -> Self {
         Self { path, limits, scan: Scan::default(), chain: Chain::default(), records: Vec::new() }
     }
 
+    /// The file as the caller named it.
+    pub(crate) fn path(&self) -> &'p Path {
+        self.path
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The entries so far.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// The place of the entry named `id`.
+    pub(crate) fn find(&mut self, id: &str) -> Option<u32> {
+        self.chain.find(id)
+    }
+
+    /// Whether any line so far was read that is not blank.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.scan.tail.used
+    }
+
     /// Takes one line in; false when it is a torn tail, after which nothing follows.
-    fn take(&mut self, line: &LineAt, text: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn take(&mut self, line: &LineAt, text: &[u8]) -> Result<bool, Error> {
         if line.too_long && line.whole {
             return Err(Error::LineTooLong {
                 path: self.path.into(),
@@ -327,15 +351,16 @@ impl<'p> Scanner<'p> {
         Ok(())
     }
 
-    fn finish(mut self) -> (Scan, Vec<Record>) {
-        let path = self.chain.path();
+    pub(crate) fn finish(mut self, end: End) -> (Scan, Vec<Record>) {
+        let path = self.chain.path(end);
         let mut fold = Fold::along(&path);
         fold.add_all(&self.records);
         let torn_tail = self.scan.loaded.torn_tail;
         let folded = fold.finish();
         (self.scan.loaded, self.scan.spine) = (folded.loaded, folded.spine);
         self.scan.loaded.torn_tail = torn_tail;
-        (self.scan.tail.last, self.scan.tail.made) = self.chain.end();
+        self.scan.tail.last = self.chain.at(end).and_then(|last| self.chain.id(last));
+        self.scan.tail.made = self.chain.made();
         self.scan.chain = self.chain;
         (self.scan, self.records)
     }

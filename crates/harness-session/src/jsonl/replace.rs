@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::line::{Header, Line, Written, WrittenHeader, decode};
 use super::read;
 use super::session::{JsonlSession, Shared, State, io_error};
-use crate::chain::{Parent, implied, numbered};
+use crate::chain::{End, Parent, implied, numbered};
 use crate::error::{Action, Error};
 use crate::fields::Fields;
 use crate::fold::Item;
@@ -54,6 +54,7 @@ impl Shared {
         // Whether or not the new file is in place, the handle and what is known of the end may be of the old.
         state.file = None;
         state.tail = None;
+        state.end = End::Last;
         state.listed = false;
         outcome?;
         state.header = Some(header);

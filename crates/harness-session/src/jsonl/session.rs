@@ -15,7 +15,7 @@ use super::line::Header;
 use super::lock::{Lock, Owner, Refused};
 use super::options::{Limits, OpenOptions};
 use super::read::{self, Scan, Tail};
-use crate::chain::Chain;
+use crate::chain::{Chain, End};
 use crate::error::{Action, Error};
 use crate::spine::{Spine, Step};
 
@@ -92,6 +92,8 @@ pub(super) struct State {
     pub(super) steps: Vec<Step>,
     /// The entries, once the file was read.
     pub(super) chain: Chain,
+    /// Where the next entry goes in the tree.
+    pub(super) end: End,
     /// Where the messages of the transcript came from.
     pub(super) spine: Spine,
 }
@@ -123,11 +125,7 @@ impl JsonlSession {
         if let Some(folder) = real.parent() {
             create_folder(folder).map_err(|source| io_error(Action::CreateFolder, folder, source))?;
         }
-        let lock_path = beside(&real, ".lock");
-        let lock = Lock::take(lock_path.clone()).map_err(|refused| match refused {
-            Refused::Held(owner) => Error::Locked { path: path.clone(), owner },
-            Refused::Io(source) => io_error(Action::Lock, &lock_path, source),
-        })?;
+        let lock = take_lock(&path, &real)?;
         if lock.left_by.is_some()
             && let Err(error) = sweep(&real)
         {
@@ -147,7 +145,7 @@ impl JsonlSession {
     pub fn read(path: impl AsRef<Path>, limits: Limits) -> Result<Stored, Error> {
         let path = path.as_ref();
         check_file(path, path)?;
-        let Scan { header, loaded, .. } = read::scan(path, path, limits, u64::MAX)?;
+        let Scan { header, loaded, .. } = read::scan(path, path, limits, u64::MAX, End::Last)?;
         Ok(Stored { header, loaded })
     }
 
@@ -179,7 +177,7 @@ impl Shared {
             Some(tail) if state.dirty => tail.length,
             Some(_) | None => u64::MAX,
         };
-        let scan = read::scan(&self.real, &self.path, self.options.limits, most)?;
+        let scan = read::scan(&self.real, &self.path, self.options.limits, most, state.end)?;
         if state.tail.as_ref() != Some(&scan.tail) {
             state.void();
         }
@@ -227,6 +225,24 @@ impl Drop for Shared {
             tracing::warn!(path = %self.path.display(), %error, "entries that were not written yet are lost");
         }
     }
+}
+
+fn take_lock(named: &Path, real: &Path) -> Result<Lock, Error> {
+    let path = beside(real, ".lock");
+    Lock::take(path.clone()).map_err(|refused| match refused {
+        Refused::Held(owner) => Error::Locked { path: named.into(), owner },
+        Refused::Io(source) => io_error(Action::Lock, &path, source),
+    })
+}
+
+/// Becomes the owner of a session file that is there: its path without symbolic links, and the lock.
+pub(super) fn lock(path: &Path) -> Result<(PathBuf, Lock), Error> {
+    let real = resolve(path).map_err(|source| io_error(Action::Open, path, source))?;
+    if !check_file(path, &real)? {
+        return Err(Error::NotFound { path: path.into() });
+    }
+    let lock = take_lock(path, &real)?;
+    Ok((real, lock))
 }
 
 pub(super) fn io_error(action: Action, path: &Path, source: io::Error) -> Error {

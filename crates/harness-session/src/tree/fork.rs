@@ -93,8 +93,7 @@ impl Tree {
 
     /// The `number`th id that no entry has.
     fn free_id(&self, number: u32) -> EntryId {
-        let (_, made) = self.chain.end();
-        crate::chain::numbered(made.saturating_add(number))
+        crate::chain::numbered(self.chain.made().saturating_add(number))
     }
 
     /// Writes all entries of all branches as a session file of ours. What was one already is written byte for
@@ -135,6 +134,6 @@ impl Tree {
     }
 }
 
-pub(super) fn named(id: Option<&EntryId>) -> Json {
+pub(crate) fn named(id: Option<&EntryId>) -> Json {
     id.map_or_else(Json::null, |id| Json::string(id.as_str()))
 }

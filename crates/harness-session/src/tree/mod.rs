@@ -23,7 +23,9 @@ use crate::spine::Path as Way;
 
 pub use context::{Context, Shown};
 pub use fork::ForkOptions;
+pub(crate) use fork::named;
 pub(crate) use pi::Pi;
+pub(crate) use read::wrapped;
 
 /// All entries of a session, in the order in which they were written, and how they follow each other.
 ///
@@ -38,7 +40,7 @@ pub(crate) use pi::Pi;
 /// use harness_core::message::Message;
 /// use harness_core::port::{Durability, Entry, EntryHead, Session};
 /// use harness_core::{EntryId, Time};
-/// use harness_session::{ForkOptions, JsonlSession, Leaf, Limits, OpenOptions, Tree};
+/// use harness_session::{ForkOptions, JsonlSession, Leaf, Limits, Note, OpenOptions, Tree};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("support.jsonl");
@@ -49,11 +51,18 @@ pub(crate) use pi::Pi;
 ///     session.try_append(&head, &[Entry::Message(&message)], Durability::Flush)
 /// };
 /// say("question");
-/// say("another");
+/// say("first try");
+/// let first = EntryId::from("e1");
+/// session.note(&head, &Note::label(first.clone(), "start"))?;
+///
+/// // Go back to the question and try something else: both tries stay.
+/// session.branch(Some(&first))?;
+/// say("second try");
+/// let tree = Tree::read(&path, Limits::default())?;
+/// assert_eq!(tree.context(Leaf::Last).shown.len(), 2);
+/// assert_eq!(tree.leaves().count(), 2);
 ///
 /// // Only the question becomes a session of its own.
-/// let tree = Tree::read(&path, Limits::default())?;
-/// let first = EntryId::from("e1");
 /// let fork = tree.fork(Leaf::At(&first), ForkOptions::new("support-18", Time(1_767_225_600_000)))?;
 /// # let other = folder.path().join("other.jsonl");
 /// fork.save(&other)?;

@@ -57,7 +57,7 @@ impl Tree {
                 Some(node(id, parent, &text, records.get(place as usize)?))
             });
             let text = match &node {
-                Some(Ok((node, true))) => wrapped(node, &text),
+                Some(Ok((node, true))) => wrapped(&node.id, node.parent.as_ref(), &text).map(Box::from),
                 _ => Ok(text),
             };
             let read_error = |error: serde_json::Error| Error::Unstorable {
@@ -168,11 +168,15 @@ fn compaction(line: CompactionText) -> Body {
 }
 
 /// The line of a bare message, in our form.
-fn wrapped(node: &Node, text: &str) -> Result<Box<str>, serde_json::Error> {
+pub(crate) fn wrapped(
+    id: &EntryId,
+    parent: Option<&EntryId>,
+    text: &str,
+) -> Result<String, serde_json::Error> {
     let mut line = Fields::default();
     line.set_text("type", "message");
-    line.set_text("id", node.id.as_str());
-    line.set("parent_id", super::fork::named(node.parent.as_ref()));
+    line.set_text("id", id.as_str());
+    line.set("parent_id", super::named(parent));
     line.set("message", harness_core::Json::parse(text)?);
-    Ok(serde_json::to_string(&line)?.into())
+    serde_json::to_string(&line)
 }

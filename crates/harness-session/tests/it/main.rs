@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod artifact;
+mod branch;
 mod checkpoint;
 mod continuation;
 mod contract;
@@ -15,6 +16,7 @@ mod kill;
 mod lock;
 mod property;
 mod record;
+mod repair;
 mod replace;
 mod scenarios;
 mod storage;
