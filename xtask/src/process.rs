@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use crate::fault::{Fault, Result};
 use crate::repo;
@@ -28,6 +28,24 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
 /// Starts a program and leaves it running; its standard output is dropped.
 pub(crate) fn start(command: &mut Command) -> Result<Child> {
     command.stdout(Stdio::null()).spawn().map_err(|e| not_started(command, &e))
+}
+
+/// Starts a program and leaves it running; gives its standard output to read. Its standard error is dropped.
+pub(crate) fn start_reading(command: &mut Command) -> Result<(Child, BufReader<ChildStdout>)> {
+    let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = started.map_err(|e| not_started(command, &e))?;
+    let output = child.stdout.take();
+    let output = output.ok_or_else(|| Fault::new(format!("`{}` has no output", line_of(command))))?;
+    Ok((child, BufReader::new(output)))
+}
+
+/// Runs to the end and returns standard error; success is a fault.
+pub(crate) fn capture_refusal(command: &mut Command) -> Result<String> {
+    let output = command.output().map_err(|e| not_started(command, &e))?;
+    if output.status.success() {
+        return Err(Fault::new(format!("`{}` succeeded", line_of(command))));
+    }
+    Ok(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// Runs to the end, output going to the terminal; a non-zero exit is a fault.

@@ -14,6 +14,7 @@ const CHUNK: usize = 64 * 1024;
 const RANDOM: usize = 6;
 
 /// A change to the disk.
+#[cfg_attr(not(feature = "testing"), expect(unreachable_pub, reason = "only tests see changes"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {

@@ -1,7 +1,7 @@
 //! The checks, in their order.
 
 use super::program::Program;
-use super::{crash, first_run, graphs, mcp, start_up};
+use super::{crash, first_run, graphs, kill, mcp, start_up};
 use crate::fault::{Fault, Result};
 use crate::stopwatch::{Stopwatch, Took};
 
@@ -23,6 +23,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("start-up", start_up::run),
     ("first-run", first_run::run),
     ("crash", crash::run),
+    ("kill", kill::run),
+    ("owner", kill::one_owner),
     ("graphs", graphs::run),
     ("mcp", mcp::run),
 ];

@@ -113,7 +113,7 @@ fn wait_for(moment: &Moment, desk: &Desk, endpoint: &Endpoint) -> Result<()> {
 }
 
 /// Ends the process as a power cut would.
-fn kill(child: &mut Child) -> Result<()> {
+pub(super) fn kill(child: &mut Child) -> Result<()> {
     let killed = child.kill().and_then(|()| child.wait());
     killed.map(drop).map_err(|e| Fault::because("killing the program", e))
 }
@@ -187,7 +187,7 @@ fn lines_of(path: &Path) -> usize {
 }
 
 /// The ids of all calls and of all results, in the order of the file.
-fn calls_and_results(session: &str) -> Result<(Vec<String>, Vec<String>)> {
+pub(super) fn calls_and_results(session: &str) -> Result<(Vec<String>, Vec<String>)> {
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     for line in session.lines() {
         let entry: Value =

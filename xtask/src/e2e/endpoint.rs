@@ -44,6 +44,25 @@ impl Endpoint {
         Ok(Self { url, requests })
     }
 
+    /// Listens on a free port until the program ends; each request gets the answer that its body asks for.
+    pub(super) fn by(answer: fn(&str) -> Answer) -> Result<Self> {
+        let failed = |e| Fault::because("loopback endpoint", e);
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let url = format!("http://{}/v1", listener.local_addr().map_err(failed)?);
+        let (_, requests) = channel();
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                // A client may be killed at any moment.
+                if let Ok(body) = read_request(&stream)
+                    && let Some(events) = answer(&body).events()
+                {
+                    drop(write_answer(&mut stream, &events));
+                }
+            }
+        });
+        Ok(Self { url, requests })
+    }
+
     /// Waits until one more request has arrived.
     pub(super) fn wait_for_request(&self) -> Result<()> {
         self.requests.recv_timeout(PATIENCE).map_err(|e| Fault::because("waiting for a model request", e))
@@ -69,7 +88,8 @@ fn serve(listener: &TcpListener, script: &[Answer], seen: &Sender<()>) {
     }
 }
 
-fn read_request(stream: &TcpStream) -> std::io::Result<()> {
+/// Reads a request; gives its body.
+fn read_request(stream: &TcpStream) -> std::io::Result<String> {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     let mut line = String::new();
@@ -81,8 +101,9 @@ fn read_request(stream: &TcpStream) -> std::io::Result<()> {
         }
         line.clear();
     }
-    std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
-    Ok(())
+    let mut body = String::new();
+    reader.take(length).read_to_string(&mut body)?;
+    Ok(body)
 }
 
 fn write_answer(stream: &mut TcpStream, events: &str) -> std::io::Result<()> {

@@ -8,6 +8,7 @@ mod crash;
 mod endpoint;
 mod first_run;
 mod graphs;
+mod kill;
 mod mcp;
 mod npm;
 mod program;
