@@ -4,5 +4,5 @@
 mod builtin;
 mod compact;
 mod compactor;
-mod groups;
+mod layers;
 mod notes;
