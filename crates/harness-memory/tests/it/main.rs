@@ -4,4 +4,5 @@
 mod builtin;
 mod compact;
 mod compactor;
+mod layers;
 mod notes;

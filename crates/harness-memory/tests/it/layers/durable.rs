@@ -1,0 +1,88 @@
+//! States that outlive an execution.
+
+use std::sync::Arc;
+
+use harness_core::outcome::Outcome;
+use harness_core::port::ContextPipeline as _;
+use harness_memory::layer::{FnLayer, Hook, Layer as _, LayerDef, LayerSetup, Scope, Update};
+
+use super::{Shelf, Stage, answer, cx_of, json, log, run, user};
+
+/// Counts the answers of a thread.
+fn counting(scope: Scope) -> FnLayer {
+    FnLayer::new(LayerDef::new("count/er", 10, [Hook::Init]).with_scope(scope))
+        .on_store(|_, cx| async move { Update::set(&(cx.state_as::<u64>()? + 1)) })
+}
+
+fn stage(shelf: &Shelf, layer: FnLayer) -> Stage {
+    Stage::new(LayerSetup::new().with(layer).with_storage(Arc::new(shelf.clone())))
+}
+
+#[test]
+fn the_next_execution_takes_up_what_the_last_one_kept() {
+    let shelf = Shelf::default();
+    let log = log([user("go"), answer("a")]);
+    for turn in ["first", "second"] {
+        let stage = stage(&shelf, counting(Scope::Thread));
+        let cx = cx_of(turn, &log);
+        run(&stage.clock, async {
+            stage.layers.begin(&cx).await.unwrap();
+            stage.layers.store(&answer("a"), &cx).await.unwrap();
+            stage.layers.complete(Outcome::Completed, &cx).await.unwrap();
+        });
+    }
+    assert_eq!(
+        shelf.writes.take(),
+        ["layers/count%2Fer/thread/thread/state = 1", "layers/count%2Fer/thread/thread/state = 2",]
+    );
+}
+
+#[test]
+fn an_execution_keeps_nothing_of_its_own_scope() {
+    let shelf = Shelf::default();
+    let log = log([]);
+    let stage = stage(&shelf, counting(Scope::Execution));
+    run(&stage.clock, stage.layers.store(&answer("a"), &cx_of("run", &log))).unwrap();
+    assert_eq!(shelf.writes.take(), [""; 0]);
+}
+
+#[test]
+fn several_changes_are_one_write_and_a_cleared_state_is_deleted() {
+    let shelf = Shelf::default();
+    let layer = counting(Scope::Global).on_recall(|_, _| async {
+        Ok(harness_memory::layer::Recalled::nothing().with_state(Update::Set(json("7"))))
+    });
+    assert!(layer.def().has(Hook::Recall));
+    let stage = stage(&shelf, layer);
+    let log = log([]);
+    let cx = cx_of("run", &log);
+    run(&stage.clock, async {
+        stage.layers.recall(&cx).await.unwrap();
+        stage.layers.recall(&cx).await.unwrap();
+        stage.layers.store(&answer("a"), &cx).await.unwrap();
+        stage.layers.set_layer_state("run", &"count/er".into(), Update::Clear).await.unwrap();
+    });
+    assert_eq!(
+        shelf.writes.take(),
+        ["layers/count%2Fer/global/all/state = 8", "layers/count%2Fer/global/all/state deleted",]
+    );
+    let state = stage.layers.layer_state("run", &"count/er".into());
+    assert_eq!(state, Ok(None));
+}
+
+#[test]
+fn a_write_that_failed_is_reported_and_made_up_for() {
+    let shelf = Shelf::default();
+    let stage = stage(&shelf, counting(Scope::Thread));
+    let log = log([]);
+    let cx = cx_of("run", &log);
+    run(&stage.clock, async {
+        stage.layers.begin(&cx).await.unwrap();
+        shelf.fail(1);
+        stage.layers.store(&answer("a"), &cx).await.unwrap();
+        assert_eq!(shelf.writes.take(), [""; 0]);
+        stage.layers.complete(Outcome::Completed, &cx).await.unwrap();
+    });
+    assert_eq!(shelf.writes.take(), ["layers/count%2Fer/thread/thread/state = 1"]);
+    assert_eq!(stage.reports.take(), ["layer `count/er`, persist: the disk is full"]);
+}
