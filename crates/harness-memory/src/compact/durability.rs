@@ -403,8 +403,12 @@ pub(super) fn text_of(result: &ToolResultMessage) -> String {
 pub(super) struct ToolNames<'a>(HashMap<&'a str, &'a ToolName>);
 
 impl<'a> ToolNames<'a> {
-    /// The calls of `messages`.
+    /// The calls of `messages`, when some result does not name its tool.
     pub(super) fn of<M: AsRef<Message>>(messages: &'a [M]) -> Self {
+        let mut results = messages.iter().filter_map(|message| message.as_ref().as_tool_result());
+        if results.all(|result| !result.tool_name.as_str().is_empty()) {
+            return Self(HashMap::new());
+        }
         let answers = messages.iter().filter_map(|message| message.as_ref().as_assistant());
         let calls = answers.flat_map(harness_core::message::AssistantMessage::tool_calls);
         Self(calls.map(|call| (call.id.as_str(), &call.name)).collect())

@@ -284,10 +284,15 @@ impl<'a, M: AsRef<Message>> Scan<'a, M> {
     fn owner_of(&mut self, id: &CallId, batch: Option<usize>) -> Option<usize> {
         let waiting = self.waiting.get_mut(id)?;
         let last = *waiting.last()?;
-        if batch == Some(last) || waiting.iter().all(|index| *index == last) {
-            return waiting.pop();
+        if batch != Some(last) && waiting.iter().any(|index| *index != last) {
+            return None;
         }
-        None
+        waiting.pop();
+        if waiting.is_empty() {
+            // What has its result is forgotten, so that the map holds a batch and not the transcript.
+            self.waiting.remove(id);
+        }
+        Some(last)
     }
 
     fn finish(mut self) -> Groups {

@@ -64,9 +64,14 @@ fn orphans(view: &[Item]) -> Orphans {
                 waiting.entry(&call.id).or_default().push((at, order, call));
             }
         } else if let Some(result) = item.message.as_tool_result() {
-            let answered = waiting.get_mut(&result.tool_call_id).and_then(Vec::pop);
-            if answered.is_none() {
+            let calls = waiting.get_mut(&result.tool_call_id);
+            let Some(calls) = calls else {
                 results.insert(at);
+                continue;
+            };
+            calls.pop();
+            if calls.is_empty() {
+                waiting.remove(&result.tool_call_id);
             }
         }
     }

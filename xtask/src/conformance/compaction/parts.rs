@@ -48,9 +48,8 @@ pub(super) fn durability(input: &Value) -> Done<Value> {
 pub(super) fn direct_clear(input: &Value) -> Done<Value> {
     let mut items = items(input)?;
     let mut clear = DirectClear::default();
-    clear.target = ["target", "target_tokens", "tokens_to_free"]
-        .iter()
-        .find_map(|key| input.get(*key).and_then(Value::as_u64));
+    // The only number of the input is its target.
+    clear.target = input.as_object().and_then(|input| input.values().find_map(Value::as_u64));
     let cleared = clear.apply(&mut items);
     Ok(json!({"cleared": cleared.results, "freed_estimate": cleared.freed_estimate, "view": view(&items)}))
 }

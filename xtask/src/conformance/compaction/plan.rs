@@ -19,7 +19,10 @@ pub(super) fn run(input: &Value) -> Done<Value> {
     let items = items(input)?;
     let before = total_tokens(&RoundedCharacters, &items);
     let target = input.get("tokens_to_free").and_then(Value::as_u64);
-    let target = target.unwrap_or_else(|| budget(at(input, "budget")).tokens_to_free_of(before));
+    let target = target.unwrap_or_else(|| {
+        let budget = budget(at(input, "budget"));
+        if budget.current_estimate > 0 { budget.tokens_to_free() } else { budget.tokens_to_free_of(before) }
+    });
 
     let summarizer = Summarizer(at(input, "summarizer"));
     let strategies = list(input, "strategies").iter().map(strategy).collect::<Done<Vec<_>>>()?;

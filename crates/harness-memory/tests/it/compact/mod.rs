@@ -1,5 +1,6 @@
 //! Compaction.
 
+mod clearing;
 mod durability;
 mod groups;
 mod laws;
