@@ -39,7 +39,7 @@ mod threads;
 pub mod tokens;
 pub mod window;
 
-pub use compactor::{LadderCompactor, TARGET_MISSED};
+pub use compactor::{LadderCompactor, Rehydration, TARGET_MISSED};
 pub use digest::{SummaryKey, content_hash};
 pub use error::CompactError;
 pub use key_data::KeyFields;

@@ -24,7 +24,7 @@ struct Counting {
 impl Summarizer for Counting {
     async fn summarize(&self, ask: SummaryAsk) -> Result<Summary, SummaryFault> {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
-        if self.fails > 0 && asked % self.fails == 0 {
+        if self.fails > 0 && asked.is_multiple_of(self.fails) {
             return Err(SummaryFault::new("it is not in the mood"));
         }
         Ok(Summary::new(format!("{} messages", ask.covers)))

@@ -2,6 +2,7 @@
 
 mod draft;
 mod mark;
+mod rehydrate;
 mod rungs;
 mod state;
 mod store;
@@ -20,6 +21,7 @@ use harness_core::transcript::Plan;
 use harness_core::{Fault, FaultSource};
 
 use self::draft::Draft;
+pub use self::rehydrate::Rehydration;
 use self::rungs::Means;
 use self::state::{Shown, State};
 use super::BudgetMeter;
@@ -80,6 +82,7 @@ pub struct LadderCompactor {
     durability: DurabilityPolicies,
     summarizer: Option<Arc<dyn DynSummarizer>>,
     store: Option<Arc<dyn DynArtifactStore>>,
+    rehydration: Option<Rehydration>,
     cache: Mutex<SummaryCache>,
     threads: Threads<State>,
 }
@@ -151,6 +154,7 @@ impl LadderCompactor {
             durability: DurabilityPolicies::built_in(),
             summarizer: None,
             store: None,
+            rehydration: None,
             cache: Mutex::default(),
             threads: Threads::default(),
         }
@@ -167,6 +171,12 @@ impl LadderCompactor {
     #[must_use]
     pub fn with_artifacts(self, store: Arc<dyn DynArtifactStore>) -> Self {
         Self { store: Some(store), ..self }
+    }
+
+    /// The same, showing stored contents again when they are named. Off when nothing is said.
+    #[must_use]
+    pub fn with_rehydration(self, limits: Rehydration) -> Self {
+        Self { rehydration: Some(limits), ..self }
     }
 
     /// The same, counting with this counter.
@@ -247,6 +257,28 @@ impl LadderCompactor {
                 &self.policy.ladder
             }
         }
+    }
+
+    /// The view that may stay as it is, with what is named of what was stored elsewhere.
+    async fn rehydrated(&self, ask: &CompactAsk, state: &Mutex<State>, plan: Option<Plan>) -> Compaction {
+        let unchanged = planned(plan.clone(), ask.plan.as_ref());
+        let (Some(limits), Some(store)) = (&self.rehydration, &self.store) else { return unchanged };
+        let log = &ask.cx.log;
+        let (wanted, room) = {
+            let mut state = lock(state);
+            let wanted = state.shelf.wanted(ask, limits);
+            if wanted.is_empty() {
+                return unchanged;
+            }
+            let estimate = state.meter.estimate(log, plan.as_ref(), ask.cx.offer.as_ref());
+            let is_known = self.policy.window > 0;
+            (wanted, if is_known { self.policy.trigger().saturating_sub(estimate) } else { limits.total })
+        };
+        let messages = rehydrate::fetch(wanted, limits, room, &**store, &*self.counter, ask).await;
+        if messages.is_empty() {
+            return unchanged;
+        }
+        Compaction::planned(rehydrate::at_end(plan.as_ref(), log, messages))
     }
 
     async fn climb(
@@ -382,16 +414,22 @@ impl Compactor for LadderCompactor {
         let (log, asked) = (&ask.cx.log, ask.plan.as_ref());
         let meter = || State::new(BudgetMeter::new(Arc::clone(&self.counter)));
         let state = self.threads.or_new(&ask.cx.origin, meter);
-        let (mut draft, goal) = {
+        let begun = {
             let mut state = lock(&state);
             state.follow(log, asked);
             let plan = state.in_force(log, asked);
-            let Some(goal) = self.goal(&ask, &mut state, plan.as_ref()) else {
+            if let Some(goal) = self.goal(&ask, &mut state, plan.as_ref()) {
+                let shown = state.shown(log, asked);
+                let meter = &mut state.meter;
+                Ok((Draft::of(&shown, |shown: &Shown| meter.tokens_of(&shown.message, shown.at)), goal))
+            } else {
                 state.pressed = false;
-                return Ok(planned(plan, asked));
-            };
-            let shown = state.shown(log, asked);
-            (Draft::of(&shown, |shown: &Shown| state.meter.tokens_of(&shown.message, shown.at)), goal)
+                Err(plan)
+            }
+        };
+        let (mut draft, goal) = match begun {
+            Ok(begun) => begun,
+            Err(plan) => return Ok(self.rehydrated(&ask, &state, plan).await),
         };
         draft.keep(self.recency(&ask, &goal));
         let mut done = Done { pressure: self.pressure(&goal, &mut lock(&state)), ..Done::default() };

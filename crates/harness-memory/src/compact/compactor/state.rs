@@ -8,6 +8,7 @@ use harness_core::message::Message;
 use harness_core::transcript::{Plan, Prefix, Span};
 
 use super::mark::Mark;
+use super::rehydrate::Shelf;
 use crate::compact::BudgetMeter;
 use crate::compact::shown::{self, Shown as Placed};
 use crate::compact::summarize::Breaker;
@@ -59,6 +60,7 @@ pub(super) struct State {
     pub(super) version: u32,
     /// Whether the last request was too long before it was made shorter.
     pub(super) pressed: bool,
+    pub(super) shelf: Shelf,
     edits: Vec<Edit>,
     /// The plan that shows the whole transcript through the edits.
     plan: Option<Plan>,
@@ -66,7 +68,15 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(meter: BudgetMeter) -> Self {
-        Self { meter, breaker: Breaker::default(), version: 0, pressed: false, edits: Vec::new(), plan: None }
+        Self {
+            meter,
+            shelf: Shelf::default(),
+            breaker: Breaker::default(),
+            version: 0,
+            pressed: false,
+            edits: Vec::new(),
+            plan: None,
+        }
     }
 
     /// Takes up what is known elsewhere: forgets edits of another transcript, and goes on from the plan of

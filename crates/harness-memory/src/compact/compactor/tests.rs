@@ -426,3 +426,31 @@ async fn a_cancelled_ask_changes_nothing() {
     asked.cx.cancel.cancel();
     assert_eq!(compact(&compactor, asked).await.plan, None);
 }
+
+#[tokio::test]
+async fn what_is_named_is_shown_once_when_that_is_wanted() {
+    let store = Arc::new(MemoryArtifacts::default());
+    let put = |text: &'static str, sensitivity| {
+        let mut meta = harness_core::port::ArtifactMeta::default();
+        "text/plain".clone_into(&mut meta.media_type);
+        meta.sensitivity = sensitivity;
+        let store = Arc::clone(&store);
+        async move { harness_core::port::ArtifactStore::put(&*store, text.as_bytes(), meta).await.unwrap() }
+    };
+    let open = put("the open one", harness_core::port::Sensitivity::Internal).await;
+    let secret = put("the secret one", harness_core::port::Sensitivity::Confidential).await;
+    let off = LadderCompactor::new(policy(&[])).with_artifacts(Arc::<MemoryArtifacts>::clone(&store));
+    let on = LadderCompactor::new(policy(&[]))
+        .with_artifacts(Arc::<MemoryArtifacts>::clone(&store))
+        .with_rehydration(Rehydration::default());
+
+    let mut log = log("u10");
+    log.push(Arc::new(Message::user(format!("What do `{open}`, {secret} and x{open} say?"))));
+    assert_eq!(compact(&off, ask(&log, None)).await, Compaction::unchanged());
+    let shown = compact(&on, ask(&log, None)).await;
+    assert_eq!(self::shown(&log, shown.plan.as_ref()), "0..2 (the open one)");
+    assert_eq!(shown.note, None, "it serves this request alone");
+    assert_eq!(compact(&on, ask(&log, None)).await, Compaction::unchanged());
+    log.push(Arc::new(Message::user(format!("And {open}?"))));
+    assert_eq!(compact(&on, ask(&log, None)).await, Compaction::unchanged(), "it was shown in this turn");
+}
