@@ -220,6 +220,8 @@ pub enum FaultSource {
     Compactor,
     /// The session.
     Session,
+    /// The checkpoint store.
+    Checkpoints,
     /// The source of steering messages.
     Steering,
     /// A hook of the host.
@@ -240,6 +242,7 @@ impl fmt::Display for FaultSource {
             Self::Layer => "memory layer",
             Self::Compactor => "compactor",
             Self::Session => "session",
+            Self::Checkpoints => "checkpoint store",
             Self::Steering => "steering",
             Self::Hook => "hook",
             Self::Machine => "machine",

@@ -10,8 +10,9 @@ use harness_core::limits::Limits;
 use harness_core::machine::Origin;
 use harness_core::policy::{HandoffPolicy, PolicyGate, ToolPolicy};
 use harness_core::port::{
-    AgentSource, Approver, Clock, Compactor, ContextPipeline, DynTool, DynToolRegistry, Ids, InputGuardrail,
-    Model, OutputGuardrail, Session, SingleAgent, Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
+    AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynTool, DynToolRegistry, Ids,
+    InputGuardrail, Model, OutputGuardrail, Session, SingleAgent, Steering, StopGate, Tool, ToolGate,
+    ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ThreadId, ToolName};
@@ -172,6 +173,13 @@ impl Builder {
     /// Where the transcript is kept. Without, it is kept as long as the harness lives.
     pub fn session(mut self, session: impl Session + 'static) -> Self {
         self.ports.session = Some(Arc::new(session));
+        self
+    }
+
+    /// Where the state of runs is kept: when a run begins and at each of its boundaries, until it has ended as
+    /// completed. Default nowhere.
+    pub fn checkpoints(mut self, store: impl CheckpointStore + 'static) -> Self {
+        self.ports.checkpoints = Some(Arc::new(store));
         self
     }
 

@@ -5,6 +5,7 @@
 //! becomes a fault, not a panic of the host. Dropping the driver's future is like a crash: what was
 //! journaled is durable, and the next run repairs the rest.
 
+mod checkpoint;
 mod compact;
 mod op;
 mod persist;
@@ -28,7 +29,7 @@ use sink::Sink;
 
 use crate::cancel::Cancel;
 use crate::ids::{EntryId, OpId};
-use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Reply, Start};
+use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Record, Reply, Start};
 use crate::outcome::End;
 use crate::panics::panic_text;
 use crate::port::{AppendSource, BoxFuture};
@@ -61,7 +62,7 @@ pub async fn drive_with<P: Phase>(
     let mut driver = Driver::new(machine, ports, &sink, cancel);
     driver.advance(Input::Start(Box::new(begin)));
     loop {
-        let end = if ports.session.is_some() { driver.perform().await } else { driver.perform_at_once() };
+        let end = if ports.stores() { driver.perform().await } else { driver.perform_at_once() };
         if let Some(end) = end {
             return end;
         }
@@ -118,7 +119,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         if ports.hub.is_silent() {
             fx = fx.without_events();
         }
-        if ports.session.is_none() {
+        if !ports.stores() {
             fx = fx.without_journal();
         }
         let stored = machine.log().len();
@@ -193,10 +194,12 @@ impl<'p, P: Phase> Driver<'p, P> {
             let mut done = None;
             let mut failed: Option<String> = None;
             let mut unperformed = Vec::new();
+            let mut boundary = false;
             // Looked at in place: an event is large, and only told.
             for effect in &mut work {
                 match effect {
                     Effect::Persist(record) => {
+                        boundary |= matches!(record, Record::Boundary { .. });
                         if let Err(message) = self.journal.write(self.machine, self.now, record).await {
                             failed.get_or_insert(message);
                         }
@@ -216,8 +219,15 @@ impl<'p, P: Phase> Driver<'p, P> {
             }
             if let Some(end) = done {
                 let end = self.journal.finish(self.machine, self.now, end).await;
+                checkpoint::clear(self.ports, self.machine).await;
                 self.ports.hub.flush();
                 return Some(end);
+            }
+            if boundary && let Some(fault) = checkpoint::save(self.ports, self.machine, self.now).await {
+                self.machine.advance(Input::PartFailed(fault), self.now, &mut self.fx);
+                if failed.is_none() {
+                    continue;
+                }
             }
             let message = failed?;
             let messages_from = self.journal.unsaved_from();

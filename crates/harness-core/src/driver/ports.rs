@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use crate::event::Hub;
 use crate::message::Message;
 use crate::port::{
-    Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynInputGuardrail, DynModel,
-    DynOutputGuardrail, DynSession, DynStopGate, DynToolGate, DynToolRegistry, DynTurnHooks, HookPoints,
-    SingleAgent, Steering, Toolbox,
+    Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline,
+    DynInputGuardrail, DynModel, DynOutputGuardrail, DynSession, DynStopGate, DynToolGate, DynToolRegistry,
+    DynTurnHooks, HookPoints, SingleAgent, Steering, Toolbox,
 };
 use crate::run::RunSpec;
 use crate::time::Millis;
@@ -40,6 +40,9 @@ pub struct Ports {
     pub approver: Option<Arc<dyn DynApprover>>,
     /// Where the transcript is kept.
     pub session: Option<Arc<dyn DynSession>>,
+    /// Where the state of runs that have a name is kept: when a run begins and at each of its boundaries, until
+    /// it has ended as completed. A failure is an event and stops nothing.
+    pub checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     /// Memory layers.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
     /// The compactor.
@@ -74,6 +77,7 @@ impl Ports {
             stop_gates: Vec::new(),
             approver: None,
             session: None,
+            checkpoints: None,
             layers: None,
             compactor: None,
             steering: None,
@@ -81,6 +85,11 @@ impl Ports {
             hub: Hub::default(),
             grace: Millis(2_000),
         }
+    }
+
+    /// Whether anything of a machine is stored.
+    pub(super) fn stores(&self) -> bool {
+        self.session.is_some() || self.checkpoints.is_some()
     }
 
     /// Which optional ports there are, for [`TurnSpec::seams`].

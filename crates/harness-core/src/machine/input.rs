@@ -117,6 +117,8 @@ pub enum Input {
         /// The messages.
         messages: Vec<Arc<Message>>,
     },
+    /// A part beside the machine failed: it is told, and nothing follows from it.
+    PartFailed(Fault),
     /// A journal record could not be stored. What came after it in the effects was not performed.
     PersistFailed {
         /// Why.

@@ -420,9 +420,13 @@ impl<P: Phase> Machine<P> {
             | Input::Cancel { .. }
             | Input::Steer(_)
             | Input::Interrupt { .. }
+            | Input::PartFailed(_)
             | Input::PersistFailed { .. } => None,
         };
         let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        if let Input::PartFailed(fault) = input {
+            return cx.event(|| EventKind::PartFailed { fault });
+        }
         if let Some(end) = self.phase.step(&self.spec, &mut cx, pending, input) {
             let end = Arc::new(end);
             fx.list.push(Effect::Done(Arc::clone(&end)));

@@ -29,7 +29,7 @@ fn shown(view: &harness_core::transcript::View) -> String {
 }
 
 /// Answers in order, and writes down what it is shown.
-struct Reader(Mutex<Vec<Result<AssistantMessage, ModelFault>>>, Lines);
+struct Reader(Mutex<Vec<Said>>, Lines);
 
 impl Model for Reader {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
@@ -54,14 +54,14 @@ impl Compactor for Steps {
         };
         match step {
             None => Ok(Compaction::unchanged()),
-            Some(step) => match step(&ask) {
-                Some(done) => Ok(done),
-                None => {
-                    ask.cx.cancel.cancelled().await;
-                    note(&self.1, "told to stop".to_owned());
-                    Ok(Compaction::unchanged())
+            Some(step) => {
+                if let Some(done) = step(&ask) {
+                    return Ok(done);
                 }
-            },
+                ask.cx.cancel.cancelled().await;
+                note(&self.1, "told to stop".to_owned());
+                Ok(Compaction::unchanged())
+            }
         }
     }
 }
@@ -80,18 +80,20 @@ fn noted(from: usize) -> Compaction {
     done
 }
 
-fn too_long() -> Result<AssistantMessage, ModelFault> {
+type Said = Result<AssistantMessage, ModelFault>;
+
+fn too_long() -> Said {
     Err(ModelFault::new(ModelFaultCode::ContextLengthExceeded, "too long"))
 }
 
-fn call(id: &str) -> Result<AssistantMessage, ModelFault> {
-    Ok(AssistantMessage::calls([ToolCall::new(id, "t", Json::empty_object())]))
+fn call(id: &str) -> AssistantMessage {
+    AssistantMessage::calls([ToolCall::new(id, "t", Json::empty_object())])
 }
 
-fn measured(text: &str) -> Result<AssistantMessage, ModelFault> {
+fn measured(text: &str) -> AssistantMessage {
     let mut answer = AssistantMessage::text(text);
     answer.usage = Some(Arc::new(Usage::tokens(10, 1)));
-    Ok(answer)
+    answer
 }
 
 struct Scene {
@@ -100,10 +102,7 @@ struct Scene {
     events: EventLog,
 }
 
-fn scene(
-    answers: impl IntoIterator<Item = Result<AssistantMessage, ModelFault>>,
-    steps: impl IntoIterator<Item = Step>,
-) -> Scene {
+fn scene(answers: impl IntoIterator<Item = Said>, steps: impl IntoIterator<Item = Step>) -> Scene {
     let lines = Lines::default();
     let model = Reader(Mutex::new(answers.into_iter().collect()), Arc::clone(&lines));
     let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::jumping(Time(0))));
@@ -145,7 +144,7 @@ impl Scene {
 
 #[tokio::test]
 async fn what_is_shortened_stays_so_for_later_requests_and_turns() {
-    let scene = scene([call("a"), measured("first")], [summarize(1)]);
+    let scene = scene([Ok(call("a")), Ok(measured("first"))], [summarize(1)]);
     let (_, turn) = scene.first_turn().await;
     let view = turn.view_state().clone();
     scene.turn(TurnSpec::default(), turn.into_log(), view, &Cancel::never()).await;
@@ -169,7 +168,7 @@ async fn what_is_shortened_stays_so_for_later_requests_and_turns() {
 #[tokio::test]
 async fn a_plan_without_a_note_serves_one_request() {
     let plan = |_: &CompactAsk| noted(1).plan.map(Compaction::planned);
-    let scene = scene([call("a")], [Box::new(plan) as Step]);
+    let scene = scene([Ok(call("a"))], [Box::new(plan) as Step]);
     let (_, turn) = scene.first_turn().await;
     assert_eq!(turn.view_state().plan, None);
     let requests: Vec<_> = scene.seen().into_iter().filter(|line| line.starts_with("model")).collect();
@@ -277,7 +276,7 @@ async fn what_layers_show_comes_and_goes_and_what_is_summarized_stays() {
         done.plan = Some(Plan { spans });
         Some(done)
     };
-    let mut scene = scene([call("a")], [Box::new(summarizing) as Step]);
+    let mut scene = scene([Ok(call("a"))], [Box::new(summarizing) as Step]);
     scene.ports.layers = Some(Arc::new(Recalling(Mutex::new(0))));
     scene.first_turn().await;
     assert_eq!(

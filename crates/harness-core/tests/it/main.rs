@@ -12,6 +12,7 @@
 
 mod allocations;
 mod append;
+mod checkpoints;
 mod compaction;
 mod crash;
 mod deviations;
