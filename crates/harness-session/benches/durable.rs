@@ -28,12 +28,15 @@ use harness_session::{JsonlSession, OpenOptions, SyncPolicy};
 /// Odd, so that one is in the middle.
 const ROUNDS: usize = 5;
 
+/// A name, and what writes all entries to a file.
+type Case<'a> = (&'a str, &'a dyn Fn(&Path));
+
 fn main() {
-    let entries = argument("--entries").and_then(|count| count.parse().ok()).unwrap_or(2_000);
+    let entries: u16 = argument("--entries").and_then(|count| count.parse().ok()).unwrap_or(2_000);
     let folder = argument("--folder").map_or_else(std::env::temp_dir, PathBuf::from);
-    let messages = input::messages(entries);
+    let messages = input::messages(usize::from(entries));
     let lines = lines(&messages, &folder);
-    let cases: [(&str, &dyn Fn(&Path)); 4] = [
+    let cases: [Case<'_>; 4] = [
         ("bare", &|path| bare(path, &lines)),
         ("fsync_1_thread", &|path| threads(path, &messages, 1)),
         ("fsync_8_threads", &|path| threads(path, &messages, 8)),
@@ -48,7 +51,7 @@ fn main() {
             took.push(from.elapsed().as_secs_f64());
         }
     }
-    let rates: Vec<f64> = took.into_iter().map(|took| entries as f64 / middle(took)).collect();
+    let rates: Vec<f64> = took.into_iter().map(|took| f64::from(entries) / middle(took)).collect();
     for ((name, _), rate) in cases.iter().zip(&rates) {
         let of_bare = rate / rates.first().expect("the bare loop");
         println!(r#"{{"case":"{name}","entries_per_s":{rate:.0},"of_bare":{of_bare:.2}}}"#);

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use harness_core::EntryId;
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, Loaded, Session};
 use harness_session::testing::{Change, Fault, Faults};
@@ -39,6 +40,11 @@ impl Model {
         match step {
             Step::Append(entries, _) => entries.iter().for_each(|entry| self.append(&[entry.entry()])),
             Step::Replace(messages) => self.0 = of(messages),
+            Step::Note(_) => {}
+            Step::GoBack(_, entry) => {
+                self.0.branch(Some(&EntryId::from("e1"))).unwrap();
+                self.append(&[entry.entry()]);
+            }
         }
     }
 
@@ -54,8 +60,8 @@ impl Model {
                 self.append(&[Own::entry(entry)]);
                 self.loaded()
             })),
-            Some(replace) => {
-                self.take(replace);
+            Some(whole) => {
+                self.take(whole);
                 possible.push(self.loaded());
             }
             None => {}
@@ -139,7 +145,8 @@ fn check_crash(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault) {
             let rest: Vec<_> = all.iter().skip(entries).map(Own::entry).collect();
             session.try_append(&head(), &rest, *durability).unwrap().unwrap();
         }
-        Some(replace) => replace.take(&session).unwrap(),
+        Some(Step::GoBack(..)) if entries > 0 => {}
+        Some(whole) => whole.take(&session).unwrap(),
         None => {}
     }
     steps.for_each(|step| step.take(&session).unwrap());
@@ -198,10 +205,12 @@ fn check_failure(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault)
             let mut kept = load(&session).unwrap();
             kept.torn_tail = None;
             check_legal(&kept, &told);
-            // A replacement whose folder could not be synced is in place all the same.
             let possible = match step {
-                Step::Append(..) => vec![model.loaded()],
+                Step::Append(..) | Step::Note(_) => vec![model.loaded()],
+                // One whose folder could not be synced is in place all the same.
                 Step::Replace(messages) => vec![model.loaded(), load(&of(messages)).unwrap()],
+                // Going back writes nothing, so that much is done.
+                Step::GoBack(..) => vec![load(&of(&model.loaded().messages[..1])).unwrap()],
             };
             assert!(possible.contains(&kept), "{told}: {kept:?}");
             step.take(&session).unwrap();

@@ -6,8 +6,8 @@ use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{CompactionNote, Durability, Entry, RetryClass, Session, SessionError};
 use harness_core::transcript::{Plan, Span};
-use harness_core::{Json, Stop, StopReason};
-use harness_session::JsonlSession;
+use harness_core::{EntryId, Json, Stop, StopReason};
+use harness_session::{JsonlSession, Note};
 
 use crate::support::{asks, call, head, result, user};
 
@@ -23,6 +23,10 @@ pub(crate) struct Scenario {
 pub(crate) enum Step {
     Append(Vec<Own>, Durability),
     Replace(Vec<Arc<Message>>),
+    /// A note, which changes nothing that is loaded.
+    Note(Note),
+    /// Goes back to the entry of this name, which holds the first message, and goes on from there.
+    GoBack(&'static str, Own),
 }
 
 /// An entry with all that it holds.
@@ -60,6 +64,11 @@ impl Step {
                 session.try_append(&head(), &entries, *durability).unwrap()
             }
             Self::Replace(messages) => Ok(session.replace(&head(), messages)?),
+            Self::Note(note) => session.note(&head(), note).map(drop).map_err(SessionError::from),
+            Self::GoBack(at, entry) => {
+                session.branch(Some(&EntryId::from(*at)))?;
+                session.try_append(&head(), &[entry.entry()], Durability::Flush).unwrap()
+            }
         }
     }
 }
@@ -263,7 +272,10 @@ fn trees() -> Vec<Scenario> {
         name: "labels and branches",
         before: branched.concat(),
         steps: vec![
+            Step::Note(Note::label(EntryId::from("a"), "start")),
             flush([says("further")]),
+            Step::GoBack("a", says("or rather")),
+            Step::Note(Note::no_label(EntryId::from("b"))),
             flush([answers("yes")]),
             sync([ends(StopReason::AnswerFinalized)]),
         ],
