@@ -106,7 +106,12 @@ impl LayerRun {
             }
         }
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.extend(flow.requests.iter().cloned());
+        for request in &flow.requests {
+            if !requests.contains(request) {
+                requests.push(request.clone());
+            }
+        }
+        drop(requests);
         flow
     }
 
@@ -265,7 +270,7 @@ impl LayerRun {
     fn query(&self, cx: &ViewCx) -> Arc<str> {
         let mut progress = self.lock_progress();
         let seen = progress.query.0.min(cx.log.len());
-        let newest = cx.log.range(seen..cx.log.len()).rev().find(|m| matches!(***m, Message::User(_)));
+        let newest = cx.log.range(seen..cx.log.len()).rev().find(|message| is_asked(message));
         if let Some(message) = newest {
             progress.query.1 = Arc::from(message.joined_text());
         }
@@ -277,6 +282,12 @@ impl LayerRun {
     pub(crate) fn recall_budgets(&self) -> (Vec<usize>, Vec<Budget>) {
         self.asked(Hook::Recall).map(|(at, layer)| (at, layer.layer_def().budget)).unzip()
     }
+}
+
+/// Whether somebody asks something; what gates and summaries say in a user's place is no question.
+fn is_asked(message: &Message) -> bool {
+    let Message::User(user) = message else { return false };
+    !matches!(user.origin.as_deref(), Some("hook" | "summary"))
 }
 
 fn request(layer: &Arc<dyn DynLayer>, wish: Rerender) -> RerenderRequest {

@@ -1,5 +1,6 @@
 //! The pipeline: all layers behind the ports of the core.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +27,8 @@ use crate::MemoryError;
 
 /// Executions that are open at once. One that was not used for longest is forgotten beyond that.
 const OPEN_RUNS: usize = 4_096;
+/// Executions that ended before their end, whose states are kept until they are taken up again.
+const KEPT_PAUSES: usize = 256;
 /// Reports that are kept after their executions.
 const KEPT_USAGES: usize = 256;
 /// Guidance that is given in a row before an answer is accepted all the same.
@@ -67,6 +70,8 @@ pub struct Pipeline(Arc<Inner>);
 struct Inner {
     stack: Arc<Stack>,
     runs: Mutex<Recent<Arc<str>, Arc<Opened>>>,
+    /// States of scope `execution` of executions that can be taken up again.
+    paused: Mutex<Recent<Arc<str>, BTreeMap<LayerId, Json>>>,
     usages: Mutex<Recent<Arc<str>, LayerUsage>>,
 }
 
@@ -93,6 +98,7 @@ impl Pipeline {
         Ok(Self(Arc::new(Inner {
             stack: Arc::new(Stack::new(setup, clock)?),
             runs: Mutex::new(Recent::new(OPEN_RUNS)),
+            paused: Mutex::new(Recent::new(KEPT_PAUSES)),
             usages: Mutex::new(Recent::new(KEPT_USAGES)),
         })))
     }
@@ -117,11 +123,10 @@ impl Pipeline {
             if let Some(opened) = runs.get_mut(&*execution.id) {
                 Arc::clone(opened)
             } else {
-                let id = Arc::clone(&execution.id);
-                let run = LayerRun::new(Arc::clone(&self.0.stack), Arc::new(execution), cx.log.len());
-                let opened = Opened { run: Arc::new(run), parent: None, begun: AsyncMutex::default() };
-                let opened = Arc::new(opened);
-                runs.insert(id, Arc::clone(&opened));
+                let kept =
+                    self.0.paused.lock().unwrap_or_else(PoisonError::into_inner).remove(&*execution.id);
+                let opened = self.fresh(execution, cx.log.len(), kept.unwrap_or_default());
+                runs.insert(Arc::clone(&opened.run.execution().id), Arc::clone(&opened));
                 opened
             }
         };
@@ -136,15 +141,25 @@ impl Pipeline {
     /// Puts back the states of an execution that began elsewhere, before it is opened here: these layers
     /// are not initialised again.
     pub fn restore(&self, execution: Execution, states: impl IntoIterator<Item = (LayerId, Json)>) {
-        let id = Arc::clone(&execution.id);
-        let run = LayerRun::new(Arc::clone(&self.0.stack), Arc::new(execution), 0);
+        let opened = self.fresh(execution, 0, states);
+        let id = Arc::clone(&opened.run.execution().id);
+        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, opened);
+    }
+
+    /// An execution before `init`, with the states that it had elsewhere or before.
+    fn fresh(
+        &self,
+        execution: Execution,
+        log_len: usize,
+        states: impl IntoIterator<Item = (LayerId, Json)>,
+    ) -> Arc<Opened> {
+        let run = LayerRun::new(Arc::clone(&self.0.stack), Arc::new(execution), log_len);
         for (layer, state) in states {
             if let Some(at) = self.0.stack.position(&layer) {
                 run.states.begin(at, Update::Set(state));
             }
         }
-        let opened = Opened { run: Arc::new(run), parent: None, begun: AsyncMutex::default() };
-        self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::new(opened));
+        Arc::new(Opened { run: Arc::new(run), parent: None, begun: AsyncMutex::default() })
     }
 
     /// The layers of an execution that is open.
@@ -281,6 +296,19 @@ impl Pipeline {
         LayerGate(self.clone())
     }
 
+    /// Keeps what an execution that may be taken up again has nowhere else.
+    fn pause(&self, run: &LayerRun) {
+        let mut states = run.snapshot();
+        states.retain(|layer, _| {
+            let layer = self.0.stack.position(layer).and_then(|at| self.0.stack.layers.get(at));
+            layer.is_some_and(|layer| layer.layer_def().scope == Scope::Execution)
+        });
+        if !states.is_empty() {
+            let id = Arc::clone(&run.execution().id);
+            self.0.paused.lock().unwrap_or_else(PoisonError::into_inner).insert(id, states);
+        }
+    }
+
     async fn running(&self, cx: &ViewCx) -> Result<Arc<LayerRun>, Fault> {
         // An execution that is open is found without making its description.
         let id = cx.origin.run.as_ref().map(RunId::as_str);
@@ -367,6 +395,9 @@ impl ContextPipeline for Pipeline {
         opened.run.dispose(cx).await;
         // The parent still learns from the states of a child.
         if opened.parent.is_none() {
+            if ending == Ending::Paused {
+                self.pause(&opened.run);
+            }
             self.close(&execution.id);
         }
         Ok(())

@@ -41,6 +41,14 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         self.entries.insert(key, (self.uses, value));
     }
 
+    /// Takes an entry out.
+    pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        self.entries.remove(key).map(|(_, value)| value)
+    }
+
     /// Drops the entries that `keep` refuses.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&K) -> bool) {
         self.entries.retain(|key, _| keep(key));

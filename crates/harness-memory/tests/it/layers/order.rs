@@ -125,6 +125,46 @@ fn restored_state_counts_as_initialised() {
 }
 
 #[test]
+fn an_execution_that_is_taken_up_again_has_lost_nothing() {
+    let layer = FnLayer::new(LayerDef::new("count", 10, [])).on_init(|_, _| async { Update::set(&0) });
+    let stage = Stage::new(LayerSetup::new().with(layer));
+    let (log, count) = (log([]), "count".into());
+    let cx = cx(&log);
+    let state_after = |outcome| {
+        run(&stage.clock, async {
+            stage.layers.begin(&cx).await.unwrap();
+            stage.layers.set_layer_state("run", &count, Update::Set(json("3"))).await.unwrap();
+            stage.layers.complete(outcome, &cx).await.unwrap();
+            stage.layers.begin(&cx).await.unwrap();
+        });
+        stage.layers.layer_state("run", &count).unwrap()
+    };
+    assert_eq!(state_after(Outcome::AwaitingApproval), Some(json("3")));
+    assert_eq!(state_after(Outcome::Completed), Some(json("0")));
+}
+
+#[test]
+fn the_query_is_what_somebody_asked_last() {
+    use harness_core::message::{Message, UserMessage};
+
+    let lines = Lines::default();
+    let told = lines.clone();
+    let layer = FnLayer::new(LayerDef::new("query", 10, [])).on_recall(move |ask, _| {
+        told.push(&*ask.query);
+        async { Ok(Recalled::nothing()) }
+    });
+    let stage = Stage::new(LayerSetup::new().with(layer));
+    let guidance = Message::User(UserMessage::text("be brief").from_origin("hook"));
+    let mut log = log([user("first"), answer("a"), user("second"), answer("b")]);
+    run(&stage.clock, stage.layers.recall(&cx(&log))).unwrap();
+    log.push(std::sync::Arc::new(guidance));
+    run(&stage.clock, stage.layers.recall(&cx(&log))).unwrap();
+    log.push(user("third"));
+    run(&stage.clock, stage.layers.recall(&cx(&log))).unwrap();
+    assert_eq!(lines.take(), ["second", "second", "third"]);
+}
+
+#[test]
 fn a_failing_init_fails_the_run_or_leaves_the_layer_out() {
     use harness_memory::MemoryError;
     use harness_memory::layer::OnInitError;
