@@ -30,12 +30,19 @@ impl HistoryWindow {
     /// `INVALID_HISTORY_MAX_ITEMS`, when the number lies outside.
     pub fn new(max_items: usize) -> Result<Self, MemoryError> {
         if !(2..=10_000).contains(&max_items) {
-            return Err(MemoryError::config(
-                "INVALID_HISTORY_MAX_ITEMS",
-                format!("history: maxItems must be an integer in [2, 10000], got {max_items}"),
-            ));
+            return Err(invalid(max_items));
         }
         Ok(Self { def: LayerDef::new("history", 275, [Hook::ProjectHistory]), max_items })
+    }
+
+    /// The same from a number of a configuration, which may be anything.
+    ///
+    /// # Errors
+    /// `INVALID_HISTORY_MAX_ITEMS`, when it is no whole number or lies outside.
+    pub fn from_number(max_items: f64) -> Result<Self, MemoryError> {
+        // Few enough counts that trying them is simpler than a cast that is exact.
+        let count = (2..=10_000_u16).find(|count| f64::from(*count).total_cmp(&max_items).is_eq());
+        count.map_or_else(|| Err(invalid(max_items)), |count| Self::new(usize::from(count)))
     }
 
     /// The window over a history of more than `max_items` messages.
@@ -78,6 +85,13 @@ impl HistoryWindow {
         let earlier = |role: &fn(&Message) -> bool| history.iter().take(floor).any(|message| role(message));
         if missing.iter().any(earlier) { floor } else { start }
     }
+}
+
+fn invalid(got: impl std::fmt::Display) -> MemoryError {
+    MemoryError::config(
+        "INVALID_HISTORY_MAX_ITEMS",
+        format!("history: maxItems must be an integer in [2, 10000], got {got}"),
+    )
 }
 
 fn is_user(message: &Message) -> bool {

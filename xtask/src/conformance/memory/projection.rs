@@ -20,9 +20,8 @@ pub(in crate::conformance) fn run(path: &Path) -> Vec<(String, Verdict)> {
 fn check(input: &Value) -> Done<Value> {
     let mut setup = LayerSetup::new();
     if let Some(max_items) = input.get("max_items").filter(|max| !max.is_null()) {
-        let max_items = max_items.as_u64().and_then(|max| usize::try_from(max).ok());
-        let max_items = max_items.ok_or("`max_items` is no count")?;
-        match HistoryWindow::new(max_items) {
+        let max_items = max_items.as_f64().ok_or("`max_items` is no number")?;
+        match HistoryWindow::from_number(max_items) {
             Ok(window) => setup = setup.with(window),
             Err(fault) => return Ok(json!({"error": error(&fault)})),
         }

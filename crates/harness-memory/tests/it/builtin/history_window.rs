@@ -97,5 +97,11 @@ fn a_size_out_of_bounds_is_refused() {
         let expected = format!("history: maxItems must be an integer in [2, 10000], got {size}");
         assert_eq!(refused.to_string(), expected);
     }
+    for (number, text) in [(2.5, "2.5"), (-1.0, "-1"), (f64::NAN, "NaN"), (1e9, "1000000000")] {
+        let refused = HistoryWindow::from_number(number).unwrap_err();
+        let expected = format!("history: maxItems must be an integer in [2, 10000], got {text}");
+        assert_eq!(refused.to_string(), expected);
+    }
+    assert!(HistoryWindow::from_number(40.0).is_ok());
     assert!(HistoryWindow::new(2).is_ok() && HistoryWindow::new(10_000).is_ok());
 }
