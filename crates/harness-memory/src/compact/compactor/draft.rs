@@ -109,9 +109,16 @@ impl Draft {
         open.map(|(at, _)| at).collect()
     }
 
-    /// The tokens of everything that may be touched: no compaction gains more.
-    pub(super) fn possible_gain(&self) -> u64 {
-        self.slots.iter().take(self.recent).filter(|slot| !slot.is_fixed).map(|slot| slot.tokens).sum()
+    /// The tokens of everything that can become shorter: no compaction gains more. What is a summary already
+    /// does not; what is short already does only where it `may_go` altogether.
+    pub(super) fn possible_gain(&self, may_go: bool) -> u64 {
+        let open = self.slots.iter().take(self.recent).filter(|slot| !slot.is_fixed);
+        let shrinking = open.filter(|slot| match slot.form {
+            Form::Whole => true,
+            Form::Stored | Form::Cleared | Form::Collapsed => may_go,
+            Form::Summary => false,
+        });
+        shrinking.map(|slot| slot.tokens).sum()
     }
 
     /// Shows other messages for a slot when they cost less; whether they do.

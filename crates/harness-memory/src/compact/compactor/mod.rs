@@ -248,6 +248,15 @@ impl LadderCompactor {
         }
     }
 
+    /// Whether anything can go altogether, or into a summary.
+    fn may_remove(&self) -> bool {
+        self.policy.ladder.iter().any(|rung| match rung {
+            Rung::Drop => true,
+            Rung::Summarize => self.summarizer.is_some(),
+            Rung::Clear | Rung::Collapse | Rung::Externalize => false,
+        })
+    }
+
     /// The rungs to take.
     fn ladder(&self, ask: &CompactAsk) -> &[Rung] {
         let summarizes = self.policy.ladder.contains(&Rung::Summarize) && self.summarizer.is_some();
@@ -433,7 +442,7 @@ impl Compactor for LadderCompactor {
         };
         draft.keep(self.recency(&ask, &goal));
         let mut done = Done { pressure: self.pressure(&goal, &mut lock(&state)), ..Done::default() };
-        let is_worth_it = draft.possible_gain() >= goal.counted_gain(self.policy.min_gain());
+        let is_worth_it = draft.possible_gain(self.may_remove()) >= goal.counted_gain(self.policy.min_gain());
         if is_worth_it || !matches!(ask.reason, CompactReason::Request) || goal.is_too_long(draft.tokens) {
             self.climb(&mut draft, &ask, &goal, &state, &mut done).await;
         }

@@ -7,6 +7,7 @@ use harness_core::transcript::{Span, Transcript, View};
 use harness_core::{Json, Time};
 
 use super::*;
+use crate::compact::Trigger;
 use crate::compact::artifacts::MemoryArtifacts;
 use crate::compact::{Summary, SummaryAsk, SummaryFault};
 
@@ -409,6 +410,28 @@ async fn small_gains_are_not_worth_the_cache() {
     let log = self::log("u600 read100 a250 a10");
     let compaction = compact(&LadderCompactor::new(careful), ask(&log, None)).await;
     check_told(&compaction, &[("clear", 1)], &["compact_target_missed"]);
+}
+
+#[tokio::test]
+async fn a_view_that_cannot_get_much_shorter_is_left_alone() {
+    let summarizer = Numbered { length: 400, ..Numbered::default() };
+    let mut careful = policy(&[Rung::Summarize]);
+    careful.min_gain = Some(100);
+    careful.recency = Recency::new(0, 750);
+    careful.window = 3_000;
+    careful.trigger = Trigger::Share(300);
+    let compactor = LadderCompactor::new(careful).with_summarizer(summarizer.clone());
+    let mut log = log("u10 a300 a100 a750");
+    let first = compact(&compactor, ask(&log, None)).await;
+    check_told(&first, &[("summarize", 2)], &["compact_target_missed"]);
+    let mut plan = first.plan;
+    for _ in 0..3 {
+        grow(&mut log, "u10");
+        let next = compact(&compactor, ask(&log, plan.clone())).await;
+        assert_eq!(next.note, None);
+        plan = next.plan.or(plan);
+    }
+    assert_eq!(summarizer.asked().len(), 1);
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::Json;
 use harness_core::message::{FinishReason, Message};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{DeltaPart, Deltas, DynModel, Model, ModelRequest, Offer, TokenCounter, ViewCx};
 use harness_core::transcript::{Transcript, View};
+use harness_core::{Json, ModelName};
 
 use super::text::{SerializeOptions, line};
 use super::{SummaryAsk, SummaryFault};
@@ -19,6 +19,7 @@ use crate::compact::tokens::CharacterCounter;
 #[derive(Clone)]
 pub struct SummaryModel {
     model: Arc<dyn DynModel>,
+    name: Option<ModelName>,
     window: u64,
     counter: Arc<dyn TokenCounter>,
 }
@@ -37,7 +38,14 @@ const FILLED: (u64, u64) = (3, 4);
 impl SummaryModel {
     /// This model, which can read `window` tokens. A longer conversation is summarized piece by piece.
     pub fn new(model: impl Model + 'static, window: u64) -> Self {
-        Self { model: Arc::new(model), window, counter: Arc::new(CharacterCounter) }
+        Self { model: Arc::new(model), name: None, window, counter: Arc::new(CharacterCounter) }
+    }
+
+    /// The same, always asked for the model of this name. Otherwise it is asked for the model of the agent at
+    /// work, as that agent's own requests are.
+    #[must_use]
+    pub fn named(self, name: impl Into<ModelName>) -> Self {
+        Self { name: Some(name.into()), ..self }
     }
 
     /// The same, counted by another counter.
@@ -82,7 +90,8 @@ impl SummaryModel {
         usage: &mut TotalUsage,
     ) -> Result<String, SummaryFault> {
         let settings = Json::parse(&format!(r#"{{"temperature":0,"max_tokens":{max_tokens}}}"#)).ok();
-        let model = cx.offer.as_ref().and_then(|offer| offer.model.clone());
+        let of_agent = || cx.offer.as_ref().and_then(|offer| offer.model.clone());
+        let model = self.name.clone().or_else(of_agent);
         let offer = Offer::new("summarizer", system, []).with_model(model, settings);
         let log: Transcript = [Arc::new(Message::user(user))].into_iter().collect();
         let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
