@@ -66,8 +66,7 @@ fn several_changes_are_one_write_and_a_cleared_state_is_deleted() {
         shelf.writes.take(),
         ["layers/count%2Fer/global/all/state = 8", "layers/count%2Fer/global/all/state deleted",]
     );
-    let state = stage.layers.layer_state("run", &"count/er".into());
-    assert_eq!(state, Ok(None));
+    assert_eq!(stage.layers.layer_state("run", &"count/er".into()), Ok(None));
 }
 
 #[test]
