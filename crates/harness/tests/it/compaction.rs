@@ -25,7 +25,7 @@ impl Compactor for OneLine {
         let instructions = match &ask.reason {
             CompactReason::Requested { instructions } => instructions.clone().unwrap_or_default(),
             _ if self.unasked && ask.cx.offer.is_none() => "by itself".to_owned(),
-            _ => return Ok(Compaction::unchanged()),
+            CompactReason::Request | CompactReason::Overflow | _ => return Ok(Compaction::unchanged()),
         };
         if ask.cx.log.len() < 3 {
             return Ok(Compaction::unchanged());

@@ -41,7 +41,7 @@ impl Worker {
     fn look_at(&self, view: &View) {
         let mut messages = Vec::new();
         view.for_each(|message| messages.push(Arc::clone(message)));
-        let mut note = |problem: String| self.wrong.lock().unwrap().push(problem);
+        let note = |problem: String| self.wrong.lock().unwrap().push(problem);
         if !messages.first().is_some_and(|first| first.joined_text().starts_with(TASK)) {
             note("the task is not the first message".to_owned());
         }
