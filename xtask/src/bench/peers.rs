@@ -19,6 +19,8 @@ pub(super) struct Figure {
     pub(super) ours: &'static str,
     /// What was measured.
     pub(super) value: Value,
+    /// Of it, what the scripted model and tool take themselves, in microseconds per iteration.
+    pub(super) scripted: Option<f64>,
     /// Highest resident memory of the process, in MiB.
     pub(super) peak_rss_mib: f64,
 }
@@ -66,15 +68,27 @@ fn agent_assistant(place: &Place) -> Result<Vec<Figure>> {
         ("agent-assistant", "b", Some("notrace"), "loop20"),
         ("agent-assistant, 1,000 turns", "c", Some("notrace"), "concurrent1000"),
     ];
+    let scripted = Some(scripted_alone(&folder)?);
     let measure = |(peer, case, sink, ours): (_, &str, Option<&str>, _)| {
         let mut node = process::command("node");
         node.current_dir(&folder).args(["--expose-gc", "bench-turn.mjs"]);
         node.args(["./node_modules/@agent-assistant/harness/dist/index.js", case, VERSION]).args(sink);
         let line = process::capture(&mut node)?;
         let (value, peak_rss_mib) = agent_assistant_line(&line)?;
-        Ok(Figure { peer, ours, value, peak_rss_mib })
+        Ok(Figure { peer, ours, value, scripted, peak_rss_mib })
     };
     cases.into_iter().map(measure).collect()
+}
+
+/// The scripted model and tool of that driver, in microseconds per iteration.
+fn scripted_alone(folder: &Path) -> Result<f64> {
+    let script = folder.join("scripted.mjs");
+    std::fs::write(&script, include_str!("scripted.mjs")).map_err(|e| Fault::because(script.display(), e))?;
+    let line = process::capture(process::command("node").arg("--expose-gc").arg(&script))?;
+    match agent_assistant_line(&line)? {
+        (Value::PerIteration(us), _) => Ok(us),
+        (Value::Wave(_), _) => Err(Fault::new(format!("unexpected output of the scripted model: {line}"))),
+    }
 }
 
 #[derive(Deserialize)]
@@ -117,7 +131,8 @@ fn key_value_figure(peer: &'static str, line: &str) -> Result<Figure> {
         word.and_then(|text| text.parse().ok()).ok_or_else(missing)
     };
     let value = Value::PerIteration(number("us_per_iteration")?);
-    Ok(Figure { peer, ours: "loop20-fold", value, peak_rss_mib: number("peak_rss_kib")? / 1024.0 })
+    let peak_rss_mib = number("peak_rss_kib")? / 1024.0;
+    Ok(Figure { peer, ours: "loop20-fold", value, scripted: None, peak_rss_mib })
 }
 
 /// Installs an npm package into a folder.

@@ -9,8 +9,10 @@ pub(super) fn render(ours: &[Case], peers: &[Figure]) -> String {
         vec!["| case | time | peak memory | against |".to_owned(), "|---|---|---|---|".to_owned()];
     lines.extend(ours.iter().map(our_line));
     lines.push(String::new());
-    lines.push("| peer | time | peak memory | our case | times ours |".to_owned());
-    lines.push("|---|---|---|---|---|".to_owned());
+    lines.push(
+        "| peer | time | peak memory | our case | times ours | without the scripted model |".to_owned(),
+    );
+    lines.push("|---|---|---|---|---|---|".to_owned());
     lines.extend(peers.iter().map(|figure| peer_line(figure, ours)));
     lines.join("\n")
 }
@@ -46,7 +48,16 @@ fn peer_line(figure: &Figure, ours: &[Case]) -> String {
     };
     let (Value::PerIteration(value) | Value::Wave(value)) = figure.value;
     let ratio = own.map_or_else(|| "not measured".to_owned(), |own| format!("{:.1}", value / own));
-    format!("| {} | {time} | {} | {} | {ratio} |", figure.peer, mebibytes(figure.peak_rss_mib), figure.ours)
+    let peak = mebibytes(figure.peak_rss_mib);
+    let net = net_ratio(figure, case, ours).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+    format!("| {} | {time} | {peak} | {} | {ratio} | {net} |", figure.peer, figure.ours)
+}
+
+/// How many times ours it takes when both leave out what their scripted model and tool take themselves.
+fn net_ratio(figure: &Figure, case: Option<&Case>, ours: &[Case]) -> Option<f64> {
+    let Value::PerIteration(value) = figure.value else { return None };
+    let scripted = ours.iter().find(|case| case.name == "scripted")?.us_per_iteration?;
+    Some((value - figure.scripted?) / (case?.us_per_iteration? - scripted))
 }
 
 fn mebibytes(value: f64) -> String {
@@ -66,6 +77,7 @@ mod tests {
                 peak_rss_mib: Some(8.0),
                 ..Case::default()
             },
+            Case { name: "scripted".into(), us_per_iteration: Some(0.2), ..Case::default() },
             Case {
                 name: "concurrent1000".into(),
                 wall_ms: Some(220.0),
@@ -75,7 +87,8 @@ mod tests {
                 ..Case::default()
             },
         ];
-        let figure = |peer, ours, value| Figure { peer, ours, value, peak_rss_mib: 70.0 };
+        let figure =
+            |peer, ours, value| Figure { peer, ours, value, scripted: Some(0.4), peak_rss_mib: 70.0 };
         let peers = [
             figure("one", "loop20", Value::PerIteration(6.8)),
             figure("two", "concurrent1000", Value::Wave(440.0)),
@@ -85,13 +98,14 @@ mod tests {
         | case | time | peak memory | against |
         |---|---|---|---|
         | loop20 | 1.00 µs per iteration | 8.0 MiB |  |
+        | scripted | 0.20 µs per iteration |  |  |
         | concurrent1000 | 220 ms per wave | 20.0 MiB | 1.10 of 200 ms of bare tasks, 15.0 MiB over idle |
 
-        | peer | time | peak memory | our case | times ours |
-        |---|---|---|---|---|
-        | one | 6.80 µs per iteration | 70.0 MiB | loop20 | 6.8 |
-        | two | 440 ms per wave | 70.0 MiB | concurrent1000 | 2.0 |
-        | three | 1.00 µs per iteration | 70.0 MiB | gone | not measured |
+        | peer | time | peak memory | our case | times ours | without the scripted model |
+        |---|---|---|---|---|---|
+        | one | 6.80 µs per iteration | 70.0 MiB | loop20 | 6.8 | 8.00 |
+        | two | 440 ms per wave | 70.0 MiB | concurrent1000 | 2.0 |  |
+        | three | 1.00 µs per iteration | 70.0 MiB | gone | not measured |  |
         ");
     }
 }
