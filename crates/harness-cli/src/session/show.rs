@@ -57,7 +57,7 @@ fn told(node: &Node) -> Value {
             "tokens_after": tokens_after,
             "permanent": permanent,
         }),
-        Body::Note(note) => told_note(note),
+        Body::Note(kept) => told_note(kept),
         Body::Other { kind, .. } => json!({"type": kind}),
         _ => json!({}),
     };
