@@ -34,6 +34,9 @@ pub(crate) enum CliError {
     /// A tool has no program in the registry file.
     #[error("{fault}: {why}")]
     Unbound { fault: DescriptorError, why: ToolsError },
+    /// A session that is to be looked at.
+    #[error("session `{}` does not exist", path.display())]
+    NoSession { path: PathBuf },
     /// The session was begun under another descriptor.
     #[error("session `{}` was begun under the descriptor {began}, this one is {now}", session.display())]
     OtherDescriptor { session: PathBuf, began: String, now: String },
@@ -87,6 +90,7 @@ impl CliError {
             Self::Session(error) => error.kind(),
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
+            Self::NoSession { .. } => "session.not_found",
             Self::OtherDescriptor { .. } => "cli.other_descriptor",
             Self::NoAgent { .. } => "descriptor.unknown_agent",
             Self::NoTurn { fault, .. } => fault.kind(),
@@ -159,6 +163,7 @@ impl CliError {
                 Some("write one there, or name another with --registry FILE".to_owned())
             }
             Self::Unbound { why, .. } => why.hint(),
+            Self::NoSession { .. } => Some("check the path".to_owned()),
             Self::OtherDescriptor { .. } => Some(
                 "use the descriptor that it was begun with, another session file, or --allow-changed to go on \
                  with this one all the same"

@@ -18,6 +18,7 @@ mod records;
 mod render;
 mod run;
 mod schema;
+mod session;
 mod show;
 mod signal;
 mod tools;
@@ -61,6 +62,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Regress(args) => records::regress(args),
         Command::Inspect(args) => records::inspect(args),
         Command::Tools(args) => tools::tools(args),
+        Command::Session(args) => session::session(args),
         Command::Completions(args) => completions::completions(args),
     }
 }

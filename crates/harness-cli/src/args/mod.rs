@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod records;
+mod session;
 mod tools;
 mod values;
 
@@ -15,6 +16,10 @@ pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
 };
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
+pub(crate) use session::{
+    ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs, SessionVerb,
+    ShowSessionArgs,
+};
 pub(crate) use tools::{InputArg, ToolsArgs};
 pub(crate) use values::{ContextArg, MessageArg};
 
@@ -58,6 +63,8 @@ pub(crate) enum Command {
     Regress(RegressArgs),
     /// Show a run record as a page or as text: what happened, and why it ended
     Inspect(InspectArgs),
+    /// List, show, repair, export, fork and label stored conversations
+    Session(SessionArgs),
     /// List the tools that a registry file offers, or try one
     Tools(ToolsArgs),
     /// Print the script with which a shell completes commands and options
@@ -77,6 +84,7 @@ impl Command {
             Self::Hash(args) => args.json,
             Self::Diff(args) => args.json,
             Self::Tools(args) => args.json,
+            Self::Session(args) => args.verb.json(),
             Self::Graph(_) | Self::Schema(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }

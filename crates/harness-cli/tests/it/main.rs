@@ -20,6 +20,7 @@ mod record;
 mod resume;
 mod run;
 mod run_records;
+mod session;
 mod signal;
 mod support;
 mod terminal;

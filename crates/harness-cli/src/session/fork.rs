@@ -1,0 +1,29 @@
+//! `harness session fork`.
+
+use harness::core::port::Clock as _;
+use harness::session::ForkOptions;
+use harness::system::SystemClock;
+use serde_json::json;
+
+use super::{entry, leaf, read};
+use crate::args::ForkArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Makes a session of its own of one branch.
+pub(super) fn fork(args: &ForkArgs) -> Result<Exit, CliError> {
+    let tree = read(&args.session)?;
+    let id = entry(&tree, &args.session, args.at.as_deref())?;
+    let now = SystemClock::new().now();
+    let stem = args.target.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{stem}-{:x}", now.0);
+    let fork = tree.fork(leaf(id.as_ref()), ForkOptions::new(&*name, now))?;
+    fork.save(&args.target)?;
+    let entries = fork.nodes().len();
+    if args.json {
+        let told = json!({"session": args.target, "id": name, "entries": entries});
+        return output::print_json(&told, Exit::Completed);
+    }
+    output::print(&format!("{}: {entries} entries\n", args.target.display()), Exit::Completed)
+}

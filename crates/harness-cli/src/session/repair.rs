@@ -1,0 +1,39 @@
+//! `harness session repair`.
+
+use std::fmt::Write as _;
+
+use harness::session::{JsonlSession, OpenOptions, RepairReport};
+
+use crate::args::RepairArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output;
+
+/// Takes damage out of a session file.
+pub(super) fn repair(args: &RepairArgs) -> Result<Exit, CliError> {
+    let report = JsonlSession::repair(&args.session, &OpenOptions::new())?;
+    if args.json {
+        return output::print_json(&report, Exit::Completed);
+    }
+    output::print(&text(&report), Exit::Completed)
+}
+
+fn text(report: &RepairReport) -> String {
+    if report.is_sound() {
+        return format!("the session is sound: {} entries; nothing was changed\n", report.kept);
+    }
+    let mut text = String::new();
+    for line in &report.quarantined {
+        let _ = writeln!(
+            text,
+            "line {} (byte {}, {} bytes): {}",
+            line.line, line.offset, line.bytes, line.reason
+        );
+    }
+    let lines = report.quarantined.len();
+    let _ = write!(text, "{lines} taken out, {} linked anew, {} entries kept", report.relinked, report.kept);
+    if let Some(side) = &report.side_file {
+        let _ = write!(text, "; what was taken out is in {}", side.display());
+    }
+    text + "\n"
+}
