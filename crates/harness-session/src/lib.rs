@@ -35,7 +35,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Own stores implement the port and are tested with `testing::session_contract` (feature `testing`).
+//! Beside sessions it keeps [checkpoints] of runs, [large contents](artifact) under their hashes, the
+//! [values](storage) of memory layers, waiting [continuations](continuation) and [run records](record).
+//!
+//! Own stores implement the port and are tested with `testing::session_contract` and its like (feature
+//! `testing`).
+//!
+//! [checkpoints]: checkpoint
 
 pub mod artifact;
 mod chain;

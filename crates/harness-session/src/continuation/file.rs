@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::record::ContinuationRecord;
@@ -27,7 +28,6 @@ impl FileContinuations {
     /// # Errors
     /// When the folder cannot be made.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        use std::os::unix::fs::DirBuilderExt as _;
         let folder = folder.into();
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|source| refused("make the folder", &folder, source))?;
@@ -49,7 +49,8 @@ impl FileContinuations {
     /// Held until it is dropped.
     fn lock(&self) -> Result<File, StoreError> {
         let path = self.folder.join("lock");
-        let opened = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let mut options = fs::OpenOptions::new();
+        let opened = options.create(true).truncate(false).write(true).mode(0o600).open(&path);
         let locked = opened.and_then(|file| file.lock().map(|()| file));
         locked.map_err(|source| refused("lock", &path, source))
     }
