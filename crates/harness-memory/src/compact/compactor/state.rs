@@ -90,8 +90,10 @@ impl State {
             && let Some(plan) = asked
         {
             self.edits = adopted(plan, log);
-            let own = plan_of(&placed(self.shown(log, None)), log);
-            self.plan = (!self.edits.is_empty()).then(|| if own == *plan { plan.clone() } else { own });
+            if !self.edits.is_empty() {
+                let own = plan_of(&placed(self.shown(log, None)), log);
+                self.plan = Some(if own == *plan { plan.clone() } else { own });
+            }
         }
     }
 
