@@ -35,7 +35,7 @@ fn main() {
     let messages = input::messages(count);
     let (first, last) = messages.split_at(count / 10);
     let tenth = last.len().min(first.len());
-    let mut least = [f64::INFINITY; 4];
+    let mut quickest = [f64::INFINITY; 4];
     let mut bytes = 0;
     for _ in 0..TIMES {
         let folder = tempfile::tempdir().expect("a folder");
@@ -48,11 +48,11 @@ fn main() {
             black_box(JsonlSession::read(&path, Limits::default()).expect("a session"));
         });
         bytes = std::fs::metadata(&path).expect("a file").len();
-        for (least, measured) in least.iter_mut().zip([begin + middle + end, load, begin, end]) {
-            *least = least.min(measured);
+        for (quickest, measured) in quickest.iter_mut().zip([begin + middle + end, load, begin, end]) {
+            *quickest = quickest.min(measured);
         }
     }
-    let [append, load, begin, end] = least;
+    let [append, load, begin, end] = quickest;
     println!(
         r#"{{"case":"session","messages":{count},"bytes":{bytes},"append_s":{append:.4},"load_s":{load:.4},"first_tenth_s":{begin:.4},"last_tenth_s":{end:.4}}}"#
     );

@@ -17,8 +17,8 @@ pub(crate) use descriptors::{
 };
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
 pub(crate) use session::{
-    ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs, SessionVerb,
-    ShowSessionArgs,
+    CompactArgs, ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs,
+    SessionVerb, ShowSessionArgs,
 };
 pub(crate) use tools::{InputArg, ToolsArgs};
 pub(crate) use values::{ContextArg, MessageArg};
@@ -150,8 +150,9 @@ pub(crate) struct RunArgs {
 #[command(next_help_heading = "Memory")]
 pub(crate) struct ViewArgs {
     /// Show the model less when the conversation nears its context window; the session keeps everything
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Compact::Off)]
-    pub(crate) compact: Compact,
+    /// [default: show it all]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) compact: Option<Preset>,
 
     /// Keep facts from one run to the next in this file: those that fit are shown to the model, and agents
     /// may remember, recall and forget
@@ -165,9 +166,7 @@ pub(crate) struct ViewArgs {
 
 /// How a view is made shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Compact {
-    /// Not at all
-    Off,
+pub(crate) enum Preset {
     /// From 80 % on: old results are cleared or stored elsewhere first, the rest is summarized
     Ladder,
     /// When the room for an answer gets short: what is old is summarized

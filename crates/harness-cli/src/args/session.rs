@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use super::{ModelArgs, Preset};
 use crate::exit::Exit;
 
 #[derive(Debug, Args)]
@@ -21,6 +22,8 @@ pub(crate) enum SessionVerb {
     Show(ShowSessionArgs),
     /// Take damaged lines out of a session into a file beside it
     Repair(RepairArgs),
+    /// Make a session shorter for good, so that the next run begins with less; the file keeps everything
+    Compact(CompactArgs),
     /// Write a session as JSON Lines or as Markdown; other programs' sessions become ours
     Export(ExportArgs),
     /// Make a session of its own of what led to an entry
@@ -36,6 +39,7 @@ impl SessionVerb {
             Self::List(args) => args.json,
             Self::Show(args) => args.json,
             Self::Repair(args) => args.json,
+            Self::Compact(args) => args.json,
             Self::Fork(args) => args.json,
             Self::Label(args) => args.json,
             Self::Export(_) => false,
@@ -78,6 +82,32 @@ pub(crate) struct RepairArgs {
     /// Print the report as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// The session file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) session: PathBuf,
+
+    /// How; without a model old results are cleared and nothing is summarized
+    #[arg(long, value_enum, default_value_t = Preset::Ladder)]
+    pub(crate) how: Preset,
+
+    /// Tokens of the model's context window
+    #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+    pub(crate) window: u64,
+
+    /// What a summary is to keep, in your words
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) keep: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
 }
 
 #[derive(Debug, Args)]

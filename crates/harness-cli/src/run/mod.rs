@@ -6,7 +6,7 @@ mod message;
 pub(crate) mod model;
 mod recordings;
 mod session;
-mod view;
+pub(crate) mod view;
 
 use std::io::{self, IsTerminal as _, Write as _, stdout};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use harness::memory::compact::artifacts::{MemoryArtifacts, read_artifact_tool};
 use harness::memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
 use harness::memory::layer::{LayerSetup, Pipeline};
 
-use crate::args::{Compact, ViewArgs};
+use crate::args::{Preset, ViewArgs};
 use crate::error::CliError;
 
 /// Compaction as the command line says. What is stored elsewhere is kept as long as the run: the session has
@@ -22,16 +22,21 @@ pub(super) fn compacted(
     model: &Arc<dyn DynModel>,
     clock: &Arc<dyn Clock>,
 ) -> Builder {
-    let policy = match args.compact {
-        Compact::Off => return builder,
-        Compact::Ladder => CompactionPolicy::ladder(args.window),
-        Compact::Projection => CompactionPolicy::projection(args.window),
-    };
+    let Some(how) = args.compact else { return builder };
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), args.window));
     let artifacts = Arc::new(MemoryArtifacts::default());
-    let compactor =
-        LadderCompactor::new(policy).with_summarizer(summarizer).with_artifacts(Arc::clone(&artifacts) as _);
+    let compactor = LadderCompactor::new(policy(how, args.window))
+        .with_summarizer(summarizer)
+        .with_artifacts(Arc::clone(&artifacts) as _);
     builder.compactor(compactor).common_tool(read_artifact_tool(artifacts, Arc::clone(clock)))
+}
+
+/// The policy of that name.
+pub(crate) fn policy(how: Preset, window: u64) -> CompactionPolicy {
+    match how {
+        Preset::Ladder => CompactionPolicy::ladder(window),
+        Preset::Projection => CompactionPolicy::projection(window),
+    }
 }
 
 /// The user of facts in a memory file: the file belongs to one.

@@ -1,5 +1,6 @@
 //! `harness session`.
 
+mod compact;
 mod export;
 mod fork;
 mod label;
@@ -22,6 +23,7 @@ pub(crate) fn session(args: &SessionArgs) -> Result<Exit, CliError> {
         SessionVerb::List(args) => list::list(args),
         SessionVerb::Show(args) => show::show(args),
         SessionVerb::Repair(args) => repair::repair(args),
+        SessionVerb::Compact(args) => compact::compact(args),
         SessionVerb::Export(args) => export::export(args),
         SessionVerb::Fork(args) => fork::fork(args),
         SessionVerb::Label(args) => label::label(args),

@@ -37,8 +37,8 @@ pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRe
 pub(crate) use repair::has_open_calls;
 pub use spec::{
     BudgetRule, CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules,
-    OnGuardrailError, OnHookFault, OnTrouble, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault,
-    TurnSpec,
+    OnGuardrailError, OnHookFault, OnTrouble, ProjectionRule, Redundancy, ResultRule, RetryPolicy, Seams,
+    SpecFault, TurnSpec,
 };
 pub use state::TurnState;
 

@@ -22,6 +22,18 @@ pub enum CallLimit {
     StopWhenReached,
 }
 
+/// Which views a compactor may give for one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProjectionRule {
+    /// Those that keep a call and its result together; any other is refused and told (law 6).
+    #[default]
+    KeepsPairs,
+    /// Any, as source 001's transcript transform may. A provider may refuse such a request. A compaction that
+    /// stays in force keeps calls and results together all the same.
+    AsGiven,
+}
+
 /// How ceilings on tokens and money bind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -253,6 +265,8 @@ pub struct TurnSpec {
     pub closing_step: bool,
     /// Whether the model is told what was wrong with an invalid output. Default on.
     pub invalid_feedback: bool,
+    /// Which views a compactor may give. Default those that keep calls and results together.
+    pub projection: ProjectionRule,
     /// When the results of a batch are looked at. Default as they come.
     pub results: ResultRule,
     /// What becomes of an answer that comes after the cancellation. Default kept.
@@ -306,6 +320,7 @@ impl Default for TurnSpec {
             closing_step: false,
             invalid_feedback: true,
             prepare_each_iteration: false,
+            projection: ProjectionRule::default(),
             results: ResultRule::default(),
             cancelled_step: CancelledStep::default(),
             on_hook_fault: OnHookFault::default(),
@@ -345,6 +360,7 @@ impl TurnSpec {
             on_tool_error: OnTrouble::EndTurn,
             redundancy: Redundancy::SameResults,
             invalid_feedback: false,
+            projection: ProjectionRule::AsGiven,
             on_hook_fault: OnHookFault::EndTurn,
             ..Self::default()
         }

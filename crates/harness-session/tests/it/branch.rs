@@ -129,11 +129,8 @@ fn each_kind_of_note_is_one_line() {
     "message":{"role":"user","content":[{"type":"text","text":"two"}]}}
     "##);
     let tree = Tree::read(place.path(), Limits::default()).unwrap();
-    let kept = tree.nodes().iter().filter_map(|node| match &node.body {
-        Body::Note(note) => Some(note.clone()),
-        _ => None,
-    });
-    let kept: Vec<_> = kept.collect();
+    let note = |body: &Body| if let Body::Note(note) = body { Some(note.clone()) } else { None };
+    let kept: Vec<_> = tree.nodes().iter().filter_map(|node| note(&node.body)).collect();
     assert_eq!(kept, notes);
     assert_eq!(tree.context(Leaf::Last).shown.len(), 3);
     assert_eq!(load(&session).unwrap().messages.len(), 3);

@@ -1,6 +1,6 @@
 //! Taking damage out of a session file.
 
-use harness_session::{Error, JsonlSession, RepairReport};
+use harness_session::{Error, JsonlSession, Limits, RepairReport};
 
 use crate::support::{Place, bare, options, say, texts};
 
@@ -42,7 +42,7 @@ fn a_sound_file_is_left_as_it_is() {
 fn a_damaged_line_goes_to_a_side_file_and_the_chain_is_closed() {
     let place = session(&["one", "two", "three"]);
     let offset = damage(&place, 3, b"{\"type\":\"mess\xff\n");
-    assert!(matches!(JsonlSession::read(place.path(), Default::default()), Err(Error::CorruptLine { .. })));
+    assert!(matches!(JsonlSession::read(place.path(), Limits::default()), Err(Error::CorruptLine { .. })));
     let report = repair(&place);
     let [line] = &report.quarantined[..] else { panic!("{report:?}") };
     assert_eq!((line.line, line.offset, line.bytes), (3, offset, 15));
