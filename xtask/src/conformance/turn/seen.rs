@@ -1,11 +1,13 @@
 //! What a turn showed to its ports, in the vector's form.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use harness_core::Time;
 use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Message, ModelOutput, ToolResultMessage, Usage};
 use harness_core::port::{HookCx, ModelRequest, ToolCx, ToolScope};
+use harness_core::transcript::Prefix;
 use serde_json::{Map, Value, json};
 
 use super::convert::Done;
@@ -33,17 +35,23 @@ pub(super) fn model_input(request: &ModelRequest, begin: usize, budgeted: bool) 
         ("elapsedMs", Some(json!(progress.elapsed.0))),
         ("remainingBudget", left.map(|left| json!(left))),
         ("availableTools", Some(Value::Array(tools))),
-        ("transcript", Some(transcript(&messages, begin))),
+        ("transcript", Some(transcript(&messages, begin, request.view.prefix()))),
     ])
 }
 
-/// The turn's steps so far in the short form of the source.
-fn transcript(messages: &[Arc<Message>], begin: usize) -> Value {
-    let mut iteration = 0;
+/// The turn's steps that a model is shown, in the short form of the source. A step has the iteration that it
+/// has in the whole transcript, whatever of it is shown.
+fn transcript(messages: &[Arc<Message>], begin: usize, log: &Prefix) -> Value {
+    let mut iterations = HashMap::new();
+    let mut answers = 0;
+    for message in log.iter().skip(begin) {
+        answers += u32::from(message.as_assistant().is_some());
+        iterations.insert(Arc::as_ptr(message), answers);
+    }
     let mut steps = Vec::new();
     for message in messages.iter().skip(begin) {
+        let iteration = iterations.get(&Arc::as_ptr(message)).copied().unwrap_or_default();
         if let Some(answer) = message.as_assistant() {
-            iteration += 1;
             steps.push(object([
                 ("type", Some(json!("assistant_step"))),
                 ("iteration", Some(json!(iteration))),
@@ -98,7 +106,7 @@ pub(super) fn hook_state(cx: &HookCx) -> Value {
         "iteration": cx.progress.iteration,
         "toolCallCount": cx.progress.tool_calls,
         "elapsedMs": cx.progress.elapsed.0,
-        "transcript": transcript(&messages, begin),
+        "transcript": transcript(&messages, begin, &cx.log),
         "modelCalls": answers.zip(1..).map(|(answer, n)| model_call(answer, n)).collect::<Vec<_>>(),
     })
 }
