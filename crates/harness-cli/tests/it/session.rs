@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Project;
+use crate::support::{Project, Reply, Server};
 
 /// Two branches with a call, a compaction and a label.
 const CHAT: &str = r#"{"type":"session","format":"harness.session","version":1,"id":"chat-1","created_at":"2026-01-01T00:00:00.000Z"}
@@ -208,4 +208,62 @@ fn what_is_not_there_is_named() {
     error: session `none.jsonl` does not exist
       hint: check the path
     "##);
+}
+
+/// A conversation of many long answers.
+fn long(project: &Project) {
+    let mut text = CHAT.lines().next().unwrap_or_default().to_owned() + "\n";
+    for n in 0..40 {
+        let said = "a long line ".repeat(80);
+        for (id, role, more) in [("u", "user", ""), ("a", "assistant", r#","stopReason":"stop""#)] {
+            text += &format!(
+                r#"{{"type":"message","id":"{id}{n}","at":"2026-01-01T00:00:00.000Z","message":{{"role":"{role}","content":[{{"type":"text","text":"{n} {said}"}}]{more}}}}}"#
+            );
+            text.push('\n');
+        }
+    }
+    project.write("chat.jsonl", &text);
+}
+
+#[test]
+fn a_session_is_made_shorter_for_good_and_keeps_everything() {
+    let summary = r#"{"current_task":"to hear long lines","facts":["line 7 matters"]}"#;
+    // It is longer than one request may be, so it is summarized in two pieces.
+    let server = Server::start([Reply::text(summary), Reply::text(summary), Reply::text("go on")]);
+    let project = Project::plain();
+    long(&project);
+    let before = project.read("chat.jsonl");
+    let model = ["--base-url", &server.url, "--model", "small"];
+    let arguments = [&["compact", "chat.jsonl", "--window", "16000"], &model[..]].concat();
+    insta::assert_snapshot!(told(&project, &arguments), @"
+    exit 0
+    19603 tokens are 4473 now (summarize 62); the file still holds what was there before
+    ---
+    ");
+    assert!(project.read("chat.jsonl").starts_with(&before), "nothing is taken out");
+
+    let next = project.harness(&[
+        "run",
+        "harness.yaml",
+        "and now?",
+        "--session",
+        "chat.jsonl",
+        "--base-url",
+        &server.url,
+        "--allow-changed",
+    ]);
+    assert_eq!(next.code, Some(0), "{}", next.stderr);
+    let shown = server.requests()[2]["messages"].to_string();
+    assert!(shown.contains("line 7 matters") && shown.len() < before.len() / 2, "{} bytes", shown.len());
+}
+
+#[test]
+fn a_short_session_stays_as_it_is() {
+    let project = project();
+    insta::assert_snapshot!(told(&project, &["compact", "chat.jsonl"]), @"
+    exit 0
+    there was nothing to make shorter; the session is as it was
+    ---
+    ");
+    assert_eq!(project.read("chat.jsonl"), CHAT);
 }
