@@ -1,7 +1,7 @@
-//! The cost of a session file: appending messages one by one, loading it, and what a model is sent of it.
+//! The cost of a session file: appending messages one by one, and loading it.
 //!
-//! `cargo bench -p harness-session --bench session -- [--messages N] [--json]`. Not a test: nothing fails
-//! because a machine is slow. `cargo xtask bench session` adds the peer and the bars.
+//! `cargo bench -p harness-session --bench session -- [--messages N]`. Not a test: nothing fails
+//! because a machine is slow.
 
 #![expect(
     clippy::expect_used,
