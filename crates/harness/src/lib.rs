@@ -89,3 +89,7 @@ struct CookbookMcp;
 #[doc = include_str!("../../../docs/cookbook/long-conversations.md")]
 #[cfg(doctest)]
 struct CookbookLongConversations;
+
+#[doc = include_str!("../../../docs/cookbook/memory.md")]
+#[cfg(all(doctest, feature = "sqlite"))]
+struct CookbookMemory;
