@@ -23,7 +23,11 @@ fn tide() -> (ScriptedModel, ScriptedTools) {
 }
 
 async fn run(ports: &Ports, origin: Origin) -> (Arc<End>, Turn) {
-    let spec = ports.fit_turn(TurnSpec::source_001());
+    run_with(ports, origin, TurnSpec::source_001()).await
+}
+
+async fn run_with(ports: &Ports, origin: Origin, spec: TurnSpec) -> (Arc<End>, Turn) {
+    let spec = ports.fit_turn(spec);
     let mut turn = Turn::new(Arc::new(spec), origin, Transcript::default());
     let end = drive(&mut turn, ports, &Cancel::never(), Start::prompt(Message::user("Status?"))).await;
     (end, turn)
@@ -121,9 +125,20 @@ async fn a_view_never_splits_a_call_from_its_result() {
     ports.compactor = Some(Arc::new(LastOnly));
     let log = EventLog::default();
     ports.hub.fold(log.clone());
-    let (end, _) = run(&ports, Origin::default()).await;
+    let (end, _) = run_with(&ports, Origin::default(), TurnSpec::default()).await;
     assert_eq!(end.reason(), StopReason::AnswerFinalized);
     let seen: Vec<_> = model.requests().iter().map(|request| request.view.len()).collect();
     assert_eq!(seen, [1, 3], "the prompt alone, then everything");
     assert!(log.lines().iter().any(|line| line.contains("plan_refused")), "{:?}", log.lines());
+}
+
+#[tokio::test]
+async fn source_001s_transform_may_show_what_it_likes() {
+    let (model, tools) = tide();
+    let mut ports = ports(model.clone(), tools);
+    ports.compactor = Some(Arc::new(LastOnly));
+    let (end, turn) = run(&ports, Origin::default()).await;
+    assert_eq!(end.reason(), StopReason::AnswerFinalized);
+    let seen: Vec<_> = model.requests().iter().map(|request| request.view.len()).collect();
+    assert_eq!((seen, turn.log().len()), (vec![1, 1], 4), "the transcript itself is whole");
 }
