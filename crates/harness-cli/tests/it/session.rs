@@ -216,9 +216,10 @@ fn long(project: &Project) {
     for n in 0..40 {
         let said = "a long line ".repeat(80);
         for (id, role, more) in [("u", "user", ""), ("a", "assistant", r#","stopReason":"stop""#)] {
-            text += &format!(
+            let line = format!(
                 r#"{{"type":"message","id":"{id}{n}","at":"2026-01-01T00:00:00.000Z","message":{{"role":"{role}","content":[{{"type":"text","text":"{n} {said}"}}]{more}}}}}"#
             );
+            text.push_str(&line);
             text.push('\n');
         }
     }
