@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 
-use super::{ArgumentFault, IntoToolOutcome, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use super::declares::declares;
+use super::{ArgumentFault, IntoToolOutcome, Tool, ToolCx, ToolDef, ToolOutcome};
 use crate::json::Json;
-use crate::limits::Amount;
 
 /// Code of the result that answers wrong arguments.
 pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
@@ -89,44 +89,7 @@ impl<A, F> fmt::Debug for FnTool<A, F> {
     }
 }
 
-impl<A, F> FnTool<A, F> {
-    /// Running it again changes nothing.
-    pub fn pure(mut self) -> Self {
-        self.def.class = RetryClass::Pure;
-        self
-    }
-
-    /// Repeats with the same [`ToolCx::idempotency_key`] have their effects once.
-    pub fn idempotent(mut self) -> Self {
-        self.def.class = RetryClass::Idempotent;
-        self
-    }
-
-    /// Each call waits for approval.
-    pub fn needs_approval(mut self) -> Self {
-        self.def.requires_approval = true;
-        self
-    }
-
-    /// It runs alone in its batch.
-    pub fn sequential(mut self) -> Self {
-        self.def.sequential = true;
-        self
-    }
-
-    /// Declares that it is polled: equal results of equal calls are no loop.
-    #[must_use]
-    pub fn polling(mut self) -> Self {
-        self.def.polling = true;
-        self
-    }
-
-    /// What one call may spend beyond itself.
-    pub fn share(mut self, share: Amount) -> Self {
-        self.def.share = share;
-        self
-    }
-}
+declares!(FnTool<A, F>);
 
 /// Decodes arguments, naming the wrong field.
 fn decode<A: DeserializeOwned>(arguments: &Json) -> Result<A, ArgumentFault> {

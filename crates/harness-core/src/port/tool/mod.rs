@@ -2,6 +2,7 @@
 
 mod content;
 mod convert;
+mod declares;
 mod function;
 mod outcome;
 mod raw;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{ArgumentFault, IntoToolOutcome, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome};
+use super::declares::declares;
+use super::{ArgumentFault, IntoToolOutcome, Tool, ToolCx, ToolDef, ToolOutcome};
 use crate::json::Json;
-use crate::limits::Amount;
 use crate::port::tool::function::INVALID_ARGUMENTS;
 
 /// A tool made from a function and a JSON Schema that was written elsewhere: loaded from a file, told by a
@@ -51,50 +51,9 @@ impl<F> RawTool<F> {
     {
         Self { def: ToolDef::new(name, description).with_schema(schema), run }
     }
-
-    /// Running it again changes nothing.
-    pub fn pure(mut self) -> Self {
-        self.def.class = RetryClass::Pure;
-        self
-    }
-
-    /// Repeats with the same [`ToolCx::idempotency_key`] have their effects once.
-    pub fn idempotent(mut self) -> Self {
-        self.def.class = RetryClass::Idempotent;
-        self
-    }
-
-    /// Each call waits for approval.
-    pub fn needs_approval(mut self) -> Self {
-        self.def.requires_approval = true;
-        self
-    }
-
-    /// It runs alone in its batch.
-    pub fn sequential(mut self) -> Self {
-        self.def.sequential = true;
-        self
-    }
-
-    /// Declares that it is polled: equal results of equal calls are no loop.
-    #[must_use]
-    pub fn polling(mut self) -> Self {
-        self.def.polling = true;
-        self
-    }
-
-    /// What one call may spend beyond itself.
-    pub fn share(mut self, share: Amount) -> Self {
-        self.def.share = share;
-        self
-    }
-
-    /// The caller's own data.
-    pub fn metadata(mut self, metadata: Json) -> Self {
-        self.def.metadata = Some(metadata);
-        self
-    }
 }
+
+declares!(RawTool<F>);
 
 impl<F, Fut, O> Tool for RawTool<F>
 where
