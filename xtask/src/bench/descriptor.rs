@@ -1,12 +1,12 @@
 //! The cost of a descriptor against its bars.
 //!
-//! Bars are ratios of figures of one run. Rounds alternate between our benchmark and the peer, and the
-//! least time of each counts: a busy machine can only add to a time.
+//! Rounds alternate between our benchmark and the peer.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::bars::{Row, least, parse_line, table};
 use super::peers::npm_install;
 use crate::fault::{Fault, Result};
 use crate::process;
@@ -81,16 +81,6 @@ fn ours(name: &str, folder: &Path, more: &[&str]) -> Result<Case> {
     parse_line(&process::capture(&mut cargo)?)
 }
 
-fn parse_line(output: &str) -> Result<Case> {
-    let line = output.lines().find(|line| line.starts_with('{'));
-    let line = line.ok_or_else(|| Fault::new("the benchmark printed no case"))?;
-    serde_json::from_str(line).map_err(|e| Fault::because(format!("benchmark line {line}"), e))
-}
-
-fn least(cases: &[Case], figure: impl Fn(&Case) -> f64) -> f64 {
-    cases.iter().map(figure).fold(f64::INFINITY, f64::min)
-}
-
 struct Peer {
     folder: PathBuf,
 }
@@ -101,7 +91,7 @@ impl Peer {
         let script = folder.join("parse.mjs");
         std::fs::write(&script, include_str!("js_yaml.mjs"))
             .map_err(|e| Fault::because(script.display(), e))?;
-        npm_install(folder, PEER)?;
+        npm_install(folder, &[PEER])?;
         Ok(Self { folder: folder.to_owned() })
     }
 
@@ -128,40 +118,38 @@ impl Figures {
         let Self { load, parse, events, digest, renders, linear, heap } = self;
         let floor = events + digest;
         let mebibytes = |bytes: f64| bytes / f64::from(1 << 20);
-        let rows = [
-            (
-                format!("load, materialize, hash: {load:.2} ms"),
-                format!("{PEER} parses: {parse:.2} ms"),
-                load / parse,
-                1.0,
-            ),
-            (
-                format!("load, materialize, hash: {load:.2} ms"),
-                format!("bare events {events:.2} ms and SHA-256 {digest:.2} ms"),
-                load / floor,
-                1.8,
-            ),
-            (format!("10,000 renders: {renders:.1} ms of CPU"), "20 ms".to_owned(), renders / 20.0, 1.0),
-            (
-                format!("peak heap: {:.2} MiB", mebibytes(heap.peak_bytes)),
-                format!("YAML and prompts: {:.2} MiB", mebibytes(heap.input_bytes)),
-                heap.peak_bytes / heap.input_bytes,
-                3.0,
-            ),
-            (
-                format!("16 times the text: {:.2} ns per byte", linear.ns_per_byte_16),
-                format!("once: {:.2} ns per byte", linear.ns_per_byte_1),
-                linear.ns_per_byte_16 / linear.ns_per_byte_1,
-                1.25,
-            ),
-        ];
-        let mut lines =
-            vec!["| ours | against | ratio | bar | |".to_owned(), "|---|---|---|---|---|".to_owned()];
-        lines.extend(rows.into_iter().map(|(ours, against, ratio, bar)| {
-            let verdict = if ratio <= bar { "met" } else { "not met" };
-            format!("| {ours} | {against} | {ratio:.2} | {bar:.2} | {verdict} |")
-        }));
-        lines.join("\n")
+        table(&[
+            Row {
+                ours: format!("load, materialize, hash: {load:.2} ms"),
+                against: format!("{PEER} parses: {parse:.2} ms"),
+                ratio: load / parse,
+                bar: 1.0,
+            },
+            Row {
+                ours: format!("load, materialize, hash: {load:.2} ms"),
+                against: format!("bare events {events:.2} ms and SHA-256 {digest:.2} ms"),
+                ratio: load / floor,
+                bar: 1.8,
+            },
+            Row {
+                ours: format!("10,000 renders: {renders:.1} ms of CPU"),
+                against: "20 ms".to_owned(),
+                ratio: renders / 20.0,
+                bar: 1.0,
+            },
+            Row {
+                ours: format!("peak heap: {:.2} MiB", mebibytes(heap.peak_bytes)),
+                against: format!("YAML and prompts: {:.2} MiB", mebibytes(heap.input_bytes)),
+                ratio: heap.peak_bytes / heap.input_bytes,
+                bar: 3.0,
+            },
+            Row {
+                ours: format!("16 times the text: {:.2} ns per byte", linear.ns_per_byte_16),
+                against: format!("once: {:.2} ns per byte", linear.ns_per_byte_1),
+                ratio: linear.ns_per_byte_16 / linear.ns_per_byte_1,
+                bar: 1.25,
+            },
+        ])
     }
 }
 
@@ -171,9 +159,9 @@ mod tests {
 
     #[test]
     fn figures_stand_beside_their_bars() {
-        let linear =
+        let linear: Case =
             parse_line("x\n{\"case\":\"linear\",\"ns_per_byte_1\":4,\"ns_per_byte_16\":6}\n").unwrap();
-        let heap =
+        let heap: Case =
             parse_line(r#"{"case":"heap","hash":"h","peak_bytes":4194304,"input_bytes":2097152}"#).unwrap();
         let figures =
             Figures { load: 8.0, parse: 10.0, events: 4.0, digest: 2.0, renders: 12.0, linear, heap };
@@ -186,6 +174,6 @@ mod tests {
         | peak heap: 4.00 MiB | YAML and prompts: 2.00 MiB | 2.00 | 3.00 | met |
         | 16 times the text: 6.00 ns per byte | once: 4.00 ns per byte | 1.50 | 1.25 | not met |
         ");
-        assert_eq!(parse_line("nothing").unwrap_err().to_string(), "the benchmark printed no case");
+        assert_eq!(parse_line::<Case>("nothing").unwrap_err().to_string(), "the benchmark printed no case");
     }
 }

@@ -1,13 +1,16 @@
 //! `cargo xtask bench`: measuring this project beside others.
 //!
 //! [`ours`] runs our benchmark, [`peers`] installs and runs those of other projects, [`table`]
-//! makes one table of both; [`descriptor`] does all of it for descriptors. Figures mean something only against each other, so everything is
-//! measured in one go.
+//! makes one table of both; [`descriptor`] does all of it for descriptors and [`session`] for session
+//! files, against [`bars`]. Figures mean something only against each other, so everything is measured in
+//! one go.
 
+mod bars;
 mod descriptor;
 mod ours;
 mod peers;
 mod runner;
+mod session;
 mod table;
 
 pub(crate) use runner::{Chore, run};

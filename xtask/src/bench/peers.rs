@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::fault::{Fault, Result};
 use crate::process;
+use crate::repo::{Workspace, root};
 
 /// One figure of a peer, and the case of ours that does the same work.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,8 +52,18 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// The drivers at `drivers`, by default those beside the checkout.
+    pub(super) fn find(drivers: Option<&Path>) -> Result<Self> {
+        let drivers = drivers.map_or_else(|| root().join("../shared/bench/peers"), Path::to_owned);
+        if !drivers.is_dir() {
+            let place = drivers.display();
+            return Err(Fault::new(format!("no peers at {place}; name their folder with --peers")));
+        }
+        Ok(Self { drivers, installed: Workspace::load()?.target_directory.join("peers") })
+    }
+
     /// Copies a peer's folder and returns the copy.
-    fn copy(&self, peer: &str) -> Result<PathBuf> {
+    pub(super) fn copy(&self, peer: &str) -> Result<PathBuf> {
         let (from, to) = (self.drivers.join(peer), self.installed.join(peer));
         copy_folder(&from, &to).map_err(|e| Fault::because(from.display(), e))?;
         Ok(to)
@@ -62,7 +73,7 @@ impl Place {
 fn agent_assistant(place: &Place) -> Result<Vec<Figure>> {
     const VERSION: &str = "0.10.4";
     let folder = place.copy("agent-assistant")?;
-    npm_install(&folder, &format!("@agent-assistant/harness@{VERSION}"))?;
+    npm_install(&folder, &[&format!("@agent-assistant/harness@{VERSION}")])?;
     let cases = [
         ("agent-assistant, trace sink", "b", None, "loop20-fold"),
         ("agent-assistant", "b", Some("notrace"), "loop20"),
@@ -109,7 +120,7 @@ fn agent_assistant_line(line: &str) -> Result<(Value, f64)> {
 
 fn pi_agent_core(place: &Place) -> Result<Vec<Figure>> {
     let folder = place.copy("pi-agent-core")?;
-    npm_install(&folder, "@mariozechner/pi-agent-core@0.73.1")?;
+    npm_install(&folder, &["@mariozechner/pi-agent-core@0.73.1"])?;
     let mut node = process::command("node");
     let line = process::capture(node.current_dir(&folder).args(["bench.mjs", "500", "20"]))?;
     Ok(vec![key_value_figure("pi-agent-core", &line)?])
@@ -135,13 +146,14 @@ fn key_value_figure(peer: &'static str, line: &str) -> Result<Figure> {
     Ok(Figure { peer, ours: "loop20-fold", value, scripted: None, peak_rss_mib })
 }
 
-/// Installs an npm package into a folder.
-pub(super) fn npm_install(folder: &Path, package: &str) -> Result<()> {
+/// Installs npm packages into a folder; scripts of theirs are not run.
+pub(super) fn npm_install(folder: &Path, packages: &[&str]) -> Result<()> {
     if !process::succeeds(process::command("npm").arg("--version")) {
         return Err(Fault::new("npm is not installed"));
     }
     let mut npm = process::command("npm");
-    npm.current_dir(folder).args(["install", "--no-audit", "--no-fund", "--loglevel=error", package]);
+    npm.current_dir(folder).args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    npm.arg("--loglevel=error").args(packages);
     process::run(&mut npm)
 }
 

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::peers::{PEERS, Place};
-use super::{descriptor, ours, table};
-use crate::fault::{Fault, Result};
-use crate::repo::{Workspace, root};
+use super::{descriptor, ours, session, table};
+use crate::fault::Result;
 
 /// What to measure.
 #[derive(clap::Subcommand)]
@@ -24,6 +23,12 @@ pub(crate) enum Chore {
         #[arg(long, value_name = "DIR")]
         input: Option<PathBuf>,
     },
+    /// Appending to and loading a session file of 100,000 messages, beside pi and against the bars.
+    Session {
+        /// The folder with the peers' drivers.
+        #[arg(long = "peers", value_name = "DIR")]
+        drivers: Option<PathBuf>,
+    },
 }
 
 /// Runs the chore. A peer that cannot be measured is named and left out.
@@ -31,20 +36,12 @@ pub(crate) fn run(chore: &Chore) -> Result<()> {
     match chore {
         Chore::Peers { drivers } => beside_peers(drivers.as_deref()),
         Chore::Descriptor { input } => descriptor::run(input.clone()),
+        Chore::Session { drivers } => session::run(&Place::find(drivers.as_deref())?),
     }
 }
 
 fn beside_peers(drivers: Option<&Path>) -> Result<()> {
-    let place = Place {
-        drivers: drivers.map_or_else(|| root().join("../shared/bench/peers"), Path::to_owned),
-        installed: Workspace::load()?.target_directory.join("peers"),
-    };
-    if !place.drivers.is_dir() {
-        return Err(Fault::new(format!(
-            "no peers at {}; name their folder with --peers",
-            place.drivers.display()
-        )));
-    }
+    let place = Place::find(drivers)?;
     let ours = ours::measure()?;
     let mut figures = Vec::new();
     for (name, measure) in PEERS {

@@ -1,0 +1,141 @@
+//! The cost of a session file against its bars.
+//!
+//! Rounds alternate between our benchmark and pi's session manager, which appends and loads the same
+//! messages.
+
+use serde::Deserialize;
+
+use super::bars::{Row, least, parse_line, table};
+use super::peers::{Place, npm_install};
+use crate::fault::{Fault, Result};
+use crate::process;
+
+const ROUNDS: usize = 3;
+const MESSAGES: &str = "100000";
+const PEER: &str = "pi 0.73.1";
+
+/// What our benchmark of times printed, in seconds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct Times {
+    #[serde(rename = "append_s")]
+    append: f64,
+    #[serde(rename = "load_s")]
+    load: f64,
+    #[serde(rename = "first_tenth_s")]
+    first_tenth: f64,
+    #[serde(rename = "last_tenth_s")]
+    last_tenth: f64,
+}
+
+/// What our benchmark of memory printed.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct Heap {
+    bytes: f64,
+    peak_bytes: f64,
+}
+
+/// What the peer printed, in seconds.
+#[derive(Debug, Clone, PartialEq)]
+struct PiTimes {
+    append: f64,
+    load: f64,
+}
+
+/// Measures everything and prints a table.
+pub(super) fn run(place: &Place) -> Result<()> {
+    let folder = place.copy("pi")?;
+    let packages = ["@mariozechner/pi-agent-core@0.73.1", "@mariozechner/pi-coding-agent@0.73.1"];
+    npm_install(&folder, &packages)?;
+    let heap = parse_line(&ours("heap")?)?;
+    let (mut times, mut pi) = (Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        println!("measuring sessions, round {round} of {ROUNDS}");
+        times.push(parse_line(&ours("session")?)?);
+        let mut node = process::command("node");
+        node.current_dir(&folder).env("N", MESSAGES).arg("bench.mjs");
+        pi.push(pi_times(&process::capture(&mut node)?)?);
+    }
+    println!("\n{}", figures(&times, &heap, &pi));
+    Ok(())
+}
+
+fn ours(bench: &str) -> Result<String> {
+    let mut cargo =
+        process::cargo(["bench", "--quiet", "--package", "harness-session", "--bench", bench, "--"]);
+    process::capture(cargo.args(["--messages", MESSAGES]))
+}
+
+/// Reads `session … append_each=…s load=…s …`.
+fn pi_times(output: &str) -> Result<PiTimes> {
+    let line = output.lines().find(|line| line.starts_with("session "));
+    let line = line.ok_or_else(|| Fault::new("the peer measured no session"))?;
+    let seconds = |key: &str| -> Result<f64> {
+        let word = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        let number = word.and_then(|word| word.strip_suffix('s')?.parse().ok());
+        number.ok_or_else(|| Fault::new(format!("no `{key}` in the peer's output: {line}")))
+    };
+    Ok(PiTimes { append: seconds("append_each")?, load: seconds("load")? })
+}
+
+fn figures(times: &[Times], heap: &Heap, pi: &[PiTimes]) -> String {
+    let (append, load) = (least(times, |case| case.append), least(times, |case| case.load));
+    let (pi_append, pi_load) = (least(pi, |case| case.append), least(pi, |case| case.load));
+    let (first, last) = (least(times, |case| case.first_tenth), least(times, |case| case.last_tenth));
+    let mebibytes = |bytes: f64| bytes / f64::from(1 << 20);
+    table(&[
+        Row {
+            ours: format!("100,000 appends: {append:.2} s"),
+            against: format!("{PEER}: {pi_append:.2} s"),
+            ratio: append / pi_append,
+            bar: 1.0 / 4.0,
+        },
+        Row {
+            ours: format!("load: {load:.2} s"),
+            against: format!("{PEER}: {pi_load:.2} s"),
+            ratio: load / pi_load,
+            bar: 1.0 / 5.0,
+        },
+        Row {
+            ours: format!("peak heap of a load: {:.1} MiB", mebibytes(heap.peak_bytes)),
+            against: format!("the file: {:.1} MiB", mebibytes(heap.bytes)),
+            ratio: heap.peak_bytes / heap.bytes,
+            bar: 2.5,
+        },
+        Row {
+            ours: format!("the last 10,000 appends: {last:.3} s"),
+            against: format!("the first: {first:.3} s"),
+            ratio: last / first,
+            bar: 1.25,
+        },
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_stand_beside_their_bars() {
+        let line =
+            r#"{"case":"session","append_s":0.5,"load_s":0.5,"first_tenth_s":0.04,"last_tenth_s":0.06}"#;
+        let heap = parse_line(r#"{"case":"heap","bytes":2097152,"peak_bytes":4194304}"#).unwrap();
+        let slow =
+            pi_times("loop turns=1\nsession rep=0 append_each=4.000s load=2.500s messages=3\n").unwrap();
+        let fast = pi_times("session rep=0 append_each=2.500s load=2.000s messages=3\n").unwrap();
+        insta::assert_snapshot!(figures(&[parse_line(line).unwrap()], &heap, &[slow, fast]), @r"
+        | ours | against | ratio | bar | |
+        |---|---|---|---|---|
+        | 100,000 appends: 0.50 s | pi 0.73.1: 2.50 s | 0.20 | 0.25 | met |
+        | load: 0.50 s | pi 0.73.1: 2.00 s | 0.25 | 0.20 | not met |
+        | peak heap of a load: 4.0 MiB | the file: 2.0 MiB | 2.00 | 2.50 | met |
+        | the last 10,000 appends: 0.060 s | the first: 0.040 s | 1.50 | 1.25 | not met |
+        ");
+    }
+
+    #[test]
+    fn output_without_the_figures_is_refused() {
+        assert_eq!(pi_times("loop").unwrap_err().to_string(), "the peer measured no session");
+        let missing = pi_times("session load=2s").unwrap_err().to_string();
+        assert_eq!(missing, "no `append_each` in the peer's output: session load=2s");
+    }
+}
