@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Regress(RegressArgs),
     /// Show a run record as a page or as text: what happened, and why it ended
     Inspect(InspectArgs),
-    /// List, show, repair, export, fork and label stored conversations
+    /// List, show, repair, compact, export, fork and label stored conversations
     Session(SessionArgs),
     /// List the tools that a registry file offers, or try one
     Tools(ToolsArgs),

@@ -12,7 +12,7 @@ use std::io::{self, IsTerminal as _, Write as _, stdout};
 use std::sync::Arc;
 
 use harness::adapters::Replay;
-use harness::core::port::Clock;
+use harness::core::port::{Clock, Session as _};
 use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence};
 use harness::system::SystemClock;
@@ -62,6 +62,9 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         .clock(Arc::clone(&clock))
         .spec(|spec| set_limits(spec, &args.limits));
     if let Some(session) = session {
+        if let Some(id) = session.id() {
+            builder = builder.thread(id.as_str());
+        }
         builder = builder.session(session);
     }
     if let Some(path) = &args.run_record {

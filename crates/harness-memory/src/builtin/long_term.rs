@@ -11,7 +11,7 @@ const MOST_SHOWN: usize = 1_000;
 /// Shows the notes of a [`LongTermMemory`] that fit the newest message of the user, the best first, each
 /// with its date, its scope, where it comes from and how well it fits.
 ///
-/// It reads notes of the thread, of its user and of everybody. Notes are written by
+/// It reads notes of the thread, of its user, of its workspace and of everybody. Notes are written by
 /// [`memory_tools`](super::memory_tools), by [`Episodes`](super::Episodes) or by the host.
 #[derive(Clone, Debug)]
 pub struct SemanticRecall {
@@ -47,7 +47,8 @@ impl SemanticRecall {
 pub(super) fn scopes_of(execution: &Execution) -> Vec<NoteScope> {
     let thread = execution.thread.as_ref().map(|id| NoteScope::Thread(id.as_str().into()));
     let user = execution.resource.clone().map(NoteScope::Resource);
-    [thread, user, Some(NoteScope::Global)].into_iter().flatten().collect()
+    let workspace = execution.workspace.clone().map(NoteScope::Workspace);
+    [thread, user, workspace, Some(NoteScope::Global)].into_iter().flatten().collect()
 }
 
 fn line(hit: &Hit) -> String {

@@ -23,6 +23,8 @@ pub struct Execution {
     pub thread: Option<ThreadId>,
     /// Whose work it is: what scope `resource` stands for.
     pub resource: Option<Arc<str>>,
+    /// The workspace that the work belongs to.
+    pub workspace: Option<Arc<str>>,
     /// 0 at the root, 1 for its children, and so on.
     pub depth: u32,
 }
@@ -30,7 +32,7 @@ pub struct Execution {
 impl Execution {
     /// A root execution.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
-        Self { id: id.into(), thread: None, resource: None, depth: 0 }
+        Self { id: id.into(), thread: None, resource: None, workspace: None, depth: 0 }
     }
 
     /// The same in a conversation.
@@ -43,6 +45,12 @@ impl Execution {
     #[must_use]
     pub fn for_resource(self, resource: impl Into<Arc<str>>) -> Self {
         Self { resource: Some(resource.into()), ..self }
+    }
+
+    /// The same in a workspace.
+    #[must_use]
+    pub fn in_workspace(self, workspace: impl Into<Arc<str>>) -> Self {
+        Self { workspace: Some(workspace.into()), ..self }
     }
 
     /// A child of this execution in the same conversation.

@@ -110,6 +110,7 @@ impl Pipeline {
         let mut execution = Execution::new(run.or_else(turn).unwrap_or("turn"));
         execution.thread.clone_from(&origin.thread);
         execution.resource.clone_from(&origin.user);
+        execution.workspace.clone_from(&origin.workspace);
         execution
     }
 
