@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::stored::stored;
 use crate::json::Json;
@@ -53,6 +54,9 @@ impl FromStr for Cost {
 
 /// `text` times 10^9, rounded up; `None` when it is negative, too large or no number.
 fn parse_nano(text: &str) -> Option<u64> {
+    if let Ok(whole) = text.parse::<u64>() {
+        return whole.checked_mul(Cost::UNIT);
+    }
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((m, e)) => (m, e.parse::<i64>().ok()?),
         None => (text, 0),
@@ -93,7 +97,7 @@ impl Serialize for Cost {
 
 impl<'de> Deserialize<'de> for Cost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Json::deserialize(deserializer)?.text().parse().map_err(D::Error::custom)
+        Box::<RawValue>::deserialize(deserializer)?.get().parse().map_err(D::Error::custom)
     }
 }
 

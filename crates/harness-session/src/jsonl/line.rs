@@ -279,7 +279,12 @@ fn header(text: &[u8]) -> Result<Line<'_>, Unreadable> {
 }
 
 fn message(text: &[u8]) -> Result<Line<'_>, Unreadable> {
-    let line: MessageLine<'_> = serde_json::from_slice(text)?;
+    // One check of the whole line is cheaper than one of each of its strings. A line that fails it may still
+    // be read: what is passed over may be anything.
+    let line: MessageLine<'_> = match str::from_utf8(text) {
+        Ok(text) => serde_json::from_str(text)?,
+        Err(_) => serde_json::from_slice(text)?,
+    };
     placed(&line.message).map_err(Unreadable::Damaged)?;
     Ok(Line::Entry {
         id: Some(line.id),
