@@ -70,7 +70,8 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     if let Some(path) = &args.run_record {
         builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
     }
-    builder = view::compacted(builder, &args.view, &source.model, &clock);
+    let session_file = args.session.as_deref();
+    builder = view::compacted(builder, &args.view, session_file, &source.model, &clock)?;
     builder = view::remembering(builder, &args.view, &source.model, &clock)?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;

@@ -4,31 +4,40 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::Builder;
-use harness::core::port::{Clock, DynModel};
+use harness::core::port::{Clock, DynArtifactStore, DynModel};
 use harness::memory::builtin::notes::{LongTermMemory, SqliteNotes};
 use harness::memory::builtin::{SemanticRecall, memory_tools};
-use harness::memory::compact::artifacts::{MemoryArtifacts, read_artifact_tool};
+use harness::memory::compact::artifacts::{LargeResults, MemoryArtifacts, read_artifact_tool};
 use harness::memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
 use harness::memory::layer::{LayerSetup, Pipeline};
+use harness::session::artifact::FolderArtifacts;
 
 use crate::args::{Preset, ViewArgs};
 use crate::error::CliError;
 
-/// Compaction as the command line says. What is stored elsewhere is kept as long as the run: the session has
-/// it all, and the next run begins with the view of this one.
+/// Compaction as the command line says. Large results, and what a compaction stores elsewhere, lie in a
+/// folder beside the session, so that a later run reads them, too; without a session they live as long as the
+/// run.
 pub(super) fn compacted(
     builder: Builder,
     args: &ViewArgs,
+    session: Option<&Path>,
     model: &Arc<dyn DynModel>,
     clock: &Arc<dyn Clock>,
-) -> Builder {
-    let Some(how) = args.compact else { return builder };
+) -> Result<Builder, CliError> {
+    let Some(how) = args.compact else { return Ok(builder) };
+    let artifacts: Arc<dyn DynArtifactStore> = match session {
+        Some(path) => Arc::new(FolderArtifacts::open(path.with_extension("artifacts"))?),
+        None => Arc::new(MemoryArtifacts::default()),
+    };
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), args.window));
-    let artifacts = Arc::new(MemoryArtifacts::default());
     let compactor = LadderCompactor::new(policy(how, args.window))
         .with_summarizer(summarizer)
-        .with_artifacts(Arc::clone(&artifacts) as _);
-    builder.compactor(compactor).common_tool(read_artifact_tool(artifacts, Arc::clone(clock)))
+        .with_artifacts(Arc::clone(&artifacts));
+    let read = read_artifact_tool(Arc::clone(&artifacts), Arc::clone(clock));
+    let clock = Arc::clone(clock);
+    let large = move |tools| LargeResults::new(tools, artifacts, clock);
+    Ok(builder.compactor(compactor).common_tool(read).wrap_tools(large))
 }
 
 /// The policy of that name.

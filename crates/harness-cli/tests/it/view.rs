@@ -91,3 +91,24 @@ fn old_results_make_room_and_the_session_keeps_them() {
     assert_eq!(whole.filter(|line| line.to_string().len() > 6_000).count(), 9);
     assert!(stored.iter().any(|line| line["type"] == "compaction"));
 }
+
+#[test]
+fn a_large_result_lies_beside_the_session_and_is_read_back_in_a_later_run() {
+    let project = Project::new("read -r arguments\nyes 'a line' | head -c 90000\n", "");
+    let arguments = ["--compact", "ladder", "--session", "s.jsonl"];
+    let server = Server::start([reply(Answer::call("c1", "look", &json!({}))), Reply::text("It is long.")]);
+    let output = project.ask(&server.url, &arguments);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let shown = server.requests()[1]["messages"].to_string();
+    assert!(shown.len() < 8_000 && shown.contains("a line"), "{} bytes", shown.len());
+    let id =
+        shown.split("read_artifact(\\\"").nth(1).and_then(|rest| rest.split('\\').next()).expect("a pointer");
+    assert!(project.read("s.jsonl").len() < 20_000, "the session holds a reference");
+
+    let read = json!({ "artifact_id": id, "offset": 40_000 });
+    let server = Server::start([reply(Answer::call("c2", "read_artifact", &read)), Reply::text("Read.")]);
+    let output = project.ask(&server.url, &arguments);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let shown = server.requests()[1]["messages"].to_string();
+    assert!(shown.contains("[bytes 40000 to 48192 of 65568; go on with offset 48192]"), "{shown}");
+}

@@ -1,4 +1,4 @@
-//! What a compaction stored elsewhere, and reading it back.
+//! What is stored elsewhere, at once or by a compaction, and reading it back.
 
 use std::sync::Arc;
 
@@ -10,8 +10,10 @@ use serde::Deserialize;
 
 use super::summarize::cut;
 
+mod large;
 mod memory;
 
+pub use large::LargeResults;
 pub use memory::MemoryArtifacts;
 
 /// The name of the tool that reads artifacts.
@@ -83,8 +85,9 @@ async fn read(
         let data = String::from_utf8_lossy(&whole.bytes).into_owned();
         return Ok(Block::image(data, whole.meta.media_type));
     }
-    let (text, end) = whole_characters(&part.bytes, part.range.start);
     let size = part.meta.size;
+    let from = from.min(size);
+    let (text, end) = whole_characters(&part.bytes, from);
     let rest = if end < size {
         format!("\n[bytes {from} to {end} of {size}; go on with offset {end}]")
     } else {
@@ -138,7 +141,7 @@ mod tests {
         check(Some("s1"), "", "aä😀\n[bytes 0 to 7 of 7; this is the end]").await;
         check(Some("s1"), r#","limit":2"#, "a\n[bytes 0 to 1 of 7; go on with offset 1]").await;
         check(Some("s1"), r#","offset":1,"limit":4"#, "ä\n[bytes 1 to 3 of 7; go on with offset 3]").await;
-        check(Some("s1"), r#","offset":99"#, "\n[bytes 99 to 99 of 7; this is the end]").await;
+        check(Some("s1"), r#","offset":99"#, "\n[bytes 7 to 7 of 7; this is the end]").await;
     }
 
     #[tokio::test]
