@@ -159,7 +159,7 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) memory: Option<PathBuf>,
 
-    /// Tokens of the model's context window, for --compact
+    /// Tokens of the model's context window, for --compact and --memory
     #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) window: u64,
 }

@@ -9,7 +9,7 @@ use harness::memory::builtin::notes::{LongTermMemory, SqliteNotes};
 use harness::memory::builtin::{SemanticRecall, memory_tools};
 use harness::memory::compact::artifacts::{LargeResults, MemoryArtifacts, read_artifact_tool};
 use harness::memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
-use harness::memory::layer::{LayerSetup, Pipeline};
+use harness::memory::layer::{LayerSetup, Pipeline, ViewBudget};
 use harness::session::artifact::FolderArtifacts;
 
 use crate::args::{Preset, ViewArgs};
@@ -51,6 +51,9 @@ pub(crate) fn policy(how: Preset, window: u64) -> CompactionPolicy {
 /// The user of facts in a memory file: the file belongs to one.
 const OWNER: &str = "owner";
 
+/// Tokens of the window that are for the answer.
+const RESERVE: u64 = 4_000;
+
 /// Facts in a file, as the command line says: those that fit are shown to the model, and every agent may
 /// remember, recall and forget.
 pub(super) fn remembering(
@@ -63,7 +66,11 @@ pub(super) fn remembering(
     let fault = |source| CliError::Memory { path: path.clone(), source };
     let notes = SqliteNotes::open(path).map_err(|source| fault(source.into()))?;
     let memory = LongTermMemory::new(Arc::new(notes));
-    let setup = LayerSetup::new().with(SemanticRecall::new(memory.clone())).with_model(Arc::clone(model));
+    let budget = ViewBudget::new(args.window, RESERVE.min(args.window / 4));
+    let setup = LayerSetup::new()
+        .with(SemanticRecall::new(memory.clone()))
+        .with_model(Arc::clone(model))
+        .with_budget(Some(budget));
     let pipeline = Pipeline::build(setup, Arc::clone(clock)).map_err(fault)?;
     let builder = builder.user(OWNER).workspace(name_of(path)).layers(pipeline);
     let tools = memory_tools(Some(memory), Arc::clone(clock));
