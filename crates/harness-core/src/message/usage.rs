@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::stored::stored;
-use crate::json::Json;
 
 /// An amount of money in billionths of a currency unit (one US dollar for OpenRouter's credits).
 ///
@@ -91,7 +90,11 @@ fn parse_nano(text: &str) -> Option<u64> {
 
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Json::parse(&self.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
+        // A whole number has the same text either way.
+        if self.0.is_multiple_of(Self::UNIT) {
+            return serializer.serialize_u64(self.0 / Self::UNIT);
+        }
+        RawValue::from_string(self.to_string()).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
