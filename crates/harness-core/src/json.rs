@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -79,6 +79,15 @@ impl Json {
     /// When the value does not have the shape of `T`.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
+    }
+
+    /// The entries of an object in their order, each with its exact value; a key that is repeated is there
+    /// as often as it stands there.
+    ///
+    /// # Errors
+    /// When it is no object.
+    pub fn entries(&self) -> Result<Vec<(String, Json)>, serde_json::Error> {
+        self.to::<Object>().map(|Object(entries)| entries)
     }
 
     /// Whether the value is `null`.
@@ -166,6 +175,31 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// All entries of an object, in their order.
+struct Object(Vec<(String, Json)>);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Object(entries))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
 /// Keys that a stored struct does not know, kept in their order and written back.
 ///
 /// Empty in the common case, where it costs one word and no allocation.
@@ -217,6 +251,15 @@ mod tests {
     fn a_value_never_holds_a_line_break() {
         let read: Json = serde_json::from_str("{\"a\":\n1}").expect("valid JSON");
         assert_eq!(read.text(), r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn the_entries_of_an_object_are_all_there_in_their_order() {
+        let entries =
+            Json::parse(r#"{"b":1.10,"a":{},"b":null}"#).expect("JSON").entries().expect("an object");
+        let told: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(told, ["b=1.10", "a={}", "b=null"]);
+        assert!(Json::parse("[]").expect("JSON").entries().is_err());
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! JSON as a tree that keeps the order of keys and the text of numbers.
 
-use std::fmt;
-
 use harness_core::Json;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 /// Below this depth a value stays the text that it is.
 const MAX_DEPTH: usize = 128;
@@ -43,7 +40,7 @@ impl Tree {
             Some('[') => json
                 .to::<Vec<Json>>()
                 .map(|list| Self::List(list.iter().map(|value| Self::at_depth(value, depth + 1)).collect())),
-            Some('{') => json.to::<Entries>().map(|Entries(entries)| {
+            Some('{') => json.entries().map(|entries| {
                 let mut object = Vec::new();
                 for (key, value) in entries {
                     put(&mut object, key, Self::at_depth(&value, depth + 1));
@@ -131,31 +128,6 @@ impl Serialize for Tree {
             Self::List(list) => serializer.collect_seq(list),
             Self::Object(entries) => serializer.collect_map(entries.iter().map(|(key, value)| (key, value))),
         }
-    }
-}
-
-/// The entries of an object as they stand there.
-struct Entries(Vec<(String, Json)>);
-
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Entries;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(Object)
     }
 }
 

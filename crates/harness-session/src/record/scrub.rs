@@ -1,11 +1,8 @@
 //! Taking values out of exact JSON, by their path and by what they are.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use harness_core::Json;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 
 /// What stands in the place of what was taken out.
 pub(super) const REDACTED: &str = "[redacted]";
@@ -15,31 +12,6 @@ const SHORTEST_TEXT: usize = 4;
 
 /// Numbers with fewer digits are not looked for.
 const SHORTEST_NUMBER: usize = 6;
-
-/// The entries of an object, in order, values exact.
-struct Entries(Vec<(String, Json)>);
-
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Entries;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(Pairs)
-    }
-}
 
 fn object(entries: &[(String, Json)]) -> Json {
     let mut text = String::from("{");
@@ -63,7 +35,7 @@ pub(super) fn segments(path: &str) -> Vec<&str> {
 /// The values at a path; more than one when an object repeats a key.
 pub(super) fn at_path(value: &Json, path: &[&str]) -> Vec<Json> {
     let Some((first, rest)) = path.split_first() else { return vec![value.clone()] };
-    if let Ok(Entries(entries)) = value.to::<Entries>() {
+    if let Ok(entries) = value.entries() {
         return entries
             .iter()
             .filter(|(key, _)| key == first)
@@ -77,7 +49,7 @@ pub(super) fn at_path(value: &Json, path: &[&str]) -> Vec<Json> {
 /// The value with what stands at a path replaced; `None` when nothing stands there.
 pub(super) fn without_path(value: &Json, path: &[&str]) -> Option<Json> {
     let Some((first, rest)) = path.split_first() else { return Some(Json::string(REDACTED)) };
-    if let Ok(Entries(mut entries)) = value.to::<Entries>() {
+    if let Ok(mut entries) = value.entries() {
         let mut changed = false;
         for (_, value) in entries.iter_mut().filter(|(key, _)| key == first) {
             if let Some(new) = without_path(value, rest) {
