@@ -47,11 +47,13 @@ pub mod chat;
 mod error;
 mod raw;
 pub mod record;
+mod runner;
 mod secret;
 mod wrap;
 
 pub use error::AdapterError;
 pub use record::{Recorder, Replay};
+pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};
 pub use secret::ApiKey;
 pub use wrap::{
     Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,

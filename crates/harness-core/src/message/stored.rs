@@ -71,17 +71,19 @@ impl<T: for<'de> Deserialize<'de>> Slot for Option<T> {
 /// Required fields, and fields with a default that are always written.
 macro_rules! slots {
     ($($ty:ty => $absent:expr),* $(,)?) => {$(
-        impl Slot for $ty {
+        impl $crate::message::stored::Slot for $ty {
             fn absent() -> Option<Self> {
                 $absent
             }
 
-            fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::deserialize(deserializer)
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                serde::Deserialize::deserialize(deserializer)
             }
         }
     )*};
 }
+
+pub(crate) use slots;
 
 slots! {
     String => None,

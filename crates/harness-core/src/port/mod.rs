@@ -11,6 +11,7 @@ mod artifact;
 mod checkpoint;
 mod clock;
 mod context;
+pub mod execution;
 mod gate;
 mod guardrail;
 mod hooks;
@@ -30,6 +31,10 @@ pub use clock::{Clock, Ids};
 pub use context::{
     AppendSource, CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor,
     ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, Pressure, ViewCx,
+};
+pub use execution::{
+    DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
+    ExecutionRequest, ExecutionResult, ExecutionSink,
 };
 pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, Ruling, StopGate, ToolGate, Verdict};
 pub use guardrail::{

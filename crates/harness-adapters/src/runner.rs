@@ -1,0 +1,84 @@
+//! The command that answers one prompt: what a worker bridge runs for each request.
+
+use std::time::Duration;
+
+use harness_core::Json;
+use harness_core::cancel::Cancel;
+use harness_core::port::BoxFuture;
+
+/// One prompt for a [`CliRunner`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CliInput {
+    /// The prompt.
+    pub prompt: String,
+    /// How long the command may take.
+    pub timeout: Duration,
+    /// The folder that it runs in; the process's own when `None`.
+    pub cwd: Option<std::path::PathBuf>,
+    /// The model that it should use.
+    pub model: Option<String>,
+    /// Fires when the answer is not wanted any more: the command and all its children are stopped.
+    pub cancel: Cancel,
+}
+
+impl CliInput {
+    /// A prompt with a timeout.
+    pub fn new(prompt: impl Into<String>, timeout: Duration) -> Self {
+        Self { prompt: prompt.into(), timeout, cwd: None, model: None, cancel: Cancel::never() }
+    }
+}
+
+/// What came of a [`CliRunner`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CliOutcome {
+    /// It ended with code 0.
+    Completed {
+        /// What it wrote, without white space at its end; may be empty.
+        text: String,
+        /// More that the command told: a session, usage, cost.
+        metadata: Option<Json>,
+    },
+    /// It did not start, failed, or took too long.
+    Failed {
+        /// What happened, for people.
+        error: String,
+        /// The end of what it wrote to its standard error, bounded.
+        stderr: Option<String>,
+        /// Its exit code, when it ended by itself.
+        exit_code: Option<i32>,
+    },
+}
+
+/// Runs one prompt through a command-line program (source 001's `CliRunner`).
+///
+/// The runners that ship are `claude`, `codex`, `opencode`, `gemini` and `bash`; an application adds its
+/// own by implementing this.
+pub trait CliRunner: Send + Sync {
+    /// The runner's name; results of a bridge name their backend after it.
+    fn id(&self) -> &str;
+
+    /// Runs the prompt. Every failure comes back as an outcome. When the future ends or is dropped, nothing
+    /// of the command is left running.
+    fn run(&self, input: CliInput) -> impl Future<Output = CliOutcome> + Send;
+}
+
+/// The object-safe twin of [`CliRunner`]; every runner has it.
+pub trait DynCliRunner: Send + Sync {
+    /// [`CliRunner::id`].
+    fn name(&self) -> &str;
+
+    /// [`CliRunner::run`], boxed.
+    fn run_boxed(&self, input: CliInput) -> BoxFuture<'_, CliOutcome>;
+}
+
+impl<R: CliRunner> DynCliRunner for R {
+    fn name(&self) -> &str {
+        self.id()
+    }
+
+    fn run_boxed(&self, input: CliInput) -> BoxFuture<'_, CliOutcome> {
+        Box::pin(self.run(input))
+    }
+}

@@ -1,0 +1,177 @@
+//! What a backend can do, and what a request asks it to be able to do.
+
+use serde::{Deserialize, Serialize};
+
+/// How a backend uses tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ToolUse {
+    /// Not at all.
+    #[default]
+    None,
+    /// The adapter carries calls and results between the backend and the host.
+    AdapterMediated,
+    /// The backend runs its own loop of calls.
+    NativeIterative,
+}
+
+/// How a backend goes on with what it had to leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Support {
+    /// Not at all.
+    #[default]
+    None,
+    /// By an id that only the backend understands.
+    OpaqueResume,
+    /// By data that the host understands.
+    Structured,
+    /// The adapter stands between.
+    AdapterMediated,
+    /// The backend does it itself.
+    Native,
+}
+
+/// How much a backend tells of what it did; ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TraceDepth {
+    /// Start and end.
+    #[default]
+    Minimal,
+    /// The steps between, too.
+    Standard,
+    /// The steps with what went in and out.
+    Detailed,
+}
+
+impl TraceDepth {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Standard => "standard",
+            Self::Detailed => "detailed",
+        }
+    }
+}
+
+/// How large a context a backend takes. For people: no rule reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ContextStrategy {
+    /// Nobody knows.
+    Unknown,
+    /// A few thousand tokens.
+    Small,
+    /// Tens of thousands.
+    Medium,
+    /// Hundreds of thousands.
+    Large,
+}
+
+/// What a backend can do (source 001's `ExecutionCapabilities`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ExecutionCapabilities {
+    /// Whether it uses tools, and how.
+    pub tool_use: ToolUse,
+    /// Whether its calls come back as data.
+    pub structured_tool_calls: bool,
+    /// Whether it can go on later: `none`, `opaque-resume` or `structured`.
+    pub continuation_support: Support,
+    /// Whether it can stop for an approval: `none`, `adapter-mediated` or `native`.
+    pub approval_interrupts: Support,
+    /// How much it tells of what it did.
+    pub trace_depth: TraceDepth,
+    /// Whether it takes attachments.
+    pub attachments: bool,
+    /// How large a context it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_context_strategy: Option<ContextStrategy>,
+    /// More, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<Vec<String>>,
+}
+
+impl ExecutionCapabilities {
+    /// Text in, text out.
+    pub fn none() -> Self {
+        Self {
+            tool_use: ToolUse::None,
+            structured_tool_calls: false,
+            continuation_support: Support::None,
+            approval_interrupts: Support::None,
+            trace_depth: TraceDepth::Minimal,
+            attachments: false,
+            max_context_strategy: None,
+            notes: None,
+        }
+    }
+
+    /// The same with notes for people.
+    #[must_use]
+    pub fn with_notes<S: Into<String>>(mut self, notes: impl IntoIterator<Item = S>) -> Self {
+        self.notes = Some(notes.into_iter().map(Into::into).collect());
+        self
+    }
+}
+
+/// Whether a request wants something that a backend may use: tools, attachments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Usefulness {
+    /// It must not.
+    Forbidden,
+    /// It may.
+    Allowed,
+    /// It must be able to.
+    Required,
+}
+
+/// How much a request wants something of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Wish {
+    /// It must not be used.
+    Forbidden,
+    /// It is of no use.
+    None,
+    /// The request goes on without, degraded.
+    Preferred,
+    /// The request is not supported without.
+    Required,
+}
+
+/// What a request asks of a backend (source 001's `ExecutionRequirements`). What is `None` is of no
+/// concern.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ExecutionRequirements {
+    /// Tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_use: Option<Usefulness>,
+    /// Calls as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_tool_calls: Option<Wish>,
+    /// To go on later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_support: Option<Wish>,
+    /// To stop for approvals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_interrupts: Option<Wish>,
+    /// How much it should tell of what it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_depth: Option<TraceDepth>,
+    /// Attachments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<Usefulness>,
+}

@@ -1,0 +1,227 @@
+//! What a backend is asked to do.
+
+use serde::{Deserialize, Serialize};
+
+use super::ExecutionRequirements;
+use crate::json::{Extra, Json};
+use crate::message::stored::{slots, stored};
+
+slots! {
+    ExecutionMessage => None,
+    ExecutionInstructions => None,
+    Vec<ExecutionBlock> => Some(Vec::new()),
+}
+
+stored! {
+    /// A whole turn for a backend (source 001's `ExecutionRequest`).
+    pub struct ExecutionRequest {
+        /// The assistant that is asked.
+        assistant_id: String = "assistantId",
+        /// The turn; with the thread it names the request.
+        turn_id: String = "turnId",
+        /// The session.
+        session_id: Option<String> = "sessionId",
+        /// Who asks.
+        user_id: Option<String> = "userId",
+        /// The thread; the turn's id stands in where it is needed and missing.
+        thread_id: Option<String> = "threadId",
+        /// What is asked.
+        message: ExecutionMessage = "message",
+        /// How to answer.
+        instructions: ExecutionInstructions = "instructions",
+        /// What to know.
+        context: Option<ExecutionContext> = "context",
+        /// What to go on with.
+        continuation: Option<ExecutionContinuation> = "continuation",
+        /// Tools that may be used.
+        tools: Option<Vec<ExecutionTool>> = "tools",
+        /// What the backend must be able to do.
+        requirements: Option<ExecutionRequirements> = "requirements",
+        /// The caller's own data.
+        metadata: Option<Json> = "metadata",
+    }
+}
+
+stored! {
+    /// The message of a request.
+    pub struct ExecutionMessage {
+        /// Its id.
+        id: String = "id",
+        /// Its text; may be empty.
+        text: String = "text",
+        /// When it came, as an ISO 8601 text.
+        received_at: Option<String> = "receivedAt",
+        /// What came with it.
+        attachments: Option<Vec<ExecutionAttachment>> = "attachments",
+    }
+}
+
+stored! {
+    /// Something that comes with a message or an answer.
+    pub struct ExecutionAttachment {
+        /// Its id.
+        id: String = "id",
+        /// What it is; a media type or a word of the two sides' own.
+        kind: String = "type",
+        /// A name for people.
+        name: Option<String> = "name",
+        /// Where it is.
+        url: Option<String> = "url",
+        /// More.
+        metadata: Option<Json> = "metadata",
+    }
+}
+
+stored! {
+    /// How to answer.
+    pub struct ExecutionInstructions {
+        /// The system prompt.
+        system_prompt: String = "systemPrompt",
+        /// What the developer adds.
+        developer_prompt: Option<String> = "developerPrompt",
+        /// How the answer should look.
+        response_style: Option<ResponseStyle> = "responseStyle",
+    }
+}
+
+/// How an answer should look.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ResponseStyle {
+    /// Whether Markdown is welcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefer_markdown: Option<bool>,
+    /// The wished length, in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_answer_chars: Option<u64>,
+}
+
+stored! {
+    /// What a backend should know.
+    pub struct ExecutionContext {
+        /// Texts.
+        blocks: Vec<ExecutionBlock> = "blocks",
+        /// Data, an object.
+        structured: Option<Json> = "structured",
+    }
+}
+
+stored! {
+    /// One text that a backend should know.
+    pub struct ExecutionBlock {
+        /// Its id.
+        id: String = "id",
+        /// What it is called.
+        label: String = "label",
+        /// The text.
+        text: String = "text",
+        /// `memory`, `workspace`, `enrichment`, `guardrail` or `other`.
+        category: Option<String> = "category",
+        /// More.
+        metadata: Option<Json> = "metadata",
+    }
+}
+
+stored! {
+    /// What a backend goes on with.
+    pub struct ExecutionContinuation {
+        /// The continuation's id.
+        continuation_id: Option<String> = "continuationId",
+        /// `clarification`, `approval`, `deferred` or a word of the backend's own.
+        kind: Option<String> = "kind",
+        /// What the backend gave when it stopped.
+        state: Option<Json> = "state",
+        /// More.
+        metadata: Option<Json> = "metadata",
+    }
+}
+
+stored! {
+    /// A tool that a backend may use.
+    pub struct ExecutionTool {
+        /// Its name.
+        name: String = "name",
+        /// What it does.
+        description: Option<String> = "description",
+        /// The JSON Schema of its arguments.
+        input_schema: Option<Json> = "inputSchema",
+        /// Whether a person must allow each call.
+        requires_approval: Option<bool> = "requiresApproval",
+        /// More.
+        metadata: Option<Json> = "metadata",
+    }
+}
+
+impl ExecutionRequest {
+    /// A request with a system prompt and a message, and nothing else.
+    pub fn new(
+        assistant_id: impl Into<String>,
+        turn_id: impl Into<String>,
+        system_prompt: impl Into<String>,
+        message: ExecutionMessage,
+    ) -> Self {
+        Self {
+            assistant_id: assistant_id.into(),
+            turn_id: turn_id.into(),
+            session_id: None,
+            user_id: None,
+            thread_id: None,
+            message,
+            instructions: ExecutionInstructions {
+                system_prompt: system_prompt.into(),
+                developer_prompt: None,
+                response_style: None,
+                extra: Extra::default(),
+            },
+            context: None,
+            continuation: None,
+            tools: None,
+            requirements: None,
+            metadata: None,
+            extra: Extra::default(),
+        }
+    }
+
+    /// The tools; empty when none are named.
+    pub fn tools(&self) -> &[ExecutionTool] {
+        self.tools.as_deref().unwrap_or_default()
+    }
+
+    /// The message's attachments.
+    pub fn attachments(&self) -> &[ExecutionAttachment] {
+        self.message.attachments.as_deref().unwrap_or_default()
+    }
+
+    /// The thread, else the turn.
+    pub fn thread_or_turn(&self) -> &str {
+        self.thread_id.as_deref().unwrap_or(&self.turn_id)
+    }
+}
+
+impl ExecutionMessage {
+    /// A text.
+    pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            text: text.into(),
+            received_at: None,
+            attachments: None,
+            extra: Extra::default(),
+        }
+    }
+}
+
+impl ExecutionTool {
+    /// A tool by its name alone.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: None,
+            input_schema: None,
+            requires_approval: None,
+            metadata: None,
+            extra: Extra::default(),
+        }
+    }
+}
