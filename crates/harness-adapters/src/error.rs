@@ -121,7 +121,7 @@ pub enum AdapterError {
 
 impl AdapterError {
     /// The one problem, or all of them.
-    #[cfg(feature = "openrouter")]
+    #[cfg(feature = "http")]
     pub(crate) fn of(mut problems: Vec<Self>) -> Self {
         match (problems.pop(), problems.is_empty()) {
             (Some(only), true) => only,

@@ -45,6 +45,8 @@
 #[cfg(feature = "openrouter")]
 pub mod chat;
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod price;
 mod raw;
 pub mod record;
