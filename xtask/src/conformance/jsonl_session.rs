@@ -74,7 +74,7 @@ fn content(file: &Value) -> Option<Vec<u8>> {
 }
 
 /// The bytes of a base64 text.
-fn decoded(text: &str) -> Vec<u8> {
+pub(super) fn decoded(text: &str) -> Vec<u8> {
     let digit = |byte| match byte {
         b'A'..=b'Z' => u32::from(byte - b'A'),
         b'a'..=b'z' => u32::from(byte - b'a') + 26,

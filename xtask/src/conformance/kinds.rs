@@ -24,6 +24,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("jsonl-session", super::jsonl_session::run),
     ("layer-budget", super::memory::budget::run),
     ("layer-pipeline", super::memory::stack::run),
+    ("openrouter-stream", super::adapters::openrouter_stream::run),
     ("pairing-repair", super::compaction::run),
     ("pressure", super::compaction::run),
     ("recall-mode", super::memory::recall::run),

@@ -6,6 +6,7 @@
 //! vector's file, or its folder when it has a `case.json`) and add its line to the table in
 //! [`kinds`].
 
+mod adapters;
 mod compaction;
 mod descriptor;
 mod discover;

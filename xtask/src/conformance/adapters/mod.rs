@@ -1,0 +1,8 @@
+//! Vectors of source 001's adapters: one file per kind, each over the public API of harness-adapters.
+//!
+//! The kinds `openrouter-request` and `openrouter-response` hold vectors of several adapters. Their
+//! tables ([`openrouter_request`], [`openrouter_response`]) say which code plays which adapter: a new
+//! one is a module here and a line in each table.
+
+pub(super) mod openrouter_stream;
+mod vectors;
