@@ -29,8 +29,7 @@ impl ApiKey {
         self.0.expose_secret().is_empty()
     }
 
-    /// The key itself, for the authorization header and for taking it out of texts that came back.
-    #[cfg(feature = "http")]
+    /// The key itself, for the authorization header and for taking it out of texts.
     pub(crate) fn expose(&self) -> &str {
         self.0.expose_secret()
     }

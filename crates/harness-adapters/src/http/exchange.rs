@@ -2,7 +2,7 @@
 
 use harness_core::ToolName;
 use harness_core::port::{DeltaPart, Deltas, ModelFault};
-use reqwest::header::{CONTENT_TYPE, LOCATION};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use tokio::time::timeout;
 
 use super::Sink;
@@ -47,8 +47,11 @@ impl<A: Answer> Exchange<'_, A> {
         if !response.status().is_success() {
             return Err(self.error_reply(response).await);
         }
-        let header = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        if header.is_some_and(|kind| kind.to_ascii_lowercase().contains("text/event-stream")) {
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        if header(CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+            return Err(self.service.faults.protocol("a compressed reply, which was not asked for"));
+        }
+        if header(CONTENT_TYPE).is_some_and(|kind| kind.to_ascii_lowercase().contains("text/event-stream")) {
             return self.stream(&mut response).await;
         }
         self.document(response).await

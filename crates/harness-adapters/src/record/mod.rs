@@ -12,7 +12,8 @@
 //! tools, the agent's model and settings) and nothing that differs between two equal runs (times,
 //! durations, ids of ours, usage). `digest` is the SHA-256 of its text. `answer` is the assistant
 //! message as it was returned, `fault` the fault in its place. Call ids come from the answers, so a
-//! replayed run asks with the same ids. No key is ever part of a request or an answer.
+//! replayed run asks with the same ids. The adapters put no key into a request or an answer; what a prompt, a
+//! tool or an endpoint repeats of one is written as `[key]`, when the recorder was told of it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -61,6 +62,7 @@ mod canonical;
 mod difference;
 mod format;
 mod recorder;
+mod redaction;
 mod replay;
 
 pub use format::RECORDING_VERSION;

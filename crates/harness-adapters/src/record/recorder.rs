@@ -11,7 +11,8 @@ use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, M
 
 use super::canonical::{canonical, digest};
 use super::format::{self, BOUNDS, Exchange};
-use crate::AdapterError;
+use super::redaction::Redaction;
+use crate::{AdapterError, ApiKey};
 
 /// Wraps a model and writes each exchange to a recording as soon as it is complete.
 ///
@@ -20,9 +21,11 @@ use crate::AdapterError;
 /// run at a time. A call that is dropped half-way leaves no line. A recording that cannot be written
 /// is a fault of the step (`recording`).
 ///
-/// Put it outside a [`Retry`](crate::Retry), so that the recording holds what the run saw.
+/// Put it outside a [`Retry`](crate::Retry), so that the recording holds what the run saw. Name the keys
+/// that are in use with [`without`](Self::without): a prompt, a tool or an endpoint may repeat one.
 pub struct Recorder<M> {
     inner: M,
+    redaction: Redaction,
     output: Arc<Mutex<Output>>,
 }
 
@@ -49,7 +52,14 @@ impl<M> Recorder<M> {
         let mut output = Output { path: path.clone(), file, size: 0, steps: 0 };
         let header = format::header().map_err(|error| fault(error.into()))?;
         output.append(&header)?;
-        Ok(Self { inner, output: Arc::new(Mutex::new(output)) })
+        Ok(Self { inner, redaction: Redaction::default(), output: Arc::new(Mutex::new(output)) })
+    }
+
+    /// Writes `[key]` wherever one of these secrets would stand. The run itself sees what the model said.
+    #[must_use]
+    pub fn without(mut self, secrets: impl IntoIterator<Item = ApiKey>) -> Self {
+        self.redaction.add(secrets);
+        self
     }
 }
 
@@ -85,14 +95,14 @@ impl Output {
         Ok(())
     }
 
-    fn exchange(&mut self, mut exchange: Exchange) -> Result<(), AdapterError> {
+    fn exchange(&mut self, mut exchange: Exchange, redaction: &Redaction) -> Result<(), AdapterError> {
         exchange.step = self.steps.saturating_add(1);
         let line = format::line(&exchange).map_err(|error| AdapterError::RecordingIo {
             path: self.path.clone(),
             action: "written",
             source: error.into(),
         })?;
-        self.append(&line)?;
+        self.append(&redaction.text(line))?;
         self.steps = exchange.step;
         Ok(())
     }
@@ -116,18 +126,20 @@ impl<M: Model> Model for Recorder<M> {
         let fault = |text: String| ModelFault::new(ModelFaultCode::Recording, text);
         let canonical =
             canonical(&request).map_err(|error| fault(format!("the request has no JSON form: {error}")))?;
+        let canonical = self.redaction.request(canonical);
         let kept = Kept { inner: deltas, parts: Mutex::default() };
         let result = self.inner.step(request, &kept).await;
         let exchange = Exchange {
             step: 0,
             digest: digest(&canonical),
             request: canonical,
-            deltas: kept.parts.into_inner().unwrap_or_else(PoisonError::into_inner),
+            deltas: self.redaction.pieces(kept.parts.into_inner().unwrap_or_else(PoisonError::into_inner)),
             answer: result.as_ref().ok().cloned(),
             fault: result.as_ref().err().cloned(),
         };
-        let output = Arc::clone(&self.output);
-        let write = move || output.lock().unwrap_or_else(PoisonError::into_inner).exchange(exchange);
+        let (output, redaction) = (Arc::clone(&self.output), self.redaction.clone());
+        let write =
+            move || output.lock().unwrap_or_else(PoisonError::into_inner).exchange(exchange, &redaction);
         let written = tokio::task::spawn_blocking(write).await;
         let problem = match written {
             Ok(Ok(())) => return result,

@@ -11,7 +11,8 @@ use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest
 use super::canonical::{canonical, digest};
 use super::difference::first_difference;
 use super::format::{self, BOUNDS, Exchange};
-use crate::AdapterError;
+use super::redaction::Redaction;
+use crate::{AdapterError, ApiKey};
 
 /// Answers each request with the recorded one's answer, in order, deltas included.
 ///
@@ -22,6 +23,7 @@ use crate::AdapterError;
 pub struct Replay {
     path: PathBuf,
     exchanges: Vec<Exchange>,
+    redaction: Redaction,
     used: AtomicUsize,
 }
 
@@ -49,7 +51,16 @@ impl Replay {
         let path = name.as_ref().to_owned();
         BOUNDS.check(&path, 0, text.len())?;
         let exchanges = format::read(&path, text, BOUNDS)?;
-        Ok(Self { path, exchanges, used: AtomicUsize::new(0) })
+        Ok(Self { path, exchanges, redaction: Redaction::default(), used: AtomicUsize::new(0) })
+    }
+
+    /// Takes these secrets out of a request before it is compared, as
+    /// [`Recorder::without`](crate::Recorder::without) did before it was written. Without the secrets at
+    /// hand nothing needs to be named.
+    #[must_use]
+    pub fn without(mut self, secrets: impl IntoIterator<Item = ApiKey>) -> Self {
+        self.redaction.add(secrets);
+        self
     }
 
     /// Exchanges that nothing has asked for yet.
@@ -74,6 +85,7 @@ impl Replay {
         let fault = |text: String| ModelFault::new(ModelFaultCode::Recording, text);
         let got =
             canonical(request).map_err(|error| fault(format!("the request has no JSON form: {error}")))?;
+        let got = self.redaction.request(got);
         let at = self.used.load(Ordering::Acquire);
         let (path, step) = (self.path.display(), at.saturating_add(1));
         let Some(exchange) = self.exchanges.get(at) else {

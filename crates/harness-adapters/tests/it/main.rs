@@ -10,6 +10,9 @@
 
 mod chat;
 mod faults;
+mod faults_http;
+mod faults_leak;
+mod faults_stream;
 mod files;
 mod record;
 mod request;

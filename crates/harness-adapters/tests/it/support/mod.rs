@@ -1,5 +1,6 @@
 //! What several topics need.
 
+mod protocol;
 mod scripted;
 mod server;
 
@@ -13,6 +14,7 @@ use harness_core::port::{
 };
 use harness_core::transcript::{Transcript, View};
 
+pub(crate) use protocol::{PROTOCOLS, Protocol, Recorded};
 pub(crate) use scripted::{Scripted, Step};
 pub(crate) use server::{Reply, Server};
 
@@ -88,4 +90,10 @@ impl Clock for Stopped {
     fn sleep_until(&self, _: Time) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
+}
+
+/// Waits for an answer, for so long that only a hang takes longer.
+pub(crate) async fn bounded<T>(context: &str, answer: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(std::time::Duration::from_mins(2), answer).await;
+    waited.unwrap_or_else(|_| panic!("{context}: no end"))
 }

@@ -52,8 +52,12 @@ impl Reply {
 
     /// The head of an event stream that ends when the connection does.
     pub(crate) fn events() -> Self {
-        Self::default()
-            .send("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n")
+        Self::default().head("content-type: text/event-stream\r\n")
+    }
+
+    /// The head of a reply that ends when the connection does.
+    pub(crate) fn head(self, headers: &str) -> Self {
+        self.send(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{headers}\r\n"))
     }
 
     /// One event of a stream.
@@ -140,7 +144,7 @@ impl Server {
     /// Starts a server that answers the n-th request with the n-th reply, and all further ones with
     /// the last.
     pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
-        let replies: Vec<Reply> = replies.into_iter().collect();
+        let replies: Arc<[Reply]> = replies.into_iter().collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
@@ -148,7 +152,7 @@ impl Server {
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, replies.clone(), Arc::clone(&state)));
+                tokio::spawn(serve(stream, Arc::clone(&replies), Arc::clone(&state)));
             }
         });
         Self { address, shared }
@@ -157,6 +161,11 @@ impl Server {
     /// The base URL to configure.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/api/v1", self.address)
+    }
+
+    /// The same server under a scheme that it does not speak.
+    pub(crate) fn url_with_tls(&self) -> String {
+        format!("https://{}/api/v1", self.address)
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
@@ -174,7 +183,7 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, replies: Vec<Reply>, shared: Arc<Shared>) {
+async fn serve(mut stream: TcpStream, replies: Arc<[Reply]>, shared: Arc<Shared>) {
     let Some(seen) = read_request(&mut stream).await else { return };
     let number = {
         let mut all = shared.seen.lock().unwrap();
@@ -208,6 +217,9 @@ async fn serve(mut stream: TcpStream, replies: Vec<Reply>, shared: Arc<Shared>) 
     let _ = stream.shutdown().await;
 }
 
+/// The first byte of a client that speaks TLS.
+const TLS_HANDSHAKE: u8 = 0x16;
+
 async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
     let mut bytes = Vec::new();
     let head = loop {
@@ -215,6 +227,11 @@ async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
             break end;
         }
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+        if bytes[0] == TLS_HANDSHAKE {
+            // As plain servers do. The client may have hung up already.
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
             return None;
         }
     };

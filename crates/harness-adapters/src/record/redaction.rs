@@ -1,0 +1,105 @@
+//! Texts that no recording may hold.
+
+use harness_core::Json;
+use harness_core::port::DeltaPart;
+
+use crate::ApiKey;
+
+/// What stands in the place of a secret.
+const PLACEHOLDER: &str = "[key]";
+
+/// Takes secrets out of what is written, and out of what is compared with it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Redaction {
+    secrets: Vec<ApiKey>,
+}
+
+impl Redaction {
+    /// Adds secrets; an empty one is none.
+    pub(super) fn add(&mut self, secrets: impl IntoIterator<Item = ApiKey>) {
+        self.secrets.extend(secrets.into_iter().filter(|secret| !secret.is_empty()));
+    }
+
+    /// A JSON text without the secrets, which stay within its strings: their escaped form is looked for too.
+    pub(super) fn text(&self, text: String) -> String {
+        self.secrets.iter().fold(text, |text, secret| {
+            let plain = secret.expose();
+            let escaped = Json::string(plain);
+            let escaped = escaped.text().trim_matches('"');
+            if text.contains(escaped) { text.replace(escaped, PLACEHOLDER) } else { text }
+        })
+    }
+
+    /// A canonical request without the secrets.
+    pub(super) fn request(&self, request: Json) -> Json {
+        if self.secrets.is_empty() {
+            return request;
+        }
+        Json::parse(&self.text(request.text().to_owned())).unwrap_or(request)
+    }
+
+    /// Pieces such that no secret is spread over several of them: where one is, neighbours are joined.
+    pub(super) fn pieces(&self, parts: Vec<DeltaPart>) -> Vec<DeltaPart> {
+        if self.secrets.is_empty() {
+            return parts;
+        }
+        let joined = joined(&parts);
+        let holds = |text: &str| self.secrets.iter().any(|secret| text.contains(secret.expose()));
+        if joined.iter().filter_map(text_of).any(holds) { joined } else { parts }
+    }
+}
+
+/// Neighbours of one kind as one piece.
+fn joined(parts: &[DeltaPart]) -> Vec<DeltaPart> {
+    let mut out: Vec<DeltaPart> = Vec::new();
+    for part in parts {
+        match (out.last_mut(), part) {
+            (Some(DeltaPart::Text(text)), DeltaPart::Text(more))
+            | (Some(DeltaPart::Thinking(text)), DeltaPart::Thinking(more)) => text.push_str(more),
+            (
+                Some(DeltaPart::CallArguments { index, text }),
+                DeltaPart::CallArguments { index: same, text: more },
+            ) if index == same => text.push_str(more),
+            _ => out.push(part.clone()),
+        }
+    }
+    out
+}
+
+fn text_of(part: &DeltaPart) -> Option<&str> {
+    match part {
+        DeltaPart::Text(text) | DeltaPart::Thinking(text) | DeltaPart::CallArguments { text, .. } => Some(text),
+        DeltaPart::CallStarted { .. } | _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(secret: &str, text: &str, expected: &str) {
+        let mut redaction = Redaction::default();
+        redaction.add([ApiKey::new(secret)]);
+        assert_eq!(redaction.text(text.to_owned()), expected);
+        assert!(!format!("{redaction:?}").contains(secret) || secret.is_empty());
+    }
+
+    #[test]
+    fn a_secret_is_taken_out_wherever_it_stands() {
+        check("sk-1", r#"{"a":"sk-1","b":["x sk-1 sk-1"]}"#, r#"{"a":"[key]","b":["x [key] [key]"]}"#);
+        check(r#"a"b\c"#, r#"{"a":"a\"b\\c"}"#, r#"{"a":"[key]"}"#);
+        check("", r#"{"a":""}"#, r#"{"a":""}"#);
+    }
+
+    #[test]
+    fn pieces_are_joined_only_where_a_secret_is_spread_over_them() {
+        let text = |text: &str| DeltaPart::Text(text.to_owned());
+        let mut redaction = Redaction::default();
+        redaction.add([ApiKey::new("sk-1")]);
+        let harmless = vec![text("sk"), DeltaPart::Thinking("-1".to_owned()), text("-1")];
+        assert_eq!(redaction.pieces(harmless.clone()), harmless);
+        let spread = vec![text("my s"), text("k-"), text("1."), DeltaPart::Thinking("x".to_owned())];
+        assert_eq!(redaction.pieces(spread), [text("my sk-1."), DeltaPart::Thinking("x".to_owned())]);
+    }
+}

@@ -1,0 +1,133 @@
+//! The hosted protocols side by side, so that one test can hold all of them to one rule.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness_adapters::chat::{ChatModel, ChatTimeouts, ReplyLimits};
+use harness_core::port::DynModel;
+
+use super::KEY;
+
+/// A protocol: how its model is made and what an endpoint would send in it.
+pub(crate) struct Protocol {
+    pub(crate) name: &'static str,
+    /// A model of that base URL with the key of the tests and small limits.
+    pub(crate) model: fn(url: &str) -> Arc<dyn DynModel>,
+    /// A streamed answer: a thought, text in pieces, usage.
+    pub(crate) answer: fn() -> Recorded,
+    /// A streamed answer that asks for two calls of `pay`, which differ in their arguments.
+    pub(crate) calls: fn() -> Recorded,
+    /// The start of a stream that goes on with text.
+    pub(crate) begun: &'static str,
+    /// An error as this protocol writes it, with a message to fill in for `MESSAGE`.
+    pub(crate) error: &'static str,
+}
+
+/// All of them.
+pub(crate) const PROTOCOLS: &[Protocol] = &[CHAT];
+
+/// A recorded stream, event by event.
+pub(crate) struct Recorded {
+    events: Vec<Event>,
+    /// The number of events after which the answer is whole.
+    whole: usize,
+}
+
+struct Event {
+    bytes: String,
+    /// The text that it adds to the answer.
+    text: &'static str,
+}
+
+impl Recorded {
+    /// Events with the text that each adds; the answer is whole after the first `whole`.
+    fn new<const N: usize>(whole: usize, events: [(&str, &'static str); N]) -> Self {
+        let event = |(bytes, text): (&str, _)| Event { bytes: format!("{bytes}\n\n"), text };
+        Self { events: events.map(event).into(), whole }
+    }
+
+    /// The bytes of the stream.
+    pub(crate) fn bytes(&self) -> String {
+        self.events.iter().map(|event| event.bytes.as_str()).collect()
+    }
+
+    /// The events as they are on the wire.
+    pub(crate) fn events(&self) -> Vec<String> {
+        self.events.iter().map(|event| event.bytes.clone()).collect()
+    }
+
+    /// The text of the first `length` bytes, and whether the answer is whole then.
+    pub(crate) fn after(&self, length: usize) -> (String, bool) {
+        let mut end = 0;
+        let ends = self.events.iter().map(|event| {
+            end += event.bytes.len();
+            end
+        });
+        let arrived = ends.filter(|end| *end <= length).count();
+        (self.events[..arrived].iter().map(|event| event.text).collect(), arrived >= self.whole)
+    }
+}
+
+/// Bounds that a test reaches quickly.
+fn limits() -> ReplyLimits {
+    let mut limits = ReplyLimits::default();
+    (limits.body, limits.line, limits.event) = (1 << 20, 64 << 10, 64 << 10);
+    limits
+}
+
+/// Time that no test waits for.
+fn timeouts() -> ChatTimeouts {
+    let mut timeouts = ChatTimeouts::default();
+    (timeouts.connect, timeouts.idle) = (Duration::from_mins(1), Duration::from_mins(1));
+    timeouts
+}
+
+const CHAT: Protocol = Protocol {
+    name: "chat completions",
+    model: |url| {
+        let builder = ChatModel::openrouter("example/model", KEY).base_url(url);
+        Arc::new(builder.limits(limits()).timeouts(timeouts()).build().unwrap())
+    },
+    answer: || {
+        Recorded::new(
+            5,
+            [
+                (": OPENROUTER PROCESSING", ""),
+                (r#"data: {"id":"g","choices":[{"index":0,"delta":{"reasoning":"Hm."}}]}"#, ""),
+                (r#"data: {"id":"g","choices":[{"index":0,"delta":{"content":"4 °C"}}]}"#, "4 °C"),
+                (r#"data: {"id":"g","choices":[{"index":0,"delta":{"content":" now"}}]}"#, " now"),
+                (r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#, ""),
+                (r#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3}}"#, ""),
+                ("data: [DONE]", ""),
+            ],
+        )
+    },
+    calls: || {
+        Recorded::new(
+            6,
+            [
+                (r#"data: {"choices":[{"delta":{"content":"Paying."}}]}"#, "Paying."),
+                (
+                    r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"pay","arguments":"{\"cents\""}}]}}]}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":":10}"}}]}}]}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"pay","arguments":"{\"cents\""}}]}}]}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"arguments":":20}"}}]}}]}"#,
+                    "",
+                ),
+                (r#"data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#, ""),
+                ("data: [DONE]", ""),
+            ],
+        )
+    },
+    begun: "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n",
+    error: r#"{"error":{"code":400,"message":"MESSAGE","metadata":{"raw":"MESSAGE","provider_name":"MESSAGE"}}}"#,
+};
