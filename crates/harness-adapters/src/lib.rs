@@ -45,6 +45,7 @@
 #[cfg(feature = "openrouter")]
 pub mod chat;
 mod error;
+pub mod execution;
 mod raw;
 pub mod record;
 mod runner;
