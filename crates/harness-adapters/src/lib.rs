@@ -48,6 +48,7 @@ mod error;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod price;
+pub mod execution;
 mod raw;
 pub mod record;
 mod runner;
