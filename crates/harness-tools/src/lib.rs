@@ -102,7 +102,6 @@ compile_error!("harness-tools ends process groups by signals and needs a Unix sy
 mod arguments;
 mod command;
 mod duplicates;
-mod environment;
 mod error;
 mod exact;
 #[cfg(feature = "mcp")]
@@ -121,10 +120,10 @@ mod tool_set;
 mod turn_runner;
 mod workspace;
 
-pub use command::{CommandSpec, CommandTool, Input, MAX_PRINTED};
+pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
-pub use environment::{Environment, PASSED};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
+pub use harness_process::{Environment, MAX_PRINTED, PASSED};
 pub use planning::PlanningTools;
 pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
 #[cfg(feature = "schema-validation")]

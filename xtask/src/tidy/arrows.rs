@@ -1,12 +1,14 @@
 //! Which crate may depend on which: the house of `ARCHITECTURE.md`.
 //!
-//! Core depends on no crate of the workspace, a sibling on core alone, the facade on core and its
-//! siblings, the program on the facade alone. The chores stand apart: they may look at every
+//! Core and the leaves depend on no crate of the workspace, a sibling on core and leaves alone, the
+//! facade on core and its siblings, the program on the facade alone. The chores stand apart: they may look at every
 //! library, and nothing depends on them. Dev dependencies obey the same arrows.
 
 use crate::repo::Package;
 
 const CORE: &str = "harness-core";
+/// Crates that know nothing of the others and that siblings share.
+const LEAVES: &[&str] = &["harness-process"];
 const FACADE: &str = "harness";
 const PROGRAM: &str = "harness-cli";
 const CHORES: &str = "xtask";
@@ -14,6 +16,7 @@ const CHORES: &str = "xtask";
 /// The storeys, lowest first; an arrow may only point to a lower one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Storey {
+    Leaf,
     Core,
     Sibling,
     Facade,
@@ -24,6 +27,7 @@ enum Storey {
 fn storey(name: &str) -> Storey {
     match name {
         CORE => Storey::Core,
+        _ if LEAVES.contains(&name) => Storey::Leaf,
         FACADE => Storey::Facade,
         PROGRAM => Storey::Program,
         CHORES => Storey::Chores,
@@ -33,8 +37,8 @@ fn storey(name: &str) -> Storey {
 
 fn allowed(from: Storey, to: Storey) -> bool {
     match from {
-        Storey::Core => false,
-        Storey::Sibling => to == Storey::Core,
+        Storey::Leaf | Storey::Core => false,
+        Storey::Sibling => matches!(to, Storey::Leaf | Storey::Core),
         Storey::Facade => matches!(to, Storey::Core | Storey::Sibling),
         Storey::Program => to == Storey::Facade,
         Storey::Chores => matches!(to, Storey::Core | Storey::Sibling | Storey::Facade),
@@ -60,10 +64,10 @@ pub(super) fn problems(packages: &[Package]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A workspace of core, two siblings, facade, program and chores, plus one arrow.
+    /// A workspace of core, a leaf, two siblings, facade, program and chores, plus one arrow.
     #[track_caller]
     fn check(from: &str, to: &str, expected: &[&str]) {
-        let names = [CORE, "harness-tools", "harness-session", FACADE, PROGRAM, CHORES];
+        let names = [CORE, "harness-process", "harness-tools", "harness-session", FACADE, PROGRAM, CHORES];
         let package = |name: &str| {
             let arrow =
                 if name == from { format!(r#"[{{"name":"{to}","kind":null}}]"#) } else { "[]".into() };
@@ -78,6 +82,7 @@ mod tests {
     #[test]
     fn arrows_of_the_house_are_fine() {
         check("harness-tools", CORE, &[]);
+        check("harness-tools", "harness-process", &[]);
         check(FACADE, "harness-tools", &[]);
         check(FACADE, CORE, &[]);
         check(PROGRAM, FACADE, &[]);
@@ -89,6 +94,9 @@ mod tests {
 
     #[test]
     fn no_arrow_points_up_or_sideways() {
+        check(CORE, "harness-process", &["harness-core must not depend on harness-process"]);
+        check("harness-process", CORE, &["harness-process must not depend on harness-core"]);
+        check(FACADE, "harness-process", &["harness must not depend on harness-process"]);
         check(CORE, "harness-tools", &["harness-core must not depend on harness-tools"]);
         check("harness-tools", "harness-session", &["harness-tools must not depend on harness-session"]);
         check("harness-tools", FACADE, &["harness-tools must not depend on harness"]);

@@ -1,19 +1,16 @@
 //! What a model reads of a run.
 
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::process::ExitStatus;
 
 use harness_core::message::Block;
 use harness_core::port::{RetryClass, ToolOutcome, ToolStatus};
 use harness_core::{Json, Millis};
+use harness_process::{Capture, Ended, Ending, MAX_PRINTED, Shown, why_not_started};
 
-use super::capture::{Capture, Shown};
-use super::subprocess::{Ended, Ending, MAX_PRINTED};
-use super::tool::{CommandSpec, TimeLimit, is_path};
+use super::tool::{CommandSpec, TimeLimit};
 
 pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
@@ -86,31 +83,6 @@ pub(crate) fn spawn_error(spec: &CommandSpec, error: &io::Error) -> ToolOutcome 
     let why = why_not_started(&spec.program, spec.cwd.as_deref(), error);
     let program = spec.program.to_string_lossy();
     ToolOutcome::error("spawn_error", format!("`{program}` could not be started: {why}"))
-}
-
-/// What to tell of a program that could not be started.
-pub(crate) fn why_not_started(program: &OsStr, cwd: Option<&Path>, error: &io::Error) -> String {
-    if let Some(cwd) = cwd.filter(|cwd| !cwd.is_dir()) {
-        return format!("its folder {} does not exist; correct its `cwd`", cwd.display());
-    }
-    let exists = is_path(program) && Path::new(program).exists();
-    let kind = error.kind();
-    let why = if kind == io::ErrorKind::NotFound && exists {
-        "the interpreter that its first line names does not exist; correct its `#!` line"
-    } else if kind == io::ErrorKind::NotFound && is_path(program) {
-        "there is no such file; correct its `command`"
-    } else if kind == io::ErrorKind::NotFound {
-        "no program of that name is in PATH; install it, or write its path in `command`"
-    } else if kind == io::ErrorKind::PermissionDenied {
-        "it is not executable; make it so with `chmod +x`"
-    } else if kind == io::ErrorKind::ArgumentListTooLong {
-        "its arguments and environment are too long for this system; pass long values on stdin"
-    } else if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) {
-        "it is neither a program of this machine nor a script with a `#!` line"
-    } else {
-        return error.to_string();
-    };
-    why.to_owned()
 }
 
 fn success(program: &str, ended: &Ended) -> ToolOutcome {

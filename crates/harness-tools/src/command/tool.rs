@@ -1,6 +1,6 @@
 //! A tool that is a program.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_process::{Environment, Launch, Limits, PASSED};
 
 use super::answer;
-use super::subprocess::{self, Launch, Limits};
-use crate::environment::{Environment, PASSED};
 use crate::error::ToolsError;
 #[cfg(feature = "schema-validation")]
 use crate::schema::ArgumentSchema;
@@ -218,23 +217,13 @@ fn launch<'s>(spec: &'s CommandSpec, cx: &ToolCx, time: Duration) -> Launch<'s> 
     let mut env = spec.env.clone();
     env.set("HARNESS_CALL_ID", cx.call.id.as_str());
     env.set("HARNESS_IDEMPOTENCY_KEY", cx.idempotency_key());
-    let stdin = match spec.input {
+    let kept_of_stderr = spec.max_output.min(CommandSpec::MAX_STDERR);
+    let limits = Limits::new(time).grace(spec.grace).kept(spec.max_output, kept_of_stderr);
+    let launch = Launch::new(&spec.program, &spec.args, env, limits).cwd(spec.cwd.as_deref());
+    match spec.input {
         // The line break lets a shell script `read` it.
-        Input::JsonStdin => Some(format!("{}\n", cx.call.arguments.text()).into_bytes()),
-        Input::None => None,
-    };
-    Launch {
-        program: &spec.program,
-        args: &spec.args,
-        cwd: spec.cwd.as_deref(),
-        env,
-        stdin,
-        limits: Limits {
-            time,
-            grace: spec.grace,
-            stdout: spec.max_output,
-            stderr: spec.max_output.min(CommandSpec::MAX_STDERR),
-        },
+        Input::JsonStdin => launch.stdin(format!("{}\n", cx.call.arguments.text())),
+        Input::None => launch,
     }
 }
 
@@ -249,7 +238,7 @@ pub(crate) async fn run_shell(spec: &CommandSpec, clock: Option<&dyn Clock>, cx:
         return answer::too_late(&program);
     }
     tracing::debug!(tool = %cx.call.name, call = %cx.call.id, program = %program, "starts a program");
-    match subprocess::run(launch(spec, cx, limit.span()), &cx.cancel).await {
+    match harness_process::run(launch(spec, cx, limit.span()), cx.cancel.cancelled()).await {
         Ok(ended) => answer::any_exit(&program, limit, &ended),
         Err(error) => answer::spawn_error(spec, &error),
     }
@@ -285,7 +274,7 @@ impl Tool for CommandTool {
         }
         let launch = launch(&self.spec, &cx, limit.span());
         tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
-        match subprocess::run(launch, &cx.cancel).await {
+        match harness_process::run(launch, cx.cancel.cancelled()).await {
             Ok(ended) => answer::outcome(&self.program(), self.def.class, limit, &ended),
             Err(error) => answer::spawn_error(&self.spec, &error),
         }
@@ -325,11 +314,6 @@ impl TimeLimit {
             Self::Timeout(span) | Self::Deadline(span) => span,
         }
     }
-}
-
-/// Whether a program is named by a path, and so not looked up in `PATH`.
-pub(crate) fn is_path(program: &OsStr) -> bool {
-    program.as_encoded_bytes().contains(&b'/')
 }
 
 /// What a value is, for messages: `a list`.

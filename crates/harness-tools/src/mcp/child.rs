@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use harness_core::Cancel;
+use harness_process::{Capture, Group, REAP, Shown, start, why_not_started};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
@@ -17,7 +18,6 @@ use tokio::time::timeout;
 use super::fault::McpFault;
 use super::secret::Secrets;
 use super::spec::McpCommand;
-use crate::command::{Capture, Group, REAP, Shown, start, why_not_started};
 
 /// The longest message that is read from a server: 16 MiB. One that is longer ends the connection.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;

@@ -2,10 +2,9 @@
 
 use harness_core::Json;
 use harness_core::message::Block;
+use harness_process::{Capture, Shown};
 use rmcp::model::{ContentBlock, ResourceContents};
 use serde_json::{Value, json};
-
-use crate::command::{Capture, Shown};
 
 /// The longest base64 data of one image, sound or file: 8 MiB. Longer data is left out, and said so.
 pub const MAX_DATA: usize = 8 * 1024 * 1024;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::BoxFuture;
+use harness_process::{Environment, PASSED};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fault::McpFault;
 use super::secret::Secrets;
-use crate::environment::{Environment, PASSED};
 
 /// A server and the bounds of its use.
 #[derive(Clone, Debug)]

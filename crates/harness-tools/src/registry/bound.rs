@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
+use harness_process::{Environment, PASSED, is_path};
 
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
 use super::entry::{self, Entry, child, known_keys};
@@ -16,8 +17,7 @@ use super::faults::Faults;
 use super::remote::Remote;
 use super::server::{self, ServerEntry};
 use super::yaml::{self, Node, Part, Step};
-use crate::command::{CommandSpec, CommandTool, is_path};
-use crate::environment::{Environment, PASSED};
+use crate::command::{CommandSpec, CommandTool};
 use crate::error::{Problem, ToolsError};
 use crate::near::near;
 use crate::shell::ShellTool;

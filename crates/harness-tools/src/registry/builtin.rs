@@ -9,11 +9,11 @@ use harness_core::port::{
     DynTool, DynWorkspace, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile,
     WorkspaceHit,
 };
+use harness_process::{Environment, PASSED};
 
 use super::entry::{Fields, unknown_keys};
 use super::faults::Faults;
 use super::yaml::{Node, Step};
-use crate::environment::{Environment, PASSED};
 use crate::near;
 use crate::planning::PlanningTools;
 use crate::scratchpad::ScratchpadTools;

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness_core::port::Clock;
+use harness_process::{Environment, PASSED};
 
 use super::bound::{Registry, folder_of, program_of, program_problem, rooted, tools_path};
 use super::entry::child;
 use super::faults::Faults;
 use super::server::{Reach, ServerEntry};
-use crate::environment::{Environment, PASSED};
 use crate::error::Problem;
 use crate::mcp::{McpServer, McpSpec, McpTransport, namespace_of};
 use crate::near::near;

@@ -4,7 +4,7 @@
 ///
 /// It never holds more than twice its limit, however long the stream is.
 #[derive(Debug)]
-pub(crate) struct Capture {
+pub struct Capture {
     head: Vec<u8>,
     tail: Vec<u8>,
     head_limit: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Capture {
 
 /// A captured stream as it can be shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub enum Shown {
     /// Text, with a note at the place of what was left out, if anything was.
     Text {
         /// The text.
@@ -28,13 +28,13 @@ pub(crate) enum Shown {
 
 impl Capture {
     /// Keeps at most `limit` bytes: half of them from the beginning, half from the end.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         let tail_limit = limit / 2;
         Self { head: Vec::new(), tail: Vec::new(), head_limit: limit - tail_limit, tail_limit, total: 0 }
     }
 
     /// Takes the next part of the stream.
-    pub(crate) fn push(&mut self, part: &[u8]) {
+    pub fn push(&mut self, part: &[u8]) {
         self.total = self.total.saturating_add(part.len() as u64);
         let room = self.head_limit - self.head.len();
         let (first, rest) = part.split_at(room.min(part.len()));
@@ -47,14 +47,37 @@ impl Capture {
     }
 
     /// How many bytes the stream had.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The stream as text. `cut_off`: it was cut off at its end, where half a character is no fault.
-    pub(crate) fn show(&self, cut_off: bool) -> Shown {
+    /// The stream as text, whatever it is: what is not UTF-8 stands there as U+FFFD. With a note at the
+    /// place of what was left out, if anything was.
+    pub fn lossy(&self) -> String {
+        let (tail, left_out) = self.kept();
+        if left_out == 0 {
+            return String::from_utf8_lossy(&[&self.head, tail].concat()).into_owned();
+        }
+        let (head, tail) = (whole_characters(&self.head), without_rest_of_character(tail));
+        let left_out = self.total - head.len() as u64 - tail.len() as u64;
+        let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
+        format!("{head}\n[... {left_out} bytes left out ...]\n{tail}")
+    }
+
+    /// Whether nothing was left out.
+    pub fn is_whole(&self) -> bool {
+        self.kept().1 == 0
+    }
+
+    /// The kept end, and how many bytes were left out before it.
+    fn kept(&self) -> (&[u8], u64) {
         let tail = last(&self.tail, self.tail_limit);
-        let left_out = self.total - self.head.len() as u64 - tail.len() as u64;
+        (tail, self.total - self.head.len() as u64 - tail.len() as u64)
+    }
+
+    /// The stream as text. `cut_off`: it was cut off at its end, where half a character is no fault.
+    pub fn show(&self, cut_off: bool) -> Shown {
+        let (tail, left_out) = self.kept();
         let text = if left_out == 0 {
             text_of(&[&self.head, tail].concat(), cut_off)
         } else {
@@ -77,6 +100,14 @@ fn last(bytes: &[u8], most: usize) -> &[u8] {
 fn without_rest_of_character(bytes: &[u8]) -> &[u8] {
     let rest = bytes.iter().take(3).take_while(|byte| (0x80..0xC0).contains(*byte)).count();
     bytes.split_at(rest).1
+}
+
+/// Drops half a character at the end.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(e) if e.error_len().is_none() => bytes.split_at(e.valid_up_to()).0,
+        _ => bytes,
+    }
 }
 
 /// The bytes as UTF-8 text; `cut_off` allows half a character at the end, which is dropped.
@@ -131,6 +162,18 @@ mod tests {
         assert_eq!(shown(8, &[b"a\xc3"], false), Shown::Binary(2));
         assert_eq!(shown(8, &[b"a\xc3"], true), Shown::Text { text: "a".to_owned(), whole: true });
         assert_eq!(shown(8, &[b"a\xff"], true), Shown::Binary(2));
+    }
+
+    #[test]
+    fn what_is_not_utf_8_can_be_shown_with_marks_in_its_place() {
+        let lossy = |limit, input: &[u8]| {
+            let mut capture = Capture::new(limit);
+            capture.push(input);
+            capture.lossy()
+        };
+        assert_eq!(lossy(8, b"a\xffb"), "a\u{fffd}b");
+        assert_eq!(lossy(8, "äääääää".as_bytes()), "ää\n[... 6 bytes left out ...]\nää");
+        assert_eq!(lossy(6, b"a\xc3\xa4\xff1234"), "aä\n[... 2 bytes left out ...]\n234");
     }
 
     #[test]

@@ -9,12 +9,12 @@ use std::fmt;
 pub const PASSED: [&str; 9] =
     ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
 
-/// A snapshot of environment variables, from which each tool is given its share.
+/// A snapshot of environment variables, from which each program is given its share.
 ///
 /// `Debug` shows names only: values may be secrets.
 ///
 /// ```
-/// use harness_tools::Environment;
+/// use harness_process::Environment;
 ///
 /// let environment = Environment::from_iter([("PATH", "/usr/bin:/bin"), ("TOKEN", "s3cret")]);
 /// assert_eq!(format!("{environment:?}"), r#"{"PATH", "TOKEN"}"#);
@@ -34,17 +34,17 @@ impl Environment {
     }
 
     /// Those of the named variables that are set.
-    pub(crate) fn share<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> Self {
+    pub fn share<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> Self {
         names.filter_map(|name| Some((name, self.get(name)?))).collect()
     }
 
     /// Sets a variable.
-    pub(crate) fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
+    pub fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
         self.0.insert(name.into(), value.into());
     }
 
     /// All variables, by name.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&OsString, &OsString)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&OsString, &OsString)> {
         self.0.iter()
     }
 }

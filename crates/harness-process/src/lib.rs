@@ -1,0 +1,48 @@
+//! Programs of the operating system: started without a shell, bounded, and ended with all that they
+//! started.
+//!
+//! A program gets exactly the arguments, the environment and the input that its [`Launch`] names, and leads
+//! a process group of its own. It ends at its time limit, when it prints without end, and when nobody wants
+//! its result any more: the group is asked to end by SIGTERM, and killed soon after. Children that it left
+//! behind end with it and never delay its result. Dropping a run kills all of it. What it prints can be
+//! read while it runs ([`run_with`], [`Lines`]), and the beginning and the end of it are kept ([`Capture`]).
+//!
+//! This is the one crate of the workspace that starts and ends processes. It knows no other of them, and
+//! nothing of tools, agents or models. It needs a Unix system and the runtime of tokio.
+//!
+//! ```
+//! use std::ffi::OsString;
+//! use std::time::Duration;
+//!
+//! use harness_process::{Ending, Environment, Launch, Limits, run};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let args = ["-c", "read name; echo hello $name"].map(OsString::from);
+//! let launch = Launch::new("/bin/sh", &args, Environment::default(), Limits::new(Duration::from_secs(10)))
+//!     .stdin("bob\n");
+//! let ended = run(launch, std::future::pending()).await?;
+//! assert!(matches!(ended.ending, Ending::Exited(status) if status.success()));
+//! assert_eq!(ended.stdout.lossy(), "hello bob\n");
+//! # Ok::<(), std::io::Error>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#[cfg(not(unix))]
+compile_error!("harness-process ends process groups by signals and needs a Unix system");
+
+mod capture;
+mod environment;
+mod group;
+mod lines;
+mod run;
+mod signal;
+mod start;
+
+pub use capture::{Capture, Shown};
+pub use environment::{Environment, PASSED};
+pub use group::{Group, REAP};
+pub use lines::{Line, Lines};
+pub use run::{Ended, Ending, Launch, Limits, MAX_PRINTED, run, run_with};
+pub use signal::signal_name;
+pub use start::{is_path, start, why_not_started};
