@@ -45,10 +45,10 @@
 #[cfg(feature = "openrouter")]
 pub mod chat;
 mod error;
+pub mod execution;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod price;
-pub mod execution;
 mod raw;
 pub mod record;
 mod runner;

@@ -68,7 +68,9 @@ fn joined(parts: &[DeltaPart]) -> Vec<DeltaPart> {
 
 fn text_of(part: &DeltaPart) -> Option<&str> {
     match part {
-        DeltaPart::Text(text) | DeltaPart::Thinking(text) | DeltaPart::CallArguments { text, .. } => Some(text),
+        DeltaPart::Text(text) | DeltaPart::Thinking(text) | DeltaPart::CallArguments { text, .. } => {
+            Some(text)
+        }
         DeltaPart::CallStarted { .. } | _ => None,
     }
 }

@@ -282,7 +282,10 @@ async fn a_compressed_reply_is_named() {
             let server = Server::start([Reply::full(200, &headers, gzip)]).await;
             let fault = fault_of(&*(protocol.model)(&server.url()), &context).await;
             assert_eq!((fault.code, fault.transient), (Code::Protocol, false), "{context}: {fault:?}");
-            assert!(fault.message.contains("a compressed reply, which was not asked for"), "{context}: {fault}");
+            assert!(
+                fault.message.contains("a compressed reply, which was not asked for"),
+                "{context}: {fault}"
+            );
         }
     }
 }

@@ -4,9 +4,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use harness_adapters::{
-    ApiKey, CachePolicy, Recorder, Replay, ResponseCache, Retry, RetryPolicy,
-};
+use harness_adapters::{ApiKey, CachePolicy, Recorder, Replay, ResponseCache, Retry, RetryPolicy};
 use harness_core::port::{DynModel, Model as _};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -49,10 +47,12 @@ impl MakeWriter<'_> for Log {
 /// Replies that are faults and repeat the key wherever a reply has room for it.
 fn telltales(protocol: &Protocol) -> Vec<Reply> {
     let error = protocol.error.replace("MESSAGE", &format!("bad key {KEY}"));
-    let headers = format!("retry-after: {KEY}\r\nx-request-id: {KEY}\r\nlocation: https://{KEY}@host/{KEY}\r\n");
+    let headers =
+        format!("retry-after: {KEY}\r\nx-request-id: {KEY}\r\nlocation: https://{KEY}@host/{KEY}\r\n");
     let statuses = [301, 400, 401, 404, 418, 429, 500].map(|status| Reply::full(status, &headers, &error));
     let page = format!("<html>{KEY}</html>");
-    let kinds = [format!("content-type: text/html; key={KEY}\r\n"), "content-type: application/json\r\n".into()];
+    let kinds =
+        [format!("content-type: text/html; key={KEY}\r\n"), "content-type: application/json\r\n".into()];
     let pages = kinds.map(|kind| Reply::full(200, &kind, &page));
     let other = [
         Reply::full(200, "content-type: application/json\r\n", &error),
