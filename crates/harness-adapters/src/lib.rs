@@ -47,6 +47,8 @@ pub mod chat;
 mod error;
 pub mod execution;
 #[cfg(feature = "http")]
+mod history;
+#[cfg(feature = "http")]
 pub mod http;
 pub mod price;
 mod raw;

@@ -6,7 +6,7 @@ use harness_core::ModelName;
 
 use super::model::ChatModel;
 use super::request::RESERVED;
-use crate::http::setup::{KeyHeader, Protocol, Setup, Vendor, setup_methods};
+use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
 use crate::{AdapterError, ApiKey};
 
 static CHAT: Protocol = Protocol {
@@ -14,7 +14,7 @@ static CHAT: Protocol = Protocol {
     reply: "chat completion",
     path: "/chat/completions",
     reserved: &RESERVED,
-    key: KeyHeader::Bearer,
+    key: ("authorization", "Bearer "),
     headers: &[],
 };
 

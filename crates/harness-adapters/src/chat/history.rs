@@ -1,35 +1,13 @@
-//! From harness messages to the messages of a chat-completions request.
-//!
-//! Nothing here is stored: the transcript stays as it is, and what a provider cannot take is left out
-//! of the request only.
+//! From a prepared conversation to the messages of a chat-completions request.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::message::{
-    AssistantMessage, Block, FileBlock, FinishReason, ImageBlock, Message, ToolCall, ToolResultMessage,
-};
+use harness_core::message::{AudioBlock, FileBlock, ImageBlock};
 use serde::{Deserialize, Serialize};
 
+use crate::history::{CallResult, Part, Said, SaidPart, Turn};
 use crate::http::names::{ToolNames, is_legal};
-
-/// Whom the messages are for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Target<'a> {
-    pub(crate) provider: &'a str,
-    pub(crate) model: &'a str,
-    pub(crate) sees_images: bool,
-}
-
-impl Target<'_> {
-    /// Whether `message` came from the very model that will read it: only then may signed or provider
-    /// specific reasoning be sent back.
-    fn wrote(&self, message: &AssistantMessage) -> bool {
-        message.rare.provider.as_deref() == Some(self.provider)
-            && message.rare.model.as_ref().is_some_and(|model| model.as_str() == self.model)
-    }
-}
 
 /// One message as it is sent.
 #[derive(Debug, Serialize)]
@@ -131,180 +109,112 @@ struct Returned {
     reasoning_details: Option<Json>,
 }
 
-/// Converts a request's instructions and messages.
+/// In place of an image that only names an uploaded file.
+const UPLOADED_IMAGE: &str = "(image omitted: the endpoint takes no uploaded images)";
+
+/// Writes a request's instructions and conversation.
 pub(crate) fn convert<'a>(
     instructions: &'a str,
-    messages: &[&'a Arc<Message>],
-    target: Target<'_>,
+    turns: &'a [Turn<'a>],
     names: &'a ToolNames,
 ) -> Vec<Sent<'a>> {
-    let mut history = History { out: Vec::new(), open: Vec::new(), images: Vec::new(), target, names };
+    let mut out = Vec::with_capacity(turns.len().saturating_add(1));
     if !instructions.is_empty() {
-        history.out.push(Sent::new("system", Some(Content::Text(Cow::Borrowed(instructions)))));
+        out.push(Sent::new("system", Some(Content::Text(Cow::Borrowed(instructions)))));
     }
-    for message in messages {
-        history.message(message);
+    for turn in turns {
+        match turn {
+            Turn::System(parts) => out.extend(plain("system", parts, None)),
+            Turn::User { name, parts } => {
+                out.extend(plain("user", parts, name.filter(|name| is_legal(name))));
+            }
+            Turn::Assistant(said) => out.extend(assistant(said, names)),
+            Turn::Results(all) => results(all, &mut out),
+        }
     }
-    history.close();
-    history.out
+    out
 }
 
-struct History<'a, 't> {
-    out: Vec<Sent<'a>>,
-    /// Calls of the last assistant message that have no result yet.
-    open: Vec<&'a ToolCall>,
-    /// Images of the results since then; a tool message cannot carry them.
-    images: Vec<SentPart<'a>>,
-    target: Target<'t>,
-    names: &'a ToolNames,
+fn plain<'a>(role: &'static str, parts: &'a [Part<'a>], name: Option<&'a str>) -> Option<Sent<'a>> {
+    let content = if let [Part::Text(only)] = parts {
+        Content::Text(Cow::Borrowed(only))
+    } else {
+        Content::Parts(parts.iter().filter_map(sent_part).collect())
+    };
+    let is_empty = matches!(&content, Content::Parts(parts) if parts.is_empty());
+    (!is_empty).then(|| Sent { name, ..Sent::new(role, Some(content)) })
 }
 
-impl<'a> History<'a, '_> {
-    fn message(&mut self, message: &'a Message) {
-        match message {
-            Message::System(system) => self.plain("system", &system.content, None),
-            Message::User(user) => {
-                let name = user.name.as_deref().filter(|name| is_legal(name));
-                self.plain("user", &user.content, name);
-            }
-            Message::Assistant(assistant) => self.assistant(assistant),
-            Message::ToolResult(result) => self.result(result),
-            Message::Custom(custom) if custom.to_model => {
-                self.plain("user", custom.content.as_deref().unwrap_or_default(), None);
-            }
-            Message::Custom(_) | _ => {}
-        }
-    }
-
-    fn plain(&mut self, role: &'static str, blocks: &'a [Block], name: Option<&'a str>) {
-        self.close();
-        if let Some(content) = self.content(blocks) {
-            self.out.push(Sent { name, ..Sent::new(role, Some(content)) });
-        }
-    }
-
-    fn content(&self, blocks: &'a [Block]) -> Option<Content<'a>> {
-        if let [Block::Text(only)] = blocks {
-            return Some(Content::Text(Cow::Borrowed(&only.text)));
-        }
-        let mut parts: Vec<SentPart<'a>> = Vec::new();
-        for part in blocks.iter().filter_map(|block| self.part(block)) {
-            if !(is_omission(&part) && parts.last().is_some_and(is_omission)) {
-                parts.push(part);
-            }
-        }
-        (!parts.is_empty()).then_some(Content::Parts(parts))
-    }
-
-    fn part(&self, block: &'a Block) -> Option<SentPart<'a>> {
-        match block {
-            Block::Text(text) => Some(SentPart::Text { text: Cow::Borrowed(&text.text) }),
-            Block::Image(image) => Some(self.image(image)),
-            Block::File(file) => Some(SentPart::File { file: sent_file(file) }),
-            Block::Audio(audio) => {
-                let format = audio.mime_type.as_deref().and_then(|mime| mime.rsplit('/').next());
-                let data = audio.data.as_deref();
-                let sent = data.zip(format).map(|(data, format)| SentAudio { data, format });
-                sent.map(|input_audio| SentPart::InputAudio { input_audio })
-            }
-            Block::Thinking(_)
-            | Block::ToolCall(_)
-            | Block::Refusal(_)
-            | Block::Error(_)
-            | Block::Approval(_)
-            | Block::Extension(_)
-            | Block::Unknown(_)
-            | _ => None,
-        }
-    }
-
-    fn image(&self, image: &'a ImageBlock) -> SentPart<'a> {
-        let url = match (&image.url, &image.data) {
-            (Some(url), _) => Cow::Borrowed(url.as_str()),
-            (None, Some(data)) => {
-                let mime = image.mime_type.as_deref().unwrap_or("image/png");
-                Cow::Owned(format!("data:{mime};base64,{data}"))
-            }
-            (None, None) => return SentPart::Text { text: Cow::Borrowed(OMITTED) },
+fn assistant<'a>(said: &'a Said<'a>, names: &'a ToolNames) -> Option<Sent<'a>> {
+    let mut sent = Sent::new("assistant", assistant_text(said).map(Content::Text));
+    for part in &said.parts {
+        let SaidPart::Call(sent_call) = part else { continue };
+        let function = SentFunction {
+            name: names.to_wire(sent_call.call.name.as_str()),
+            arguments: sent_call.argument_text(),
         };
-        if !self.target.sees_images {
-            return SentPart::Text { text: Cow::Borrowed(OMITTED) };
-        }
-        SentPart::ImageUrl { image_url: ImageUrl { url, detail: image.detail.as_deref() } }
+        sent.tool_calls.push(SentCall { id: &sent_call.id, kind: "function", function });
     }
-
-    /// A failed or cut answer is not sent: the provider never finished it, and its calls never ran.
-    fn assistant(&mut self, message: &'a AssistantMessage) {
-        if matches!(message.stop_reason, FinishReason::Error | FinishReason::Aborted) {
-            return;
-        }
-        self.close();
-        let own = self.target.wrote(message);
-        let text = assistant_text(message, own);
-        let mut sent = Sent::new("assistant", text.map(Content::Text));
-        for call in message.tool_calls() {
-            sent.tool_calls.push(SentCall {
-                id: call.id.as_str(),
-                kind: "function",
-                function: SentFunction {
-                    name: self.names.to_wire(call.name.as_str()),
-                    arguments: argument_text(call),
-                },
-            });
-            self.open.push(call);
-        }
-        if own {
-            add_reasoning(&mut sent, message);
-        }
-        if sent.content.is_some() || !sent.tool_calls.is_empty() {
-            self.out.push(sent);
-        }
+    if said.own {
+        add_reasoning(&mut sent, said);
     }
+    (sent.content.is_some() || sent.has_calls()).then_some(sent)
+}
 
-    fn result(&mut self, result: &'a ToolResultMessage) {
-        let Some(at) = self.open.iter().position(|call| call.id == result.tool_call_id) else { return };
-        self.open.remove(at);
-        let texts: Vec<&str> = result.content.iter().filter_map(Block::as_text).collect();
-        let images: Vec<SentPart<'a>> = result
-            .content
-            .iter()
-            .filter(|block| block.as_text().is_none())
-            .filter_map(|block| self.part(block))
-            .collect();
-        let text = match (texts.as_slice(), &result.structured) {
-            ([], _) if !images.is_empty() => Cow::Borrowed("(see the attached content below)"),
-            ([], Some(structured)) => Cow::Borrowed(structured.text()),
-            ([only], _) => Cow::Borrowed(*only),
-            (several, _) => Cow::Owned(several.join("\n")),
+/// The results, each with its texts. What else they hold follows in a message of its own, because a tool
+/// message carries text only.
+fn results<'a>(all: &'a [CallResult<'a>], out: &mut Vec<Sent<'a>>) {
+    let mut attached: Vec<SentPart<'a>> = Vec::new();
+    for result in all {
+        let texts: Vec<&str> = result.parts.iter().filter_map(text_of).collect();
+        let others = result.parts.iter().filter(|part| text_of(part).is_none()).filter_map(sent_part);
+        let known = attached.len();
+        attached.extend(others);
+        let text = match texts.as_slice() {
+            [] if attached.len() > known => Cow::Borrowed("(see the attached content below)"),
+            [only] => Cow::Borrowed(*only),
+            several => Cow::Owned(several.join("\n")),
         };
-        self.images.extend(images);
-        self.out.push(Sent {
-            tool_call_id: Some(result.tool_call_id.as_str()),
+        out.push(Sent {
+            tool_call_id: Some(&result.call.id),
             ..Sent::new("tool", Some(Content::Text(text)))
         });
     }
-
-    /// Ends the results of the last assistant message: each call has one, and their images follow.
-    fn close(&mut self) {
-        for call in self.open.drain(..) {
-            self.out.push(Sent {
-                tool_call_id: Some(call.id.as_str()),
-                ..Sent::new("tool", Some(Content::Text(Cow::Borrowed("No result provided"))))
-            });
-        }
-        if !self.images.is_empty() {
-            let mut parts =
-                vec![SentPart::Text { text: Cow::Borrowed("Attached content of the tool results above:") }];
-            parts.append(&mut self.images);
-            self.out.push(Sent::new("user", Some(Content::Parts(parts))));
-        }
+    if !attached.is_empty() {
+        let notice = "Attached content of the tool results above:";
+        attached.insert(0, SentPart::Text { text: Cow::Borrowed(notice) });
+        out.push(Sent::new("user", Some(Content::Parts(attached))));
     }
 }
 
-const OMITTED: &str = "(image omitted: model does not support images)";
+fn text_of<'a>(part: &'a Part<'_>) -> Option<&'a str> {
+    if let Part::Text(text) = part { Some(text) } else { None }
+}
 
-fn is_omission(part: &SentPart<'_>) -> bool {
-    matches!(part, SentPart::Text { text } if text == OMITTED)
+fn sent_part<'a>(part: &'a Part<'a>) -> Option<SentPart<'a>> {
+    match part {
+        Part::Text(text) => Some(SentPart::Text { text: Cow::Borrowed(text) }),
+        Part::Image(image) => Some(sent_image(image)),
+        Part::File(file) => Some(SentPart::File { file: sent_file(file) }),
+        Part::Audio(audio) => sent_audio(audio),
+    }
+}
+
+fn sent_image(image: &ImageBlock) -> SentPart<'_> {
+    let url = match (&image.url, &image.data) {
+        (Some(url), _) => Cow::Borrowed(url.as_str()),
+        (None, Some(data)) => {
+            let mime = image.mime_type.as_deref().unwrap_or("image/png");
+            Cow::Owned(format!("data:{mime};base64,{data}"))
+        }
+        (None, None) => return SentPart::Text { text: Cow::Borrowed(UPLOADED_IMAGE) },
+    };
+    SentPart::ImageUrl { image_url: ImageUrl { url, detail: image.detail.as_deref() } }
+}
+
+fn sent_audio(audio: &AudioBlock) -> Option<SentPart<'_>> {
+    let format = audio.mime_type.as_deref().and_then(|mime| mime.rsplit('/').next())?;
+    Some(SentPart::InputAudio { input_audio: SentAudio { data: audio.data.as_deref()?, format } })
 }
 
 fn sent_file(file: &FileBlock) -> SentFile<'_> {
@@ -317,49 +227,28 @@ fn sent_file(file: &FileBlock) -> SentFile<'_> {
     }
 }
 
-/// The arguments as the provider wrote them, where that text is usable, since a signature or a cache
-/// may cover it.
-fn argument_text(call: &ToolCall) -> &str {
-    let raw = call.rare.raw_arguments.as_deref();
-    raw.filter(|raw| Json::parse(raw).is_ok_and(|json| json.is_object())).unwrap_or(call.arguments.text())
-}
-
 /// Text and refusals of an answer. Reasoning of another model goes along as text, since it cannot be
 /// sent back in the form in which it came.
-fn assistant_text(message: &AssistantMessage, own: bool) -> Option<Cow<'_, str>> {
-    let mut pieces = message.content.iter().filter_map(|block| match block {
-        Block::Text(text) => Some(Cow::Borrowed(text.text.as_str())),
-        Block::Refusal(refusal) => Some(Cow::Borrowed(refusal.text.as_str())),
-        Block::Thinking(thinking)
-            if !own && thinking.redacted != Some(true) && !thinking.thinking.is_empty() =>
-        {
-            Some(Cow::Owned(format!("{}\n\n", thinking.thinking)))
-        }
-        Block::Thinking(_)
-        | Block::ToolCall(_)
-        | Block::Image(_)
-        | Block::File(_)
-        | Block::Audio(_)
-        | Block::Error(_)
-        | Block::Approval(_)
-        | Block::Extension(_)
-        | Block::Unknown(_)
-        | _ => None,
+fn assistant_text<'a>(said: &'a Said<'a>) -> Option<Cow<'a, str>> {
+    let mut pieces = said.parts.iter().filter_map(|part| match part {
+        SaidPart::Text(text) => Some(Cow::Borrowed(text.text.as_str())),
+        SaidPart::Refusal(text) => Some(Cow::Borrowed(*text)),
+        SaidPart::ForeignThought(text) => Some(Cow::Owned(format!("{text}\n\n"))),
+        SaidPart::Thought(_) | SaidPart::Call(_) | SaidPart::Native(_) => None,
     });
     let first = pieces.next()?;
-    let text = pieces.fold(first, |joined, piece| joined + piece);
-    (!text.is_empty()).then_some(text)
+    Some(pieces.fold(first, |joined, piece| joined + piece))
 }
 
-fn add_reasoning(sent: &mut Sent<'_>, message: &AssistantMessage) {
-    let returned =
-        message.rare.provider_metadata.as_ref().and_then(|metadata| metadata.to::<Returned>().ok());
+fn add_reasoning(sent: &mut Sent<'_>, said: &Said<'_>) {
+    let metadata = said.message.rare.provider_metadata.as_ref();
+    let returned = metadata.and_then(|metadata| metadata.to::<Returned>().ok());
     sent.reasoning_details = returned.and_then(|returned| returned.reasoning_details);
     if sent.reasoning_details.is_some() {
         return;
     }
-    for block in &message.content {
-        let Block::Thinking(thinking) = block else { continue };
+    for part in &said.parts {
+        let SaidPart::Thought(thinking) = part else { continue };
         let slot = match thinking.field.as_deref() {
             Some("reasoning") => &mut sent.reasoning,
             Some("reasoning_content") => &mut sent.reasoning_content,

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::answer::{self, Asked};
 use super::builder::ChatModelBuilder;
 use super::completion::{Completion, InvalidKind, Verdict};
-use super::history::Target;
 use super::request;
 use super::stream::Assembler;
 use crate::ApiKey;
+use crate::history::{IdRule, Target};
 use crate::http::fault::Faults;
 use crate::http::names::ToolNames;
 use crate::http::service::{Service, finish, no_json};
@@ -83,8 +83,13 @@ impl Model for ChatModel {
             names: &names,
             messages: request.view.len(),
         };
-        let target =
-            Target { provider: asked.provider, model: asked.model, sees_images: service.sees_images };
+        let target = Target {
+            protocol: answer::PROTOCOL,
+            provider: asked.provider,
+            model: asked.model,
+            sees_images: service.sees_images,
+            ids: IdRule { longest: 64, any_character: true },
+        };
         let settings = service.settings_for(&request)?;
         let body = request::body(&request, target, &names, &settings).map_err(|error| no_json(&error))?;
         let mut assembler = Assembler::new(service.limits.clone());

@@ -6,7 +6,8 @@ use harness_core::Json;
 use harness_core::port::ModelRequest;
 use serde::Serialize;
 
-use super::history::{self, Sent, Target};
+use super::history::{self, Sent};
+use crate::history::{Target, prepare};
 use crate::http::names::ToolNames;
 use crate::http::settings::Settings;
 
@@ -36,8 +37,9 @@ pub(crate) fn body(
     settings: &Settings,
 ) -> Result<String, serde_json::Error> {
     let mut messages = Vec::with_capacity(request.view.len());
-    request.view.for_each(|message| messages.push(message));
-    let messages: Vec<Sent<'_>> = history::convert(&request.offer.instructions, &messages, target, names);
+    request.view.for_each(|message| messages.push(&**message));
+    let turns = prepare(messages.into_iter(), target);
+    let messages: Vec<Sent<'_>> = history::convert(&request.offer.instructions, &turns, names);
     let mut fields = vec![("model", Json::string(target.model)), ("messages", Json::of(&messages)?)];
     // Some providers refuse a conversation with calls in it when the tools are missing.
     let explains_calls = !request.with_tools && messages.iter().any(Sent::has_calls);

@@ -332,7 +332,6 @@ pub(crate) fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use super::super::setup::KeyHeader;
     use super::*;
 
     static PROTOCOL: Protocol = Protocol {
@@ -340,7 +339,7 @@ mod tests {
         reply: "chat completion",
         path: "",
         reserved: &[],
-        key: KeyHeader::Bearer,
+        key: ("authorization", "Bearer "),
         headers: &[],
     };
 

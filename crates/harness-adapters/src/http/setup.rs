@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::port::Clock;
 use harness_core::{Json, ModelName};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
 use super::endpoint::Endpoint;
 use super::fault::Faults;
@@ -24,17 +24,10 @@ pub(crate) struct Protocol {
     pub(crate) path: &'static str,
     /// Keys of the body that the adapter writes itself.
     pub(crate) reserved: &'static [&'static str],
-    /// How the key is sent.
-    pub(crate) key: KeyHeader,
+    /// The header that carries the key, in lower case, and what stands before the key in it.
+    pub(crate) key: (&'static str, &'static str),
     /// Headers of every request, which a user's own replace.
     pub(crate) headers: &'static [(&'static str, &'static str)],
-}
-
-/// The header that carries the key.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum KeyHeader {
-    /// `authorization: Bearer …`.
-    Bearer,
 }
 
 /// What a builder has been told so far.
@@ -158,13 +151,12 @@ impl Setup {
             if key.is_empty() {
                 return Err(AdapterError::Key { reason: "is empty" });
             }
-            let (name, value) = match self.protocol.key {
-                KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {}", key.expose())),
-            };
+            let (name, before) = self.protocol.key;
+            let value = format!("{before}{}", key.expose());
             let mut value = HeaderValue::try_from(value)
                 .map_err(|_| AdapterError::Key { reason: "holds a character that no header may carry" })?;
             value.set_sensitive(true);
-            headers.insert(name, value);
+            headers.insert(HeaderName::from_static(name), value);
         }
         Ok(headers)
     }

@@ -48,6 +48,7 @@ fn result(id: &str, content: Vec<Block>) -> Message {
 /// As this very model would have answered.
 fn own(mut message: AssistantMessage) -> AssistantMessage {
     message.rare.provider = Some("openrouter".to_owned());
+    message.rare.protocol = Some("openai-completions".to_owned());
     message.rare.model = Some(ModelName::from("example/model"));
     message
 }
@@ -128,8 +129,8 @@ async fn every_call_is_answered_and_no_result_stands_alone() {
     assert_snapshot!(sent, @r#"
     {"content":"go","role":"user"}
     {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"n\":1.10}","name":"find"},"id":"a","type":"function"},{"function":{"arguments":"{\"n\":1.10}","name":"find"},"id":"b","type":"function"}]}
-    {"content":"done","role":"tool","tool_call_id":"b"}
     {"content":"No result provided","role":"tool","tool_call_id":"a"}
+    {"content":"done","role":"tool","tool_call_id":"b"}
     {"content":"and?","role":"user"}
     "#);
 }
@@ -196,7 +197,7 @@ async fn custom_messages_are_sent_only_when_they_ask_for_it() {
     let sent = messages([hidden, Message::Custom(custom), system.into()]).await;
     assert_snapshot!(sent, @r#"
     {"content":"shown to the model","role":"user"}
-    {"content":[{"text":"Rule.","type":"text"}],"role":"system"}
+    {"content":"Rule.","role":"system"}
     "#);
 }
 
