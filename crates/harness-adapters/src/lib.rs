@@ -45,6 +45,7 @@
 #[cfg(feature = "openrouter")]
 pub mod chat;
 mod error;
+pub mod execution;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod price;
