@@ -39,6 +39,8 @@ enum Chore {
     Conformance(conformance::Options),
     /// Run the release program end to end.
     E2e(e2e::Options),
+    /// Serve the model of the end-to-end checks until stopped, to try local agents by hand.
+    ModelServer(e2e::ServerOptions),
     /// Measure this project and its peers.
     #[command(subcommand)]
     Bench(bench::Chore),
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Chore::Ci(options) => ci::run(&options),
         Chore::Conformance(options) => conformance::run(&options),
         Chore::E2e(options) => e2e::run(&options),
+        Chore::ModelServer(options) => e2e::serve(&options),
         Chore::Bench(chore) => bench::run(&chore),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Schema => schema::run(),
