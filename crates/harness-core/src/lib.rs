@@ -82,6 +82,7 @@ pub mod testing;
 mod time;
 pub mod transcript;
 pub mod turn;
+pub mod work;
 
 pub use cancel::Cancel;
 pub use ids::{
