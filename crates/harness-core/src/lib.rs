@@ -63,6 +63,7 @@
 pub mod cancel;
 pub mod canonical;
 pub mod continuation;
+pub mod contract;
 pub mod driver;
 pub mod event;
 mod ids;
