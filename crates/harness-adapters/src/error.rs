@@ -59,6 +59,12 @@ pub enum AdapterError {
         /// What the bound counts.
         unit: &'static str,
     },
+    /// A file of prices cannot be used.
+    #[error("the price file cannot be used: {reason}")]
+    Prices {
+        /// What is wrong with it, with line and column where there is one.
+        reason: String,
+    },
     /// A recording could not be read or written.
     #[error("the recording {} could not be {action}: {source}", path.display())]
     RecordingIo {
@@ -115,7 +121,7 @@ pub enum AdapterError {
 
 impl AdapterError {
     /// The one problem, or all of them.
-    #[cfg(feature = "openrouter")]
+    #[cfg(feature = "http")]
     pub(crate) fn of(mut problems: Vec<Self>) -> Self {
         match (problems.pop(), problems.is_empty()) {
             (Some(only), true) => only,
@@ -138,6 +144,7 @@ impl AdapterError {
             Self::ReservedSetting { .. } => "adapter.reserved_setting",
             Self::Client { .. } => "adapter.client",
             Self::TooLarge { .. } => "adapter.too_large",
+            Self::Prices { .. } => "adapter.prices",
             Self::RecordingIo { .. } => "recording.io",
             Self::RecordingLine { .. } => "recording.line",
             Self::RecordingVersion { .. } => "recording.version",
@@ -163,6 +170,7 @@ impl AdapterError {
             }
             Self::Client { .. } => Some("check the system's TLS certificates"),
             Self::TooLarge { .. } => Some("raise the bound if this size is expected"),
+            Self::Prices { .. } => Some("compare it with the form that `PriceTable` documents"),
             Self::RecordingIo { .. } => Some("check the path and its permissions"),
             Self::RecordingLine { .. } => Some("record it again, or take the file from version control"),
             Self::RecordingVersion { .. } => Some("update the program, or record it again with this one"),

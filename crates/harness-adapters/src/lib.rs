@@ -45,6 +45,9 @@
 #[cfg(feature = "openrouter")]
 pub mod chat;
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
+pub mod price;
 mod raw;
 pub mod record;
 mod runner;
@@ -52,6 +55,7 @@ mod secret;
 mod wrap;
 
 pub use error::AdapterError;
+pub use price::PriceTable;
 pub use record::{Recorder, Replay};
 pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};
 pub use secret::ApiKey;

@@ -30,7 +30,7 @@ impl ApiKey {
     }
 
     /// The key itself, for the authorization header and for taking it out of texts that came back.
-    #[cfg(feature = "openrouter")]
+    #[cfg(feature = "http")]
     pub(crate) fn expose(&self) -> &str {
         self.0.expose_secret()
     }

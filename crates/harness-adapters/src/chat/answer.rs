@@ -7,8 +7,8 @@ use harness_core::{Json, ModelName};
 use serde::Serialize;
 
 use super::completion::{Completion, CompletionCall, InvalidKind, Verdict};
-use super::names::ToolNames;
 use super::wire::ReportedUsage;
+use crate::http::names::ToolNames;
 
 /// What stands in every message of this adapter as `protocol`.
 pub(crate) const PROTOCOL: &str = "openai-completions";

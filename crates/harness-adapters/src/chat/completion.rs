@@ -2,8 +2,9 @@
 
 use harness_core::Json;
 
-use super::fault::transient;
-use super::wire::{ReportedError, ReportedUsage};
+use super::wire::ReportedUsage;
+use crate::http::ReportedError;
+use crate::http::fault::transient;
 
 /// An answer as the endpoint gave it, streamed or whole.
 ///

@@ -12,7 +12,7 @@ use harness_core::message::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::names::{ToolNames, is_legal};
+use crate::http::names::{ToolNames, is_legal};
 
 /// Whom the messages are for.
 #[derive(Debug, Clone, Copy)]

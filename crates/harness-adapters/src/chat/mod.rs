@@ -3,18 +3,16 @@
 mod answer;
 mod builder;
 mod completion;
-mod endpoint;
-mod fault;
 mod history;
 mod model;
-mod names;
 mod request;
-mod sse;
 mod stream;
 mod wire;
 
-pub use builder::{ChatModelBuilder, ChatTimeouts};
+pub use builder::ChatModelBuilder;
 pub use completion::{Completion, CompletionCall, InvalidKind, Verdict};
 pub use model::ChatModel;
-pub use stream::{Assembler, ReplyLimits, Sink};
-pub use wire::{ReportedError, ReportedUsage};
+pub use stream::Assembler;
+pub use wire::ReportedUsage;
+
+pub use crate::http::{ReplyLimits, ReplyTimeouts as ChatTimeouts, ReportedError, Sink};

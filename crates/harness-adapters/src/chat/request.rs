@@ -7,63 +7,11 @@ use harness_core::port::ModelRequest;
 use serde::Serialize;
 
 use super::history::{self, Sent, Target};
-use super::names::ToolNames;
-use crate::AdapterError;
-use crate::raw::Object;
+use crate::http::names::ToolNames;
+use crate::http::settings::Settings;
 
 /// Keys of the body that the adapter writes itself.
-const RESERVED: [&str; 6] = ["model", "messages", "tools", "stream", "stream_options", "n"];
-
-/// Settings of a model in their order, checked.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Settings(Vec<(String, Json)>);
-
-impl Settings {
-    pub(crate) fn parse(settings: &Json) -> Result<Self, AdapterError> {
-        let object: Object<'_> = serde_json::from_str(settings.text())
-            .map_err(|_| AdapterError::Settings { found: kind_of(settings) })?;
-        let mut out = Self::default();
-        for (key, value) in object.0 {
-            if RESERVED.contains(&key.as_str()) {
-                return Err(AdapterError::ReservedSetting { key });
-            }
-            if let Ok(value) = Json::parse(value.get()) {
-                out.set(key, value);
-            }
-        }
-        Ok(out)
-    }
-
-    /// These settings with those of `stronger` on top, key by key.
-    pub(crate) fn overlaid(&self, stronger: Self) -> Self {
-        let mut out = self.clone();
-        for (key, value) in stronger.0 {
-            out.set(key, value);
-        }
-        out
-    }
-
-    fn set(&mut self, key: String, value: Json) {
-        match self.0.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, slot)) => *slot = value,
-            None => self.0.push((key, value)),
-        }
-    }
-
-    fn has(&self, key: &str) -> bool {
-        self.0.iter().any(|(known, _)| known == key)
-    }
-}
-
-fn kind_of(value: &Json) -> &'static str {
-    match value.text().as_bytes().first() {
-        Some(b'[') => "a list",
-        Some(b'"') => "a text",
-        Some(b't' | b'f') => "true or false",
-        Some(b'n') => "null",
-        _ => "a number",
-    }
-}
+pub(crate) const RESERVED: [&str; 6] = ["model", "messages", "tools", "stream", "stream_options", "n"];
 
 #[derive(Serialize)]
 struct SentTool<'a> {
@@ -113,7 +61,7 @@ pub(crate) fn body(
             fields.push(("tool_choice", Json::string("auto")));
         }
     }
-    for (key, value) in &settings.0 {
+    for (key, value) in settings.entries() {
         // Endpoints refuse these two when no tool comes with them.
         if !request.tools().is_empty() || !matches!(key.as_str(), "tool_choice" | "parallel_tool_calls") {
             fields.push((key, value.clone()));

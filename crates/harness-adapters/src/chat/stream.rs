@@ -7,44 +7,13 @@ use harness_core::{Json, ToolName};
 use serde_json::value::RawValue;
 
 use super::completion::{Completion, CompletionCall};
-use super::sse::{Decoder, Item, Overflow};
-use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart, Raw};
+use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart};
 use crate::AdapterError;
+use crate::http::exchange::Answer;
+use crate::http::lenient::{self, Raw};
+use crate::http::sse::{Decoder, Item, Overflow};
+use crate::http::{ReplyLimits, Sink, bound, reported_error};
 use crate::raw::Object;
-
-/// Bounds on what one reply may hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReplyLimits {
-    /// Bytes of a whole reply. Default 32 MiB.
-    pub body: usize,
-    /// Bytes of one line of a stream. Default 8 MiB.
-    pub line: usize,
-    /// Bytes of one event of a stream. Default 8 MiB.
-    pub event: usize,
-    /// Bytes of an error page that are read; the rest is cut off. Default 64 KiB.
-    pub error_body: usize,
-    /// Tool calls of one answer. Default 256.
-    pub tool_calls: usize,
-    /// Reasoning items of one answer. Default 1,024.
-    pub reasoning_items: usize,
-}
-
-impl Default for ReplyLimits {
-    fn default() -> Self {
-        Self {
-            body: 32 << 20,
-            line: 8 << 20,
-            event: 8 << 20,
-            error_body: 64 << 10,
-            tool_calls: 256,
-            reasoning_items: 1_024,
-        }
-    }
-}
-
-/// Takes the pieces of an answer while it still arrives.
-pub type Sink<'a> = &'a mut dyn FnMut(DeltaPart);
 
 /// Puts a streamed answer together.
 ///
@@ -134,6 +103,26 @@ impl Assembler {
     }
 }
 
+impl Answer for Assembler {
+    fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError> {
+        Self::feed(self, bytes, parts)
+    }
+
+    fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
+        self.answer.chunk(text, parts)?;
+        self.answer.completion.saw_done = true;
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_done() || self.has_error()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.has_finish_reason()
+    }
+}
+
 impl Completion {
     /// Reads a reply that is one JSON document instead of a stream.
     ///
@@ -183,15 +172,15 @@ impl Gathered {
             return Ok(());
         };
         if self.completion.id.is_none() {
-            self.completion.id = wire::text(chunk.id);
+            self.completion.id = lenient::text(chunk.id);
         }
-        replace(&mut self.completion.model, wire::text(chunk.model));
-        replace(&mut self.completion.provider, wire::text(chunk.provider));
+        replace(&mut self.completion.model, lenient::text(chunk.model));
+        replace(&mut self.completion.provider, lenient::text(chunk.provider));
         replace(&mut self.completion.usage, wire::usage(chunk.usage));
         self.error(chunk.error);
-        let choices: Vec<Choice<'_>> = wire::decode(chunk.choices).unwrap_or_default();
+        let choices: Vec<Choice<'_>> = lenient::decode(chunk.choices).unwrap_or_default();
         for choice in choices {
-            if wire::number(choice.index).unwrap_or(0) == 0 {
+            if lenient::number(choice.index).unwrap_or(0) == 0 {
                 self.choice(&choice, parts)?;
             }
         }
@@ -200,28 +189,28 @@ impl Gathered {
 
     fn error(&mut self, raw: Raw<'_>) {
         if self.completion.error.is_none() {
-            self.completion.error = wire::error(raw);
+            self.completion.error = reported_error(raw);
         }
     }
 
     fn choice(&mut self, choice: &Choice<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
         self.error(choice.error);
         replace(&mut self.completion.usage, wire::usage(choice.usage));
-        replace(&mut self.completion.finish_reason, wire::text(choice.finish_reason));
-        replace(&mut self.completion.native_finish_reason, wire::text(choice.native_finish_reason));
+        replace(&mut self.completion.finish_reason, lenient::text(choice.finish_reason));
+        replace(&mut self.completion.native_finish_reason, lenient::text(choice.native_finish_reason));
         let shape = if choice.delta.is_some() { Shape::Delta } else { Shape::Whole };
-        let body: Body<'_> = wire::decode(choice.delta.or(choice.message)).unwrap_or_default();
+        let body: Body<'_> = lenient::decode(choice.delta.or(choice.message)).unwrap_or_default();
         self.reasoning(&body, shape, parts)?;
         for (slot, piece) in [
             (&mut self.completion.content, wire::content(body.content)),
-            (&mut self.completion.refusal, wire::text(body.refusal)),
+            (&mut self.completion.refusal, lenient::text(body.refusal)),
         ] {
             if let Some(piece) = piece {
                 slot.get_or_insert_default().push_str(&piece);
                 parts(DeltaPart::Text(piece));
             }
         }
-        let calls: Vec<&RawValue> = wire::decode(body.tool_calls).unwrap_or_default();
+        let calls: Vec<&RawValue> = lenient::decode(body.tool_calls).unwrap_or_default();
         for call in calls {
             self.call(call, shape, parts)?;
         }
@@ -236,7 +225,7 @@ impl Gathered {
             parts(DeltaPart::Thinking(piece));
             self.completion.reasoning_field.get_or_insert(field);
         }
-        let details: Vec<Object<'_>> = wire::decode(body.reasoning_details).unwrap_or_default();
+        let details: Vec<Object<'_>> = lenient::decode(body.reasoning_details).unwrap_or_default();
         for detail in details {
             let detail = Detail::new(detail);
             let known = self.details.iter_mut().rev().find(|known| known.continues_with(&detail));
@@ -250,14 +239,14 @@ impl Gathered {
     }
 
     fn call(&mut self, raw: &RawValue, shape: Shape, parts: Sink<'_>) -> Result<(), AdapterError> {
-        let Some(part) = wire::decode::<CallPart<'_>>(Some(raw)) else {
+        let Some(part) = lenient::decode::<CallPart<'_>>(Some(raw)) else {
             self.completion.malformed_events = self.completion.malformed_events.saturating_add(1);
             return Ok(());
         };
-        let id = wire::text(part.id);
-        let function: FunctionPart<'_> = wire::decode(part.function).unwrap_or_default();
-        let name = wire::text(function.name);
-        let index = match (shape, wire::number(part.index)) {
+        let id = lenient::text(part.id);
+        let function: FunctionPart<'_> = lenient::decode(part.function).unwrap_or_default();
+        let name = lenient::text(function.name);
+        let index = match (shape, lenient::number(part.index)) {
             (Shape::Delta, Some(index)) => index,
             (Shape::Delta, None) => self.index_of(id.as_deref(), name.is_some()),
             (Shape::Whole, _) => self.next_index(),
@@ -318,7 +307,7 @@ enum Field {
 impl Detail {
     fn new(object: Object<'_>) -> Self {
         let fields = object.0.into_iter().filter_map(|(key, raw)| {
-            let field = match wire::decode::<String>(Some(raw)) {
+            let field = match lenient::decode::<String>(Some(raw)) {
                 Some(text) if matches!(key.as_str(), "text" | "summary" | "data") => Field::Growing(text),
                 _ => Field::Fixed(Json::parse(raw.get()).ok()?),
             };
@@ -400,8 +389,4 @@ fn replace_text(slot: &mut String, value: Option<String>) {
     if let Some(value) = value {
         *slot = value;
     }
-}
-
-fn bound(size: usize, limit: usize, what: &'static str, unit: &'static str) -> Result<(), AdapterError> {
-    if size > limit { Err(AdapterError::TooLarge { what, limit, unit }) } else { Ok(()) }
 }

@@ -1,15 +1,11 @@
-//! What an endpoint says, read leniently: a field of an unexpected type is treated as absent, so one
-//! odd field of one provider does not lose an answer.
-//!
-//! Fields stay raw JSON until somebody needs them: numbers keep their exact text, and reasoning items
-//! can be sent back as they came.
+//! What an endpoint says, read leniently.
 
 use harness_core::Json;
 use harness_core::message::Cost;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub(crate) type Raw<'a> = Option<&'a RawValue>;
+use crate::http::lenient::{Raw, decode, number, text};
 
 /// A chunk of a stream, or a whole reply.
 #[derive(Debug, Deserialize)]
@@ -107,32 +103,6 @@ struct UsageDetails<'a> {
     reasoning: Raw<'a>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct ErrorPart<'a> {
-    #[serde(borrow, default)]
-    code: Raw<'a>,
-    #[serde(borrow, default)]
-    message: Raw<'a>,
-    #[serde(borrow, default, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow, default)]
-    metadata: Raw<'a>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ErrorMetadata<'a> {
-    #[serde(borrow, default)]
-    error_type: Raw<'a>,
-    #[serde(borrow, default)]
-    limit_source: Raw<'a>,
-    #[serde(borrow, default)]
-    provider_name: Raw<'a>,
-    #[serde(borrow, default)]
-    reasons: Raw<'a>,
-    #[serde(borrow, default)]
-    flagged_input: Raw<'a>,
-}
-
 /// Token counts and cost of one answer, as the endpoint gave them; a number that it left out is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -151,33 +121,6 @@ pub struct ReportedUsage {
     pub reasoning: Option<u64>,
     /// The price in the endpoint's currency unit (OpenRouter: US dollar), read digit by digit.
     pub cost: Option<Cost>,
-}
-
-/// An error that the endpoint reported in its own words.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReportedError {
-    /// `error.code`: a number as text, or a name.
-    pub code: Option<String>,
-    /// `error.message`; may be empty.
-    pub message: String,
-    /// `error.metadata.error_type` (OpenRouter) or `error.type` (OpenAI).
-    pub error_type: Option<String>,
-    /// `error.metadata.limit_source`, which tells a temporary 402 from an empty account.
-    pub limit_source: Option<String>,
-    /// `error.metadata.provider_name`: the provider behind a router.
-    pub provider: Option<String>,
-    /// Whether a moderation refused the input: `error.metadata` gives its reasons.
-    pub moderated: bool,
-}
-
-pub(crate) fn decode<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-/// A non-empty string.
-pub(crate) fn text(raw: Raw<'_>) -> Option<String> {
-    decode::<String>(raw).filter(|text| !text.is_empty())
 }
 
 /// A string, or the joined texts of a list of parts.
@@ -207,11 +150,6 @@ pub(crate) fn content(raw: Raw<'_>) -> Option<String> {
     (!joined.is_empty()).then_some(joined)
 }
 
-pub(crate) fn number(raw: Raw<'_>) -> Option<u64> {
-    let text = raw?.get();
-    text.strip_suffix(".0").unwrap_or(text).parse().ok()
-}
-
 /// The argument text of a call: the string, or the compact JSON of anything else.
 pub(crate) fn arguments(raw: Raw<'_>) -> Option<String> {
     let raw = raw?;
@@ -230,24 +168,5 @@ pub(crate) fn usage(raw: Raw<'_>) -> Option<ReportedUsage> {
         cache_write: number(prompt.cache_write),
         reasoning: number(completion.reasoning),
         cost: part.cost.and_then(|cost| cost.get().parse().ok()),
-    })
-}
-
-/// An `error` value: an object, or a bare text as some servers send it.
-pub(crate) fn error(raw: Raw<'_>) -> Option<ReportedError> {
-    let raw = raw?;
-    let Some(part) = decode::<ErrorPart<'_>>(Some(raw)) else {
-        let message = text(Some(raw))?;
-        return Some(ReportedError { message, ..ReportedError::default() });
-    };
-    let metadata: ErrorMetadata<'_> = decode(part.metadata).unwrap_or_default();
-    let code = text(part.code).or_else(|| number(part.code).map(|code| code.to_string()));
-    Some(ReportedError {
-        code,
-        message: text(part.message).unwrap_or_default(),
-        error_type: text(metadata.error_type).or_else(|| text(part.kind)),
-        limit_source: text(metadata.limit_source),
-        provider: text(metadata.provider_name),
-        moderated: metadata.reasons.or(metadata.flagged_input).is_some(),
     })
 }

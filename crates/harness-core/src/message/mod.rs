@@ -22,7 +22,7 @@ pub use role::{
     AssistantMessage, AssistantRare, CustomMessage, FinishReason, Message, SystemMessage, ToolResultMessage,
     ToolResultRare, UserMessage,
 };
-pub use usage::{Cost, CostError, CostParts, Usage};
+pub use usage::{Cost, CostError, CostParts, CostSource, Usage};
 
 #[cfg(test)]
 mod tests;

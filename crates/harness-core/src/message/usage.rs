@@ -104,8 +104,28 @@ impl<'de> Deserialize<'de> for Cost {
     }
 }
 
+/// Where a cost is known from. Stored as `"reported"` or `{"table":"2026-03-21"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum CostSource {
+    /// The provider said what it charges.
+    Reported,
+    /// Counted from a price list as it stood on this date (`YYYY-MM-DD`); an estimate.
+    Table(String),
+}
+
+impl fmt::Display for CostSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reported => f.write_str("reported"),
+            Self::Table(date) => write!(f, "price list of {date}"),
+        }
+    }
+}
+
 stored! {
-    /// What a model call cost, part by part.
+    /// What a model call cost, part by part. A cost that is not known is absent, never zero.
     #[derive(Default)]
     pub struct CostParts {
         /// For input tokens that were not cached.
@@ -118,6 +138,8 @@ stored! {
         cache_write: Option<Cost> = "cacheWrite",
         /// The whole.
         total: Option<Cost> = "total",
+        /// Where the amounts are known from.
+        source: Option<CostSource> = "source",
     }
 }
 
@@ -162,6 +184,11 @@ impl Usage {
         self.cost.as_ref().and_then(|cost| cost.total)
     }
 
+    /// Where the cost is known from; `None` when it is unknown, or nobody said.
+    pub fn cost_source(&self) -> Option<&CostSource> {
+        self.cost.as_ref().and_then(|cost| cost.source.as_ref())
+    }
+
     /// The same usage with a whole cost.
     #[must_use]
     pub fn with_cost(mut self, total: Cost) -> Self {
@@ -202,6 +229,22 @@ mod tests {
         check("1e400", None);
         check("0e400", Some(0));
         check("NaN", None);
+    }
+
+    #[track_caller]
+    fn check_source(stored: &str, expected: Option<CostSource>) {
+        let usage: Usage = serde_json::from_str(stored).expect("usage");
+        assert_eq!(usage.cost_source(), expected.as_ref());
+        assert_eq!(serde_json::to_string(&usage).expect("JSON"), stored);
+    }
+
+    #[test]
+    fn a_cost_says_where_it_is_known_from() {
+        check_source(r#"{"cost":{"total":0.5,"source":"reported"}}"#, Some(CostSource::Reported));
+        let table = CostSource::Table("2026-03-21".to_owned());
+        check_source(r#"{"cost":{"total":0.5,"source":{"table":"2026-03-21"}}}"#, Some(table));
+        check_source(r#"{"cost":{"total":0.5}}"#, None);
+        check_source("{}", None);
     }
 
     #[test]

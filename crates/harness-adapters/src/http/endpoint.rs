@@ -4,17 +4,16 @@ use reqwest::Url;
 
 use crate::AdapterError;
 
-const PATH: &str = "/chat/completions";
-
-/// The URL of a chat-completions endpoint.
+/// The URL of an endpoint.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     url: Url,
 }
 
 impl Endpoint {
-    /// Takes a base URL (`https://host/api/v1`) or the full endpoint; a query is kept.
-    pub(crate) fn parse(base: &str) -> Result<Self, AdapterError> {
+    /// Takes a base URL (`https://host/api/v1`), to which the protocol's path is added, or the full
+    /// endpoint; a query is kept.
+    pub(crate) fn parse(base: &str, protocol_path: &str) -> Result<Self, AdapterError> {
         let fault = |reason: String| AdapterError::BaseUrl { url: without_credentials(base), reason };
         let mut url = Url::parse(base.trim()).map_err(|error| fault(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -24,7 +23,7 @@ impl Endpoint {
             return Err(fault("it holds a user name or password".to_owned()));
         }
         let path = url.path().trim_end_matches('/').to_owned();
-        let path = if path.ends_with(PATH) { path } else { path + PATH };
+        let path = if path.ends_with(protocol_path) { path } else { path + protocol_path };
         url.set_path(&path);
         url.set_fragment(None);
         Ok(Self { url })
@@ -67,9 +66,11 @@ fn without_credentials(url: &str) -> String {
 mod tests {
     use super::*;
 
+    const PATH: &str = "/chat/completions";
+
     #[track_caller]
     fn check(base: &str, expected: &str) {
-        let endpoint = Endpoint::parse(base).map(|endpoint| endpoint.url().to_string());
+        let endpoint = Endpoint::parse(base, PATH).map(|endpoint| endpoint.url().to_string());
         assert_eq!(endpoint.unwrap_or_else(|fault| fault.to_string()), expected);
     }
 
@@ -109,7 +110,7 @@ mod tests {
             ("http://localhost/v1", true),
             ("https://openrouter.ai/api/v1", false),
         ] {
-            assert_eq!(Endpoint::parse(base).unwrap().is_loopback(), expected, "{base}");
+            assert_eq!(Endpoint::parse(base, PATH).unwrap().is_loopback(), expected, "{base}");
         }
     }
 }

@@ -4,7 +4,9 @@
 use harness_core::Millis;
 use harness_core::port::{ModelFault, ModelFaultCode as Code};
 
-use super::wire::{self, ReportedError};
+use super::lenient::{Raw, text};
+use super::reported::{self, ReportedError};
+use super::setup::Protocol;
 use crate::{AdapterError, ApiKey};
 
 /// Characters of a provider's own words that a message shows.
@@ -15,6 +17,8 @@ const SHOWN: usize = 500;
 pub(crate) struct Faults {
     /// Host and path, for messages.
     pub(crate) endpoint: String,
+    /// What the endpoint should speak.
+    pub(crate) protocol: &'static Protocol,
     /// What to check when the key is refused, for example `OPENROUTER_API_KEY`.
     pub(crate) key_name: String,
     /// Taken out of everything that is shown.
@@ -115,7 +119,12 @@ impl Faults {
         ModelFault::new(Code::Provider, text).transient()
     }
 
-    /// What came is no chat completion.
+    /// A stream came in which nothing was understood.
+    pub(crate) fn foreign_stream(&self) -> ModelFault {
+        self.protocol(&format!("an event stream that is no {}", self.protocol.reply))
+    }
+
+    /// What came is no reply of the protocol.
     pub(crate) fn protocol(&self, what: &str) -> ModelFault {
         let advice = self.advice(Code::Protocol, None);
         ModelFault::new(Code::Protocol, format!("{} sent {what}; {advice}", self.endpoint))
@@ -155,7 +164,7 @@ impl Faults {
             Code::Network => "check the base URL and the network, then try again".to_owned(),
             Code::Provider => "the fault is the provider's: try again later or use another model".to_owned(),
             Code::Protocol | Code::Configuration => {
-                "check that the base URL is that of an OpenAI-compatible endpoint".to_owned()
+                format!("check that the base URL is that of {}", self.protocol.endpoint)
             }
             Code::Recording | Code::Unknown | _ => "see the provider's documentation".to_owned(),
         }
@@ -205,18 +214,18 @@ fn error_of(body: &str) -> Option<ReportedError> {
     #[derive(serde::Deserialize)]
     struct Reply<'a> {
         #[serde(borrow, default)]
-        error: wire::Raw<'a>,
+        error: Raw<'a>,
         #[serde(borrow, default)]
-        message: wire::Raw<'a>,
+        message: Raw<'a>,
         #[serde(borrow, default)]
-        detail: wire::Raw<'a>,
+        detail: Raw<'a>,
     }
     let reply: Reply<'_> = serde_json::from_str(body).ok()?;
     let bare = || {
-        let message = wire::text(reply.message).or_else(|| wire::text(reply.detail))?;
+        let message = text(reply.message).or_else(|| text(reply.detail))?;
         Some(ReportedError { message, ..ReportedError::default() })
     };
-    wire::error(reply.error).or_else(bare).or_else(|| Some(ReportedError::default()))
+    reported::error(reply.error).or_else(bare).or_else(|| Some(ReportedError::default()))
 }
 
 /// Names decide before words, words before the status: a name is what the provider means, and one
@@ -323,10 +332,21 @@ pub(crate) fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use super::super::setup::KeyHeader;
     use super::*;
+
+    static PROTOCOL: Protocol = Protocol {
+        endpoint: "an OpenAI-compatible endpoint",
+        reply: "chat completion",
+        path: "",
+        reserved: &[],
+        key: KeyHeader::Bearer,
+        headers: &[],
+    };
 
     fn faults() -> Faults {
         Faults {
+            protocol: &PROTOCOL,
             endpoint: "host/v1/chat/completions".to_owned(),
             key_name: "OPENROUTER_API_KEY".to_owned(),
             key: Some(ApiKey::new("sk-secret")),

@@ -1,0 +1,22 @@
+//! What all protocols over HTTP share: where requests go, how replies are framed, bounded, timed and
+//! cancelled, and what a failure is called.
+
+pub(crate) mod endpoint;
+pub(crate) mod exchange;
+pub(crate) mod fault;
+pub(crate) mod lenient;
+mod limits;
+pub(crate) mod names;
+mod reported;
+pub(crate) mod service;
+pub(crate) mod settings;
+pub(crate) mod setup;
+pub(crate) mod sse;
+
+pub(crate) use limits::bound;
+pub use limits::{ReplyLimits, ReplyTimeouts};
+pub use reported::ReportedError;
+pub(crate) use reported::error as reported_error;
+
+/// Takes the pieces of an answer while it still arrives.
+pub type Sink<'a> = &'a mut dyn FnMut(harness_core::port::DeltaPart);

@@ -1,0 +1,111 @@
+//! One endpoint with everything that was set up for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness_core::message::AssistantMessage;
+use harness_core::port::{Clock, Deltas, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::{Millis, ModelName};
+use tokio::time::timeout;
+
+use super::endpoint::Endpoint;
+use super::exchange::{Answer, Exchange};
+use super::fault::Faults;
+use super::names::ToolNames;
+use super::settings::Settings;
+use super::setup::Protocol;
+use super::{ReplyLimits, ReplyTimeouts};
+
+/// Where a model is asked, and how.
+pub(crate) struct Service {
+    pub(crate) client: reqwest::Client,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) provider: String,
+    pub(crate) model: ModelName,
+    pub(crate) only_model: bool,
+    pub(crate) settings: Settings,
+    pub(crate) sees_images: bool,
+    pub(crate) limits: ReplyLimits,
+    pub(crate) timeouts: ReplyTimeouts,
+    pub(crate) faults: Faults,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+}
+
+impl Service {
+    /// The model to ask: the agent's, unless only this adapter's own may be used.
+    pub(crate) fn model_for<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
+        let wish = request.offer.model.as_ref().filter(|_| !self.only_model);
+        wish.unwrap_or(&self.model).as_str()
+    }
+
+    /// The settings of this adapter with those of the agent on top.
+    pub(crate) fn settings_for(&self, request: &ModelRequest) -> Result<Settings, ModelFault> {
+        let agent = request.offer.settings.as_ref().filter(|settings| !settings.is_null());
+        let parsed = agent.map(|settings| Settings::parse(settings, self.protocol().reserved)).transpose();
+        match parsed {
+            Ok(None) => Ok(self.settings.clone()),
+            Ok(Some(stronger)) => Ok(self.settings.overlaid(stronger)),
+            Err(error) => {
+                let hint = error.hint().unwrap_or_default();
+                let text = format!("agent `{}`: {error}; {hint}", request.offer.agent);
+                Err(ModelFault::new(ModelFaultCode::Configuration, text))
+            }
+        }
+    }
+
+    /// Sends `body` and reads the reply into `answer`, passing pieces to `deltas`. Ends early when the
+    /// request is cancelled or its time is over; what had arrived by then stays in `answer`.
+    pub(crate) async fn ask<A: Answer>(
+        &self,
+        request: &ModelRequest,
+        body: String,
+        answer: &mut A,
+        deltas: &dyn Deltas,
+        names: &ToolNames,
+    ) -> Result<(), ModelFault> {
+        let limit = self.time_left(request);
+        let mut exchange = Exchange { service: self, deltas, names, answer };
+        tokio::select! {
+            biased;
+            () = request.cancel.cancelled() => Err(self.faults.cancelled()),
+            outcome = timeout(limit, exchange.run(body)) => {
+                outcome.unwrap_or_else(|_| Err(self.faults.timeout("did not finish the answer", limit.into())))
+            }
+        }
+    }
+
+    fn protocol(&self) -> &'static Protocol {
+        self.faults.protocol
+    }
+
+    /// The time that this request may take.
+    fn time_left(&self, request: &ModelRequest) -> Duration {
+        let deadline = request.deadline.zip(self.clock.as_ref());
+        let left = deadline.map(|(deadline, clock)| deadline.since(clock.now()).duration());
+        left.map_or(self.timeouts.total, |left| left.min(self.timeouts.total))
+    }
+}
+
+/// The fault of a body that cannot be written.
+pub(crate) fn no_json(error: &serde_json::Error) -> ModelFault {
+    ModelFault::new(ModelFaultCode::Configuration, format!("the request has no JSON form: {error}"))
+}
+
+/// Notes how long the call took.
+pub(crate) fn finish(
+    mut result: Result<AssistantMessage, ModelFault>,
+    took: Duration,
+) -> Result<AssistantMessage, ModelFault> {
+    let took = Millis::from(took);
+    let message = match &mut result {
+        Ok(message) => Some(message),
+        Err(fault) => {
+            tracing::debug!(code = fault.code.as_str(), status = fault.http_status, %took, "model call failed");
+            fault.partial.as_deref_mut()
+        }
+    };
+    if let Some(usage) = message.and_then(|message| message.usage.as_mut()) {
+        Arc::make_mut(usage).latency_ms = Some(took.0);
+    }
+    result
+}

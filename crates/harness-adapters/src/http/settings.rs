@@ -1,0 +1,62 @@
+//! Settings that become part of each request's body.
+
+use harness_core::Json;
+
+use crate::AdapterError;
+use crate::raw::Object;
+
+/// Settings of a model in their order, checked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings(Vec<(String, Json)>);
+
+impl Settings {
+    pub(crate) fn parse(settings: &Json, reserved: &[&str]) -> Result<Self, AdapterError> {
+        let object: Object<'_> = serde_json::from_str(settings.text())
+            .map_err(|_| AdapterError::Settings { found: kind_of(settings) })?;
+        let mut out = Self::default();
+        for (key, value) in object.0 {
+            if reserved.contains(&key.as_str()) {
+                return Err(AdapterError::ReservedSetting { key });
+            }
+            if let Ok(value) = Json::parse(value.get()) {
+                out.set(key, value);
+            }
+        }
+        Ok(out)
+    }
+
+    /// These settings with those of `stronger` on top, key by key.
+    pub(crate) fn overlaid(&self, stronger: Self) -> Self {
+        let mut out = self.clone();
+        for (key, value) in stronger.0 {
+            out.set(key, value);
+        }
+        out
+    }
+
+    fn set(&mut self, key: String, value: Json) {
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, slot)) => *slot = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    /// All settings, in their order.
+    pub(crate) fn entries(&self) -> &[(String, Json)] {
+        &self.0
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == key)
+    }
+}
+
+fn kind_of(value: &Json) -> &'static str {
+    match value.text().as_bytes().first() {
+        Some(b'[') => "a list",
+        Some(b'"') => "a text",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}

@@ -1,0 +1,240 @@
+//! What the builders of all models over HTTP hold, and how a [`Service`] is made of it.
+
+use std::sync::Arc;
+
+use harness_core::port::Clock;
+use harness_core::{Json, ModelName};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+
+use super::endpoint::Endpoint;
+use super::fault::Faults;
+use super::service::Service;
+use super::settings::Settings;
+use super::{ReplyLimits, ReplyTimeouts};
+use crate::{AdapterError, ApiKey};
+
+/// What sets one protocol apart before the first byte is sent.
+#[derive(Debug)]
+pub(crate) struct Protocol {
+    /// What its endpoints are called in messages, with an article.
+    pub(crate) endpoint: &'static str,
+    /// What its replies are called in messages, without an article.
+    pub(crate) reply: &'static str,
+    /// The path that is added to a base URL.
+    pub(crate) path: &'static str,
+    /// Keys of the body that the adapter writes itself.
+    pub(crate) reserved: &'static [&'static str],
+    /// How the key is sent.
+    pub(crate) key: KeyHeader,
+    /// Headers of every request, which a user's own replace.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+}
+
+/// The header that carries the key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum KeyHeader {
+    /// `authorization: Bearer …`.
+    Bearer,
+}
+
+/// What a builder has been told so far.
+pub(crate) struct Setup {
+    pub(crate) protocol: &'static Protocol,
+    pub(crate) provider: Option<String>,
+    pub(crate) base_url: String,
+    pub(crate) model: ModelName,
+    pub(crate) only_model: bool,
+    pub(crate) key: Option<ApiKey>,
+    pub(crate) key_name: String,
+    pub(crate) settings: Json,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) sees_images: bool,
+    pub(crate) limits: ReplyLimits,
+    pub(crate) timeouts: ReplyTimeouts,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
+}
+
+/// The service of one vendor.
+#[derive(Debug)]
+pub(crate) struct Vendor {
+    /// What stands in messages as `provider`.
+    pub(crate) provider: &'static str,
+    pub(crate) base_url: &'static str,
+    /// The environment variable in which people keep its key.
+    pub(crate) key_name: &'static str,
+}
+
+impl Setup {
+    pub(crate) fn hosted(
+        protocol: &'static Protocol,
+        vendor: &Vendor,
+        model: ModelName,
+        key: ApiKey,
+    ) -> Self {
+        let setup = Self::compatible(protocol, vendor.base_url.to_owned(), model);
+        Self {
+            provider: Some(vendor.provider.to_owned()),
+            key: Some(key),
+            key_name: vendor.key_name.to_owned(),
+            ..setup
+        }
+    }
+
+    pub(crate) fn compatible(protocol: &'static Protocol, base_url: String, model: ModelName) -> Self {
+        Self {
+            protocol,
+            provider: None,
+            base_url,
+            model,
+            only_model: false,
+            key: None,
+            key_name: "the API key".to_owned(),
+            settings: Json::empty_object(),
+            headers: Vec::new(),
+            sees_images: true,
+            limits: ReplyLimits::default(),
+            timeouts: ReplyTimeouts::default(),
+            clock: None,
+        }
+    }
+
+    /// Checks everything; the fault holds all problems.
+    pub(crate) fn build(self) -> Result<Service, AdapterError> {
+        let mut problems = Vec::new();
+        let endpoint = Endpoint::parse(&self.base_url, self.protocol.path);
+        let endpoint = endpoint.map_err(|problem| problems.push(problem)).ok();
+        let settings = Settings::parse(&self.settings, self.protocol.reserved);
+        let settings = settings.map_err(|problem| problems.push(problem)).ok();
+        let headers = self.all_headers().map_err(|problem| problems.push(problem)).ok();
+        let (Some(endpoint), Some(settings), Some(headers)) = (endpoint, settings, headers) else {
+            return Err(AdapterError::of(problems));
+        };
+        let mut client = reqwest::Client::builder()
+            .default_headers(headers)
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(self.timeouts.connect);
+        if endpoint.url().scheme() == "http" {
+            // A system without certificates can still use a local server.
+            client = client.tls_certs_only([]);
+        }
+        if endpoint.is_loopback() {
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| AdapterError::Client { reason: error.to_string() })?;
+        let faults = Faults {
+            endpoint: endpoint.shown(),
+            protocol: self.protocol,
+            key_name: self.key_name,
+            key: self.key,
+        };
+        Ok(Service {
+            client,
+            provider: self.provider.unwrap_or_else(|| endpoint.host().to_owned()),
+            endpoint,
+            model: self.model,
+            only_model: self.only_model,
+            settings,
+            sees_images: self.sees_images,
+            limits: self.limits,
+            timeouts: self.timeouts,
+            faults,
+            clock: self.clock,
+        })
+    }
+
+    fn all_headers(&self) -> Result<HeaderMap, AdapterError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("harness/", env!("CARGO_PKG_VERSION"))));
+        let fixed = self.protocol.headers.iter().copied();
+        let own = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in fixed.chain(own) {
+            let fault = || AdapterError::Header { name: name.to_owned() };
+            let header = HeaderName::try_from(name).map_err(|_| fault())?;
+            headers.insert(header, HeaderValue::try_from(value).map_err(|_| fault())?);
+        }
+        if let Some(key) = &self.key {
+            if key.is_empty() {
+                return Err(AdapterError::Key { reason: "is empty" });
+            }
+            let (name, value) = match self.protocol.key {
+                KeyHeader::Bearer => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+            };
+            let mut value = HeaderValue::try_from(value)
+                .map_err(|_| AdapterError::Key { reason: "holds a character that no header may carry" })?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+}
+
+/// The methods that the builders of all protocols have in common; the builder holds a `setup`.
+macro_rules! setup_methods {
+    (key: $key:literal, key_name: $key_name:literal, settings: $settings:literal) => {
+        #[doc = $key]
+        pub fn key(mut self, key: impl Into<$crate::ApiKey>) -> Self {
+            self.setup.key = Some(key.into());
+            self
+        }
+
+        /// What a message tells people to check when the key is refused, for example the name of an
+        #[doc = $key_name]
+        pub fn key_name(mut self, name: impl Into<String>) -> Self {
+            self.setup.key_name = name.into();
+            self
+        }
+
+        /// Another base URL (`https://host/api/v1`), or a full endpoint.
+        pub fn base_url(mut self, url: impl Into<String>) -> Self {
+            self.setup.base_url = url.into();
+            self
+        }
+
+        /// Asks for this adapter's model even where an agent names another one. Default false: an agent's
+        /// model goes first.
+        pub fn only_model(mut self) -> Self {
+            self.setup.only_model = true;
+            self
+        }
+
+        #[doc = $settings]
+        pub fn settings(mut self, settings: harness_core::Json) -> Self {
+            self.setup.settings = settings;
+            self
+        }
+
+        /// A header of each request, in addition to the adapter's own.
+        pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+            self.setup.headers.push((name.into(), value.into()));
+            self
+        }
+
+        /// Replaces images by a short note, for models that see none.
+        pub fn without_images(mut self) -> Self {
+            self.setup.sees_images = false;
+            self
+        }
+
+        /// Bounds on what a reply may hold.
+        pub fn limits(mut self, limits: $crate::http::ReplyLimits) -> Self {
+            self.setup.limits = limits;
+            self
+        }
+
+        /// How long to wait.
+        pub fn timeouts(mut self, timeouts: $crate::http::ReplyTimeouts) -> Self {
+            self.setup.timeouts = timeouts;
+            self
+        }
+
+        /// The clock by which a request's deadline is read. Without it the deadline is left to the driver,
+        /// which drops the call when it passes.
+        pub fn clock(mut self, clock: std::sync::Arc<dyn harness_core::port::Clock>) -> Self {
+            self.setup.clock = Some(clock);
+            self
+        }
+    };
+}
+pub(crate) use setup_methods;
