@@ -7,6 +7,7 @@
 //! [`kinds`].
 
 mod compaction;
+mod control;
 mod descriptor;
 mod discover;
 mod expected;

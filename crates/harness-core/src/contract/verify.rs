@@ -179,7 +179,9 @@ impl TaskContract {
                 CoverageStatus::Skipped => {
                     CheckResult { success: true, message: "let go".to_owned(), evidence: None }
                 }
-                status => judge(&output.id, &output.predicate.kind, status, coverage, facts),
+                status @ (CoverageStatus::Met | CoverageStatus::PartiallyMet | CoverageStatus::Unmet) => {
+                    judge(&output.id, &output.predicate.kind, status, coverage, facts)
+                }
             };
             if !result.success && !output.optional {
                 unmet.push(output.id.clone());
