@@ -63,6 +63,7 @@
 pub mod cancel;
 pub mod canonical;
 pub mod continuation;
+pub mod contract;
 pub mod driver;
 pub mod event;
 mod ids;
@@ -82,6 +83,7 @@ pub mod testing;
 mod time;
 pub mod transcript;
 pub mod turn;
+pub mod work;
 
 pub use cancel::Cancel;
 pub use ids::{

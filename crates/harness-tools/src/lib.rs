@@ -7,6 +7,7 @@
 //! | run commands without a shell | [`ShellTool`] with a [`ShellPolicy`] |
 //! | run a program of yours | [`CommandTool`] |
 //! | keep a plan, keep notes | [`PlanningTools`], [`ScratchpadTools`] |
+//! | keep a ledger of work items | [`WorkTools`] |
 //! | give work to another agent | [`SubagentTool`] |
 //! | answer calls that were made before | [`DuplicateGuard`], around any registry |
 //!
@@ -118,6 +119,7 @@ mod state;
 mod subagent;
 mod tool_set;
 mod turn_runner;
+mod work;
 mod workspace;
 
 pub use command::{CommandSpec, CommandTool, Input};
@@ -138,6 +140,7 @@ pub use subagent::{
 };
 pub use tool_set::ToolSet;
 pub use turn_runner::TurnRunner;
+pub use work::WorkTools;
 pub use workspace::{
     FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };

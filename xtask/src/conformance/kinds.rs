@@ -12,7 +12,10 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("anchoring", super::memory::anchoring::run),
     ("compaction-plan", super::compaction::run),
     ("content-hash", super::compaction::run),
+    ("artifact-cleaning", super::control::run),
     ("builtin-layers", super::memory_builtin::run),
+    ("contract", super::control::run),
+    ("control-artifact", super::control::run),
     ("descriptor", super::descriptor::run),
     ("determinism", super::compaction::run),
     ("direct-clear", super::compaction::run),
@@ -39,6 +42,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("turn-ext", super::turn::run),
     ("turn-fn", super::turn_fn::run),
     ("view-assembly", super::memory::view::run),
+    ("work-items", super::control::run),
     ("workspace-tools", super::workspace_tools::run),
 ];
 

@@ -8,6 +8,7 @@
 
 mod adapters;
 mod compaction;
+mod control;
 mod descriptor;
 mod discover;
 mod expected;

@@ -33,4 +33,5 @@ mod shell;
 mod stopping;
 mod subagents;
 mod support;
+mod work;
 mod workspace;

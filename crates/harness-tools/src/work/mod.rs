@@ -1,0 +1,215 @@
+//! Work items: what a run has set out to do, kept with the model's help.
+
+mod arguments;
+mod told;
+
+use std::sync::Arc;
+
+use harness_core::machine::Origin;
+use harness_core::port::{Clock, DynTool, RetryClass, ToolCx, ToolOutcome, tool_fn};
+use harness_core::work::{ItemId, ItemStatus, NewItem, WorkFault, WorkLedger, WorkLimits};
+
+use self::arguments::{Add, AddArguments, Flag, Get, List, Store, Update, UpdateArguments};
+use self::told::Told;
+use crate::state::{Keep, Kept, MOST_KEPT};
+use crate::tool_set::ToolSet;
+
+const ADD: (&str, &str) = (
+    "work_item_add",
+    "Adds work items: what is to be done. Give `title`, or several in `items`. The role says what the artifact \
+     is for: `deliverable` goes to the user, `working` is for you, `control` judges other items.",
+);
+const UPDATE: (&str, &str) = (
+    "work_item_update",
+    "Says how far work items are: `item_id` and `status`, or several in `items`. Notes replace those before.",
+);
+const LIST: (&str, &str) = ("work_item_list", "Lists the work items.");
+const GET: (&str, &str) = ("work_item_get", "Gives one work item with its whole artifact.");
+const STORE: (&str, &str) = (
+    "work_item_set_artifact",
+    "Stores what came of a work item: the result itself, without words around it. Without `role` the item \
+     keeps its own. A control artifact is JSON.",
+);
+const FLAG: (&str, &str) = (
+    "work_item_flag_revision",
+    "Asks for a revision of a work item: adds an item that takes its place when it is done.",
+);
+
+/// The tools `work_item_add`, `_update`, `_list`, `_get`, `_set_artifact` and `_flag_revision` over a
+/// [`WorkLedger`] (source 003's work items).
+///
+/// There is one ledger per run ([`Keep::Run`]) or per conversation, within [`WorkLimits`]; those of the 50
+/// latest runs are kept. [`WorkTools::ledger`] gives it to whoever judges the run, and
+/// [`WorkTools::restore`] puts a stored one back. What a tool did is also in the structured part of its
+/// result: the changed items, whole but for their artifacts.
+///
+/// An unknown item, status or filter is answered in words that name what there is; nothing changes then.
+#[derive(Clone)]
+pub struct WorkTools {
+    ledgers: Arc<Kept<WorkLedger>>,
+    clock: Arc<dyn Clock>,
+    limits: WorkLimits,
+}
+
+impl std::fmt::Debug for WorkTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkTools").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl WorkTools {
+    /// Ledgers that are kept so long; items bear the clock's times.
+    pub fn new(keep: Keep, clock: Arc<dyn Clock>) -> Self {
+        Self { ledgers: Arc::new(Kept::new(keep, MOST_KEPT)), clock, limits: WorkLimits::default() }
+    }
+
+    /// The same with other bounds.
+    #[must_use]
+    pub fn with_limits(mut self, limits: WorkLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The ledger of a run or conversation; empty when it has none.
+    pub fn ledger(&self, origin: &Origin) -> WorkLedger {
+        self.ledgers.with(origin, |ledger| ledger.clone())
+    }
+
+    /// Puts a stored ledger in the place of the one of a run or conversation.
+    pub fn restore(&self, origin: &Origin, ledger: WorkLedger) {
+        self.ledgers.with(origin, |kept| *kept = ledger);
+    }
+
+    /// Lets go of the ledger of a run or conversation.
+    pub fn forget(&self, origin: &Origin) {
+        self.ledgers.forget(origin);
+    }
+
+    /// The tools as a set.
+    pub fn into_set(self) -> ToolSet {
+        let (of, changes, looks) = (Arc::new(self), RetryClass::Unsafe, RetryClass::Pure);
+        ToolSet::new([
+            tool(&of, changes, ADD, |this, cx, arguments: AddArguments| this.add(cx, arguments)),
+            tool(&of, changes, UPDATE, |this, cx, arguments: UpdateArguments| this.update(cx, arguments)),
+            tool(&of, looks, LIST, |this, cx, arguments: List| this.list(cx, &arguments)),
+            tool(&of, looks, GET, |this, cx, arguments: Get| this.get(cx, &arguments)),
+            tool(&of, changes, STORE, |this, cx, arguments: Store| this.store(cx, &arguments)),
+            tool(&of, changes, FLAG, |this, cx, arguments: Flag| this.flag(cx, &arguments)),
+        ])
+    }
+
+    fn add(&self, cx: &ToolCx, arguments: AddArguments) -> ToolOutcome {
+        let items: Vec<Add> = arguments.items();
+        if items.is_empty() {
+            return refused("give `title`, or `items` with at least one item");
+        }
+        self.changed(cx, |ledger, told| {
+            for item in items {
+                let role = word(item.role.as_deref()).unwrap_or_default();
+                let priority = word(item.priority.as_deref()).unwrap_or_default();
+                let item = NewItem { title: item.title, role, priority, notes: item.notes };
+                let id = ledger.add(item, self.clock.now(), &self.limits)?;
+                told.added(ledger.get(&id)?);
+            }
+            Ok(())
+        })
+    }
+
+    fn update(&self, cx: &ToolCx, arguments: UpdateArguments) -> ToolOutcome {
+        let items: Vec<Update> = arguments.items();
+        if items.is_empty() {
+            return refused("give `item_id` and `status`, or `items` with at least one item");
+        }
+        for item in &items {
+            if item.status.parse::<ItemStatus>().is_err() {
+                return refused(&format!("`{}` is no status; there are {}", item.status, told::statuses()));
+            }
+        }
+        self.changed(cx, |ledger, told| {
+            for item in items {
+                let id = ItemId::from(item.item_id.as_str());
+                let status = word(Some(&item.status)).unwrap_or_default();
+                ledger.update(&id, status, &item.notes, self.clock.now(), &self.limits)?;
+                told.updated(ledger.get(&id)?);
+            }
+            told.progress(ledger);
+            Ok(())
+        })
+    }
+
+    fn list(&self, cx: &ToolCx, arguments: &List) -> ToolOutcome {
+        let only = arguments.filter_status.parse::<ItemStatus>().ok();
+        self.ledgers.with(&cx.origin, |ledger| told::list(ledger, only))
+    }
+
+    fn get(&self, cx: &ToolCx, arguments: &Get) -> ToolOutcome {
+        self.ledgers.with(&cx.origin, |ledger| match ledger.get(&ItemId::from(arguments.item_id.as_str())) {
+            Ok(item) => told::whole(item),
+            Err(fault) => refused(&told::fault(&fault)),
+        })
+    }
+
+    fn store(&self, cx: &ToolCx, arguments: &Store) -> ToolOutcome {
+        self.changed(cx, |ledger, told| {
+            let id = ItemId::from(arguments.item_id.as_str());
+            let role = word(arguments.role.as_deref());
+            let stored = ledger.store(&id, &arguments.artifact, role, self.clock.now(), &self.limits)?;
+            told.stored(ledger.get(&id)?, stored.removed_lines);
+            Ok(())
+        })
+    }
+
+    fn flag(&self, cx: &ToolCx, arguments: &Flag) -> ToolOutcome {
+        self.changed(cx, |ledger, told| {
+            let id = ItemId::from(arguments.item_id.as_str());
+            let revision = ledger.flag_revision(&id, &arguments.reason, self.clock.now(), &self.limits)?;
+            told.flagged(ledger.get(&id)?, ledger.get(&revision)?);
+            Ok(())
+        })
+    }
+
+    /// Changes the ledger and says so; a fault leaves it as it was.
+    fn changed(
+        &self,
+        cx: &ToolCx,
+        change: impl FnOnce(&mut WorkLedger, &mut Told) -> Result<(), WorkFault>,
+    ) -> ToolOutcome {
+        self.ledgers.with(&cx.origin, |ledger| {
+            let (before, mut told) = (ledger.clone(), Told::default());
+            match change(ledger, &mut told) {
+                Ok(()) => told.outcome(),
+                Err(fault) => {
+                    *ledger = before;
+                    refused(&told::fault(&fault))
+                }
+            }
+        })
+    }
+}
+
+/// A word of a closed list; one that is not in it is none.
+fn word<T: std::str::FromStr>(text: Option<&str>) -> Option<T> {
+    text.and_then(|text| text.parse().ok())
+}
+
+fn refused(why: &str) -> ToolOutcome {
+    ToolOutcome::error("work_item", why)
+}
+
+/// A tool over the shared ledgers.
+fn tool<A>(
+    shared: &Arc<WorkTools>,
+    class: RetryClass,
+    (name, description): (&str, &str),
+    run: fn(&WorkTools, &ToolCx, A) -> ToolOutcome,
+) -> Arc<dyn DynTool>
+where
+    A: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static,
+{
+    let shared = Arc::clone(shared);
+    let tool = tool_fn(name, description, move |arguments: A, cx| {
+        let outcome = run(&shared, &cx, arguments);
+        async move { outcome }
+    });
+    if class == RetryClass::Pure { Arc::new(tool.pure()) } else { Arc::new(tool) }
+}

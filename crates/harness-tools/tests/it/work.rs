@@ -1,0 +1,114 @@
+//! The work-item tools, as a model meets them.
+
+use std::sync::Arc;
+
+use harness_core::message::ToolCall;
+use harness_core::port::ToolCx;
+use harness_core::testing::VirtualClock;
+use harness_core::work::{WorkLedger, WorkLimits};
+use harness_core::{Json, Time};
+use harness_tools::{Keep, WorkTools};
+
+fn tools() -> WorkTools {
+    WorkTools::new(Keep::Run, Arc::new(VirtualClock::still(Time(0))))
+}
+
+/// What the last of some calls says.
+async fn said(tools: &WorkTools, calls: &[(&str, &str)]) -> String {
+    let set = tools.clone().into_set();
+    let mut said = String::new();
+    for (name, arguments) in calls {
+        let tool = set.tools().iter().find(|tool| tool.tool_def().name == *name).expect("a tool");
+        let call = ToolCall::new("c", *name, Json::parse(arguments).expect("JSON"));
+        let outcome = tool.call_boxed(ToolCx::for_call(Arc::new(call))).await;
+        said = match outcome.error {
+            Some(error) => format!("error: {}", error.message),
+            None => outcome.content.iter().filter_map(|block| block.as_text()).collect(),
+        };
+    }
+    said
+}
+
+#[track_caller]
+fn check(calls: &[(&str, &str)], expected: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    assert_eq!(runtime.block_on(said(&tools(), calls)), expected);
+}
+
+const ADD: (&str, &str) = (
+    "work_item_add",
+    r#"{"items":[{"title":"Report","role":"deliverable"},{"title":"Audit","role":"control","priority":"high"}]}"#,
+);
+
+#[test]
+fn items_are_added_stored_and_listed() {
+    check(
+        &[ADD],
+        "Added [00000001] Report (role: deliverable, priority: medium)\n\
+         Added [00000002] Audit (role: control, priority: high)",
+    );
+    check(
+        &[
+            ADD,
+            ("work_item_set_artifact", r#"{"item_id":"00000001","artifact":"Here is the report:\n\nA\nB"}"#),
+            ("work_item_update", r#"{"items":[{"item_id":"00000001","status":"done"}]}"#),
+            ("work_item_list", "{}"),
+        ],
+        "Work items (50% complete):\n  [x] [00000001] Report\n      Artifact: A B\n  [ ] [00000002] Audit (high)\n\
+         In all: 1 done, 1 pending",
+    );
+}
+
+#[test]
+fn an_artifact_can_be_read_back_whole() {
+    check(
+        &[
+            ADD,
+            ("work_item_set_artifact", r#"{"item_id":"00000001","artifact":"A\nB"}"#),
+            ("work_item_get", r#"{"item_id":"00000001"}"#),
+        ],
+        "[ ] [00000001] Report\nArtifact (deliverable):\nA\nB",
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_to_do() {
+    check(
+        &[ADD, ("work_item_update", r#"{"item_id":"00000001","status":"finished"}"#)],
+        "error: `finished` is no status; there are pending, in_progress, done, skipped",
+    );
+    check(
+        &[ADD, ("work_item_get", r#"{"item_id":"7"}"#)],
+        "error: there is no work item [7]; work_item_list shows what there is",
+    );
+    check(
+        &[ADD, ("work_item_set_artifact", r#"{"item_id":"00000002","artifact":"fine"}"#)],
+        "error: a control artifact must be a JSON object: expected ident at line 1 column 2. It must look like \
+         {\"verdict\": \"pass\"|\"fail\", \"checks\": [{\"name\": \"...\", \"result\": \"pass\"|\"fail\", \
+         \"detail\": \"...\"}], \"summary\": \"...\"}",
+    );
+    check(&[("work_item_add", "{}")], "error: give `title`, or `items` with at least one item");
+    check(&[("work_item_add", r#"{"titel":"x"}"#)], "error: give `title`, or `items` with at least one item");
+}
+
+#[test]
+fn several_changes_happen_together_or_not_at_all() {
+    let tools = tools().with_limits({
+        let mut limits = WorkLimits::default();
+        limits.items = 1;
+        limits
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    assert_eq!(runtime.block_on(said(&tools, &[ADD])), "error: the ledger holds 1 work items at most");
+    assert_eq!(tools.ledger(&harness_core::machine::Origin::default()), WorkLedger::default());
+}
+
+#[test]
+fn a_stored_ledger_goes_on() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let (before, after, origin) = (tools(), tools(), harness_core::machine::Origin::default());
+    runtime.block_on(said(&before, &[ADD]));
+    after.restore(&origin, before.ledger(&origin));
+    let update = ("work_item_update", r#"{"item_id":"00000002","status":"skipped"}"#);
+    assert_eq!(runtime.block_on(said(&after, &[update])), "[00000002] is skipped.\n1 left, 50% complete.");
+}

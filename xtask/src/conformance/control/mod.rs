@@ -1,0 +1,92 @@
+//! Vectors of source 003's control plane: work items, artifacts and contracts.
+
+mod contract;
+mod work;
+
+use std::path::Path;
+
+use harness_core::work::{AuditReport, clean_artifact};
+use serde_json::{Value, json};
+
+use super::turn::compare::same;
+use super::turn::convert::{Done, at, text};
+use crate::conformance::Verdict;
+use crate::repo;
+
+/// Texts for people and models: only whether there is one is compared.
+const FREE: [&str; 8] = [
+    "message",
+    "reason_message",
+    "value",
+    "suggestions",
+    "error",
+    "outputs",
+    "reminder",
+    "control_invariant",
+];
+
+/// Runs the one vector of the file.
+pub(crate) fn run(path: &Path) -> Vec<(String, Verdict)> {
+    let vector = repo::read(path)
+        .map_err(|e| e.to_string())
+        .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
+    match vector {
+        Ok(vector) => vec![(text(&vector, "id").to_owned(), check(&vector).into())],
+        Err(fault) => vec![(path.display().to_string(), Verdict::Failed(fault))],
+    }
+}
+
+fn check(vector: &Value) -> Done<()> {
+    let input = at(vector, "input");
+    let mut got = match text(vector, "kind") {
+        "artifact-cleaning" => cleaning(text(input, "artifact")),
+        "control-artifact" => audit(text(input, "artifact")),
+        "contract" => contract::run(input)?,
+        "work-items" => work::run(input)?,
+        other => return Err(format!("`{other}` is no kind of the control plane")),
+    };
+    let mut wanted = at(vector, "wanted").clone();
+    if let Some(keys) = at(vector, "compare").as_array() {
+        for value in [&mut wanted, &mut got] {
+            if let Some(map) = value.as_object_mut() {
+                map.retain(|key, _| keys.iter().any(|wanted| wanted == key));
+            }
+        }
+    }
+    unword(&mut wanted);
+    unword(&mut got);
+    same("wanted", &wanted, &got)
+}
+
+/// Replaces free texts by whether there is one.
+fn unword(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                match value {
+                    Value::String(text) if FREE.contains(&key.as_str()) => *value = json!(!text.is_empty()),
+                    Value::Array(texts) if FREE.contains(&key.as_str()) => *value = json!(texts.len()),
+                    other => unword(other),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(unword),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn cleaning(artifact: &str) -> Value {
+    let cleaned = clean_artifact(artifact);
+    let is_clean = cleaned.removed.is_empty();
+    json!({
+        "level": if is_clean { "clean" } else { "light_contamination" },
+        "cleaned_content": cleaned.text,
+        "removed_lines": cleaned.removed,
+        "message": if is_clean { "" } else { "lines were removed" },
+    })
+}
+
+fn audit(artifact: &str) -> Value {
+    let fault = AuditReport::parse(artifact).err();
+    json!({ "valid": fault.is_none(), "error": fault.map(|fault| fault.to_string()).unwrap_or_default() })
+}
