@@ -1,34 +1,28 @@
 //! Where the key may go: into the header of a request to its endpoint. An endpoint that repeats it in every
 //! place of a reply brings it into nothing that is written: faults, logs, recordings, what `Debug` shows.
 
+use std::cell::RefCell;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Once};
 
 use harness_adapters::{ApiKey, CachePolicy, Recorder, Replay, ResponseCache, Retry, RetryPolicy};
 use harness_core::port::{DynModel, Model as _};
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::support::{KEY, PROTOCOLS, Pieces, Protocol, Reply, Server, hello};
 
-/// Everything that is logged, at every level.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    /// Collects what this thread logs until the guard is dropped.
-    fn listen(&self) -> tracing::subscriber::DefaultGuard {
-        let everything = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
-        tracing::subscriber::set_default(everything.with_writer(self.clone()).finish())
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
+thread_local! {
+    /// What this thread logs, at every level, while a test listens.
+    static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-impl Write for Log {
+/// Writes to the log of the thread. One subscriber serves all tests: whether a place logs at all is kept
+/// for the whole process.
+struct ThisThread;
+
+impl Write for ThisThread {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        LOG.with_borrow_mut(|log| log.iter_mut().for_each(|log| log.extend_from_slice(bytes)));
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -36,12 +30,20 @@ impl Write for Log {
     }
 }
 
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
+/// Begins to listen to what this thread logs.
+fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let everything = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
+        let subscriber = everything.with_writer(|| ThisThread).finish();
+        tracing::subscriber::set_global_default(subscriber).expect("only this test logs");
+    });
+    LOG.set(Some(Vec::new()));
+}
 
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
+/// What was logged since, and no more.
+fn heard() -> String {
+    String::from_utf8(LOG.take().unwrap_or_default()).expect("a log is text")
 }
 
 /// Replies that are faults and repeat the key wherever a reply has room for it.
@@ -73,18 +75,18 @@ async fn a_key_that_an_endpoint_repeats_in_its_faults_is_written_nowhere() {
         for (at, reply) in telltales(protocol).into_iter().enumerate() {
             let context = format!("{}, reply {at}", protocol.name);
             let server = Server::start([reply]).await;
-            let (log, pieces) = (Log::default(), Pieces::default());
-            let listening = log.listen();
+            let pieces = Pieces::default();
+            listen();
             let mut policy = RetryPolicy::default();
             policy.attempts = 1;
             let cached = ResponseCache::new((protocol.model)(&server.url()), CachePolicy::default());
             let model = Recorder::create(Retry::new(cached, policy), &path).unwrap();
             let fault = model.step(hello(), &pieces).await.expect_err(&context);
-            drop(listening);
+            let log = heard();
             let recording = std::fs::read_to_string(&path).unwrap();
             assert_eq!(recording.lines().count(), 2, "{context}: the fault is recorded");
-            assert!(log.text().contains("model call failed"), "{context}: the fault is logged");
-            let written = format!("{fault} {fault:?} {pieces:?} {model:?} {recording} {}", log.text());
+            assert!(log.contains("model call failed"), "{context}: the fault is logged: {log}");
+            let written = format!("{fault} {fault:?} {pieces:?} {model:?} {recording} {log}");
             assert!(!written.contains(KEY), "{context}: the key is in {written}");
             assert!(server.seen().iter().all(|seen| !seen.body.contains(KEY)), "{context}: the body has it");
         }
