@@ -94,10 +94,7 @@ pub(crate) enum SaidPart<'a> {
     Call(SentCall<'a>),
     /// A block of the protocol's own vocabulary, to be sent back as it came.
     Native(
-        #[cfg_attr(
-            not(test),
-            expect(dead_code, reason = "chat completions have no place for it")
-        )]
+        #[cfg_attr(not(test), expect(dead_code, reason = "chat completions have no place for it"))]
         &'a ExtensionBlock,
     ),
 }
@@ -124,10 +121,7 @@ impl<'a> SentCall<'a> {
 pub(crate) struct CallResult<'a> {
     pub(crate) call: SentCall<'a>,
     pub(crate) parts: Vec<Part<'a>>,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "chat completions have no place for it")
-    )]
+    #[cfg_attr(not(test), expect(dead_code, reason = "chat completions have no place for it"))]
     pub(crate) is_error: bool,
 }
 
