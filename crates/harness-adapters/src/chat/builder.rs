@@ -9,7 +9,7 @@ use super::request::RESERVED;
 use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
 use crate::{AdapterError, ApiKey};
 
-static CHAT: Protocol = Protocol {
+pub(super) static CHAT: Protocol = Protocol {
     endpoint: "an OpenAI-compatible endpoint",
     reply: "chat completion",
     path: "/chat/completions",
@@ -18,7 +18,7 @@ static CHAT: Protocol = Protocol {
     headers: &[],
 };
 
-static OPENROUTER: Vendor = Vendor {
+pub(super) static OPENROUTER: Vendor = Vendor {
     provider: "openrouter",
     base_url: "https://openrouter.ai/api/v1",
     key_name: "OPENROUTER_API_KEY",

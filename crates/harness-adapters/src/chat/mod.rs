@@ -6,6 +6,7 @@ mod completion;
 mod history;
 mod model;
 mod request;
+pub mod source_001;
 mod stream;
 mod wire;
 

@@ -9,7 +9,7 @@ const DEEPEST: usize = 64;
 
 /// The value with two spaces of indentation: empty lists and objects on one line, keys in their order,
 /// numbers as they are written, no needless escapes.
-pub(super) fn indented(value: &Json) -> String {
+pub(crate) fn indented(value: &Json) -> String {
     let mut out = String::with_capacity(value.text().len().saturating_mul(2));
     let mut tokens = tokens(value.text()).peekable();
     let mut depth = 0_usize;

@@ -143,7 +143,7 @@ impl Faults {
 
     /// Nobody wants the answer any more.
     pub(crate) fn cancelled(&self) -> ModelFault {
-        ModelFault::new(Code::Unknown, format!("the request to {} was cancelled", self.endpoint))
+        ModelFault::new(Code::Cancelled, format!("the request to {} was cancelled", self.endpoint))
     }
 
     /// What to do about a fault.

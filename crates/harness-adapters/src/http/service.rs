@@ -79,7 +79,7 @@ impl Service {
     }
 
     /// The time that this request may take.
-    fn time_left(&self, request: &ModelRequest) -> Duration {
+    pub(crate) fn time_left(&self, request: &ModelRequest) -> Duration {
         let deadline = request.deadline.zip(self.clock.as_ref());
         let left = deadline.map(|(deadline, clock)| deadline.since(clock.now()).duration());
         left.map_or(self.timeouts.total, |left| left.min(self.timeouts.total))

@@ -17,6 +17,7 @@ mod files;
 mod record;
 mod request;
 mod retry;
+mod source_001;
 mod stream;
 mod support;
 mod wrappers;
