@@ -27,6 +27,8 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("jsonl-session", super::jsonl_session::run),
     ("layer-budget", super::memory::budget::run),
     ("layer-pipeline", super::memory::stack::run),
+    ("openrouter-request", super::adapters::openrouter_request::run),
+    ("openrouter-response", super::adapters::openrouter_response::run),
     ("openrouter-stream", super::adapters::openrouter_stream::run),
     ("pairing-repair", super::compaction::run),
     ("pressure", super::compaction::run),

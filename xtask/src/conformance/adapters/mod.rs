@@ -4,5 +4,9 @@
 //! tables ([`openrouter_request`], [`openrouter_response`]) say which code plays which adapter: a new
 //! one is a module here and a line in each table.
 
+mod model;
+pub(super) mod openrouter_request;
+pub(super) mod openrouter_response;
 pub(super) mod openrouter_stream;
+mod server;
 mod vectors;

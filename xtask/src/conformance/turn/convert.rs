@@ -93,7 +93,7 @@ pub(super) fn origin(input: &Value) -> Done<Origin> {
     Ok(origin)
 }
 
-pub(super) fn tool_def(definition: &Value) -> Done<ToolDef> {
+pub(in crate::conformance) fn tool_def(definition: &Value) -> Done<ToolDef> {
     let mut def = ToolDef::new(text(definition, "name"), text(definition, "description"));
     def.input_schema = definition.get("inputSchema").map(json).transpose()?;
     def.requires_approval = definition.get("requiresApproval").and_then(Value::as_bool).unwrap_or(false);

@@ -1,0 +1,33 @@
+//! Kind `openrouter-response`: what the adapters make of a loopback server's replies.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::model;
+use super::server::Server;
+use super::vectors::{self, Play};
+use crate::conformance::Verdict;
+use crate::conformance::turn::compare::same;
+use crate::conformance::turn::convert::{Done, at, list, text};
+
+/// How each adapter is asked, and its result in the source's form.
+const ADAPTERS: &[(&str, Play)] = &[("model", model::play)];
+
+/// Runs all vectors of the file.
+pub(crate) fn run(path: &Path) -> Vec<(String, Verdict)> {
+    vectors::each(path, check)
+}
+
+fn check(vector: &Value) -> Done<()> {
+    let play = vectors::of_adapter(ADAPTERS, vector)?;
+    let server = Server::start(list(vector, "replies"))?;
+    let refused = text(vector, "transport") == "connection-refused";
+    let url = if refused { Server::nowhere()? } else { server.url.clone() };
+    let mut got = play(vector, &url)?;
+    let expected = at(vector, "expected");
+    same("requestCount", at(expected, "requestCount"), &json!(server.seen().len()))?;
+    let is_loose = vector.get("looseMessage").is_some();
+    vectors::settle_free_texts(at(expected, "result"), &mut got, is_loose);
+    same("result", at(expected, "result"), &got)
+}
