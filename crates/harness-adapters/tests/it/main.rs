@@ -20,3 +20,4 @@ mod retry;
 mod stream;
 mod support;
 mod wrappers;
+mod wrappers_stacked;
