@@ -29,7 +29,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let given = arguments.iter().position(|argument| argument == "--bytes");
     let given = given.and_then(|at| arguments.get(at + 1)).and_then(|bytes| bytes.parse().ok());
-    let transcript = input::transcript(given.unwrap_or(64 << 20));
+    let transcript = transcript(given.unwrap_or(64 << 20));
     let events = transcript.matches("\n\n").count();
     let mut seconds: Vec<f64> = (0..TIMES)
         .map(|_| {
@@ -46,6 +46,36 @@ fn main() {
     println!(
         r#"{{"case":"assembly","bytes":{bytes},"events":{events},"mb_per_s":{rate:.1},"best_mb_per_s":{best:.1},"ns_per_event":{each:.0}}}"#
     );
+}
+
+/// A transcript of small deltas, a tenth of it reasoning, a fifth the arguments of a call, the rest text,
+/// now and then a comment. At least `bytes` long.
+fn transcript(bytes: usize) -> String {
+    let mut out = String::with_capacity(bytes + 4_096);
+    let started = r#"{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"write","arguments":"{\"lines\":["}}]}"#;
+    let mut n = 0;
+    while out.len() < bytes / 10 {
+        let word = input::word(n);
+        out += &input::event(&format!(r#"{{"role":"assistant","content":"","reasoning":"{word}"}}"#));
+        n += 1;
+    }
+    while out.len() < bytes / 10 * 8 {
+        out += &input::text(n);
+        n += 1;
+        if n.is_multiple_of(1_000) {
+            out += ": OPENROUTER PROCESSING\n\n";
+        }
+    }
+    out += &input::event(started);
+    while out.len() < bytes {
+        let piece =
+            r#"{"tool_calls":[{"index":0,"type":"function","function":{"arguments":"\"a line\","}}]}"#;
+        out += &input::event(piece);
+    }
+    out += &input::event(
+        r#"{"tool_calls":[{"index":0,"type":"function","function":{"arguments":"\"the end\"]}"}}]}"#,
+    );
+    out + &input::end("tool_calls")
 }
 
 /// Reads a transcript as a network would deliver it.

@@ -3,6 +3,11 @@
 /// The words of which the answers are made; some need escapes, some are more than one byte a letter.
 const WORDS: [&str; 8] = [" the", " cold", " Oslo", ",", " degrees", ".\\n\\n", " \u{2014}", " \\\"now\\\""];
 
+/// The `n`-th word, as it stands in a JSON string.
+pub(crate) fn word(n: usize) -> &'static str {
+    WORDS.get(n % WORDS.len()).copied().unwrap_or_default()
+}
+
 /// One event with a delta of choice 0.
 pub(crate) fn event(delta: &str) -> String {
     format!(
@@ -31,35 +36,5 @@ pub(crate) fn end(reason: &str) -> String {
 
 /// The `n`-th delta of text.
 pub(crate) fn text(n: usize) -> String {
-    let word = WORDS.get(n % WORDS.len()).copied().unwrap_or_default();
-    event(&format!(r#"{{"role":"assistant","content":"{word}"}}"#))
-}
-
-/// A transcript of small deltas, a tenth of it reasoning, a fifth the arguments of a call, the rest text,
-/// now and then a comment. At least `bytes` long.
-pub(crate) fn transcript(bytes: usize) -> String {
-    let mut out = String::with_capacity(bytes + 4_096);
-    let started = r#"{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"write","arguments":"{\"lines\":["}}]}"#;
-    let mut n = 0;
-    while out.len() < bytes / 10 {
-        let word = WORDS.get(n % WORDS.len()).copied().unwrap_or_default();
-        out += &event(&format!(r#"{{"role":"assistant","content":"","reasoning":"{word}"}}"#));
-        n += 1;
-    }
-    while out.len() < bytes / 10 * 8 {
-        out += &text(n);
-        n += 1;
-        if n.is_multiple_of(1_000) {
-            out += ": OPENROUTER PROCESSING\n\n";
-        }
-    }
-    out += &event(started);
-    while out.len() < bytes {
-        let piece =
-            r#"{"tool_calls":[{"index":0,"type":"function","function":{"arguments":"\"a line\","}}]}"#;
-        out += &event(piece);
-    }
-    out +=
-        &event(r#"{"tool_calls":[{"index":0,"type":"function","function":{"arguments":"\"the end\"]}"}}]}"#);
-    out + &end("tool_calls")
+    event(&format!(r#"{{"role":"assistant","content":"{}"}}"#, word(n)))
 }

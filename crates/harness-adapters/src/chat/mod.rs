@@ -2,6 +2,7 @@
 
 mod answer;
 mod builder;
+mod common;
 mod completion;
 mod history;
 mod model;

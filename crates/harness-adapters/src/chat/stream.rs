@@ -6,6 +6,7 @@ use harness_core::port::DeltaPart;
 use harness_core::{Json, ToolName};
 use serde_json::value::RawValue;
 
+use super::common;
 use super::completion::{Completion, CompletionCall};
 use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart};
 use crate::AdapterError;
@@ -167,6 +168,9 @@ impl Gathered {
     }
 
     fn chunk(&mut self, data: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
+        if let Some(chunk) = common::Chunk::read(data) {
+            return self.common(chunk, parts);
+        }
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
             self.completion.malformed_events = self.completion.malformed_events.saturating_add(1);
             return Ok(());
@@ -185,6 +189,34 @@ impl Gathered {
             }
         }
         Ok(())
+    }
+
+    fn common(&mut self, chunk: common::Chunk<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
+        if self.completion.id.is_none() {
+            self.completion.id = chunk.id.as_str().map(str::to_owned);
+        }
+        renew(&mut self.completion.model, chunk.model.as_str());
+        renew(&mut self.completion.provider, chunk.provider.as_str());
+        let mut delta = chunk.into_delta();
+        let call = delta.take_call();
+        let reasoning = delta.reasoning.into_string().map(|piece| ("reasoning", piece));
+        let other = || delta.reasoning_content.into_string().map(|piece| ("reasoning_content", piece));
+        if let Some((field, piece)) = reasoning.or_else(other) {
+            self.think(field, piece, parts);
+        }
+        if let Some(piece) = delta.content.into_string() {
+            self.completion.content.get_or_insert_default().push_str(&piece);
+            parts(DeltaPart::Text(piece));
+        }
+        let Some(call) = call else { return Ok(()) };
+        let piece = call.function.arguments.into_string().unwrap_or_default();
+        self.fragment(call.index, call.id.into_string(), call.function.name.into_string(), piece, parts)
+    }
+
+    fn think(&mut self, field: &'static str, piece: String, parts: Sink<'_>) {
+        self.completion.reasoning.get_or_insert_default().push_str(&piece);
+        parts(DeltaPart::Thinking(piece));
+        self.completion.reasoning_field.get_or_insert(field);
     }
 
     fn error(&mut self, raw: Raw<'_>) {
@@ -221,9 +253,7 @@ impl Gathered {
         let named = [("reasoning", body.reasoning), ("reasoning_content", body.reasoning_content)];
         let found = named.into_iter().find_map(|(field, raw)| Some((field, wire::content(raw)?)));
         if let Some((field, piece)) = found {
-            self.completion.reasoning.get_or_insert_default().push_str(&piece);
-            parts(DeltaPart::Thinking(piece));
-            self.completion.reasoning_field.get_or_insert(field);
+            self.think(field, piece, parts);
         }
         let details: Vec<Object<'_>> = lenient::decode(body.reasoning_details).unwrap_or_default();
         for detail in details {
@@ -251,11 +281,23 @@ impl Gathered {
             (Shape::Delta, None) => self.index_of(id.as_deref(), name.is_some()),
             (Shape::Whole, _) => self.next_index(),
         };
+        let piece = wire::arguments(function.arguments).unwrap_or_default();
+        self.fragment(index, id, name, piece, parts)
+    }
+
+    /// Adds a piece to the call of this index.
+    fn fragment(
+        &mut self,
+        index: u64,
+        id: Option<String>,
+        name: Option<String>,
+        piece: String,
+        parts: Sink<'_>,
+    ) -> Result<(), AdapterError> {
         let call = self.calls.entry(index).or_default();
         let was_named = !call.name.is_empty();
         replace_text(&mut call.id, id);
         replace_text(&mut call.name, name);
-        let piece = wire::arguments(function.arguments).unwrap_or_default();
         call.arguments.push_str(&piece);
         announce(call, u32::try_from(index).unwrap_or(u32::MAX), was_named, piece, parts);
         bound(self.calls.len(), self.limits.tool_calls, "list of tool calls", "calls")
@@ -382,6 +424,13 @@ fn announce(call: &CompletionCall, index: u32, was_named: bool, piece: String, p
 fn replace<T>(slot: &mut Option<T>, value: Option<T>) {
     if value.is_some() {
         *slot = value;
+    }
+}
+
+/// The same for a text that is nearly always the one that is there.
+fn renew(slot: &mut Option<String>, text: Option<&str>) {
+    if text.is_some() && slot.as_deref() != text {
+        *slot = text.map(str::to_owned);
     }
 }
 

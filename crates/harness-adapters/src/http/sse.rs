@@ -59,7 +59,7 @@ impl Decoder {
                 _ => {}
             }
         }
-        while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
             let (head, tail) = bytes.split_at(end);
             bytes = match tail {
                 [b'\r', b'\n', rest @ ..] => rest,

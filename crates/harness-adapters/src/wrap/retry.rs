@@ -96,7 +96,8 @@ impl<M> Retry<M> {
         let wait = match fault.retry_after.map(Millis::duration) {
             Some(asked) if asked > self.policy.longest_wait => return None,
             Some(asked) => asked,
-            None => planned,
+            // A clock counts whole milliseconds; the rest of a random wait could pass the deadline.
+            None => Millis::from(planned).duration(),
         };
         let deadline = request.deadline.zip(self.clock.as_ref());
         let in_time = deadline.is_none_or(|(deadline, clock)| clock.now().after(wait.into()) < deadline);
@@ -145,10 +146,13 @@ impl<M: Model> Model for Retry<M> {
     }
 }
 
-/// Notes the requests behind a message, when there was more than one.
+/// Notes the requests behind a message, when there was more than one. The attempt that succeeded may itself
+/// have taken several.
 fn counted(mut message: AssistantMessage, attempts: u32) -> AssistantMessage {
     if attempts > 1 {
-        Arc::make_mut(message.usage.get_or_insert_default()).requests = Some(u64::from(attempts));
+        let usage = Arc::make_mut(message.usage.get_or_insert_default());
+        let earlier = u64::from(attempts).saturating_sub(1);
+        usage.requests = Some(usage.requests.unwrap_or(1).saturating_add(earlier));
     }
     message
 }

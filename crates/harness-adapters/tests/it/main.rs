@@ -21,3 +21,4 @@ mod source_001;
 mod stream;
 mod support;
 mod wrappers;
+mod wrappers_stacked;

@@ -239,6 +239,60 @@ proptest! {
     }
 }
 
+/// Deltas of the shape that is read in one pass, and what nearly has it.
+const DELTAS: &[&str] = &[
+    r#"{"role":"assistant","content":"a"}"#,
+    r#"{"content":"\u00e9 \"\n","refusal":null,"reasoning_details":null}"#,
+    r#"{"content":"","reasoning":"","reasoning_content":"hm"}"#,
+    r#"{"content":"b","reasoning":"c","reasoning_content":"d"}"#,
+    r#"{"content":null,"tool_calls":null}"#,
+    r#"{"content":7,"reasoning":"kept"}"#,
+    r#"{"content":["e",{"type":"text","text":"f"}]}"#,
+    r#"{"content":"\ud83d","reasoning":"odd"}"#,
+    r#"{"refusal":"no"}"#,
+    r#"{"content":"g","reasoning_details":[{"type":"reasoning.text","text":"t"}]}"#,
+    r#"{"tool_calls":[{"index":0,"id":"x","type":"function","function":{"name":"n","arguments":""}}]}"#,
+    r#"{"content":"h","tool_calls":[{"index":0,"function":{"arguments":"{\"a\":"}}]}"#,
+    r#"{"tool_calls":[{"index":1,"id":null,"function":{"name":null,"arguments":"1}"}}]}"#,
+    r#"{"tool_calls":[{"index":0,"function":{"arguments":{"a":1}}}]}"#,
+    r#"{"tool_calls":[{"index":0,"function":null}]}"#,
+    r#"{"tool_calls":[{"index":2.0,"function":{"name":"m"}}]}"#,
+    r#"{"tool_calls":[{"function":{"arguments":"2"}},{"index":1}]}"#,
+    r#"{"tool_calls":[]}"#,
+    "null",
+    "{}",
+    "[]",
+];
+
+/// A stream of such deltas; `more` goes into each choice.
+fn stream_of(deltas: &[&str], more: &str) -> String {
+    let event = |delta: &&str| {
+        format!(
+            "data: {{\"id\":\"r\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta}{more}}}]}}\n\n"
+        )
+    };
+    deltas.iter().map(event).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_delta_means_the_same_in_every_shape_of_its_chunk(
+        deltas in proptest::collection::vec(proptest::sample::select(DELTAS), 1..8),
+    ) {
+        let seen = |stream: &str| {
+            let mut assembler = Assembler::new(ReplyLimits::default());
+            let mut parts = Vec::new();
+            assembler.feed(stream.as_bytes(), &mut |part| parts.push(part)).unwrap();
+            format!("{:?} {parts:?}", assembler.finish())
+        };
+        let plain = seen(&stream_of(&deltas, ""));
+        // Means nothing, and none of the common chunks has it.
+        for more in [r#","finish_reason":"""#, r#","usage":"none""#, r#","native_finish_reason":[]"#] {
+            prop_assert_eq!(&plain, &seen(&stream_of(&deltas, more)), "{}", more);
+        }
+    }
+}
+
 /// What streams are made of, in any order.
 const PIECES: &[&str] = &[
     "data: ",

@@ -92,6 +92,25 @@ impl Clock for Stopped {
     }
 }
 
+/// A clock that goes with tokio's, paused or not.
+pub(crate) struct Flowing(tokio::time::Instant);
+
+impl Flowing {
+    pub(crate) fn start() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+}
+
+impl Clock for Flowing {
+    fn now(&self) -> Time {
+        Time(1_000).after(self.0.elapsed().into())
+    }
+
+    fn sleep_until(&self, time: Time) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(time.since(self.now()).duration()))
+    }
+}
+
 /// Waits for an answer, for so long that only a hang takes longer.
 pub(crate) async fn bounded<T>(context: &str, answer: impl Future<Output = T>) -> T {
     let waited = tokio::time::timeout(std::time::Duration::from_mins(2), answer).await;
