@@ -9,6 +9,7 @@ mod request;
 mod stream;
 mod wire;
 
+pub(crate) use answer::usage as usage_of;
 pub use builder::ChatModelBuilder;
 pub use completion::{Completion, CompletionCall, InvalidKind, Verdict};
 pub use model::ChatModel;
