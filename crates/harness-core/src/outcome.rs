@@ -110,6 +110,8 @@ stop_reasons! {
     MaxTurnsReached = "max_turns_reached" => Deferred, "limit, value, ceiling";
     /// The run made no progress any more; new guidance can take it up again.
     Stalled = "stalled" => Deferred, "the transcript";
+    /// The backend that runs the turn stopped before its end and can go on.
+    BackendDeferred = "backend_deferred" => Deferred, "the backend's word, as a fault of the model";
     /// One tool gave the same result again and again.
     RedundantToolLoop = "redundant_tool_loop" => Failed, "the tool, or the tools of the cycle";
     /// The model asked for a tool that it was not offered.

@@ -45,6 +45,7 @@ impl StopReason {
                 "I worked on this for as many rounds as I may. Tell me to go on if I should."
             }
             (Self::Stalled, _) => "I am not getting any further with this. A hint from you would help.",
+            (Self::BackendDeferred, _) => "I had to stop before the end. I can go on from here.",
             (Self::RedundantToolLoop, false) => {
                 "I kept making the same calls without learning anything new. Please rephrase what you need."
             }

@@ -114,7 +114,7 @@ fn metadata(answer: &Completion) -> Option<Json> {
 }
 
 /// Counts are split so that the parts add up: what a cache served or took is not input again.
-fn usage(reported: &ReportedUsage) -> Usage {
+pub(crate) fn usage(reported: &ReportedUsage) -> Usage {
     let cached = reported.cached.unwrap_or(0).saturating_add(reported.cache_write.unwrap_or(0));
     let mut usage = Usage::default();
     usage.input = reported.prompt.map(|prompt| prompt.saturating_sub(cached));

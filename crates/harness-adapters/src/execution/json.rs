@@ -1,11 +1,28 @@
-//! JSON laid out for a prompt.
+//! JSON objects written key by key, and JSON laid out for a prompt.
 
 use std::iter::{from_fn, repeat_n};
 
 use harness_core::Json;
+use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
 
 /// What is nested deeper stands on one line: indentation grows with the square of the depth.
 const DEEPEST: usize = 64;
+
+/// An object with these keys, in this order.
+pub(crate) fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
+    struct Object<'a>(Vec<(&'a str, Json)>);
+    impl Serialize for Object<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(Some(self.0.len()))?;
+            for (key, value) in &self.0 {
+                map.serialize_entry(key, value)?;
+            }
+            map.end()
+        }
+    }
+    Json::of(&Object(entries.into_iter().collect())).unwrap_or_else(|_| Json::empty_object())
+}
 
 /// The value with two spaces of indentation: empty lists and objects on one line, keys in their order,
 /// numbers as they are written, no needless escapes.
@@ -121,5 +138,11 @@ mod tests {
         let shown = indented(&Json::parse(&deep).unwrap());
         assert!(shown.len() < 250_000, "{}", shown.len());
         assert_eq!(shown.matches('[').count(), 100_000);
+    }
+
+    #[test]
+    fn an_object_keeps_the_order_of_its_keys() {
+        let value = object([("b", Json::null()), ("a", Json::string("x"))]);
+        assert_eq!(value.text(), r#"{"b":null,"a":"x"}"#);
     }
 }

@@ -157,6 +157,7 @@ fn another_may(fault: &ModelFault) -> bool {
         ModelFaultCode::InvalidRequest
         | ModelFaultCode::ContextLengthExceeded
         | ModelFaultCode::Cancelled
+        | ModelFaultCode::Deferred
         | ModelFaultCode::Recording => false,
         ModelFaultCode::AuthFailed
         | ModelFaultCode::CreditsExhausted

@@ -8,7 +8,9 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod backend;
 mod chat;
+mod execution;
 mod faults;
 mod faults_http;
 mod faults_leak;

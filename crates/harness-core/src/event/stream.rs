@@ -60,9 +60,12 @@ impl SourceStream {
                     self.streamed = true;
                     vec![self.delta(text, None)]
                 }
-                DeltaPart::Thinking(_) | DeltaPart::CallStarted { .. } | DeltaPart::CallArguments { .. } => {
-                    Vec::new()
-                }
+                DeltaPart::Thinking(_)
+                | DeltaPart::CallStarted { .. }
+                | DeltaPart::CallArguments { .. }
+                | DeltaPart::BackendToolStarted { .. }
+                | DeltaPart::BackendToolFinished { .. }
+                | DeltaPart::Note(_) => Vec::new(),
             },
             Seen::Lagged { .. } => Vec::new(),
         }

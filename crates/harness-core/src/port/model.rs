@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{BoxFuture, Offer};
 use crate::cancel::Cancel;
-use crate::ids::ToolName;
+use crate::ids::{CallId, ToolName};
+use crate::json::Json;
 use crate::limits::Amount;
 use crate::message::AssistantMessage;
 use crate::port::ToolDef;
@@ -100,6 +101,28 @@ pub enum DeltaPart {
         /// The text.
         text: String,
     },
+    /// A backend that runs its own loop has called one of its own tools: nothing that the turn decides about
+    /// or counts.
+    BackendToolStarted {
+        /// The backend's id of the call.
+        id: CallId,
+        /// The tool, as the backend names it.
+        name: ToolName,
+        /// Its arguments.
+        input: Json,
+    },
+    /// A tool of a backend's own ended.
+    BackendToolFinished {
+        /// The backend's id of the call.
+        id: CallId,
+        /// What came of it, cut to a bound of the adapter.
+        output: String,
+        /// Whether the backend says that it failed.
+        failed: bool,
+    },
+    /// Something that a backend or its adapter has to say about the work, for people: a warning, what it
+    /// leaves out.
+    Note(String),
 }
 
 /// Takes the pieces of an answer as they come. Never blocks; pieces may be lost by slow readers, the
@@ -140,6 +163,8 @@ pub enum ModelFaultCode {
     Configuration,
     /// Somebody told the adapter to stop: the turn ends `cancelled`.
     Cancelled,
+    /// A backend that runs a whole turn stopped before its end and can go on: the turn ends `deferred`.
+    Deferred,
     /// Anything else, a panic included.
     Unknown,
 }
@@ -161,6 +186,7 @@ impl ModelFaultCode {
             Self::Recording => "recording",
             Self::Configuration => "configuration",
             Self::Cancelled => "cancelled",
+            Self::Deferred => "deferred",
             Self::Unknown => "unknown",
         }
     }

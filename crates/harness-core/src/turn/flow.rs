@@ -488,7 +488,13 @@ impl TurnState {
         if overflow && !broke_off && self.mends_overflow(spec, cx, &told) {
             return None;
         }
-        let reason = if overflow { StopReason::ContextOverflow } else { StopReason::RuntimeError };
+        let reason = if overflow {
+            StopReason::ContextOverflow
+        } else if fault.code == ModelFaultCode::Deferred {
+            StopReason::BackendDeferred
+        } else {
+            StopReason::RuntimeError
+        };
         self.stop_now(spec, cx, Stop::new(reason, Evidence::Fault(told)))
     }
 

@@ -99,6 +99,7 @@ pub struct ResponseStyle {
 
 stored! {
     /// What a backend should know.
+    #[derive(Default)]
     pub struct ExecutionContext {
         /// Texts.
         blocks: Vec<ExecutionBlock> = "blocks",
@@ -125,6 +126,7 @@ stored! {
 
 stored! {
     /// What a backend goes on with.
+    #[derive(Default)]
     pub struct ExecutionContinuation {
         /// The continuation's id.
         continuation_id: Option<String> = "continuationId",
@@ -207,6 +209,34 @@ impl ExecutionMessage {
             text: text.into(),
             received_at: None,
             attachments: None,
+            extra: Extra::default(),
+        }
+    }
+}
+
+impl ExecutionAttachment {
+    /// Something by its id and what it is.
+    pub fn new(id: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            kind: kind.into(),
+            name: None,
+            url: None,
+            metadata: None,
+            extra: Extra::default(),
+        }
+    }
+}
+
+impl ExecutionBlock {
+    /// A text under a label.
+    pub fn new(id: impl Into<String>, label: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            label: label.into(),
+            text: text.into(),
+            category: None,
+            metadata: None,
             extra: Extra::default(),
         }
     }

@@ -1,0 +1,148 @@
+//! From an execution result to a message, or to the fault of a step.
+
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::message::{ApprovalRequest, AssistantMessage, Block, FinishReason, Invalid, Usage};
+use harness_core::port::execution::{ExecutionErrorCode, ExecutionStatus};
+use harness_core::port::{ExecutionResult, ModelFault, ModelFaultCode};
+
+use super::gathered::Gathered;
+use super::note::BackendNote;
+
+/// What stands in a message as its protocol.
+const PROTOCOL: &str = "execution";
+
+/// What a result amounts to in a turn. Nothing is called an answer that is none: what was deferred, refused or
+/// not supported is told as exactly that.
+pub(super) fn answer(result: &ExecutionResult, gathered: Gathered) -> Result<AssistantMessage, ModelFault> {
+    match result.status {
+        ExecutionStatus::Completed => Ok(completed(result, &gathered)),
+        ExecutionStatus::NeedsClarification => {
+            let question = said(result, &gathered);
+            Ok(dressed(AssistantMessage::clarification(&question), result, &gathered))
+        }
+        ExecutionStatus::AwaitingApproval => {
+            Ok(dressed(AssistantMessage::approval_request(&wish(result, &gathered)), result, &gathered))
+        }
+        ExecutionStatus::Deferred => {
+            let told = told(result).unwrap_or_else(|| {
+                format!("the backend `{}` stopped before its end and can go on", result.backend_id)
+            });
+            Err(broken_off(ModelFault::new(ModelFaultCode::Deferred, told), result, &gathered))
+        }
+        ExecutionStatus::Unsupported => {
+            let why = told(result).unwrap_or_else(|| "it gives no reason".to_owned());
+            let told = format!("the backend `{}` does not support the request: {why}", result.backend_id);
+            Err(ModelFault::new(ModelFaultCode::Configuration, told))
+        }
+        ExecutionStatus::Failed | _ => Err(failed(result, &gathered)),
+    }
+}
+
+fn completed(result: &ExecutionResult, gathered: &Gathered) -> AssistantMessage {
+    let text = said(result, gathered);
+    if text.trim().is_empty() {
+        let mut invalid = Invalid::new(format!("the backend `{}` gave an empty answer", result.backend_id));
+        invalid.kind = Some("empty_response".to_owned());
+        return dressed(AssistantMessage::default(), result, gathered).marked_invalid(&invalid);
+    }
+    let mut message = dressed(AssistantMessage::text(text), result, gathered);
+    if was_cut(result) {
+        message.stop_reason = FinishReason::Length;
+    }
+    message
+}
+
+/// The text of the answer: the result's own, its data when it has no text, else what was streamed.
+fn said(result: &ExecutionResult, gathered: &Gathered) -> String {
+    let output = result.output.as_ref();
+    let text = result.text();
+    if !text.is_empty() {
+        return text.to_owned();
+    }
+    let data = output.and_then(|output| output.structured.as_ref()).map(|data| data.text().to_owned());
+    data.unwrap_or_else(|| gathered.text.clone())
+}
+
+/// Whether the trace says that the token limit cut the answer.
+fn was_cut(result: &ExecutionResult) -> bool {
+    let events = result.trace.iter().flat_map(|trace| trace.events.iter().flatten());
+    events.filter_map(|event| event.data.as_ref()?.entries().ok()).flatten().any(|(key, value)| {
+        key == "finishReason" && value.to::<String>().is_ok_and(|reason| reason == "length")
+    })
+}
+
+fn wish(result: &ExecutionResult, gathered: &Gathered) -> ApprovalRequest {
+    let asked = result.approval_request.clone().unwrap_or_default();
+    let text = said(result, gathered);
+    let summary = asked.reason.unwrap_or_else(|| text.clone());
+    let summary = if summary.is_empty() {
+        format!("the backend `{}` waits for an approval", result.backend_id)
+    } else {
+        summary
+    };
+    let mut wish = ApprovalRequest::new(asked.approval_key.unwrap_or_default(), "backend", summary);
+    wish.details = (!text.is_empty() && text != wish.summary).then_some(text);
+    wish.metadata = asked.metadata;
+    wish
+}
+
+fn failed(result: &ExecutionResult, gathered: &Gathered) -> ModelFault {
+    let error = result.error.as_ref();
+    let code = match error.map(|error| error.code) {
+        Some(ExecutionErrorCode::Timeout) => ModelFaultCode::Timeout,
+        Some(ExecutionErrorCode::InvalidBackendOutput) => ModelFaultCode::Protocol,
+        Some(ExecutionErrorCode::UnsupportedCapability) => ModelFaultCode::Configuration,
+        Some(ExecutionErrorCode::BudgetExceeded) => ModelFaultCode::Deferred,
+        Some(
+            ExecutionErrorCode::BackendExecutionError
+            | ExecutionErrorCode::ToolBridgeError
+            | ExecutionErrorCode::Other
+            | _,
+        ) => ModelFaultCode::Provider,
+        None => ModelFaultCode::Unknown,
+    };
+    let told =
+        told(result).unwrap_or_else(|| format!("the backend `{}` failed without a word", result.backend_id));
+    let fault = ModelFault::new(code, told);
+    let retryable = error.is_some_and(|error| error.retryable == Some(true));
+    broken_off(if retryable { fault.transient() } else { fault }, result, gathered)
+}
+
+/// The fault with what there is of an answer. Without any, the message still keeps what the backend did and
+/// what it can go on with.
+fn broken_off(fault: ModelFault, result: &ExecutionResult, gathered: &Gathered) -> ModelFault {
+    let text = said(result, gathered);
+    let message = if text.is_empty() { AssistantMessage::default() } else { AssistantMessage::text(text) };
+    let mut partial = dressed(message, result, gathered);
+    partial.stop_reason = FinishReason::Aborted;
+    let nothing = partial.usage.is_none() && result.continuation.is_none() && gathered.tools.is_empty();
+    if nothing && said(result, gathered).is_empty() { fault } else { fault.with_partial(partial) }
+}
+
+/// The error's message, with what the backend wrote to its standard error.
+fn told(result: &ExecutionResult) -> Option<String> {
+    let error = result.error.as_ref()?;
+    let message = error.message.trim();
+    (!message.is_empty()).then(|| message.to_owned())
+}
+
+/// The message with who made it, what it used, what was thought and done, and the note for the next step.
+fn dressed(mut message: AssistantMessage, result: &ExecutionResult, gathered: &Gathered) -> AssistantMessage {
+    let mut content: Vec<Block> = gathered.blocks().collect();
+    content.append(&mut message.content);
+    content.push(BackendNote::of(result, gathered.tools_left_out).block());
+    message.content = content;
+    let usage = gathered.usage.clone().or_else(|| usage_in(result.metadata.as_ref()));
+    message.usage = usage.map(Arc::new);
+    message.rare.protocol = Some(PROTOCOL.to_owned());
+    message.rare.provider = Some(result.backend_id.clone());
+    message
+}
+
+/// The usage that a result tells in its metadata.
+fn usage_in(metadata: Option<&Json>) -> Option<Usage> {
+    let entries = metadata?.entries().ok()?;
+    entries.into_iter().rev().find(|(key, _)| key == "usage")?.1.to().ok()
+}
