@@ -38,6 +38,7 @@ mod lines;
 mod run;
 mod signal;
 mod start;
+mod strays;
 
 pub use capture::{Capture, Shown};
 pub use environment::{Environment, PASSED};

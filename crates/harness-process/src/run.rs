@@ -150,7 +150,7 @@ pub async fn run_with(
 ) -> io::Result<Ended> {
     let stdin = if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     let mut child = start(launch.program, launch.args, launch.cwd, &launch.env, stdin)?;
-    let mut group = Group::of(&child);
+    let mut group = Group::of(&child).with_strays();
     let limits = launch.limits;
     let (mut stdout, mut stderr) = (Capture::new(limits.stdout), Capture::new(limits.stderr));
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -261,8 +261,14 @@ impl<F: Future<Output = Result<(), Flood>>> Watch<'_, F> {
 
     /// Ends whatever of the group still runs: asks first, and kills what does not go within `grace`.
     async fn end(&mut self, group: &mut Group, grace: Duration) {
+        if self.status.is_some() {
+            group.leader_ended();
+        }
         group.ask_to_end();
         self.settle(grace).await;
+        if self.status.is_some() {
+            group.leader_ended();
+        }
         group.kill();
         self.settle(REAP).await;
     }

@@ -1,0 +1,7 @@
+//! Integration tests of harness-process: real programs, no sleeping, no ambient environment.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+mod ending;
+mod running;
+mod support;
