@@ -64,6 +64,7 @@ pub mod cancel;
 pub mod canonical;
 pub mod continuation;
 pub mod contract;
+pub mod control;
 pub mod driver;
 pub mod event;
 mod ids;

@@ -1,6 +1,7 @@
 //! Vectors of source 003's control plane: work items, artifacts and contracts.
 
 mod contract;
+mod steering;
 mod work;
 
 use std::path::Path;
@@ -42,6 +43,8 @@ fn check(vector: &Value) -> Done<()> {
         "artifact-cleaning" => cleaning(text(input, "artifact")),
         "control-artifact" => audit(text(input, "artifact")),
         "contract" => contract::run(input)?,
+        "jit" => steering::jit(input),
+        "stall" => steering::stall(input),
         "work-items" => work::run(input)?,
         other => return Err(format!("`{other}` is no kind of the control plane")),
     };
@@ -52,6 +55,9 @@ fn check(vector: &Value) -> Done<()> {
                 map.retain(|key, _| keys.iter().any(|wanted| wanted == key));
             }
         }
+    }
+    if text(vector, "kind") == "stall" {
+        steering::without_values(&mut wanted);
     }
     unword(&mut wanted);
     unword(&mut got);
