@@ -50,6 +50,8 @@ pub mod execution;
 mod history;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "anthropic")]
+pub mod messages;
 pub mod price;
 mod raw;
 pub mod record;

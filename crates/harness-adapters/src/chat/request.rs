@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::history::{self, Sent};
 use crate::history::{Target, prepare};
 use crate::http::names::ToolNames;
-use crate::http::settings::Settings;
+use crate::http::settings::{Settings, object_text};
 
 /// Keys of the body that the adapter writes itself.
 pub(crate) const RESERVED: [&str; 6] = ["model", "messages", "tools", "stream", "stream_options", "n"];
@@ -71,11 +71,5 @@ pub(crate) fn body(
     }
     fields.push(("stream", Json::of(&true)?));
     fields.push(("stream_options", Json::parse(r#"{"include_usage":true}"#)?));
-    Ok(object(&fields))
-}
-
-fn object(fields: &[(&str, Json)]) -> String {
-    let fields: Vec<String> =
-        fields.iter().map(|(key, value)| format!("{}:{value}", Json::string(key))).collect();
-    format!("{{{}}}", fields.join(","))
+    Ok(object_text(&fields))
 }

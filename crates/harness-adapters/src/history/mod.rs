@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::{
-    AssistantMessage, AudioBlock, Block, ExtensionBlock, FileBlock, FinishReason, ImageBlock, Message,
-    TextBlock, ThinkingBlock, ToolCall, ToolResultMessage,
+    AssistantMessage, AudioBlock, Block, FileBlock, FinishReason, ImageBlock, Message, TextBlock,
+    ThinkingBlock, ToolCall, ToolResultMessage,
 };
 
 pub(crate) use ids::IdRule;
@@ -92,10 +92,13 @@ pub(crate) enum SaidPart<'a> {
     /// Reasoning of another model, as plain text.
     ForeignThought(&'a str),
     Call(SentCall<'a>),
-    /// A block of the protocol's own vocabulary, to be sent back as it came.
+    /// What a tool of the provider did, to be sent back as it came.
     Native(
-        #[cfg_attr(not(test), expect(dead_code, reason = "chat completions have no place for it"))]
-        &'a ExtensionBlock,
+        #[cfg_attr(
+            not(any(test, feature = "anthropic")),
+            expect(dead_code, reason = "chat completions have no place for it")
+        )]
+        &'a Json,
     ),
 }
 
@@ -121,7 +124,10 @@ impl<'a> SentCall<'a> {
 pub(crate) struct CallResult<'a> {
     pub(crate) call: SentCall<'a>,
     pub(crate) parts: Vec<Part<'a>>,
-    #[cfg_attr(not(test), expect(dead_code, reason = "chat completions have no place for it"))]
+    #[cfg_attr(
+        not(any(test, feature = "anthropic")),
+        expect(dead_code, reason = "chat completions have no place for it")
+    )]
     pub(crate) is_error: bool,
 }
 
@@ -239,15 +245,13 @@ impl<'a> History<'a, '_> {
                 self.open.push((sent.clone(), None));
                 Some(SaidPart::Call(sent))
             }
-            Block::Extension(native) => {
-                (own && native.namespace == self.target.protocol).then_some(SaidPart::Native(native))
-            }
-            Block::ToolCall(_)
-            | Block::Image(_)
+            Block::ToolCall(call) => call.rare.hosted.as_ref().filter(|_| own).map(SaidPart::Native),
+            Block::Image(_)
             | Block::File(_)
             | Block::Audio(_)
             | Block::Error(_)
             | Block::Approval(_)
+            | Block::Extension(_)
             | Block::Unknown(_)
             | _ => None,
         }

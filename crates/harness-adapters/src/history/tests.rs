@@ -57,7 +57,7 @@ fn shown_said(part: &SaidPart<'_>) -> String {
         SaidPart::Thought(thought) => format!("thought {}", thought.thinking),
         SaidPart::ForeignThought(text) => format!("foreign thought {text}"),
         SaidPart::Call(sent) => format!("call {}", sent.id),
-        SaidPart::Native(block) => format!("native {}", block.name),
+        SaidPart::Native(item) => format!("native {item}"),
     }
 }
 
@@ -159,18 +159,20 @@ fn images_become_one_note_a_run() {
 
 #[test]
 fn reasoning_goes_back_only_to_the_model_that_wrote_it() {
+    let mut hosted = call("h");
+    hosted.rare.hosted = Some(Json::parse(r#"{"type":"search"}"#).unwrap());
     let content = vec![
         thought("open", Some("sig"), None),
         thought("withheld", Some("payload"), Some(true)),
         thought("", None, None),
+        hosted.into(),
         Block::extension("p", "search", Json::null()),
-        Block::extension("q", "search", Json::null()),
         Block::text("yes"),
     ];
     check(
         &[answer("m", content.clone()).into()],
         true,
-        "assistant (own): thought open, thought withheld, native search, yes",
+        "assistant (own): thought open, thought withheld, native {\"type\":\"search\"}, yes",
     );
     check(&[answer("n", content.clone()).into()], true, "assistant: foreign thought open, yes");
     let mut other_protocol = answer("m", content);

@@ -35,6 +35,12 @@ pub(crate) struct ErrorReply {
 }
 
 impl Faults {
+    /// The faults of an endpoint without a key.
+    #[cfg(test)]
+    pub(crate) fn of(endpoint: &str, protocol: &'static Protocol) -> Self {
+        Self { endpoint: endpoint.to_owned(), protocol, key_name: "the API key".to_owned(), key: None }
+    }
+
     /// The endpoint answered with an error status.
     pub(crate) fn http(&self, reply: &ErrorReply) -> ModelFault {
         let error = error_of(&reply.body);
@@ -83,7 +89,8 @@ impl Faults {
             ),
         );
         fault.http_status = status;
-        if transient(error) { fault.transient() } else { fault }
+        let passes = matches!(code, Code::RateLimited | Code::Timeout | Code::Provider);
+        if passes || transient(error) { fault.transient() } else { fault }
     }
 
     /// The connection could not be made, or broke.
@@ -239,7 +246,13 @@ fn classify(status: Option<u16>, error: &ReportedError) -> Code {
         (_, true) => Some(Code::InvalidRequest),
         _ => by_name,
     };
-    by_name.or_else(|| code_of_words(status, &error.message)).unwrap_or_else(|| code_of_status(status))
+    // A name for whatever is wrong with a request tells less than words or a status.
+    let is_request = named.contains(&Some("invalid_request_error"));
+    match by_name.or_else(|| code_of_words(status, &error.message)) {
+        Some(code) => code,
+        None if status.is_none() && is_request => Code::InvalidRequest,
+        None => code_of_status(status),
+    }
 }
 
 fn code_of_name(name: &str) -> Option<Code> {
@@ -249,16 +262,21 @@ fn code_of_name(name: &str) -> Option<Code> {
         | "invalid_api_key"
         | "permission_denied"
         | "permission_error" => Code::AuthFailed,
-        "payment_required" | "insufficient_quota" | "billing_not_active" => Code::CreditsExhausted,
+        "payment_required" | "insufficient_quota" | "billing_not_active" | "billing_error" => {
+            Code::CreditsExhausted
+        }
         "rate_limit_exceeded" | "rate_limit_error" => Code::RateLimited,
         "context_length_exceeded" | "token_limit_exceeded" | "request_too_large" => {
             Code::ContextLengthExceeded
         }
         "not_found" | "not_found_error" | "model_not_found" => Code::ModelNotFound,
-        "timeout" => Code::Timeout,
-        "provider_overloaded" | "provider_unavailable" | "server" | "server_error" | "overloaded_error" => {
-            Code::Provider
-        }
+        "timeout" | "timeout_error" => Code::Timeout,
+        "provider_overloaded"
+        | "provider_unavailable"
+        | "server"
+        | "server_error"
+        | "overloaded_error"
+        | "api_error" => Code::Provider,
         "invalid_request"
         | "invalid_prompt"
         | "max_tokens_exceeded"

@@ -1,9 +1,13 @@
 //! What all protocols over HTTP share: where requests go, how replies are framed, bounded, timed and
 //! cancelled, and what a failure is called.
 
+#[cfg(feature = "anthropic")]
+pub(crate) mod draft;
 pub(crate) mod endpoint;
 pub(crate) mod exchange;
 pub(crate) mod fault;
+#[cfg(feature = "anthropic")]
+pub(crate) mod frames;
 pub(crate) mod lenient;
 mod limits;
 pub(crate) mod names;

@@ -34,7 +34,15 @@ impl Settings {
         out
     }
 
-    fn set(&mut self, key: String, value: Json) {
+    /// Sets what is not set yet.
+    #[cfg(feature = "anthropic")]
+    pub(crate) fn set_missing(&mut self, key: &str, value: Json) {
+        if !self.has(key) {
+            self.set(key.to_owned(), value);
+        }
+    }
+
+    pub(crate) fn set(&mut self, key: String, value: Json) {
         match self.0.iter_mut().find(|(known, _)| *known == key) {
             Some((_, slot)) => *slot = value,
             None => self.0.push((key, value)),
@@ -46,8 +54,19 @@ impl Settings {
         &self.0
     }
 
+    pub(crate) fn get(&self, key: &str) -> Option<&Json> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.0.iter().any(|(known, _)| known == key)
+        self.get(key).is_some()
+    }
+
+    /// Takes a setting out; a null counts as none.
+    #[cfg(feature = "anthropic")]
+    pub(crate) fn take(&mut self, key: &str) -> Option<Json> {
+        let at = self.0.iter().position(|(known, _)| known == key)?;
+        Some(self.0.remove(at).1).filter(|value| !value.is_null())
     }
 }
 
@@ -59,4 +78,17 @@ fn kind_of(value: &Json) -> &'static str {
         Some(b'n') => "null",
         _ => "a number",
     }
+}
+
+/// The text of a JSON object of these entries.
+pub(crate) fn object_text<K: AsRef<str>>(entries: &[(K, Json)]) -> String {
+    let entries: Vec<String> =
+        entries.iter().map(|(key, value)| format!("{}:{value}", Json::string(key.as_ref()))).collect();
+    format!("{{{}}}", entries.join(","))
+}
+
+/// A JSON object of these entries.
+#[cfg(feature = "anthropic")]
+pub(crate) fn object<K: AsRef<str>>(entries: &[(K, Json)]) -> Json {
+    Json::parse(&object_text(entries)).unwrap_or_default()
 }

@@ -1,0 +1,102 @@
+//! How a model of the Messages API is set up.
+
+use std::fmt;
+
+use harness_core::{Json, ModelName};
+
+use super::model::MessagesModel;
+use super::request::RESERVED;
+use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
+use crate::{AdapterError, ApiKey};
+
+pub(super) static MESSAGES: Protocol = Protocol {
+    endpoint: "an Anthropic-compatible endpoint",
+    reply: "answer of the Messages API",
+    path: "/messages",
+    reserved: &RESERVED,
+    key: ("x-api-key", ""),
+    headers: &[("anthropic-version", "2023-06-01")],
+};
+
+static ANTHROPIC: Vendor =
+    Vendor { provider: "anthropic", base_url: "https://api.anthropic.com/v1", key_name: "ANTHROPIC_API_KEY" };
+
+/// Tokens of an answer where neither the adapter nor the agent says how many. Models before Claude 3.5
+/// allow only half of it and need the setting.
+pub(super) const MAX_TOKENS: u64 = 8_192;
+
+/// How long the provider keeps the stable beginning of a request, so that the next one is cheaper.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PromptCache {
+    /// Nothing is marked. An endpoint that caches by itself still does.
+    Off,
+    /// For five minutes after its last use; writing costs a quarter more than plain input.
+    #[default]
+    FiveMinutes,
+    /// For an hour after its last use; writing costs twice as much as plain input.
+    OneHour,
+}
+
+/// Sets up a [`MessagesModel`]; made by [`MessagesModel::anthropic`] and [`MessagesModel::compatible`].
+#[must_use]
+pub struct MessagesModelBuilder {
+    setup: Setup,
+    cache: PromptCache,
+    output_schema: Option<Json>,
+}
+
+impl MessagesModelBuilder {
+    pub(super) fn anthropic(model: ModelName, key: ApiKey) -> Self {
+        Self::of(Setup::hosted(&MESSAGES, &ANTHROPIC, model, key))
+    }
+
+    pub(super) fn compatible(base_url: String, model: ModelName) -> Self {
+        Self::of(Setup::compatible(&MESSAGES, base_url, model))
+    }
+
+    fn of(setup: Setup) -> Self {
+        Self { setup, cache: PromptCache::default(), output_schema: None }
+    }
+
+    setup_methods! {
+        key: "The key, sent as `x-api-key`. Default none.",
+        key_name: "environment variable. Default `ANTHROPIC_API_KEY` for Anthropic, else `the API key`.",
+        settings: "Settings that become part of each request's body (`max_tokens`, `temperature`, `thinking`,\n\
+            `tool_choice`, …), an object. An agent's own settings win key by key.\n\n\
+            The words of chat completions are understood too, so that one agent runs on either protocol:\n\
+            `max_completion_tokens`, `stop`, `user`, `parallel_tool_calls`, `response_format` with a JSON\n\
+            schema, `reasoning`, `reasoning_effort`, and a `tool_choice` of that form."
+    }
+
+    /// Which part of a request the provider should keep for the next one. Default
+    /// [`PromptCache::FiveMinutes`]: the end of the tools, of the instructions, of the conversation, and of
+    /// the conversation as the request before had it, are marked. Settings that hold a `cache_control` of
+    /// their own switch it off.
+    pub fn prompt_cache(mut self, cache: PromptCache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Answers as JSON of this schema (the endpoint's structured outputs), except where an agent's settings
+    /// say otherwise. Default free text.
+    pub fn output_schema(mut self, schema: Json) -> Self {
+        self.output_schema = Some(schema);
+        self
+    }
+
+    /// Checks everything and makes the model. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The one problem, or [`AdapterError::Several`] with all of them.
+    pub fn build(self) -> Result<MessagesModel, AdapterError> {
+        let service = self.setup.build()?;
+        Ok(MessagesModel::new(service, self.cache, self.output_schema))
+    }
+}
+
+impl fmt::Debug for MessagesModelBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessagesModelBuilder").field("model", &self.setup.model).finish_non_exhaustive()
+    }
+}

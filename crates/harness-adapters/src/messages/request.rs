@@ -1,0 +1,100 @@
+//! The body of a request.
+
+use harness_core::Json;
+use harness_core::port::ModelRequest;
+use serde::Serialize;
+
+use super::builder::PromptCache;
+use super::conversation::{self, Conversation};
+use super::settings::{Translated, translated};
+use crate::history::{Target, prepare};
+use crate::http::names::ToolNames;
+use crate::http::settings::{Settings, object_text};
+
+/// Keys of the body that the adapter writes itself.
+pub(super) const RESERVED: [&str; 5] = ["model", "messages", "system", "tools", "stream"];
+
+/// How the model was set up, as far as one request needs it.
+pub(super) struct Options<'a> {
+    pub(super) settings: Settings,
+    pub(super) cache: PromptCache,
+    pub(super) output_schema: Option<&'a Json>,
+}
+
+/// A mark up to which the provider keeps the request.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct CacheControl {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<&'static str>,
+}
+
+impl CacheControl {
+    fn of(cache: PromptCache) -> Option<Self> {
+        match cache {
+            PromptCache::Off => None,
+            PromptCache::FiveMinutes => Some(Self { kind: "ephemeral", ttl: None }),
+            PromptCache::OneHour => Some(Self { kind: "ephemeral", ttl: Some("1h") }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SentTool<'a> {
+    name: std::borrow::Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+/// Writes the body: model, limit, instructions, conversation, tools, settings in their order, streaming
+/// last.
+pub(super) fn body(
+    request: &ModelRequest,
+    target: Target<'_>,
+    names: &ToolNames,
+    options: Options<'_>,
+) -> Result<String, serde_json::Error> {
+    let own_marks = options.settings.has("cache_control");
+    let mark = CacheControl::of(options.cache).filter(|_| !own_marks);
+    let to_wire = |name: &str| names.to_wire(name).into_owned();
+    let Translated { fields: settings, max_tokens, tool_choice } =
+        translated(options.settings, options.output_schema, to_wire);
+    let mut messages = Vec::with_capacity(request.view.len());
+    request.view.for_each(|message| messages.push(&**message));
+    let turns = prepare(messages.into_iter(), target);
+    let Conversation { system, messages, has_calls } =
+        conversation::write(&request.offer.instructions, &turns, names, mark);
+    let mut fields = vec![("model", Json::string(target.model)), ("max_tokens", max_tokens)];
+    if !system.is_empty() {
+        fields.push(("system", Json::of(&system)?));
+    }
+    fields.push(("messages", Json::of(&messages)?));
+    // The protocol refuses a conversation with calls in it when the tools are missing.
+    let explains_calls = !request.with_tools && has_calls;
+    let offered = if explains_calls { &request.offer.tools } else { request.tools() };
+    if !offered.is_empty() {
+        let last = offered.len().saturating_sub(1);
+        let tools = offered.iter().enumerate().map(|(position, tool)| SentTool {
+            name: names.to_wire(tool.name.as_str()),
+            description: &tool.description,
+            input_schema: tool.input_schema.clone().unwrap_or_else(open_object),
+            cache_control: mark.filter(|_| position == last),
+        });
+        fields.push(("tools", Json::of(&tools.collect::<Vec<_>>())?));
+        let none = || Json::parse(r#"{"type":"none"}"#).ok();
+        let choice = if explains_calls { none() } else { tool_choice };
+        fields.extend(choice.map(|choice| ("tool_choice", choice)));
+    }
+    fields.extend(settings.entries().iter().map(|(key, value)| (key.as_str(), value.clone())));
+    fields.push(("stream", Json::of(&true)?));
+    Ok(object_text(&fields))
+}
+
+/// The schema of a tool that has none.
+fn open_object() -> Json {
+    Json::parse(r#"{"type":"object"}"#).unwrap_or_default()
+}

@@ -1,0 +1,157 @@
+//! Settings in this protocol's words, whichever of the two vocabularies they were written in.
+
+use harness_core::Json;
+use serde::Deserialize;
+
+use super::builder::MAX_TOKENS;
+use crate::http::settings::{Settings, object};
+
+/// Settings that are ready to be sent.
+#[derive(Debug)]
+pub(super) struct Translated {
+    /// What becomes part of the body as it is.
+    pub(super) fields: Settings,
+    pub(super) max_tokens: Json,
+    /// Which tool is to be called, where that was said.
+    pub(super) tool_choice: Option<Json>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Reasoning {
+    #[serde(default)]
+    max_tokens: Option<Json>,
+    #[serde(default)]
+    effort: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Thinking {
+    #[serde(default)]
+    budget_tokens: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct ResponseFormat {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    json_schema: Option<JsonSchema>,
+}
+
+#[derive(Debug, Deserialize)]
+struct JsonSchema {
+    schema: Json,
+}
+
+#[derive(Debug, Deserialize)]
+struct FunctionChoice {
+    function: FunctionName,
+}
+
+#[derive(Debug, Deserialize)]
+struct FunctionName {
+    name: String,
+}
+
+/// Translates `settings`; `to_wire` gives the name under which a tool is sent.
+pub(super) fn translated(
+    mut settings: Settings,
+    output_schema: Option<&Json>,
+    to_wire: impl Fn(&str) -> String,
+) -> Translated {
+    let completion = settings.take("max_completion_tokens");
+    let max_tokens = settings.take("max_tokens").or(completion);
+    if let Some(stop) = settings.take("stop") {
+        let list = if stop.text().starts_with('[') { stop } else { list_of(&stop) };
+        settings.set_missing("stop_sequences", list);
+    }
+    if let Some(user) = settings.take("user") {
+        settings.set_missing("metadata", object(&[("user_id", user)]));
+    }
+    let effort = reasoning(&mut settings);
+    let asked = format(&mut settings);
+    let schema = asked.or_else(|| output_schema.cloned());
+    output_config(&mut settings, schema, effort);
+    let budget = settings.get("thinking").and_then(|thinking| thinking.to::<Thinking>().ok());
+    let budget = budget.map_or(0, |thinking| thinking.budget_tokens);
+    let default = || Json::of(&MAX_TOKENS.saturating_add(budget)).unwrap_or_default();
+    let tool_choice = tool_choice(&mut settings, to_wire);
+    Translated { max_tokens: max_tokens.unwrap_or_else(default), tool_choice, fields: settings }
+}
+
+fn list_of(value: &Json) -> Json {
+    Json::of(&[value]).unwrap_or_default()
+}
+
+/// Turns a budget into the protocol's own setting, and gives back the effort that was asked for.
+fn reasoning(settings: &mut Settings) -> Option<String> {
+    let alone = settings.take("reasoning_effort").and_then(|effort| effort.to::<String>().ok());
+    let reasoning = settings.take("reasoning").and_then(|value| value.to::<Reasoning>().ok());
+    let Reasoning { max_tokens, effort } = reasoning.unwrap_or_default();
+    if let Some(budget) = max_tokens.filter(|budget| !budget.is_null()) {
+        let thinking = object(&[("type", Json::string("enabled")), ("budget_tokens", budget)]);
+        settings.set_missing("thinking", thinking);
+    }
+    effort.or(alone)
+}
+
+/// The schema of a `response_format`. A format that the protocol does not have stays, so that the endpoint
+/// refuses it rather than we forget it.
+fn format(settings: &mut Settings) -> Option<Json> {
+    let given = settings.take("response_format")?;
+    let format = given.to::<ResponseFormat>().ok();
+    match format.as_ref().map(|format| (format.kind.as_str(), &format.json_schema)) {
+        Some(("text", _)) => None,
+        Some(("json_schema", Some(schema))) => Some(schema.schema.clone()),
+        _ => {
+            settings.set("response_format".to_owned(), given);
+            None
+        }
+    }
+}
+
+fn output_config(settings: &mut Settings, schema: Option<Json>, effort: Option<String>) {
+    let effort = effort.filter(|effort| effort != "none");
+    let effort = effort.map(|effort| if effort == "minimal" { "low".to_owned() } else { effort });
+    if schema.is_none() && effort.is_none() {
+        return;
+    }
+    let given = settings.take("output_config").and_then(|config| config.entries().ok());
+    let mut entries = given.unwrap_or_default();
+    let format = schema.map(|schema| object(&[("type", Json::string("json_schema")), ("schema", schema)]));
+    for (key, value) in [("format", format), ("effort", effort.map(|effort| Json::string(&effort)))] {
+        if let (Some(value), false) = (value, entries.iter().any(|(known, _)| known == key)) {
+            entries.push((key.to_owned(), value));
+        }
+    }
+    settings.set("output_config".to_owned(), object(&entries));
+}
+
+/// The choice in the protocol's own form, with the word on parallel calls in it.
+fn tool_choice(settings: &mut Settings, to_wire: impl Fn(&str) -> String) -> Option<Json> {
+    let of_kind = |kind: &str| vec![("type".to_owned(), Json::string(kind))];
+    let choice = settings.take("tool_choice").map(|given| {
+        let word = given.to::<String>().ok();
+        let function = given.to::<FunctionChoice>().ok();
+        match (word.as_deref(), function) {
+            (Some("required"), _) => of_kind("any"),
+            (Some(word), _) => of_kind(word),
+            (None, Some(choice)) => {
+                let mut entries = of_kind("tool");
+                entries.push(("name".to_owned(), Json::string(&to_wire(&choice.function.name))));
+                entries
+            }
+            (None, None) => given.entries().unwrap_or_default(),
+        }
+    });
+    let parallel = settings.take("parallel_tool_calls").and_then(|parallel| parallel.to::<bool>().ok());
+    let mut entries = match (choice, parallel) {
+        (None, None | Some(true)) => return None,
+        (None, Some(false)) => of_kind("auto"),
+        (Some(entries), _) => entries,
+    };
+    if parallel == Some(false) && !entries.iter().any(|(_, value)| value.text() == "\"none\"") {
+        entries.push(("disable_parallel_tool_use".to_owned(), Json::of(&true).unwrap_or_default()));
+    }
+    Some(object(&entries))
+}

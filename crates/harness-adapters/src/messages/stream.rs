@@ -1,0 +1,290 @@
+//! From the bytes of a reply to the blocks of one answer; no I/O, no clock.
+
+use std::collections::BTreeMap;
+
+use harness_core::port::DeltaPart as Piece;
+use harness_core::{Json, ToolName};
+use serde_json::value::RawValue;
+
+use super::wire::{BlockPart, Counts, DeltaPart, End, Event, Head, StopDetails};
+use crate::AdapterError;
+use crate::http::draft;
+use crate::http::exchange::Answer;
+use crate::http::frames::Frames;
+use crate::http::lenient::{Raw, decode, number, text};
+use crate::http::{ReplyLimits, ReportedError, Sink, bound, reported_error};
+
+/// An answer as far as it has arrived.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) head: draft::Head,
+    blocks: BTreeMap<u64, Gathering>,
+    pub(super) stop_reason: Option<String>,
+    pub(super) stop_sequence: Option<String>,
+    /// Why the model refused, in words for people.
+    pub(super) explanation: Option<String>,
+    pub(super) counts: Counts,
+    /// The first error that the endpoint reported inside the answer.
+    pub(super) error: Option<ReportedError>,
+    /// Whether the end was announced.
+    pub(super) ended: bool,
+    calls: u32,
+}
+
+/// A block as far as it has arrived.
+#[derive(Debug)]
+pub(super) enum Gathering {
+    Text {
+        text: String,
+        citations: Vec<Json>,
+    },
+    Thinking {
+        text: String,
+        signature: Option<String>,
+    },
+    Redacted {
+        data: String,
+    },
+    Call {
+        number: u32,
+        id: String,
+        name: String,
+        given: Option<Json>,
+        arguments: String,
+    },
+    /// A block of another kind: what a tool of the provider did.
+    Other {
+        id: String,
+        name: String,
+        raw: Json,
+        input: String,
+    },
+}
+
+/// Puts a reply together.
+#[derive(Debug)]
+pub(super) struct Assembler {
+    frames: Frames,
+    answer: Gathered,
+    limits: ReplyLimits,
+}
+
+impl Assembler {
+    pub(super) fn new(limits: ReplyLimits) -> Self {
+        Self { frames: Frames::new(&limits), answer: Gathered::default(), limits }
+    }
+
+    pub(super) fn finish(self) -> Gathered {
+        self.answer
+    }
+}
+
+impl Answer for Assembler {
+    fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError> {
+        let (answer, limits) = (&mut self.answer, &self.limits);
+        self.frames.feed(bytes, &mut |data| answer.event(data, limits, parts))
+    }
+
+    fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
+        self.answer.event(text, &self.limits, parts)
+    }
+
+    fn is_over(&self) -> bool {
+        self.answer.ended || self.answer.error.is_some()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.answer.stop_reason.is_some()
+    }
+}
+
+impl Gathered {
+    /// The blocks in their order.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &Gathering> {
+        self.blocks.values()
+    }
+
+    fn event(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
+        if self.ended || self.error.is_some() {
+            return Ok(());
+        }
+        let Ok(event) = serde_json::from_str::<Event<'_>>(data) else {
+            self.malformed();
+            return Ok(());
+        };
+        match text(event.kind).as_deref() {
+            Some("message_start") => self.head(event.message),
+            Some("content_block_start") => return self.start(&event, limits, parts),
+            Some("content_block_delta") => return self.more(&event, limits, parts),
+            Some("message_delta") => {
+                self.end(event.delta);
+                self.counts.update(event.usage);
+            }
+            Some("message_stop") => self.ended = true,
+            Some("message") => return self.whole(data, limits, parts),
+            _ => self.error = reported_error(event.error),
+        }
+        Ok(())
+    }
+
+    fn malformed(&mut self) {
+        self.head.malformed = self.head.malformed.saturating_add(1);
+    }
+
+    fn head(&mut self, raw: Raw<'_>) {
+        let head: Head<'_> = decode(raw).unwrap_or_default();
+        self.head.id = text(head.id).or(self.head.id.take());
+        self.head.model = text(head.model).or(self.head.model.take());
+        self.counts.update(head.usage);
+    }
+
+    fn end(&mut self, raw: Raw<'_>) {
+        let end: End<'_> = decode(raw).unwrap_or_default();
+        let details: StopDetails<'_> = decode(end.details).unwrap_or_default();
+        self.stop_reason = text(end.reason).or(self.stop_reason.take());
+        self.stop_sequence = text(end.sequence).or(self.stop_sequence.take());
+        self.explanation = text(details.explanation).or(self.explanation.take());
+    }
+
+    /// A reply that is one document.
+    fn whole(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
+        let raw: Raw<'_> = serde_json::from_str(data).ok();
+        self.head(raw);
+        self.end(raw);
+        let head: Head<'_> = decode(raw).unwrap_or_default();
+        let blocks: Vec<&RawValue> = decode(head.content).unwrap_or_default();
+        for (index, block) in (0u64..).zip(blocks) {
+            self.block(index, Some(block), limits, parts)?;
+        }
+        self.ended = true;
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        event: &Event<'_>,
+        limits: &ReplyLimits,
+        parts: Sink<'_>,
+    ) -> Result<(), AdapterError> {
+        let next = self.blocks.last_key_value().map_or(0, |(index, _)| index.saturating_add(1));
+        self.block(number(event.index).unwrap_or(next), event.content_block, limits, parts)
+    }
+
+    fn block(
+        &mut self,
+        index: u64,
+        raw: Raw<'_>,
+        limits: &ReplyLimits,
+        parts: Sink<'_>,
+    ) -> Result<(), AdapterError> {
+        let Some(part) = decode::<BlockPart<'_>>(raw) else {
+            self.malformed();
+            return Ok(());
+        };
+        let kind = text(part.kind).unwrap_or_default();
+        let block = match kind.as_str() {
+            "text" => {
+                Gathering::Text { text: said(part.text, Piece::Text, parts), citations: list(part.citations) }
+            }
+            "thinking" => Gathering::Thinking {
+                text: said(part.thinking, Piece::Thinking, parts),
+                signature: text(part.signature),
+            },
+            "redacted_thinking" => Gathering::Redacted { data: text(part.data).unwrap_or_default() },
+            "tool_use" => self.call(&part, parts),
+            _ => Gathering::Other {
+                id: text(part.id).or_else(|| text(part.tool_use_id)).unwrap_or_default(),
+                name: text(part.name).unwrap_or(kind),
+                raw: raw.and_then(|raw| Json::parse(raw.get()).ok()).unwrap_or_default(),
+                input: String::new(),
+            },
+        };
+        self.blocks.insert(index, block);
+        self.check(limits)
+    }
+
+    fn call(&mut self, part: &BlockPart<'_>, parts: Sink<'_>) -> Gathering {
+        let number = self.calls;
+        self.calls = self.calls.saturating_add(1);
+        let name = text(part.name).unwrap_or_default();
+        parts(Piece::CallStarted { index: number, name: ToolName::from(name.as_str()) });
+        let given = part.input.and_then(|input| Json::parse(input.get()).ok());
+        let given = given.filter(|input| input.text() != "{}" && !input.is_null());
+        if let Some(input) = &given {
+            parts(Piece::CallArguments { index: number, text: input.text().to_owned() });
+        }
+        let id = text(part.id).unwrap_or_default();
+        Gathering::Call { number, id, name, given, arguments: String::new() }
+    }
+
+    fn more(&mut self, event: &Event<'_>, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
+        let index = number(event.index).unwrap_or(0);
+        let Some(delta) = decode::<DeltaPart<'_>>(event.delta) else {
+            self.malformed();
+            return Ok(());
+        };
+        let block = match self.blocks.get_mut(&index) {
+            Some(block) => block,
+            // Some servers leave out the start of a block.
+            None => match text(delta.kind).as_deref() {
+                Some("text_delta") => self
+                    .blocks
+                    .entry(index)
+                    .or_insert(Gathering::Text { text: String::new(), citations: Vec::new() }),
+                Some("thinking_delta") => self
+                    .blocks
+                    .entry(index)
+                    .or_insert(Gathering::Thinking { text: String::new(), signature: None }),
+                _ => {
+                    self.malformed();
+                    return Ok(());
+                }
+            },
+        };
+        block.grow(&delta, parts);
+        self.check(limits)
+    }
+
+    fn check(&self, limits: &ReplyLimits) -> Result<(), AdapterError> {
+        let calls = usize::try_from(self.calls).unwrap_or(usize::MAX);
+        bound(calls, limits.tool_calls, "list of tool calls", "calls")?;
+        let others = self.blocks.len().saturating_sub(calls);
+        bound(others, limits.reasoning_items, "list of blocks", "blocks")
+    }
+}
+
+impl Gathering {
+    fn grow(&mut self, delta: &DeltaPart<'_>, parts: Sink<'_>) {
+        match self {
+            Self::Text { text: known, citations } => {
+                known.push_str(&said(delta.text, Piece::Text, parts));
+                citations.extend(delta.citation.and_then(|raw| Json::parse(raw.get()).ok()));
+            }
+            Self::Thinking { text: known, signature } => {
+                known.push_str(&said(delta.thinking, Piece::Thinking, parts));
+                *signature = text(delta.signature).or(signature.take());
+            }
+            Self::Call { number, arguments, .. } => {
+                let index = *number;
+                let start = |text| Piece::CallArguments { index, text };
+                arguments.push_str(&said(delta.partial_json, start, parts));
+            }
+            Self::Other { input, .. } => input.push_str(&text(delta.partial_json).unwrap_or_default()),
+            Self::Redacted { .. } => {}
+        }
+    }
+}
+
+/// The text of a field, passed on as a piece when there is any.
+fn said(raw: Raw<'_>, piece: impl FnOnce(String) -> Piece, parts: Sink<'_>) -> String {
+    let text = text(raw).unwrap_or_default();
+    if !text.is_empty() {
+        parts(piece(text.clone()));
+    }
+    text
+}
+
+fn list(raw: Raw<'_>) -> Vec<Json> {
+    let items: Vec<&RawValue> = decode(raw).unwrap_or_default();
+    items.into_iter().filter_map(|item| Json::parse(item.get()).ok()).collect()
+}
