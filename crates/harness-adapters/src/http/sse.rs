@@ -4,6 +4,8 @@
 //! fields `event`, `id` and `retry` carry nothing here and are skipped. Lines are decoded as UTF-8
 //! once they are whole, so a character that a network read cuts in two is never damaged.
 
+use std::borrow::Cow;
+
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event grew past its bound; the stream cannot be read any further.
@@ -72,6 +74,12 @@ impl Decoder {
             };
             if self.line.is_empty() {
                 check(head.len(), self.max_line, "line")?;
+                if let Some((value, rest)) = self.whole_event(head, bytes) {
+                    check(value.len().saturating_add(1), self.max_event, "event")?;
+                    sink(Item::Data(&decoded(value)));
+                    bytes = rest;
+                    continue;
+                }
                 self.line_ended(head, sink)?;
             } else {
                 self.keep(head)?;
@@ -82,6 +90,16 @@ impl Decoder {
             }
         }
         self.keep(bytes)
+    }
+
+    /// The data of an event that is this one line, and what follows the event: most are so, and nothing of
+    /// them needs to be kept.
+    fn whole_event<'a>(&self, line: &'a [u8], rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        if self.has_data || self.first_line {
+            return None;
+        }
+        let rest = rest.strip_prefix(b"\n").or_else(|| rest.strip_prefix(b"\r\n"))?;
+        Some((data(line)?, rest))
     }
 
     fn keep(&mut self, part: &[u8]) -> Result<(), Overflow> {
@@ -107,18 +125,28 @@ impl Decoder {
             sink(Item::Comment);
             return Ok(());
         }
-        let value = match line.strip_prefix(b"data") {
-            Some([]) => &[],
-            Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
-            _ => return Ok(()),
-        };
+        let Some(value) = data(line) else { return Ok(()) };
         check(self.data.len().saturating_add(value.len()).saturating_add(1), self.max_event, "event")?;
         if std::mem::replace(&mut self.has_data, true) {
             self.data.push('\n');
         }
-        self.data.push_str(&String::from_utf8_lossy(value));
+        self.data.push_str(&decoded(value));
         Ok(())
     }
+}
+
+/// The value of a `data` line.
+fn data(line: &[u8]) -> Option<&[u8]> {
+    match line.strip_prefix(b"data")? {
+        [] => Some(&[]),
+        [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+        _ => None,
+    }
+}
+
+/// Text with a mark in each place that is no UTF-8. Nearly all text is sound, which is quickly checked.
+fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 fn check(size: usize, limit: usize, what: &'static str) -> Result<(), Overflow> {
