@@ -10,7 +10,7 @@ use crate::chat::Completion;
 use crate::execution::object;
 use crate::http::fault::retry_after;
 use crate::http::service::Service;
-use crate::http::setup::{KeyHeader, Protocol, Setup};
+use crate::http::setup::{Protocol, Setup};
 use crate::{AdapterError, ApiKey};
 
 pub(super) const BASE_URL: &str = "https://openrouter.ai/api/v1/chat/completions";
@@ -23,7 +23,7 @@ static PROTOCOL: Protocol = Protocol {
     reply: "chat completion",
     path: "/chat/completions",
     reserved: &[],
-    key: KeyHeader::Bearer,
+    key: ("authorization", "Bearer "),
     headers: &[],
 };
 
