@@ -53,6 +53,8 @@ pub mod http;
 pub mod price;
 mod raw;
 pub mod record;
+#[cfg(feature = "relay")]
+pub mod relay;
 mod runner;
 mod secret;
 mod wrap;
