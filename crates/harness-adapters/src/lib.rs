@@ -55,6 +55,8 @@ pub mod messages;
 pub mod price;
 mod raw;
 pub mod record;
+#[cfg(feature = "relay")]
+pub mod relay;
 mod runner;
 mod secret;
 mod wrap;

@@ -31,6 +31,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("openrouter-request", super::adapters::openrouter_request::run),
     ("openrouter-response", super::adapters::openrouter_response::run),
     ("openrouter-stream", super::adapters::openrouter_stream::run),
+    ("relay-message", super::adapters::relay_message::run),
     ("pairing-repair", super::compaction::run),
     ("pressure", super::compaction::run),
     ("recall-mode", super::memory::recall::run),

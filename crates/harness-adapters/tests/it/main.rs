@@ -17,6 +17,10 @@ mod faults_leak;
 mod faults_stream;
 mod files;
 mod record;
+#[cfg(feature = "relay")]
+mod relay_adapter;
+#[cfg(feature = "relay")]
+mod relay_bridge;
 mod request;
 mod retry;
 mod source_001;

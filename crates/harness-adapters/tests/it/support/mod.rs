@@ -1,6 +1,8 @@
 //! What several topics need.
 
 mod protocol;
+#[cfg(feature = "relay")]
+pub(crate) mod relay;
 mod scripted;
 mod server;
 

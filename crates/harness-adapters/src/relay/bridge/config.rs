@@ -1,0 +1,73 @@
+//! What a bridge is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::super::transport::{Since, SpawnAgent};
+
+/// How a worker is made known to the relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Registration {
+    /// Not at all: the bridge only listens. Enough where the relay publishes messages for names that it does
+    /// not know, or where somebody else has registered the name.
+    None,
+    /// As an agent that reads what the relay types to it and forgets it. Nothing that a message says is ever
+    /// interpreted (W50): the program is `cat`, told apart from a shell's own input by its place.
+    ///
+    /// With a folder, the agent also hangs on a named pipe there which the bridge holds open, so that it ends
+    /// when the bridge does, however that ends: whoever waits for an answer is then told by the relay that
+    /// the worker is gone. Only on Linux, and where the relay's broker sees the same files.
+    Reader {
+        /// Where the pipe is made; an existing folder.
+        lifeline: Option<PathBuf>,
+    },
+    /// As this agent; its name is the worker's. Never give a shell: the relay types messages into it.
+    Agent(SpawnAgent),
+}
+
+/// What a bridge is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BridgeConfig {
+    /// The worker's name: requests for exactly this name are answered.
+    pub worker_name: String,
+    /// The channel that the worker joins.
+    pub channel_id: String,
+    /// How long one run may take. Default 120 s.
+    pub timeout: Duration,
+    /// The model for the runner. Default none: the runner's own.
+    pub model: Option<String>,
+    /// The folder that the runner works in. Default none: that of the process.
+    pub cwd: Option<PathBuf>,
+    /// How the worker is made known. Default: a reader without a lifeline.
+    pub registration: Registration,
+    /// Runs at the same time, at least one. Default 4.
+    pub concurrency: usize,
+    /// Requests that wait for a run at most; further ones are answered with a failure that may be retried.
+    /// Default 64.
+    pub waiting: usize,
+    /// From where on requests count. Default: everything that the relay still holds, so that requests from
+    /// before the worker existed are answered; those that it has already answered are not run again.
+    pub since: Since,
+    /// Requests that are remembered, so that none is run twice. Default 4096.
+    pub remembered: usize,
+}
+
+impl BridgeConfig {
+    /// The defaults for a worker of this name on the channel `specialists`.
+    pub fn new(worker_name: impl Into<String>) -> Self {
+        Self {
+            worker_name: worker_name.into(),
+            channel_id: "specialists".to_owned(),
+            timeout: Duration::from_mins(2),
+            model: None,
+            cwd: None,
+            registration: Registration::Reader { lifeline: None },
+            concurrency: 4,
+            waiting: 64,
+            since: Since::Seq(0),
+            remembered: 4096,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! One request, as far as a bridge needs to know it.
+
+use harness_core::Json;
+
+use super::super::event::RelayInbound;
+use super::super::json::Object;
+use super::super::message::Key;
+
+/// A request that somebody waits for.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) turn_id: Option<String>,
+    pub(super) thread_id: Option<String>,
+    /// To whom the reply goes.
+    pub(super) reply_to: String,
+    /// The execution request as it came; an empty object when it is missing.
+    pub(super) request: Json,
+    /// The message that brought it.
+    pub(super) event_id: String,
+}
+
+impl Job {
+    /// Reads a request; `Err` with its turn when nobody is named to whom the reply could go.
+    pub(super) fn read(body: &Object, inbound: &RelayInbound) -> Result<Self, Option<String>> {
+        let id = |key| body.written(key);
+        let reply_to = body.object("replyTo").and_then(|reply_to| reply_to.written("agentId"));
+        let Some(reply_to) = reply_to else { return Err(id("turnId")) };
+        Ok(Self {
+            turn_id: id("turnId"),
+            thread_id: id("threadId"),
+            reply_to,
+            request: body.present("request").cloned().unwrap_or_default(),
+            event_id: inbound.event_id.clone(),
+        })
+    }
+
+    /// What names it; `None` when an id is missing, and then only its message does.
+    pub(super) fn key(&self) -> Option<Key> {
+        Some(Key { turn: self.turn_id.clone()?, thread: self.thread_id.clone()? })
+    }
+}

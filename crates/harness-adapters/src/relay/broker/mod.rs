@@ -1,0 +1,10 @@
+//! Agent Relay's broker: a process beside this one, spoken to over the loopback interface.
+
+mod api;
+mod connection;
+mod events;
+mod transport;
+
+pub use api::BrokerSession;
+pub use connection::{Connection, STATE_DIRECTORIES};
+pub use transport::{BrokerConfig, BrokerTransport};
