@@ -25,6 +25,15 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     command
 }
 
+/// Hides the keys of the person at the terminal from a start of the product's program.
+pub(crate) fn without_keys(command: &mut Command) {
+    for key in ["OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "HARNESS_API_KEY"] {
+        command.env_remove(key);
+    }
+    // Nothing lies below a file, the user's key file neither.
+    command.env("XDG_CONFIG_HOME", "/dev/null");
+}
+
 /// Starts a program and leaves it running; its standard output is dropped.
 pub(crate) fn start(command: &mut Command) -> Result<Child> {
     command.stdout(Stdio::null()).spawn().map_err(|e| not_started(command, &e))

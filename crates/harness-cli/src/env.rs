@@ -1,5 +1,7 @@
 //! The environment: every name that the program reads, and the only code that reads it.
 
+use std::path::PathBuf;
+
 use harness::adapters::ApiKey;
 
 /// The key for OpenRouter.
@@ -9,13 +11,42 @@ pub(crate) const OPENROUTER_KEY: &str = "OPENROUTER_API_KEY";
 /// provider never travels to another.
 pub(crate) const ENDPOINT_KEY: &str = "HARNESS_API_KEY";
 
+/// The key for OpenAI.
+pub(crate) const OPENAI_KEY: &str = "OPENAI_API_KEY";
+
+/// Another address of OpenRouter.
+pub(crate) const OPENROUTER_URL: &str = "OPENROUTER_BASE_URL";
+
+/// Another address of OpenAI.
+pub(crate) const OPENAI_URL: &str = "OPENAI_BASE_URL";
+
+/// Another address of Ollama.
+pub(crate) const OLLAMA_URL: &str = "OLLAMA_BASE_URL";
+
+/// Another address of LM Studio.
+pub(crate) const LMSTUDIO_URL: &str = "LMSTUDIO_BASE_URL";
+
+/// The address of models whose names begin with `local/`.
+pub(crate) const LOCAL_URL: &str = "HARNESS_LOCAL_BASE_URL";
+
 /// What `--log` takes when it is not given.
 pub(crate) const LOG: &str = "HARNESS_LOG";
 
-/// The key of that name; an empty one counts as absent.
-pub(crate) fn key(name: &str) -> Option<ApiKey> {
+/// The text of that name; an empty one counts as absent.
+pub(crate) fn text(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "this module is the one that reads the environment")]
     let text = std::env::var(name).ok()?;
-    let key = ApiKey::new(text);
-    (!key.is_empty()).then_some(key)
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The key of that name; an empty one counts as absent.
+pub(crate) fn key(name: &str) -> Option<ApiKey> {
+    text(name).map(ApiKey::new)
+}
+
+/// The folder with the settings of this program, whether it is there or not; `None` without a home.
+pub(crate) fn settings() -> Option<PathBuf> {
+    let own = text("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = own.or_else(|| Some(PathBuf::from(text("HOME")?).join(".config")));
+    Some(config?.join("harness"))
 }

@@ -12,6 +12,7 @@ use harness::memory::MemoryError;
 use harness::tools::ToolsError;
 
 use crate::env;
+use crate::model::keys::KeyFileFault;
 use crate::paths::Paths;
 use crate::render::{BAD, NOTE};
 
@@ -59,8 +60,14 @@ pub(crate) enum CliError {
     NoMessage,
     #[error("the message on standard input {problem}")]
     Message { problem: String },
-    #[error("no model can be asked: neither a key nor an endpoint is given")]
-    NoModel,
+    /// None of the keys with which the model could be asked is at hand.
+    #[error("the model `{model}` cannot be asked: {}", missing(names))]
+    NoKey { model: String, names: Vec<&'static str> },
+    /// A model of the user's own, whose address only the user knows.
+    #[error("the model `{model}` cannot be asked: nothing says where its endpoint is")]
+    NoAddress { model: String },
+    #[error("the key file {} {fault}", path.display())]
+    KeyFile { path: PathBuf, fault: KeyFileFault },
     #[error("no key is set, and the recordings in {} hold no conversation that begins with this message", folder.display())]
     NotRecorded { folder: PathBuf, questions: Vec<String> },
     #[error("the context {origin} {problem}")]
@@ -100,7 +107,9 @@ impl CliError {
             Self::NoRecord => "cli.no_record",
             Self::NoMessage => "cli.no_message",
             Self::Message { .. } => "cli.message",
-            Self::NoModel => "cli.no_model",
+            Self::NoKey { .. } => "cli.no_key",
+            Self::NoAddress { .. } => "cli.no_address",
+            Self::KeyFile { .. } => "cli.key_file",
             Self::NotRecorded { .. } => "cli.not_recorded",
             Self::Context { .. } => "cli.context",
             Self::LogFilter { .. } => "cli.log_filter",
@@ -179,10 +188,13 @@ impl CliError {
                 "give it as an argument or on standard input, or use --resume with --session".to_owned(),
             ),
             Self::Message { .. } => None,
-            Self::NoModel => Some(no_model_hint()),
+            Self::NoKey { names, .. } => Some(no_key_hint(names)),
+            Self::NoAddress { .. } => Some(format!("give it with --base-url URL or in {}", env::LOCAL_URL)),
+            Self::KeyFile { path, fault } => Some(fault.hint(path)),
             Self::NotRecorded { questions, .. } => {
                 let known: Vec<_> = questions.iter().map(|question| format!("\n    {question}")).collect();
-                Some(format!("{}; without a key these can be asked:{}", no_model_hint(), known.concat()))
+                let hint = no_key_hint(&[env::OPENROUTER_KEY]);
+                Some(format!("{hint}; without a key these can be asked:{}", known.concat()))
             }
             Self::Context { .. } => Some(
                 "write PATH=VALUE, for example customer.premium=true, or name a YAML or JSON file with a \
@@ -230,9 +242,18 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-fn no_model_hint() -> String {
+/// Which keys are missing.
+fn missing(names: &[&str]) -> String {
+    match names {
+        [one] => format!("{one} is not set"),
+        _ => format!("neither {} is set", names.join(" nor ")),
+    }
+}
+
+fn no_key_hint(names: &[&str]) -> String {
     format!(
-        "set {} to ask live models, or use --base-url for an endpoint of your own, or --replay for a recording",
-        env::OPENROUTER_KEY
+        "set {}, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, \
+         --base-url for an endpoint of your own, or --replay for a recording",
+        names.join(" or ")
     )
 }

@@ -11,6 +11,7 @@ mod exit;
 mod graph;
 mod hash;
 mod log;
+mod model;
 mod new;
 mod output;
 mod paths;

@@ -27,7 +27,7 @@ pub(super) fn try_first_command(workspace: &Workspace) -> Result<()> {
     let mut shell = shell(&line);
     shell.current_dir(&clone).env("CARGO_TARGET_DIR", &workspace.target_directory);
     // The promise is that it works without a key.
-    shell.env_remove("OPENROUTER_API_KEY");
+    process::without_keys(&mut shell);
     process::run_watching(&mut shell, &mut |text| printed += text.len())?;
     if printed == 0 { Err(Fault::new(format!("`{line}` printed nothing"))) } else { Ok(()) }
 }

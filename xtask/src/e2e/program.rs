@@ -25,7 +25,8 @@ impl Program {
     /// addresses never sent through a proxy.
     pub(super) fn command<const N: usize>(&self, arguments: [&str; N]) -> Command {
         let mut command = process::command(&self.path);
-        command.args(arguments).env_remove("OPENROUTER_API_KEY").env("NO_PROXY", "127.0.0.1");
+        command.args(arguments).env("NO_PROXY", "127.0.0.1");
+        process::without_keys(&mut command);
         command
     }
 }

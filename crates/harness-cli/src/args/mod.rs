@@ -177,11 +177,17 @@ pub(crate) enum Preset {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Use this model for every agent instead of those that the descriptor names
-    #[arg(long, value_name = "MODEL")]
+    /// Use this model for every agent instead of those that the descriptor names: anthropic/NAME, openai/NAME,
+    /// ollama/NAME, lmstudio/NAME, or a name of OpenRouter
+    #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
-    /// An OpenAI-compatible endpoint instead of OpenRouter, for example http://localhost:11434/v1;
+    /// Take the keys of providers from this file, which only you may read [default: the environment, then
+    /// ~/.config/harness/keys.yaml]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) keys: Option<PathBuf>,
+
+    /// An OpenAI-compatible endpoint for all models, for example http://localhost:11434/v1;
     /// its key, if it needs one, is read from HARNESS_API_KEY
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
@@ -233,12 +239,14 @@ pub(crate) enum Approve {
 
 fn run_notes() -> String {
     format!(
-        "The answer goes to standard output, everything else to standard error. With \
-         {OPENROUTER} set, the models that the descriptor names are asked through OpenRouter. \
-         Without it, and without --model, --base-url and --replay, an example that ships with \
+        "The answer goes to standard output, everything else to standard error. The name of a \
+         model says who is asked: openai/NAME asks OpenAI when {OPENAI} is set, ollama/NAME a \
+         server on this machine; all others are asked through OpenRouter with {OPENROUTER}. \
+         Without a key, and without --model, --base-url and --replay, an example that ships with \
          recordings is answered from them.\n\n\
          Ctrl-C stops the run and leaves the session in order; a second one ends the program at \
          once.\n\n{codes}",
+        OPENAI = env::OPENAI_KEY,
         OPENROUTER = env::OPENROUTER_KEY,
         codes = Exit::help(),
     )

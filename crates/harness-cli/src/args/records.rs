@@ -93,10 +93,15 @@ pub(crate) struct LiveArgs {
     pub(crate) answers: Option<Answers>,
 
     /// Use this model for every agent instead of those that the descriptor names; answers are live then
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
-    /// An OpenAI-compatible endpoint instead of OpenRouter; answers are live then
+    /// Take the keys of providers from this file, which only you may read [default: the environment, then
+    /// ~/.config/harness/keys.yaml]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) keys: Option<PathBuf>,
+
+    /// An OpenAI-compatible endpoint for all models; answers are live then
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
 }
@@ -114,7 +119,8 @@ impl LiveArgs {
 
     /// The same as the arguments of a run.
     pub(crate) fn model_args(&self) -> ModelArgs {
-        ModelArgs { model: self.model.clone(), base_url: self.base_url.clone(), record: None, replay: None }
+        let (model, keys, base_url) = (self.model.clone(), self.keys.clone(), self.base_url.clone());
+        ModelArgs { model, keys, base_url, record: None, replay: None }
     }
 }
 

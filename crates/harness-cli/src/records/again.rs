@@ -19,7 +19,8 @@ use super::recording::{files, recording};
 use crate::args::{ContextArg, LiveArgs};
 use crate::bind;
 use crate::error::CliError;
-use crate::run::{context, model};
+use crate::model::{self, Asking};
+use crate::run::context;
 
 /// How a record is run again.
 pub(super) struct How<'a> {
@@ -54,7 +55,12 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     let model: Arc<dyn DynModel> = match how.answers {
         AnswersFrom::Live => {
             let args = how.live.model_args();
-            model::choose(&args, &descriptor, Some(&record.question), &clock)?.model
+            let asking = Asking {
+                graph: Some(&bound.graph),
+                descriptor: &descriptor,
+                message: Some(&record.question),
+            };
+            model::choose(&args, asking, &clock)?.model
         }
         // Recorded, and whatever a later version adds.
         AnswersFrom::Recorded | _ => Arc::new(RecordedModel::new(record)),

@@ -3,8 +3,6 @@
 pub(crate) mod approve;
 pub(crate) mod context;
 mod message;
-pub(crate) mod model;
-mod recordings;
 mod session;
 pub(crate) mod view;
 
@@ -22,6 +20,7 @@ use crate::args::{LimitArgs, RunArgs};
 use crate::bind;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::model::{self, Asking};
 use crate::records::recording::recording;
 use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering};
 use crate::signal::Signals;
@@ -53,7 +52,9 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let now = clock.now();
     let session =
         args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
-    let source = model::choose(&args.model, &args.descriptor, message.as_deref(), &clock)?;
+    let asking =
+        Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
+    let source = model::choose(&args.model, asking, &clock)?;
 
     let mut builder = Harness::new(Arc::clone(&source.model))
         .graph(bound.graph)

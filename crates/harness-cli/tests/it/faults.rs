@@ -198,8 +198,8 @@ fn no_message_and_no_key() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: no model can be asked: neither a key nor an endpoint is given
-      hint: set OPENROUTER_API_KEY to ask live models, or use --base-url for an endpoint of your own, or --replay for a recording
+    error: the model `scripted` cannot be asked: OPENROUTER_API_KEY is not set
+      hint: set OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --replay for a recording
     "#);
 }
 

@@ -15,6 +15,7 @@ mod example;
 mod faults;
 mod files;
 mod json;
+mod models;
 mod outcomes;
 mod record;
 mod resume;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::response::Response;
 use axum::routing::post;
 use futures_util::stream::{self, StreamExt as _};
@@ -95,12 +96,24 @@ impl Reply {
 struct Script {
     replies: Arc<Mutex<VecDeque<Reply>>>,
     requests: Arc<Mutex<Vec<Value>>>,
+    keys: Arc<Mutex<Vec<String>>>,
 }
 
-async fn answer(State(script): State<Script>, axum::Json(request): axum::Json<Value>) -> Response {
+async fn answer(
+    State(script): State<Script>,
+    headers: HeaderMap,
+    axum::Json(request): axum::Json<Value>,
+) -> Response {
     script.requests.lock().unwrap().push(request);
+    script.keys.lock().unwrap().push(key_in(&headers));
     let reply = script.replies.lock().unwrap().pop_front();
     reply.unwrap_or(Reply::status(400, r#"{"error":{"message":"the script is over"}}"#)).response()
+}
+
+/// The key that a request brings.
+fn key_in(headers: &HeaderMap) -> String {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    header.map_or("no key", |value| value.trim_start_matches("Bearer ")).to_owned()
 }
 
 /// An endpoint that answers its requests in order.
@@ -113,7 +126,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies = Arc::new(Mutex::new(replies.into_iter().collect()));
-        let script = Script { replies, requests: Arc::default() };
+        let script = Script { replies, requests: Arc::default(), keys: Arc::default() };
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -126,5 +139,10 @@ impl Server {
     /// The requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.script.requests.lock().unwrap().clone()
+    }
+
+    /// The keys that the requests brought.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.script.keys.lock().unwrap().clone()
     }
 }

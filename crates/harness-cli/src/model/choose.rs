@@ -1,0 +1,104 @@
+//! Where answers come from: a live model, a recording that was named, or one that an example ships with.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use harness::BoundGraph;
+use harness::adapters::{Recorder, Replay, Retry, RetryPolicy};
+use harness::core::port::{Clock, DynModel};
+
+use super::keys::Keys;
+use super::recordings;
+use super::routes::Routes;
+use crate::args::ModelArgs;
+use crate::env;
+use crate::error::CliError;
+
+/// Where answers come from.
+pub(crate) struct Source {
+    pub(crate) model: Arc<dyn DynModel>,
+    /// The recording that is replayed.
+    pub(crate) replay: Option<Arc<Replay>>,
+}
+
+impl Source {
+    fn live(model: Arc<dyn DynModel>) -> Self {
+        Self { model, replay: None }
+    }
+
+    fn replay(path: &Path) -> Result<Self, CliError> {
+        let replay = Arc::new(Replay::open(path)?);
+        Ok(Self { model: Arc::clone(&replay) as _, replay: Some(replay) })
+    }
+}
+
+/// Who is to be answered, and about what.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    /// The graph whose agents ask; none where a single model is asked.
+    pub(crate) graph: Option<&'a BoundGraph>,
+    /// The descriptor's file.
+    pub(crate) descriptor: &'a Path,
+    /// The message that the conversation begins with.
+    pub(crate) message: Option<&'a str>,
+}
+
+/// Chooses as the command line, the keys at hand and the names of the graph's models say.
+pub(crate) fn choose(
+    args: &ModelArgs,
+    asking: Asking<'_>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Source, CliError> {
+    if let Some(path) = &args.replay {
+        return Source::replay(path);
+    }
+    let keys = Keys::load(args.keys.as_deref())?;
+    let routes = Routes::new(args.base_url.as_deref(), &keys);
+    let model = match &args.model {
+        Some(name) => routes.only(name),
+        None => routes.all(&asking.graph.map(names).unwrap_or_default()),
+    };
+    let model = match model {
+        // Without a key an example is still worth a look.
+        Err(fault @ CliError::NoKey { .. }) if args.model.is_none() && args.record.is_none() => {
+            return shipped(asking, fault);
+        }
+        model => model?,
+    };
+    // The deadline of a call is the driver's to keep: a model that ends its call then, too, could be
+    // first, and a limit would look like a fault.
+    let model = Retry::new(model, RetryPolicy::default()).clock(Arc::clone(clock));
+    Ok(Source::live(match &args.record {
+        Some(path) => Arc::new(Recorder::create(model, path)?),
+        None => Arc::new(model),
+    }))
+}
+
+/// The names of the models that a graph's agents ask for, each once.
+fn names(graph: &BoundGraph) -> Vec<String> {
+    let models = graph.graph().agents().filter_map(|agent| agent.model()?.as_str());
+    let names: BTreeSet<&str> = models.map(str::trim).filter(|name| !name.is_empty()).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The recording of an example, said so; else the fault.
+fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
+    let folder = asking.descriptor.parent().unwrap_or(Path::new("")).join("recordings");
+    let known = recordings::in_folder(&folder);
+    if known.is_empty() {
+        return Err(fault);
+    }
+    let Some(recording) = known.iter().find(|known| Some(known.question.as_str()) == asking.message) else {
+        let questions = known.into_iter().map(|known| known.question).collect();
+        return Err(CliError::NotRecorded { folder, questions });
+    };
+    let _ = writeln!(
+        anstream::stderr(),
+        "no {} is set: the model's answers come from {}",
+        env::OPENROUTER_KEY,
+        recording.path.display()
+    );
+    Source::replay(&recording.path)
+}

@@ -1,0 +1,220 @@
+//! Where the keys of providers come from: a key file that was named, the environment, or the usual key file.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use harness::adapters::ApiKey;
+use serde_yaml::Value;
+
+use super::providers::{PROVIDERS, Provider};
+use crate::env;
+use crate::error::CliError;
+
+/// Bytes of a key file, at most.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// The key file that nobody has to name.
+const USUAL: &str = "keys.yaml";
+
+/// The keys that are at hand.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    named: Option<KeyFile>,
+    usual: Option<KeyFile>,
+}
+
+/// A key and where it was found.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) key: ApiKey,
+    pub(crate) origin: Origin,
+}
+
+/// Where a key was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// In this environment variable.
+    Environment(&'static str),
+    /// In this file.
+    File(PathBuf),
+}
+
+/// A file that maps names of providers to their keys.
+#[derive(Debug)]
+struct KeyFile {
+    path: PathBuf,
+    keys: Vec<(&'static str, ApiKey)>,
+}
+
+/// What is wrong with a key file. What stands in the file is never part of it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyFileFault {
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    #[error("is no file")]
+    NoFile,
+    #[error("can be read by others: its mode is {mode:03o}")]
+    Open { mode: u32 },
+    #[error("is longer than {} KiB", MOST_BYTES >> 10)]
+    TooLong,
+    #[error("is no YAML{}", place(*.line))]
+    Syntax { line: Option<usize> },
+    #[error("is not a mapping from providers to keys")]
+    NoMapping,
+    #[error("has an entry for no known provider, number {number}")]
+    Unknown { number: usize },
+    #[error("has no text as the key for {provider}")]
+    NoText { provider: &'static str },
+}
+
+fn place(line: Option<usize>) -> String {
+    line.map(|line| format!(": line {line}")).unwrap_or_default()
+}
+
+impl KeyFileFault {
+    /// What to do about it.
+    pub(crate) fn hint(&self, path: &Path) -> String {
+        match self {
+            Self::Open { .. } => format!("take that right from them: chmod 600 {}", path.display()),
+            Self::Io(_) | Self::NoFile => "check the path and that you may read it".to_owned(),
+            Self::TooLong
+            | Self::Syntax { .. }
+            | Self::NoMapping
+            | Self::Unknown { .. }
+            | Self::NoText { .. } => {
+                let names: Vec<_> = PROVIDERS.iter().filter(|own| !own.local).map(|own| own.name).collect();
+                format!(
+                    "write one line `provider: key` for each; providers are {}, and local",
+                    names.join(", ")
+                )
+            }
+        }
+    }
+}
+
+impl Keys {
+    /// Reads the key file that was named, and the usual one where it is there.
+    pub(crate) fn load(named: Option<&Path>) -> Result<Self, CliError> {
+        let fault = |path: &Path, fault| CliError::KeyFile { path: path.to_owned(), fault };
+        let named = named.map(|path| KeyFile::read(path).map_err(|e| fault(path, e))).transpose()?;
+        let usual = match Self::usual().filter(|_| named.is_none()) {
+            Some(path) => match KeyFile::read(&path) {
+                Err(KeyFileFault::Io(e)) if absent(&e) => None,
+                read => Some(read.map_err(|e| fault(&path, e))?),
+            },
+            None => None,
+        };
+        Ok(Self { named, usual })
+    }
+
+    /// The path of the usual key file.
+    pub(crate) fn usual() -> Option<PathBuf> {
+        Some(env::settings()?.join(USUAL))
+    }
+
+    /// The key for a provider. A file that was named goes before the environment, the usual file after it.
+    pub(crate) fn of(&self, provider: &Provider) -> Option<Key> {
+        let from = |file: &Option<KeyFile>| file.as_ref()?.of(provider);
+        let environment = || {
+            let key = env::key(provider.key_name)?;
+            Some(Key { key, origin: Origin::Environment(provider.key_name) })
+        };
+        from(&self.named).or_else(environment).or_else(|| from(&self.usual))
+    }
+}
+
+fn absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+impl KeyFile {
+    fn read(path: &Path) -> Result<Self, KeyFileFault> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(KeyFileFault::NoFile);
+        }
+        if let Some(mode) = open_to_others(&metadata) {
+            return Err(KeyFileFault::Open { mode });
+        }
+        if metadata.len() > MOST_BYTES {
+            return Err(KeyFileFault::TooLong);
+        }
+        let mut text = String::new();
+        file.take(MOST_BYTES).read_to_string(&mut text)?;
+        Ok(Self { path: path.to_owned(), keys: keys_in(&text)? })
+    }
+
+    fn of(&self, provider: &Provider) -> Option<Key> {
+        let entry = if provider.local { "local" } else { provider.name };
+        let (_, key) = self.keys.iter().find(|(name, _)| *name == entry)?;
+        Some(Key { key: key.clone(), origin: Origin::File(self.path.clone()) })
+    }
+}
+
+/// The rights of a file that others than its owner have any right to.
+#[cfg(unix)]
+fn open_to_others(metadata: &std::fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = metadata.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+/// Where rights are no bits of a mode, the user's own folder guards the file.
+#[cfg(not(unix))]
+fn open_to_others(_: &std::fs::Metadata) -> Option<u32> {
+    None
+}
+
+fn keys_in(text: &str) -> Result<Vec<(&'static str, ApiKey)>, KeyFileFault> {
+    let value: Value = serde_yaml::from_str(text)
+        .map_err(|e| KeyFileFault::Syntax { line: e.location().map(|place| place.line()) })?;
+    let entries = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Mapping(entries) => entries,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Sequence(_) | Value::Tagged(_) => {
+            return Err(KeyFileFault::NoMapping);
+        }
+    };
+    let mut keys = Vec::new();
+    for (number, (name, key)) in (1..).zip(entries) {
+        let known = PROVIDERS.iter().find(|provider| Some(provider.name) == name.as_str());
+        let provider = known.ok_or(KeyFileFault::Unknown { number })?.name;
+        match key {
+            Value::String(key) if !key.trim().is_empty() => keys.push((provider, ApiKey::new(key))),
+            _ => return Err(KeyFileFault::NoText { provider }),
+        }
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let read = match keys_in(text) {
+            Ok(keys) => keys.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" "),
+            Err(fault) => fault.to_string(),
+        };
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn a_key_file_maps_providers_to_keys() {
+        check("openai: sk-1\nopenrouter: sk-2\n", "openai openrouter");
+        check("", "");
+        check("# nothing yet\n", "");
+    }
+
+    #[test]
+    fn faults_of_a_key_file_do_not_tell_what_stands_in_it() {
+        check("sk-secret", "is not a mapping from providers to keys");
+        check("openai: [sk-secret]", "has no text as the key for openai");
+        check("openai: ''", "has no text as the key for openai");
+        check("openai: sk\nsk-secret: x", "has an entry for no known provider, number 2");
+        check("openai: 'sk-secret", "is no YAML: line 1");
+    }
+}

@@ -1,0 +1,12 @@
+//! Which model answers an agent: a provider's, an endpoint's, or a recording.
+//!
+//! [`providers`] is the table of providers, [`keys`] finds their keys, [`routes`] turns the name of a model
+//! into a way to ask it, and [`choose`] does so for a whole graph.
+
+mod choose;
+pub(crate) mod keys;
+pub(crate) mod providers;
+mod recordings;
+mod routes;
+
+pub(crate) use choose::{Asking, choose};

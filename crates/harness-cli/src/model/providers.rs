@@ -1,0 +1,101 @@
+//! The providers that a model's name can begin with.
+
+use crate::env;
+
+/// A provider of models: what `NAME/…` stands for.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    /// What stands before the slash, and the provider's entry in a key file.
+    pub(crate) name: &'static str,
+    /// How it is called in what people read.
+    pub(crate) title: &'static str,
+    /// What it speaks.
+    pub(crate) protocol: Protocol,
+    /// Where it is; `None` where only the user knows.
+    pub(crate) base_url: Option<&'static str>,
+    /// The environment variable with another address.
+    pub(crate) base_url_name: Option<&'static str>,
+    /// The environment variable with its key.
+    pub(crate) key_name: &'static str,
+    /// Whether it runs on the user's own machine, and needs no key.
+    pub(crate) local: bool,
+}
+
+/// What a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// OpenRouter's chat completions.
+    OpenRouter,
+    /// Chat completions as others speak them.
+    Chat,
+}
+
+impl Provider {
+    /// Its address: the user's own, or the usual one.
+    pub(crate) fn address(&self) -> Option<String> {
+        let own = self.base_url_name.and_then(env::text);
+        own.or_else(|| self.base_url.map(str::to_owned))
+    }
+}
+
+/// OpenRouter, which has the models of most providers under their own names.
+pub(crate) const OPENROUTER: Provider = Provider {
+    name: "openrouter",
+    title: "OpenRouter",
+    protocol: Protocol::OpenRouter,
+    base_url: Some("https://openrouter.ai/api/v1"),
+    base_url_name: Some(env::OPENROUTER_URL),
+    key_name: env::OPENROUTER_KEY,
+    local: false,
+};
+
+/// An endpoint of the user's own.
+pub(crate) const ENDPOINT: Provider = Provider {
+    name: "local",
+    title: "an endpoint of your own",
+    protocol: Protocol::Chat,
+    base_url: None,
+    base_url_name: Some(env::LOCAL_URL),
+    key_name: env::ENDPOINT_KEY,
+    local: true,
+};
+
+/// All providers; a name that begins with none of them is a model of OpenRouter.
+pub(crate) const PROVIDERS: [Provider; 5] = [
+    OPENROUTER,
+    Provider {
+        name: "openai",
+        title: "OpenAI",
+        protocol: Protocol::Chat,
+        base_url: Some("https://api.openai.com/v1"),
+        base_url_name: Some(env::OPENAI_URL),
+        key_name: env::OPENAI_KEY,
+        local: false,
+    },
+    Provider {
+        name: "ollama",
+        title: "Ollama",
+        protocol: Protocol::Chat,
+        base_url: Some("http://localhost:11434/v1"),
+        base_url_name: Some(env::OLLAMA_URL),
+        key_name: env::ENDPOINT_KEY,
+        local: true,
+    },
+    Provider {
+        name: "lmstudio",
+        title: "LM Studio",
+        protocol: Protocol::Chat,
+        base_url: Some("http://localhost:1234/v1"),
+        base_url_name: Some(env::LMSTUDIO_URL),
+        key_name: env::ENDPOINT_KEY,
+        local: true,
+    },
+    ENDPOINT,
+];
+
+/// The provider that a name begins with, and the rest of the name.
+pub(crate) fn split(model: &str) -> Option<(&'static Provider, &str)> {
+    let (prefix, rest) = model.split_once('/')?;
+    let provider = PROVIDERS.iter().find(|provider| provider.name == prefix)?;
+    (!rest.is_empty()).then_some((provider, rest))
+}
