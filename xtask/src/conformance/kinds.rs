@@ -10,6 +10,7 @@ pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
 const RUNNERS: &[(&str, Runner)] = &[
     ("anchoring", super::memory::anchoring::run),
+    ("cli-runner", super::adapters::cli_runner::run),
     ("compaction-plan", super::compaction::run),
     ("content-hash", super::compaction::run),
     ("artifact-cleaning", super::control::run),
@@ -32,6 +33,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("openrouter-response", super::adapters::openrouter_response::run),
     ("openrouter-stream", super::adapters::openrouter_stream::run),
     ("relay-message", super::adapters::relay_message::run),
+    ("local-command", super::adapters::local_command::run),
     ("pairing-repair", super::compaction::run),
     ("pressure", super::compaction::run),
     ("recall-mode", super::memory::recall::run),

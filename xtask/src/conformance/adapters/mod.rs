@@ -4,13 +4,13 @@
 //! tables ([`openrouter_request`], [`openrouter_response`]) say which code plays which adapter: a new
 //! one is a module here and a line in each table.
 
+pub(super) mod cli_runner;
+mod clock;
+pub(super) mod local_command;
 mod model;
 pub(super) mod openrouter_request;
 pub(super) mod openrouter_response;
 pub(super) mod openrouter_stream;
-<<<<<<< HEAD
-mod server;
-=======
 pub(super) mod relay_message;
->>>>>>> 56457e7 (Relay: the adapter, the worker bridge and the transport over a broker)
+mod server;
 mod vectors;
