@@ -7,9 +7,11 @@
 //!   [`ResponseCache`] answers the same request once.
 //! - [`Recorder`] writes the traffic of a run to a file, [`Replay`] answers from such a file without a
 //!   model, a key or a network.
+//! - `local` runs whole turns by programs of this machine: any command, or an installed agent such as
+//!   Claude Code (feature `local-command`, on by default, Unix).
 //!
-//! All of them are ordinary implementations of harness-core's `Model` port, so they stack in any order.
-//! What is not here: the loop, tools, sessions, and the reading of environment variables.
+//! The models and wrappers are ordinary implementations of harness-core's `Model` port, so they stack in
+//! any order. What is not here: the loop, tools, sessions, and the reading of environment variables.
 //!
 #![cfg_attr(feature = "openrouter", doc = "```no_run")]
 #![cfg_attr(not(feature = "openrouter"), doc = "```text")]
@@ -50,6 +52,8 @@ pub mod execution;
 mod history;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "local-command")]
+pub mod local;
 #[cfg(feature = "anthropic")]
 pub mod messages;
 pub mod price;

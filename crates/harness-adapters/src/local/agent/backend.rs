@@ -1,0 +1,257 @@
+//! An agent of this machine as an execution adapter.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness_core::port::execution::{
+    ContextStrategy, ExecutionNegotiation, ExecutionStatus, Support, ToolUse, TraceDepth,
+};
+use harness_core::port::{
+    Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest, ExecutionResult,
+};
+use harness_process::Environment;
+
+use super::LocalAgent;
+use super::arguments::invocation;
+use super::claude::Claude;
+use super::codex::Codex;
+use super::gemini::Gemini;
+use super::opencode::OpenCode;
+use super::session::{Session, reasons};
+use super::told::Told;
+use crate::local::adapter::LocalCommandAdapter;
+use crate::local::output::OutputFormat;
+use crate::local::probe::{Found, probe};
+use crate::local::program::LocalProgram;
+
+/// What an agent may do without asking; nobody is there to be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Permission {
+    /// Look at files; what else it may do is said by its own settings.
+    #[default]
+    ReadOnly,
+    /// Change files below its folder, too.
+    WriteFiles,
+    /// Everything, commands included. Only where the machine is its own.
+    Everything,
+}
+
+/// How an agent is asked.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) model: Option<String>,
+    pub(super) permission: Permission,
+    pub(super) args: Vec<String>,
+    pub(super) script: String,
+}
+
+/// A [`LocalAgent`] as a backend: each request is one run of its program.
+///
+/// Its events are told while they come, and stand in the result: the answer, the calls of its own tools,
+/// usage and cost as far as it tells them, and the id of its session, with which a request whose
+/// continuation carries it goes on. `metadata` holds `sessionId`, `usage` and what else it told (`model`,
+/// `turns`, `stopReason`, `denied`). Events that are not known are told as notes. Whether a turn succeeded is
+/// judged by its last event and exit code, never by the status words of its tools.
+///
+/// Claude Code is passed the names of the request's tools as those of its own that it may use; the others
+/// are passed none, and say so. It is given the variables of [`LocalAgent::variables`] and no others.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_adapters::local::{AgentBackend, Environment, LocalAgent, Permission};
+/// use harness_core::cancel::Cancel;
+/// use harness_core::port::{Clock, ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest};
+///
+/// # async fn example(clock: Arc<dyn Clock>) {
+/// let backend = AgentBackend::new(LocalAgent::Codex, &Environment::of_process(), clock)
+///     .permission(Permission::WriteFiles)
+///     .cwd("/srv/work");
+/// let request = ExecutionRequest::new("a", "t1", "Be brief.", ExecutionMessage::new("m1", "Fix the tests."));
+/// let first = backend.execute(request.clone(), ExecutionCx::new(&(), &Cancel::never())).await;
+///
+/// let mut next = request;
+/// next.message = ExecutionMessage::new("m2", "Now the lints.");
+/// next.continuation = first.continuation;
+/// let second = backend.execute(next, ExecutionCx::new(&(), &Cancel::never())).await;
+/// println!("{}", second.text());
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct AgentBackend {
+    agent: LocalAgent,
+    program: LocalProgram,
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+}
+
+impl AgentBackend {
+    /// The agent with its share of `surroundings`, in this process's folder, with its own model, allowed to
+    /// look at files, and ten minutes of time.
+    pub fn new(agent: LocalAgent, surroundings: &Environment, clock: Arc<dyn Clock>) -> Self {
+        let settings = Settings {
+            model: None,
+            permission: Permission::default(),
+            args: Vec::new(),
+            script: "cat".to_owned(),
+        };
+        Self { agent, program: agent.program(surroundings), settings, clock }
+    }
+
+    /// With this model, in the agent's own words for models. An empty one is none.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.settings.model = Some(model.into()).filter(|model| !model.is_empty());
+        self
+    }
+
+    /// Allowed so much.
+    #[must_use]
+    pub fn permission(mut self, permission: Permission) -> Self {
+        self.settings.permission = permission;
+        self
+    }
+
+    /// With one more argument for the agent, after those that it is given anyway.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.settings.args.push(arg.into());
+        self
+    }
+
+    /// The script of [`LocalAgent::Bash`]; it reads the prompt from stdin. Default `cat`.
+    #[must_use]
+    pub fn script(mut self, script: impl Into<String>) -> Self {
+        self.settings.script = script.into();
+        self
+    }
+
+    /// In this folder.
+    #[must_use]
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.program.cwd = Some(folder.into());
+        self
+    }
+
+    /// Stopped after this time.
+    #[must_use]
+    pub fn timeout(mut self, span: Duration) -> Self {
+        self.program.timeout = span;
+        self
+    }
+
+    /// With one more variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.program = self.program.env(name, value);
+        self
+    }
+
+    /// By this program in place of the one in `PATH`.
+    #[must_use]
+    pub fn command(mut self, program: impl Into<OsString>) -> Self {
+        self.program.program = program.into();
+        self
+    }
+
+    /// With all of how its program is run changed at once.
+    #[must_use]
+    pub fn with_program(mut self, change: impl FnOnce(LocalProgram) -> LocalProgram) -> Self {
+        self.program = change(self.program);
+        self
+    }
+
+    /// Which agent it is.
+    pub fn agent(&self) -> LocalAgent {
+        self.agent
+    }
+
+    /// The general adapter that does it: what the agent is given for a request can be seen there
+    /// ([`LocalCommandAdapter::invocation`]), and changed further.
+    pub fn adapter(&self) -> LocalCommandAdapter {
+        let (agent, settings) = (self.agent, self.settings.clone());
+        LocalCommandAdapter::new(
+            agent.backend_id(),
+            self.program.clone(),
+            move |request| invocation(agent, &settings, request),
+            format(agent),
+            capabilities(agent),
+            Arc::clone(&self.clock),
+        )
+        .label(agent.title())
+        .negotiating(move |request| reasons(agent, request))
+        .when_missing(agent.install_hint())
+    }
+}
+
+fn capabilities(agent: LocalAgent) -> ExecutionCapabilities {
+    let mut capabilities = ExecutionCapabilities::none();
+    if agent == LocalAgent::Bash {
+        return capabilities;
+    }
+    capabilities.tool_use = ToolUse::NativeIterative;
+    capabilities.structured_tool_calls = true;
+    capabilities.continuation_support = Support::OpaqueResume;
+    capabilities.trace_depth = TraceDepth::Standard;
+    capabilities.max_context_strategy = Some(ContextStrategy::Large);
+    capabilities
+}
+
+fn format(agent: LocalAgent) -> OutputFormat {
+    let told = move |request: &ExecutionRequest| {
+        let session = Session::of(request, agent).ok().flatten().unwrap_or_default();
+        Told::new(agent, session)
+    };
+    match agent {
+        LocalAgent::ClaudeCode => OutputFormat::lines(move |request| Box::new(Claude::new(told(request)))),
+        LocalAgent::Codex => OutputFormat::lines(move |request| Box::new(Codex::new(told(request)))),
+        LocalAgent::OpenCode => OutputFormat::lines(move |request| Box::new(OpenCode::new(told(request)))),
+        LocalAgent::Gemini => OutputFormat::lines(move |request| Box::new(Gemini::new(told(request)))),
+        LocalAgent::Bash => OutputFormat::plain_text(),
+    }
+}
+
+impl ExecutionAdapter for AgentBackend {
+    fn backend_id(&self) -> &str {
+        self.agent.backend_id()
+    }
+
+    fn capabilities(&self) -> ExecutionCapabilities {
+        capabilities(self.agent)
+    }
+
+    fn negotiate(&self, request: &ExecutionRequest) -> ExecutionNegotiation {
+        self.adapter().negotiate(request)
+    }
+
+    async fn execute(&self, request: ExecutionRequest, cx: ExecutionCx<'_>) -> ExecutionResult {
+        let mut result = Box::pin(self.adapter().execute(request, cx)).await;
+        // A version that does not know its arguments or tells other events begins no session.
+        let strange = result.status == ExecutionStatus::Failed && result.continuation.is_none();
+        if let Some(error) = result.error.as_mut().filter(|_| strange && !cx.cancel.is_cancelled()) {
+            let found = Box::pin(probe(self.agent, &self.program)).await.found;
+            if let Found::TooOld(version) = found {
+                let (minimum, hint) = (self.agent.minimum(), self.agent.install_hint());
+                error.message = format!(
+                    "{} {version} is too old, {minimum} or newer is needed: {hint}. ({})",
+                    self.agent, error.message
+                );
+                error.retryable = Some(false);
+            }
+        }
+        result
+    }
+}
+
+impl std::fmt::Debug for AgentBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentBackend")
+            .field("agent", &self.agent)
+            .field("program", &self.program)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

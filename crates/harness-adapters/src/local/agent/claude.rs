@@ -1,0 +1,181 @@
+//! The events of Claude Code (`--output-format stream-json`).
+
+use harness_core::Json;
+use harness_core::message::Usage;
+use harness_core::port::ExecutionSink;
+use harness_core::port::execution::ExecutionError;
+
+use super::told::{Told, cost, may_work_later, note, think};
+use crate::local::fields::Fields;
+use crate::local::output::{OutputReader, ParsedOutput, Reading};
+
+pub(super) struct Claude {
+    told: Told,
+    /// Text of the message that follows was already told piece by piece.
+    streamed: bool,
+    /// The same of what it thinks.
+    thought: bool,
+    /// The last event of a run.
+    result: Option<Fields>,
+    refused: Option<ExecutionError>,
+}
+
+impl Claude {
+    pub(super) fn new(told: Told) -> Self {
+        Self { told, streamed: false, thought: false, result: None, refused: None }
+    }
+
+    fn system(&mut self, event: &Fields, line: &str, sink: &dyn ExecutionSink) -> Reading {
+        match event.text("subtype").as_deref() {
+            Some("init") => {
+                self.told.session.id = event.text("session_id").unwrap_or_default();
+                self.told.fact("model", event.json("model").cloned());
+                self.told.fact("version", event.json("claude_code_version").cloned());
+            }
+            Some("status") => {}
+            Some("api_retry") => return self.retry(event, sink),
+            _ => note(line, sink),
+        }
+        Reading::GoOn
+    }
+
+    /// It asks its provider again. Where its key was refused no further try helps, and it would go on for
+    /// minutes.
+    fn retry(&mut self, event: &Fields, sink: &dyn ExecutionSink) -> Reading {
+        let (status, why) = (event.number("error_status"), event.text("error").unwrap_or_default());
+        let shown = status.map_or_else(|| why.clone(), |status| format!("{why}, HTTP status {status}"));
+        note(&format!("its provider is asked again ({shown})"), sink);
+        self.told.fact("lastRetry", Some(Json::string(&shown)));
+        if !matches!(status, Some(401 | 403)) {
+            return Reading::GoOn;
+        }
+        let told = format!("its provider refuses its key ({shown}); check it, or log in with `claude`");
+        self.refused = Some(self.told.failure(&told, Some(false)));
+        Reading::Enough
+    }
+
+    fn piece(&mut self, event: &Fields, sink: &dyn ExecutionSink) {
+        let inner = event.below(&["event"]);
+        let delta = inner.below(&["delta"]);
+        match (inner.text("type").as_deref(), delta.text("type").as_deref()) {
+            (Some("message_start"), _) => self.told.begin_message(sink),
+            (_, Some("text_delta")) => {
+                self.streamed = true;
+                self.told.say(&delta.text("text").unwrap_or_default(), sink);
+            }
+            (_, Some("thinking_delta")) => {
+                self.thought = true;
+                think(delta.text("thinking"), sink);
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, event: &Fields, of_a_subagent: bool, sink: &dyn ExecutionSink) {
+        for block in event.below(&["message"]).list("content").unwrap_or_default() {
+            let Some(block) = Fields::of(&block) else { continue };
+            match block.text("type").as_deref() {
+                Some("text") if !of_a_subagent => self.whole_text(&block, sink),
+                Some("thinking") if !of_a_subagent => self.whole_thought(&block, sink),
+                Some("tool_use") => {
+                    let input = block.json("input").cloned().unwrap_or_else(Json::empty_object);
+                    let (id, name) = (block.text("id"), block.text("name"));
+                    self.told.call(&id.unwrap_or_default(), &name.unwrap_or_default(), input, sink);
+                }
+                Some("tool_result") => {
+                    let output = block.json("content").map(readable).unwrap_or_default();
+                    let failed = block.flag("is_error").unwrap_or(false);
+                    self.told.result(&block.text("tool_use_id").unwrap_or_default(), &output, failed, sink);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn whole_text(&mut self, block: &Fields, sink: &dyn ExecutionSink) {
+        if !std::mem::take(&mut self.streamed) {
+            self.told.begin_message(sink);
+            self.told.say(&block.text("text").unwrap_or_default(), sink);
+        }
+    }
+
+    fn whole_thought(&mut self, block: &Fields, sink: &dyn ExecutionSink) {
+        if !std::mem::take(&mut self.thought) {
+            think(block.text("thinking"), sink);
+        }
+    }
+
+    fn end(&mut self, result: Fields, sink: &dyn ExecutionSink) {
+        if let Some(id) = result.text("session_id") {
+            self.told.session.id = id;
+        }
+        let used = result.below(&["usage"]);
+        let mut usage = Usage::default();
+        usage.input = used.number("input_tokens");
+        usage.output = used.number("output_tokens");
+        usage.cache_read = used.number("cache_read_input_tokens");
+        usage.cache_write = used.number("cache_creation_input_tokens");
+        usage.total_tokens = Some(usage.all_tokens());
+        if usage.input.is_some() || usage.output.is_some() {
+            let usage = match cost(result.json("total_cost_usd")) {
+                Some(cost) => usage.with_cost(cost),
+                None => usage,
+            };
+            self.told.uses(usage, sink);
+        }
+        for (name, key) in [("turns", "num_turns"), ("ended", "subtype"), ("stopReason", "stop_reason")] {
+            self.told.fact(name, result.json(key).filter(|value| !value.is_null()).cloned());
+        }
+        let denied = result.list("permission_denials").filter(|denied| !denied.is_empty());
+        self.told.fact("denied", denied.and_then(|denied| Json::of(&denied).ok()));
+        self.result = Some(result);
+    }
+}
+
+impl OutputReader for Claude {
+    fn line(&mut self, line: &str, sink: &dyn ExecutionSink) -> Reading {
+        let Some(event) = Fields::parse(line) else {
+            if !line.trim().is_empty() {
+                note(line, sink);
+            }
+            return Reading::GoOn;
+        };
+        let of_a_subagent = event.text("parent_tool_use_id").is_some();
+        match event.text("type").as_deref() {
+            Some("system") => return self.system(&event, line, sink),
+            Some("stream_event") if of_a_subagent => {}
+            Some("stream_event") => self.piece(&event, sink),
+            Some("assistant" | "user") => self.message(&event, of_a_subagent, sink),
+            Some("result") => self.end(event, sink),
+            _ => note(line, sink),
+        }
+        Reading::GoOn
+    }
+
+    fn finish(self: Box<Self>, ended_well: bool) -> Option<ParsedOutput> {
+        let Some(result) = self.result else {
+            let unfinished = ended_well && self.refused.is_none();
+            return (!unfinished).then(|| self.told.parsed(None, self.refused));
+        };
+        let said = result.text("result");
+        if result.flag("is_error") != Some(true) {
+            return Some(self.told.parsed(said, None));
+        }
+        let errors = result.list("errors").unwrap_or_default();
+        let errors: Vec<_> = errors.iter().map(readable).collect();
+        let words = said.filter(|said| !said.is_empty()).unwrap_or_else(|| errors.join("; "));
+        let words = if words.is_empty() { result.text("subtype").unwrap_or_default() } else { words };
+        let failure = self.told.failure(&words, result.number("api_error_status").map(may_work_later));
+        Some(self.told.parsed(None, Some(failure)))
+    }
+}
+
+/// A content that is a text or a list of blocks, as text.
+fn readable(content: &Json) -> String {
+    if let Ok(text) = content.to::<String>() {
+        return text;
+    }
+    let Ok(blocks) = content.to::<Vec<Json>>() else { return content.text().to_owned() };
+    let texts = blocks.iter().filter_map(|block| Fields::of(block)?.text("text"));
+    texts.collect::<Vec<_>>().join("\n")
+}

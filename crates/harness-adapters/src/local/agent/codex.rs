@@ -1,0 +1,146 @@
+//! The events of Codex (`codex exec --json`).
+
+use harness_core::Json;
+use harness_core::message::Usage;
+use harness_core::port::ExecutionSink;
+
+use super::told::{Told, may_work_later, note, since, think};
+use crate::local::fields::Fields;
+use crate::local::fields::object;
+use crate::local::output::{OutputReader, ParsedOutput, Reading};
+
+pub(super) struct Codex {
+    told: Told,
+    ended: bool,
+    /// Why the turn failed.
+    failed: Option<String>,
+    /// The last error that was told; a turn may go on after one.
+    error: Option<String>,
+}
+
+impl Codex {
+    pub(super) fn new(told: Told) -> Self {
+        Self { told, ended: false, failed: None, error: None }
+    }
+
+    fn item(&mut self, event: &Fields, line: &str, sink: &dyn ExecutionSink) {
+        let item = event.below(&["item"]);
+        let over = event.text("type").as_deref() == Some("item.completed");
+        let id = item.text("id").unwrap_or_default();
+        match item.text("type").as_deref() {
+            Some("agent_message") if over => {
+                self.told.begin_message(sink);
+                self.told.say(&item.text("text").unwrap_or_default(), sink);
+            }
+            Some("reasoning") if over => {
+                think(item.text("text"), sink);
+            }
+            // Only a warning: the turn goes on.
+            Some("error") => note(&item.text("message").unwrap_or_default(), sink),
+            Some(name @ ("command_execution" | "file_change" | "mcp_tool_call" | "web_search")) => {
+                self.tool(&id, name, &item, over, sink);
+            }
+            Some("agent_message" | "reasoning" | "todo_list") => {}
+            _ => note(line, sink),
+        }
+    }
+
+    fn tool(&mut self, id: &str, kind: &str, item: &Fields, over: bool, sink: &dyn ExecutionSink) {
+        let key = match kind {
+            "command_execution" => "command",
+            "file_change" => "changes",
+            "web_search" => "query",
+            _ => "arguments",
+        };
+        let name = match (item.text("server"), item.text("tool")) {
+            (Some(server), Some(tool)) => format!("{server}.{tool}"),
+            _ => kind.to_owned(),
+        };
+        let input = item.json(key).cloned().unwrap_or_else(Json::null);
+        let input = if key == "arguments" { input } else { object([(key, input)]) };
+        self.told.call(id, &name, input, sink);
+        if !over {
+            return;
+        }
+        let output = item
+            .text("aggregated_output")
+            .or_else(|| item.below(&["error"]).text("message"))
+            .or_else(|| Some(item.json("result")?.text().to_owned()))
+            .unwrap_or_default();
+        let failed = match item.json("exit_code").and_then(|code| code.to::<i64>().ok()) {
+            Some(code) => code != 0,
+            None => matches!(item.text("status").as_deref(), Some("failed" | "declined")),
+        };
+        self.told.result(id, &output, failed, sink);
+    }
+
+    /// What the turn used. Codex tells the sum of all turns of the thread, of which the cached tokens are a
+    /// part of the input.
+    fn usage(&mut self, event: &Fields, sink: &dyn ExecutionSink) {
+        let used = event.below(&["usage"]);
+        let mut sum = Usage::default();
+        sum.cache_read = used.number("cached_input_tokens");
+        sum.cache_write = used.number("cache_write_input_tokens");
+        let cached = sum.cache_read.unwrap_or(0).saturating_add(sum.cache_write.unwrap_or(0));
+        sum.input = used.number("input_tokens").map(|input| input.saturating_sub(cached));
+        sum.output = used.number("output_tokens");
+        sum.reasoning = used.number("reasoning_output_tokens");
+        sum.total_tokens = Some(sum.all_tokens());
+        if sum.input.is_none() && sum.output.is_none() {
+            return;
+        }
+        let usage = self.told.session.used.as_ref().map_or_else(|| sum.clone(), |before| since(&sum, before));
+        self.told.session.used = Some(sum);
+        self.told.uses(usage, sink);
+    }
+}
+
+impl OutputReader for Codex {
+    fn line(&mut self, line: &str, sink: &dyn ExecutionSink) -> Reading {
+        let Some(event) = Fields::parse(line) else {
+            if !line.trim().is_empty() {
+                note(line, sink);
+            }
+            return Reading::GoOn;
+        };
+        match event.text("type").as_deref() {
+            Some("thread.started") => {
+                self.told.session.id = event.text("thread_id").unwrap_or_default();
+            }
+            Some("turn.started") => {}
+            Some("item.started" | "item.updated" | "item.completed") => self.item(&event, line, sink),
+            Some("turn.completed") => {
+                self.ended = true;
+                self.usage(&event, sink);
+            }
+            Some("turn.failed") => {
+                self.failed = Some(event.below(&["error"]).text("message").unwrap_or_default());
+            }
+            // The turn may go on: it is asked again.
+            Some("error") => {
+                let message = event.text("message").unwrap_or_default();
+                note(&message, sink);
+                self.error = Some(message);
+            }
+            _ => note(line, sink),
+        }
+        Reading::GoOn
+    }
+
+    fn finish(self: Box<Self>, ended_well: bool) -> Option<ParsedOutput> {
+        let Self { told, ended, failed, error } = *self;
+        if ended && failed.is_none() {
+            return Some(told.parsed(None, None));
+        }
+        let Some(words) = failed.filter(|words| !words.is_empty()).or(error) else {
+            return (!ended_well).then(|| told.parsed(None, None));
+        };
+        let failure = told.failure(&words, status_in(&words).map(may_work_later));
+        Some(told.parsed(None, Some(failure)))
+    }
+}
+
+/// The HTTP status that a message of Codex speaks of.
+fn status_in(words: &str) -> Option<u64> {
+    words.split_once("status ")?.1.get(..3)?.parse().ok()
+}

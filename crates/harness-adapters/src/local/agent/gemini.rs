@@ -1,0 +1,97 @@
+//! The events of the Gemini CLI (`--output-format stream-json`).
+
+use harness_core::Json;
+use harness_core::message::Usage;
+use harness_core::port::ExecutionSink;
+
+use super::told::{Told, note};
+use crate::local::fields::Fields;
+use crate::local::output::{OutputReader, ParsedOutput, Reading};
+
+pub(super) struct Gemini {
+    told: Told,
+    /// The last event of a run.
+    result: Option<Fields>,
+    /// Whether pieces of a message came before.
+    writing: bool,
+}
+
+impl Gemini {
+    pub(super) fn new(told: Told) -> Self {
+        Self { told, result: None, writing: false }
+    }
+
+    fn message(&mut self, event: &Fields, sink: &dyn ExecutionSink) {
+        if event.text("role").as_deref() != Some("assistant") {
+            return;
+        }
+        let piece = event.flag("delta").unwrap_or(false);
+        if !(piece && self.writing) {
+            self.told.begin_message(sink);
+        }
+        self.writing = piece;
+        self.told.say(&event.text("content").unwrap_or_default(), sink);
+    }
+
+    fn end(&mut self, result: Fields, sink: &dyn ExecutionSink) {
+        let stats = result.below(&["stats"]);
+        let mut usage = Usage::default();
+        usage.cache_read = stats.number("cached");
+        let all = stats.number("input_tokens");
+        let uncached = all.map(|all| all.saturating_sub(usage.cache_read.unwrap_or(0)));
+        usage.input = stats.number("input").or(uncached);
+        usage.output = stats.number("output_tokens");
+        usage.total_tokens = stats.number("total_tokens");
+        if usage.all_tokens() > 0 {
+            self.told.uses(usage, sink);
+        }
+        self.result = Some(result);
+    }
+}
+
+impl OutputReader for Gemini {
+    fn line(&mut self, line: &str, sink: &dyn ExecutionSink) -> Reading {
+        let Some(event) = Fields::parse(line) else {
+            if !line.trim().is_empty() {
+                note(line, sink);
+            }
+            return Reading::GoOn;
+        };
+        match event.text("type").as_deref() {
+            Some("init") => {
+                self.told.session.id = event.text("session_id").unwrap_or_default();
+                self.told.fact("model", event.json("model").cloned());
+            }
+            Some("message") => self.message(&event, sink),
+            Some("tool_use") => {
+                self.writing = false;
+                let input = event.json("parameters").cloned().unwrap_or_else(Json::empty_object);
+                let (id, name) = (event.text("tool_id"), event.text("tool_name"));
+                self.told.call(&id.unwrap_or_default(), &name.unwrap_or_default(), input, sink);
+            }
+            Some("tool_result") => {
+                self.writing = false;
+                let error = event.below(&["error"]).text("message");
+                let failed = error.is_some() || event.text("status").as_deref() != Some("success");
+                let output = event.text("output").filter(|output| !output.is_empty()).or(error);
+                let id = event.text("tool_id").unwrap_or_default();
+                self.told.result(&id, &output.unwrap_or_default(), failed, sink);
+            }
+            Some("result") => self.end(event, sink),
+            _ => note(line, sink),
+        }
+        Reading::GoOn
+    }
+
+    fn finish(self: Box<Self>, ended_well: bool) -> Option<ParsedOutput> {
+        let Some(result) = self.result else {
+            return (!ended_well).then(|| self.told.parsed(None, None));
+        };
+        if result.text("status").as_deref() == Some("success") {
+            return Some(self.told.parsed(None, None));
+        }
+        let words = result.below(&["error"]).text("message").unwrap_or_default();
+        let failure = self.told.failure(&words, None);
+        Some(self.told.parsed(None, Some(failure)))
+    }
+}

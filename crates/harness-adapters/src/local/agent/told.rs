@@ -1,0 +1,213 @@
+//! What an agent has told so far.
+
+use std::collections::BTreeSet;
+
+use harness_core::message::{Cost, Usage};
+use harness_core::port::execution::{ExecutionError, ExecutionErrorCode, ExecutionEventKind};
+use harness_core::port::{ExecutionPart, ExecutionSink};
+use harness_core::{CallId, Json, ToolName};
+
+use super::LocalAgent;
+use super::session::Session;
+use crate::local::ended::shortened;
+use crate::local::fields::object;
+use crate::local::output::ParsedOutput;
+
+/// The longest answer that is kept, in bytes.
+const MOST_TEXT: usize = 8 * 1024 * 1024;
+
+/// How many calls of tools stand in a result; all are told while they happen.
+const MOST_CALLS: usize = 1_000;
+
+/// How many bytes of a call's arguments stand in a result, and of its output are told.
+const MOST_DETAIL: usize = 4 * 1024;
+
+/// How many bytes of a note are told.
+const MOST_NOTE: usize = 1024;
+
+/// What an agent has told so far; what it says goes on to the sink at once.
+#[derive(Debug)]
+pub(super) struct Told {
+    agent: LocalAgent,
+    /// What was said since the last call of a tool: at the end, the answer.
+    said: String,
+    /// What was said before that.
+    said_before: String,
+    /// Whether anything was said at all.
+    spoke: bool,
+    calls: Vec<Json>,
+    seen: BTreeSet<String>,
+    events: Vec<(ExecutionEventKind, Json)>,
+    pub(super) usage: Option<Usage>,
+    pub(super) session: Session,
+    facts: Vec<(&'static str, Json)>,
+}
+
+impl Told {
+    pub(super) fn new(agent: LocalAgent, session: Session) -> Self {
+        Self {
+            agent,
+            said: String::new(),
+            said_before: String::new(),
+            spoke: false,
+            calls: Vec::new(),
+            seen: BTreeSet::new(),
+            events: Vec::new(),
+            usage: None,
+            session,
+            facts: Vec::new(),
+        }
+    }
+
+    /// More of the message that it is writing.
+    pub(super) fn say(&mut self, text: &str, sink: &dyn ExecutionSink) {
+        if text.is_empty() {
+            return;
+        }
+        self.spoke = true;
+        if self.said.len() + text.len() <= MOST_TEXT {
+            self.said.push_str(text);
+        }
+        sink.part(ExecutionPart::Text(text.to_owned()));
+    }
+
+    /// A new message begins: what was said before is not the answer.
+    pub(super) fn begin_message(&mut self, sink: &dyn ExecutionSink) {
+        if self.spoke && !self.said.is_empty() {
+            sink.part(ExecutionPart::Text("\n\n".to_owned()));
+        }
+        self.settle();
+    }
+
+    /// It calls a tool of its own. A call that was told already is not told again.
+    pub(super) fn call(&mut self, id: &str, name: &str, input: Json, sink: &dyn ExecutionSink) {
+        if self.seen.contains(id) {
+            return;
+        }
+        self.begin_message(sink);
+        if self.calls.len() < MOST_CALLS {
+            self.seen.insert(id.to_owned());
+            let shown = if input.text().len() <= MOST_DETAIL { Some(("input", input.clone())) } else { None };
+            let call = [("id", Json::string(id)), ("name", Json::string(name))];
+            self.calls.push(object(call.iter().cloned().chain(shown)));
+            self.events.push((ExecutionEventKind::ToolRequested, object(call)));
+        }
+        sink.part(ExecutionPart::ToolStarted { id: CallId::from(id), name: ToolName::from(name), input });
+    }
+
+    /// A tool of its own answered.
+    pub(super) fn result(&mut self, id: &str, output: &str, failed: bool, sink: &dyn ExecutionSink) {
+        if self.events.len() < 2 * MOST_CALLS {
+            let failed = if failed {
+                Some(("failed", Json::of(&true).unwrap_or_else(|_| Json::null())))
+            } else {
+                None
+            };
+            let data = object([("id", Json::string(id))].into_iter().chain(failed));
+            self.events.push((ExecutionEventKind::ToolCompleted, data));
+        }
+        let output = shortened(output, MOST_DETAIL);
+        sink.part(ExecutionPart::ToolFinished { id: CallId::from(id), output, failed });
+    }
+
+    /// What it has used, as it says.
+    pub(super) fn uses(&mut self, usage: Usage, sink: &dyn ExecutionSink) {
+        sink.part(ExecutionPart::Usage(usage.clone()));
+        self.usage = Some(usage);
+    }
+
+    /// Something for the result's metadata.
+    pub(super) fn fact(&mut self, name: &'static str, value: Option<Json>) {
+        if let Some(value) = value.filter(|value| value.text().len() <= MOST_DETAIL) {
+            self.facts.retain(|(known, _)| *known != name);
+            self.facts.push((name, value));
+        }
+    }
+
+    /// A failure in the agent's own words.
+    pub(super) fn failure(&self, words: &str, retryable: Option<bool>) -> ExecutionError {
+        let words = shortened(words.trim(), MOST_NOTE);
+        let told = match words.as_str() {
+            "" => format!("{} failed and does not say why.", self.agent),
+            words => format!("{} failed: {words}", self.agent),
+        };
+        let error = ExecutionError::new(ExecutionErrorCode::BackendExecutionError, told);
+        match retryable {
+            Some(retryable) => error.retryable(retryable),
+            None => error,
+        }
+    }
+
+    /// What all of it makes. `answer` is the answer as the agent repeats it at its end.
+    pub(super) fn parsed(mut self, answer: Option<String>, failure: Option<ExecutionError>) -> ParsedOutput {
+        self.settle();
+        let mut metadata = Vec::new();
+        let id = Some(&self.session.id).filter(|id| !id.is_empty());
+        metadata.extend(id.map(|id| ("sessionId", Json::string(id))));
+        metadata
+            .extend(self.usage.as_ref().and_then(|usage| Json::of(usage).ok()).map(|usage| ("usage", usage)));
+        metadata.append(&mut self.facts);
+        ParsedOutput {
+            text: answer.or((!self.said_before.is_empty()).then_some(self.said_before)),
+            continuation: id.and_then(|_| self.session.continuation(self.agent)),
+            tool_calls: (!self.calls.is_empty()).then_some(self.calls),
+            metadata: (!metadata.is_empty()).then(|| object(metadata)),
+            failure,
+            events: self.events,
+            ..ParsedOutput::default()
+        }
+    }
+
+    fn settle(&mut self) {
+        if !self.said.is_empty() {
+            self.said_before = std::mem::take(&mut self.said);
+        }
+    }
+}
+
+/// More of what it thinks.
+pub(super) fn think(text: Option<String>, sink: &dyn ExecutionSink) {
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        sink.part(ExecutionPart::Thinking(text));
+    }
+}
+
+/// Something for a log.
+pub(super) fn note(text: &str, sink: &dyn ExecutionSink) {
+    sink.part(ExecutionPart::Note(shortened(text, MOST_NOTE)));
+}
+
+/// The sum of two usages, number by number; what neither tells stays untold.
+pub(super) fn plus(one: &Usage, other: &Usage) -> Usage {
+    let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    };
+    each(one, other, sum)
+}
+
+/// What has come to `earlier` since then.
+pub(super) fn since(now: &Usage, earlier: &Usage) -> Usage {
+    each(now, earlier, |now, earlier| now.map(|now| now.saturating_sub(earlier.unwrap_or(0))))
+}
+
+fn each(one: &Usage, other: &Usage, of: impl Fn(Option<u64>, Option<u64>) -> Option<u64>) -> Usage {
+    let mut usage = Usage::default();
+    usage.input = of(one.input, other.input);
+    usage.output = of(one.output, other.output);
+    usage.cache_read = of(one.cache_read, other.cache_read);
+    usage.cache_write = of(one.cache_write, other.cache_write);
+    usage.reasoning = of(one.reasoning, other.reasoning);
+    usage.total_tokens = of(one.total_tokens, other.total_tokens);
+    usage
+}
+
+/// An amount of money as an agent writes it. Nothing is no amount: it is written where no price is known.
+pub(super) fn cost(value: Option<&Json>) -> Option<Cost> {
+    value?.text().parse().ok().filter(|cost| *cost != Cost(0))
+}
+
+/// Whether a request that a provider answered with this HTTP status may work later.
+pub(super) fn may_work_later(status: u64) -> bool {
+    matches!(status, 408 | 409 | 425 | 429) || status >= 500
+}

@@ -1,0 +1,249 @@
+//! The result of a program that has ended, or was never started.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use harness_core::Json;
+use harness_core::port::ExecutionResult;
+use harness_core::port::execution::{ExecutionError, ExecutionErrorCode, ExecutionOutput};
+use harness_process::{Capture, Ending, MAX_PRINTED, signal_name};
+
+use super::adapter::{Printed, in_ms};
+use super::fields::object;
+use super::output::ParsedOutput;
+use crate::execution::Attempt;
+
+/// How many UTF-16 units of malformed output a trace shows.
+const PREVIEW: usize = 200;
+
+/// An exit other than with code 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exit {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// The signal's number.
+    pub signal: Option<i32>,
+}
+
+impl Exit {
+    fn of(status: ExitStatus) -> Self {
+        Self { code: status.code(), signal: status.signal() }
+    }
+}
+
+/// What results are made with.
+pub(super) struct Report<'a> {
+    pub(super) label: &'a str,
+    pub(super) retry: &'a (dyn Fn(Exit) -> bool + Send + Sync),
+    pub(super) timeout: Duration,
+    pub(super) details: usize,
+    pub(super) keeps_partial: bool,
+}
+
+/// The result of a program that could not be started.
+pub(super) fn not_started(why: &str, retryable: bool, attempt: Attempt<'_>) -> ExecutionResult {
+    let error = ExecutionError::new(ExecutionErrorCode::BackendExecutionError, why).retryable(retryable);
+    attempt.tool_calls(0).failed(error, Some(object([("stderr", Json::string(""))])))
+}
+
+impl Report<'_> {
+    /// The result of a program that was started.
+    pub(super) fn ended(
+        &self,
+        printed: &Printed,
+        parsed: Option<ParsedOutput>,
+        attempt: Attempt<'_>,
+    ) -> ExecutionResult {
+        let label = self.label;
+        let failed = |code, told: String| ExecutionError::new(code, told);
+        let (error, data) = match printed.ending {
+            Ending::Exited(status) if status.success() => {
+                return match parsed {
+                    Some(ParsedOutput { failure: None, .. }) | None => {
+                        self.answered(printed, parsed, attempt)
+                    }
+                    Some(parsed) => {
+                        self.failed(printed, None, self.exit_data(status, printed), Some(parsed), attempt)
+                    }
+                };
+            }
+            Ending::Exited(status) => {
+                let exit = Exit::of(status);
+                let code = ExecutionErrorCode::BackendExecutionError;
+                let error = failed(code, exited(label, exit)).retryable((self.retry)(exit));
+                (error, self.exit_data(status, printed))
+            }
+            Ending::TimedOut => {
+                let told = format!("{label} timed out after {}.", in_ms(self.timeout));
+                let limit = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+                let data = [("stderr", self.shown(&printed.stderr)), ("timeoutMs", number(limit))];
+                (failed(ExecutionErrorCode::Timeout, told).retryable(true), object(data))
+            }
+            Ending::Cancelled => {
+                let told = format!("{label} was stopped: its result is not wanted any more.");
+                let data = object([("stderr", self.shown(&printed.stderr))]);
+                (failed(ExecutionErrorCode::Other, told).retryable(false), data)
+            }
+            Ending::Flooded => {
+                let most = MAX_PRINTED / (1024 * 1024);
+                let told = format!("{label} printed more than {most} MiB and was stopped.");
+                let data = object([("stderr", self.shown(&printed.stderr))]);
+                (failed(ExecutionErrorCode::BackendExecutionError, told).retryable(false), data)
+            }
+        };
+        self.failed(printed, Some(error), data, parsed, attempt)
+    }
+
+    /// A program that exited with code 0 and says nothing of a failure.
+    fn answered(
+        &self,
+        printed: &Printed,
+        parsed: Option<ParsedOutput>,
+        attempt: Attempt<'_>,
+    ) -> ExecutionResult {
+        let Some(mut parsed) = parsed else {
+            let told = format!("{} returned malformed output.", self.label);
+            let stderr = self.shown(&printed.stderr);
+            let metadata = object([("stdout", self.shown(&printed.stdout)), ("stderr", stderr.clone())]);
+            let error = ExecutionError::new(ExecutionErrorCode::InvalidBackendOutput, told)
+                .with_metadata(Some(metadata));
+            let preview = Json::string(&preview(&printed.stdout));
+            return attempt
+                .tool_calls(0)
+                .failed(error, Some(object([("stdoutPreview", preview), ("stderr", stderr)])));
+        };
+        let calls = calls(&parsed);
+        let mut attempt = attempt.tool_calls(calls);
+        for (kind, data) in parsed.events.drain(..) {
+            attempt.event(kind, Some(data));
+        }
+        let continuation = parsed.continuation.take();
+        let metadata = self.metadata(printed, parsed.metadata.take());
+        let mut result = attempt.completed(output(parsed), Some(object([("toolCallCount", number(calls))])));
+        result.metadata = metadata;
+        result.continuation = continuation;
+        result
+    }
+
+    /// A program that failed. What its output says of the failure is believed before anything else, unless
+    /// it was stopped from here.
+    fn failed(
+        &self,
+        printed: &Printed,
+        error: Option<ExecutionError>,
+        data: Json,
+        parsed: Option<ParsedOutput>,
+        attempt: Attempt<'_>,
+    ) -> ExecutionResult {
+        let mut parsed = parsed.unwrap_or_default();
+        let stopped = error.as_ref().is_some_and(|error| error.code == ExecutionErrorCode::Timeout);
+        let own = parsed.failure.take().filter(|_| !stopped);
+        let fallback = || ExecutionError::new(ExecutionErrorCode::Other, format!("{} failed.", self.label));
+        let mut error = own.or(error).unwrap_or_else(fallback);
+        if error.metadata.is_none() {
+            error.metadata = self.told_of(printed, parsed.text.is_none());
+        }
+        let calls = if self.keeps_partial { calls(&parsed) } else { 0 };
+        let mut result = attempt.tool_calls(calls).failed(error, Some(data));
+        if self.keeps_partial {
+            result.continuation = parsed.continuation.take();
+            result.metadata = parsed.metadata.take();
+            let partial = output(parsed);
+            result.output = (partial != ExecutionOutput::default()).then_some(partial);
+        }
+        result
+    }
+
+    /// What stands with the error: stderr, and stdout where it is all that there is of an answer.
+    fn told_of(&self, printed: &Printed, no_answer: bool) -> Option<Json> {
+        let exited = matches!(printed.ending, Ending::Exited(_));
+        let mut told = Vec::new();
+        if (exited || self.keeps_partial) && !printed.stderr.is_empty() {
+            told.push(("stderr", self.shown(&printed.stderr)));
+        }
+        if self.keeps_partial && no_answer && !printed.stdout.is_empty() {
+            told.push(("stdout", self.shown(&printed.stdout)));
+        }
+        (!told.is_empty()).then(|| object(told))
+    }
+
+    fn exit_data(&self, status: ExitStatus, printed: &Printed) -> Json {
+        let exit = Exit::of(status);
+        let code = exit.code.and_then(|code| Json::of(&code).ok()).unwrap_or_else(Json::null);
+        let signal = exit.signal.map_or_else(Json::null, |signal| Json::string(&signal_name(signal)));
+        object([("code", code), ("signal", signal), ("stderr", self.shown(&printed.stderr))])
+    }
+
+    /// What was printed to stderr, with the output's own metadata over it.
+    fn metadata(&self, printed: &Printed, own: Option<Json>) -> Option<Json> {
+        let own = own.map(|own| own.entries().unwrap_or_default());
+        if printed.stderr.is_empty() && own.is_none() {
+            return None;
+        }
+        let own = own.unwrap_or_default();
+        let mut entries = Vec::new();
+        if !printed.stderr.is_empty() && own.iter().all(|(key, _)| key != "stderr") {
+            entries.push(("stderr", self.shown(&printed.stderr)));
+        }
+        entries.extend(own.iter().map(|(key, value)| (key.as_str(), value.clone())));
+        Some(object(entries))
+    }
+
+    fn shown(&self, text: &str) -> Json {
+        Json::string(&shortened(text, self.details))
+    }
+}
+
+/// The beginning and the end of a text that is longer than `most` bytes.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let mut capture = Capture::new(most);
+    capture.push(text.as_bytes());
+    capture.lossy()
+}
+
+fn exited(label: &str, exit: Exit) -> String {
+    match (exit.code, exit.signal) {
+        (Some(code), _) => format!("{label} exited with code {code}."),
+        (None, Some(signal)) => format!("{label} exited with code unknown (signal {}).", signal_name(signal)),
+        (None, None) => format!("{label} exited with code unknown."),
+    }
+}
+
+fn calls(parsed: &ParsedOutput) -> u64 {
+    parsed.tool_calls.as_ref().map_or(0, |calls| calls.len() as u64)
+}
+
+fn output(parsed: ParsedOutput) -> ExecutionOutput {
+    let mut output = ExecutionOutput::default();
+    output.text = parsed.text;
+    output.attachments = parsed.attachments;
+    let Some(calls) = parsed.tool_calls else {
+        output.structured = parsed.structured;
+        return output;
+    };
+    let structured = parsed.structured.and_then(|value| value.entries().ok()).unwrap_or_default();
+    let kept = structured.iter().filter(|(key, _)| key != "toolCalls");
+    let calls = Json::of(&calls).unwrap_or_else(|_| Json::null());
+    output.structured =
+        Some(object(kept.map(|(key, value)| (key.as_str(), value.clone())).chain([("toolCalls", calls)])));
+    output
+}
+
+fn preview(text: &str) -> String {
+    let mut units = 0;
+    text.chars()
+        .take_while(|c| {
+            units += c.len_utf16();
+            units <= PREVIEW
+        })
+        .collect()
+}
+
+fn number(value: u64) -> Json {
+    Json::of(&value).unwrap_or_else(|_| Json::null())
+}

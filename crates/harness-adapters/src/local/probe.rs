@@ -1,0 +1,99 @@
+//! Whether an agent is there, and which version it has.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness_process::{Ending, is_path, why_not_started};
+
+use super::agent::LocalAgent;
+use super::ended::shortened;
+use super::program::{Invocation, LocalProgram};
+use super::version::Version;
+
+/// How long an agent may take to tell its version.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is told of an answer that holds no version, in bytes.
+const MOST_TOLD: usize = 200;
+
+/// What was found of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Probe {
+    /// The agent.
+    pub agent: LocalAgent,
+    /// Where its program is, when it was found.
+    pub path: Option<PathBuf>,
+    /// What is to be said of it.
+    pub found: Found,
+}
+
+/// What is to be said of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Found {
+    /// It is there, and its version is known to work or newer.
+    Ready(Version),
+    /// It is older than [`LocalAgent::minimum`].
+    TooOld(Version),
+    /// There is no such program.
+    Missing,
+    /// It is there and tells no version: why, or what it printed.
+    Unclear(String),
+}
+
+impl Probe {
+    /// What to do, where there is something to do.
+    pub fn hint(&self) -> Option<String> {
+        match &self.found {
+            Found::Ready(_) => None,
+            Found::Missing | Found::TooOld(_) => Some(self.agent.install_hint().to_owned()),
+            Found::Unclear(_) => Some(format!("try `{} --version` by hand", self.agent.id())),
+        }
+    }
+}
+
+/// Looks for an agent's program and asks it for its version (`--version`), for at most 30 s.
+///
+/// `program` says where it is looked for: [`LocalAgent::program`] for that of the `PATH`.
+pub async fn probe(agent: LocalAgent, program: &LocalProgram) -> Probe {
+    let path = find(program);
+    let invocation = Invocation::new(["--version"]);
+    let program = program.clone().kept(4096, 4096);
+    let ran = program.run(&invocation, PATIENCE, std::future::pending(), |_: &[u8]| {}).await;
+    let found =
+        match ran {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Found::Missing,
+            Err(e) => Found::Unclear(why_not_started(&program.program, program.cwd.as_deref(), &e)),
+            Ok(ended) => {
+                match (ended.ending, Version::find(&ended.stdout.lossy())) {
+                    (Ending::Exited(status), Some(version)) if status.success() => {
+                        if version < agent.minimum() { Found::TooOld(version) } else { Found::Ready(version) }
+                    }
+                    (Ending::Exited(status), _) => {
+                        let printed = format!("{}{}", ended.stdout.lossy(), ended.stderr.lossy());
+                        Found::Unclear(format!("{status}: {}", shortened(printed.trim(), MOST_TOLD)))
+                    }
+                    (Ending::TimedOut | Ending::Cancelled | Ending::Flooded, _) => {
+                        Found::Unclear(format!("it did not answer within {} s", PATIENCE.as_secs()))
+                    }
+                }
+            }
+        };
+    Probe { agent, path, found }
+}
+
+/// Where the program is, as it will be started.
+fn find(program: &LocalProgram) -> Option<PathBuf> {
+    let name = Path::new(&program.program);
+    if is_path(&program.program) {
+        return runnable(name).then(|| name.to_owned());
+    }
+    let folders = program.env.get("PATH")?;
+    std::env::split_paths(folders).map(|folder| folder.join(name)).find(|path| runnable(path))
+}
+
+fn runnable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,182 @@
+//! The commands that a worker runs for each request.
+
+use std::ffi::OsString;
+
+use harness_process::{Ended, Ending, Environment, MAX_PRINTED};
+
+use super::adapter::in_ms;
+use super::agent::LocalAgent;
+use super::program::{Invocation, LocalProgram};
+use super::secret::Secrets;
+use crate::runner::{CliInput, CliOutcome, CliRunner};
+
+/// How many UTF-16 units of the end of stderr a failure tells.
+const TAIL: usize = 2000;
+
+/// Runs prompts through a [`LocalAgent`]'s program, and gives what it prints as plain text.
+///
+/// The prompt goes over stdin. [`source_001`](Self::source_001) passes it as the last argument, as that
+/// source does: every user of the machine can read it there, it may have 128 KiB at most, and one that
+/// begins with a dash may be taken for an option.
+///
+/// At the timeout of the input, and when its `cancel` fires, the program ends with all that it started.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use harness_adapters::local::{Environment, LocalAgent, LocalRunner};
+/// use harness_adapters::{CliInput, CliOutcome, CliRunner};
+///
+/// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let runner = LocalRunner::new(LocalAgent::Bash, &surroundings).script("tr a-z A-Z");
+/// let outcome = runner.run(CliInput::new("hello", Duration::from_secs(10))).await;
+/// assert_eq!(outcome, CliOutcome::Completed { text: "HELLO".to_owned(), metadata: None });
+/// # });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct LocalRunner {
+    agent: LocalAgent,
+    program: LocalProgram,
+    script: String,
+    prompt_as_argument: bool,
+}
+
+impl LocalRunner {
+    /// The agent's program with its share of `surroundings`.
+    pub fn new(agent: LocalAgent, surroundings: &Environment) -> Self {
+        let program = agent.program(surroundings).kept(8 * 1024 * 1024, 64 * 1024);
+        Self { agent, program, script: "cat".to_owned(), prompt_as_argument: false }
+    }
+
+    /// By this program in place of the one in `PATH`.
+    #[must_use]
+    pub fn command(mut self, program: impl Into<OsString>) -> Self {
+        self.program.program = program.into();
+        self
+    }
+
+    /// The script of [`LocalAgent::Bash`]; it reads the prompt from stdin. Default `cat`.
+    #[must_use]
+    pub fn script(mut self, script: impl Into<String>) -> Self {
+        self.script = script.into();
+        self
+    }
+
+    /// With all of how its program is run changed at once.
+    #[must_use]
+    pub fn with_program(mut self, change: impl FnOnce(LocalProgram) -> LocalProgram) -> Self {
+        self.program = change(self.program);
+        self
+    }
+
+    /// With the arguments of source 001: the prompt is one of them, except for bash.
+    #[must_use]
+    pub fn source_001(mut self) -> Self {
+        self.prompt_as_argument = true;
+        self
+    }
+
+    /// How the program is run.
+    pub fn program(&self) -> &LocalProgram {
+        &self.program
+    }
+
+    /// What the program is given for a prompt. Pure.
+    pub fn invocation(&self, input: &CliInput) -> Invocation {
+        let prompt = input.prompt.clone();
+        if self.agent == LocalAgent::Bash {
+            return Invocation::new(["-c", &self.script]).stdin(prompt);
+        }
+        let model = input.model.as_deref().filter(|model| !model.is_empty());
+        if self.prompt_as_argument {
+            return Invocation::new(source_001(self.agent, model, prompt));
+        }
+        let mut args: Vec<&str> = match self.agent {
+            LocalAgent::ClaudeCode => vec!["-p", "--output-format", "text"],
+            LocalAgent::Codex => vec!["exec", "--skip-git-repo-check"],
+            LocalAgent::OpenCode => vec!["run"],
+            LocalAgent::Gemini => vec!["--skip-trust"],
+            LocalAgent::Bash => Vec::new(),
+        };
+        let model = model.map(|model| format!("--model={model}"));
+        args.extend(model.as_deref());
+        if self.agent == LocalAgent::Codex {
+            args.push("-");
+        }
+        Invocation::new(args).stdin(prompt)
+    }
+
+    fn outcome(&self, input: &CliInput, ended: &Ended) -> CliOutcome {
+        let id = self.agent.id();
+        let secrets = Secrets::of(&self.program.env);
+        let (error, exit_code) = match ended.ending {
+            Ending::Exited(status) if status.success() => {
+                let text = secrets.hide(ended.stdout.lossy());
+                let end = |c: char| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}';
+                return CliOutcome::Completed { text: text.trim_end_matches(end).to_owned(), metadata: None };
+            }
+            Ending::Exited(status) => {
+                let code = status.code().map_or_else(|| "null".to_owned(), |code| code.to_string());
+                (format!("CLI '{id}' exited with code {code}"), status.code())
+            }
+            Ending::TimedOut => (format!("CLI '{id}' timed out after {}", in_ms(input.timeout)), None),
+            Ending::Cancelled => (format!("CLI '{id}' was stopped: its answer is not wanted any more"), None),
+            Ending::Flooded => {
+                let most = MAX_PRINTED / (1024 * 1024);
+                (format!("CLI '{id}' printed more than {most} MiB and was stopped"), None)
+            }
+        };
+        let stderr = tail(&secrets.hide(ended.stderr.lossy())).to_owned();
+        CliOutcome::Failed { error, stderr: Some(stderr), exit_code }
+    }
+}
+
+/// The arguments of source 001's runners.
+fn source_001(agent: LocalAgent, model: Option<&str>, prompt: String) -> Vec<String> {
+    let mut args: Vec<&str> = match agent {
+        LocalAgent::ClaudeCode => vec!["-p", "--output-format", "text"],
+        LocalAgent::Codex => vec!["exec"],
+        LocalAgent::OpenCode => vec!["run"],
+        LocalAgent::Gemini => vec!["-p", &prompt],
+        LocalAgent::Bash => Vec::new(),
+    };
+    let option = if agent == LocalAgent::ClaudeCode { "--model" } else { "-m" };
+    args.extend(model.into_iter().flat_map(|model| [option, model]));
+    if agent != LocalAgent::Gemini {
+        args.push(&prompt);
+    }
+    args.into_iter().map(str::to_owned).collect()
+}
+
+impl CliRunner for LocalRunner {
+    fn id(&self) -> &str {
+        self.agent.id()
+    }
+
+    async fn run(&self, input: CliInput) -> CliOutcome {
+        let mut program = self.program.clone();
+        program.cwd = input.cwd.clone().or(program.cwd);
+        let invocation = self.invocation(&input);
+        let ran = program.run(&invocation, input.timeout, input.cancel.cancelled(), |_: &[u8]| {}).await;
+        match ran {
+            Ok(ended) => self.outcome(&input, &ended),
+            Err(error) => {
+                let why = harness_process::why_not_started(&program.program, program.cwd.as_deref(), &error);
+                let told = format!("Failed to spawn '{}': {why}", program.name());
+                CliOutcome::Failed { error: told, stderr: None, exit_code: None }
+            }
+        }
+    }
+}
+
+/// The last [`TAIL`] UTF-16 units.
+fn tail(text: &str) -> &str {
+    let mut units = 0;
+    let kept = text.char_indices().rev().take_while(|(_, c)| {
+        units += c.len_utf16();
+        units <= TAIL
+    });
+    text.split_at(kept.last().map_or(text.len(), |(at, _)| at)).1
+}

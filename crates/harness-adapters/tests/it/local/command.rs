@@ -1,0 +1,77 @@
+//! What programs are given, and what is made of their answers.
+
+use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
+use harness_core::port::ExecutionCapabilities;
+use harness_core::port::execution::ExecutionStatus;
+
+use super::{clock, environment, execute, request, shell};
+
+/// Runs a script with the message on stdin.
+fn adapter(script: &'static str) -> LocalCommandAdapter {
+    adapter_of(shell(), script)
+}
+
+fn adapter_of(program: LocalProgram, script: &'static str) -> LocalCommandAdapter {
+    LocalCommandAdapter::new(
+        "local",
+        program,
+        move |request| Ok(Invocation::new(["-c", script]).stdin(request.message.text.clone())),
+        OutputFormat::plain_text(),
+        ExecutionCapabilities::none(),
+        clock(),
+    )
+}
+
+#[track_caller]
+fn check(script: &'static str, message: &str, expected: &str) {
+    let result = execute(&adapter(script), request(message));
+    assert_eq!((result.status, result.text()), (ExecutionStatus::Completed, expected), "{result:?}");
+}
+
+#[test]
+fn stdin_is_written_and_closed() {
+    // W20
+    check("cat >/dev/null; echo done", "hello", "done");
+    check("cat", "hello", "hello");
+    check("wc -c | tr -d ' '", &"x".repeat(200 * 1024), "204800");
+}
+
+#[test]
+fn a_program_may_close_its_stdin_unread() {
+    // W32
+    check("exec <&-; echo closed", &"x".repeat(1 << 20), "closed");
+}
+
+#[test]
+fn output_is_read_as_utf_8_whatever_it_is() {
+    // W31
+    check(r"printf '\305'; printf '\274'", "", "\u{17c}");
+    check(r"printf 'a\377b'", "", "a\u{fffd}b");
+}
+
+#[test]
+fn it_sees_the_variables_that_it_was_given_and_no_others() {
+    // W25
+    check("echo \"$PATH|$OTHER|$MORE\"", "", "/usr/bin:/bin||");
+    let result = execute(
+        &adapter_of(shell().pass(&environment(), ["OTHER"]).env("MORE", "more"), "echo \"$OTHER|$MORE\""),
+        request(""),
+    );
+    assert_eq!(result.text(), "other|more");
+}
+
+#[test]
+fn a_long_output_keeps_its_beginning_and_its_end() {
+    // W22
+    let result = execute(&adapter_of(shell().kept(64, 64), "seq 1 100000"), request(""));
+    let text = result.text();
+    assert!(text.starts_with("1\n2\n") && text.ends_with("99999\n100000"), "{text}");
+    assert!(text.contains("[... 588831 bytes left out ...]"), "{text}");
+}
+
+#[test]
+fn children_that_hold_the_output_do_not_delay_the_answer() {
+    let result = execute(&adapter("(trap '' TERM; while :; do sleep 1000; done) & echo $!"), request(""));
+    assert_eq!(result.status, ExecutionStatus::Completed);
+    assert!(super::gone(result.text()), "the child is left");
+}
