@@ -10,6 +10,7 @@ pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
 const RUNNERS: &[(&str, Runner)] = &[
     ("anchoring", super::memory::anchoring::run),
+    ("cli-runner", super::adapters::cli_runner::run),
     ("compaction-plan", super::compaction::run),
     ("content-hash", super::compaction::run),
     ("artifact-cleaning", super::control::run),
@@ -28,6 +29,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("jsonl-session", super::jsonl_session::run),
     ("layer-budget", super::memory::budget::run),
     ("layer-pipeline", super::memory::stack::run),
+    ("local-command", super::adapters::local_command::run),
     ("openrouter-request", super::adapters::openrouter_request::run),
     ("openrouter-response", super::adapters::openrouter_response::run),
     ("openrouter-stream", super::adapters::openrouter_stream::run),

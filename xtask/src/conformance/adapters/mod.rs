@@ -4,6 +4,9 @@
 //! tables ([`openrouter_request`], [`openrouter_response`]) say which code plays which adapter: a new
 //! one is a module here and a line in each table.
 
+pub(super) mod cli_runner;
+mod clock;
+pub(super) mod local_command;
 mod model;
 pub(super) mod openrouter_request;
 pub(super) mod openrouter_response;

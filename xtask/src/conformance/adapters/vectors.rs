@@ -9,21 +9,11 @@ use crate::conformance::Verdict;
 use crate::conformance::turn::convert::{Done, list, text};
 use crate::repo;
 
-<<<<<<< HEAD
-/// Plays a vector against the server at a URL and gives the result in the source's form.
-pub(super) type Play = fn(&Value, &str) -> Done<Value>;
-
-/// Keys of a failure's own words in a result.
-const MESSAGES: [&str; 3] = ["message", "reason", "error"];
-
-/// Judges every vector of a file, each under its name.
-=======
 /// The page that lists every deviation.
 const DEVIATIONS: &str = include_str!("../../../../docs/design/deviations.md");
 
 /// Judges every vector of a file, each under its name. One that shows a weakness of the source may differ
 /// when the page of deviations names the vector or the weakness.
->>>>>>> 56457e7 (Relay: the adapter, the worker bridge and the transport over a broker)
 pub(super) fn each(path: &Path, check: impl Fn(&Value) -> Done<()>) -> Vec<(String, Verdict)> {
     match read(path) {
         Ok(file) => {
