@@ -31,5 +31,7 @@ pub use prompt::user_text;
 pub use single_shot::{Said, SingleShot, SingleShotAnswer, SingleShotFault, SingleShotRequest};
 pub use tiered::{RouterFault, Routing, Tier, TierRouter, TieredFault, TieredOutcome, TieredRunner};
 
+#[cfg(feature = "openrouter")]
+pub(crate) use json::indented;
 pub(crate) use json::object;
 pub(crate) use prompt::trimmed;

@@ -10,7 +10,7 @@ use harness_core::port::execution::{
 use harness_core::port::{ExecutionRequest, ExecutionSink};
 
 use super::fields::Fields;
-use crate::execution::prompt::trimmed;
+use crate::execution::trimmed;
 
 /// What was understood of a program's output.
 #[derive(Clone, Debug, Default)]

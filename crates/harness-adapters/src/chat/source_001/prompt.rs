@@ -3,8 +3,8 @@
 use harness_core::Json;
 use harness_core::message::{Message, SystemMessage};
 
-use crate::execution::json::indented;
-use crate::execution::prompt::trimmed;
+use crate::execution::indented;
+use crate::execution::trimmed;
 
 /// The system messages that follow the system prompt, before the conversation: the developer's prompt,
 /// unless it is blank, and the context, unless it is empty.

@@ -3,7 +3,7 @@
 use harness_core::Json;
 use harness_core::message::ToolCall;
 
-use crate::execution::prompt::trimmed;
+use crate::execution::trimmed;
 
 /// A JSON object by its keys; anything else has none.
 #[derive(Debug, Default)]
