@@ -11,9 +11,6 @@ mod model;
 pub(super) mod openrouter_request;
 pub(super) mod openrouter_response;
 pub(super) mod openrouter_stream;
-<<<<<<< HEAD
-mod server;
-=======
 pub(super) mod relay_message;
->>>>>>> 56457e7 (Relay: the adapter, the worker bridge and the transport over a broker)
+mod server;
 mod vectors;

@@ -9,6 +9,12 @@ use crate::conformance::Verdict;
 use crate::conformance::turn::convert::{Done, list, text};
 use crate::repo;
 
+/// Plays a vector against the server at a URL and gives the result in the source's form.
+pub(super) type Play = fn(&Value, &str) -> Done<Value>;
+
+/// Keys of a failure's own words in a result.
+const MESSAGES: [&str; 3] = ["message", "reason", "error"];
+
 /// The page that lists every deviation.
 const DEVIATIONS: &str = include_str!("../../../../docs/design/deviations.md");
 
