@@ -4,7 +4,7 @@ use harness_core::contract::{Coverage, CoverageStatus, TaskContract};
 use harness_core::control::{Fingerprint, Instructions, ProgressTracker, Standing};
 use serde_json::{Value, json};
 
-use super::super::turn::convert::{at, list, text};
+use super::super::turn::convert::{at, list};
 
 /// Events that the source writes in every turn, whatever happens in it.
 const OWN_EVENTS: u64 = 2;
