@@ -10,9 +10,8 @@ use harness_core::port::execution::{ExecutionError, ExecutionErrorCode, Executio
 use harness_process::{Capture, Ending, MAX_PRINTED, signal_name};
 
 use super::adapter::{Printed, in_ms};
-use super::fields::object;
 use super::output::ParsedOutput;
-use crate::execution::Attempt;
+use crate::execution::{Attempt, object};
 
 /// How many UTF-16 units of malformed output a trace shows.
 const PREVIEW: usize = 200;

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use harness_core::Json;
-use serde::Serialize;
-use serde::ser::{SerializeMap as _, Serializer};
 
 /// The entries of an object. What is missing, and what is of another type, is `None`.
 #[derive(Debug, Default)]
@@ -50,19 +48,4 @@ impl Fields {
         let Some((first, rest)) = keys.split_first() else { return Self(self.0.clone()) };
         self.object(first).map(|inner| inner.below(rest)).unwrap_or_default()
     }
-}
-
-/// An object with these keys, in this order.
-pub(super) fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
-    struct Object<'a>(Vec<(&'a str, Json)>);
-    impl Serialize for Object<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let mut map = serializer.serialize_map(Some(self.0.len()))?;
-            for (key, value) in &self.0 {
-                map.serialize_entry(key, value)?;
-            }
-            map.end()
-        }
-    }
-    Json::of(&Object(entries.into_iter().collect())).unwrap_or_else(|_| Json::empty_object())
 }

@@ -10,8 +10,7 @@ use super::adapter::LocalCommandAdapter;
 use super::fields::Fields;
 use super::output::{OutputFormat, ParsedOutput};
 use super::program::{Invocation, LocalProgram};
-use crate::execution::trimmed;
-use crate::execution::user_text;
+use crate::execution::{trimmed, user_text};
 
 /// Source 001's `ClaudeCodeExecutionAdapter`: one JSON document at the end, the prompt as an argument, no
 /// sessions, no usage, and an answer that says that it failed counts as completed. `program` is its `claude`.

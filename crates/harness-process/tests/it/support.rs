@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness_process::{Ended, Environment, Launch, Limits, run_with};
 
 /// Longer than any test takes.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 pub(crate) fn environment() -> Environment {
     Environment::from_iter([("PATH", "/usr/bin:/bin")])

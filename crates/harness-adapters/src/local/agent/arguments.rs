@@ -11,8 +11,7 @@ use harness_core::port::execution::ExecutionError;
 use super::LocalAgent;
 use super::backend::{Permission, Settings};
 use super::session::Session;
-use crate::execution::trimmed;
-use crate::execution::user_text;
+use crate::execution::{trimmed, user_text};
 use crate::local::program::Invocation;
 use crate::local::source_001::tool_names;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::execution::{
-    ContextStrategy, ExecutionNegotiation, ExecutionStatus, Support, ToolUse, TraceDepth,
+    ContextStrategy, ExecutionError, ExecutionErrorCode, ExecutionNegotiation, Support, ToolUse, TraceDepth,
 };
 use harness_core::port::{
     Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest, ExecutionResult,
@@ -169,6 +169,23 @@ impl AgentBackend {
         self.agent
     }
 
+    /// A version that does not know its arguments, or tells other events, begins no session and gives no
+    /// answer. Whoever waited for a timeout is not made to wait longer.
+    async fn blame_an_old_version(&self, error: &mut ExecutionError) {
+        let strange = [ExecutionErrorCode::BackendExecutionError, ExecutionErrorCode::InvalidBackendOutput];
+        if !strange.contains(&error.code) {
+            return;
+        }
+        if let Found::TooOld(version) = Box::pin(probe(self.agent, &self.program)).await.found {
+            let (minimum, hint) = (self.agent.minimum(), self.agent.install_hint());
+            error.message = format!(
+                "{} {version} is too old, {minimum} or newer is needed: {hint}. ({})",
+                self.agent, error.message
+            );
+            error.retryable = Some(false);
+        }
+    }
+
     /// The general adapter that does it: what the agent is given for a request can be seen there
     /// ([`LocalCommandAdapter::invocation`]), and changed further.
     pub fn adapter(&self) -> LocalCommandAdapter {
@@ -229,17 +246,9 @@ impl ExecutionAdapter for AgentBackend {
 
     async fn execute(&self, request: ExecutionRequest, cx: ExecutionCx<'_>) -> ExecutionResult {
         let mut result = Box::pin(self.adapter().execute(request, cx)).await;
-        // A version that does not know its arguments or tells other events begins no session.
-        let strange = result.status == ExecutionStatus::Failed && result.continuation.is_none();
-        if let Some(error) = result.error.as_mut().filter(|_| strange && !cx.cancel.is_cancelled()) {
-            let found = Box::pin(probe(self.agent, &self.program)).await.found;
-            if let Found::TooOld(version) = found {
-                let (minimum, hint) = (self.agent.minimum(), self.agent.install_hint());
-                error.message = format!(
-                    "{} {version} is too old, {minimum} or newer is needed: {hint}. ({})",
-                    self.agent, error.message
-                );
-                error.retryable = Some(false);
+        if result.continuation.is_none() && !cx.cancel.is_cancelled() {
+            if let Some(error) = result.error.as_mut() {
+                self.blame_an_old_version(error).await;
             }
         }
         result

@@ -5,8 +5,8 @@ use harness_core::message::Usage;
 use harness_core::port::ExecutionSink;
 
 use super::told::{Told, may_work_later, note, since, think};
+use crate::execution::object;
 use crate::local::fields::Fields;
-use crate::local::fields::object;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Codex {

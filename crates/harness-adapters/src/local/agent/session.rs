@@ -8,8 +8,8 @@ use harness_core::port::execution::{
 };
 
 use super::LocalAgent;
+use crate::execution::object;
 use crate::local::fields::Fields;
-use crate::local::fields::object;
 
 /// What the continuation is called.
 const KIND: &str = "session";

@@ -9,8 +9,8 @@ use harness_core::{CallId, Json, ToolName};
 
 use super::LocalAgent;
 use super::session::Session;
+use crate::execution::object;
 use crate::local::ended::shortened;
-use crate::local::fields::object;
 use crate::local::output::ParsedOutput;
 
 /// The longest answer that is kept, in bytes.

@@ -21,7 +21,7 @@ use harness_core::{Json, Time};
 use crate::support::Stopped;
 
 /// Longer than any test takes.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// The key in every environment; no test may find it in anything that is told.
 const SECRET: &str = "sk-secret-0123456789";
