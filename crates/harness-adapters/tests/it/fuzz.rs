@@ -125,8 +125,10 @@ fn check(numbers: &mut Numbers, bytes: &[u8]) {
     let (cut, cut_parts, _) = read(unbounded, bytes.chunks(size));
     assert_eq!(format!("{answer:?} {parts:?}"), format!("{cut:?} {cut_parts:?}"), "in pieces of {size}");
 
-    let shown: usize = parts.iter().map(|part| if let DeltaPart::Text(text) = part { text.len() } else { 0 }).sum();
-    let kept = answer.content.as_ref().map_or(0, String::len) + answer.refusal.as_ref().map_or(0, String::len);
+    let shown: usize =
+        parts.iter().map(|part| if let DeltaPart::Text(text) = part { text.len() } else { 0 }).sum();
+    let kept =
+        answer.content.as_ref().map_or(0, String::len) + answer.refusal.as_ref().map_or(0, String::len);
     assert_eq!(shown, kept, "what was shown is what is kept");
     if answer.verdict() == Verdict::ToolRequest {
         assert!(answer.tool_calls.iter().all(|call| call.input().is_some()), "{answer:?}");
@@ -134,7 +136,10 @@ fn check(numbers: &mut Numbers, bytes: &[u8]) {
 
     let (bounded, ..) = read(limits(), bytes.chunks(size));
     assert!(bounded.content.is_none_or(|text| text.len() <= 3 * 6_000), "a damaged byte becomes three");
-    assert!(bounded.tool_calls.len() <= 4 && bounded.reasoning_details.len() <= 4, "one past the bound is seen");
+    assert!(
+        bounded.tool_calls.len() <= 4 && bounded.reasoning_details.len() <= 4,
+        "one past the bound is seen"
+    );
 }
 
 #[expect(clippy::disallowed_methods, reason = "`cargo xtask fuzz` says how much to try, and from where")]

@@ -50,8 +50,18 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
                 let (origin, deadline) = (Arc::clone(self.machine.origin()), self.machine.cut_off());
                 let cancel = self.token.clone();
-                let place =
-                    ToolCx { call, origin, agent, iteration, message, index, attempt, deadline, grant, cancel };
+                let place = ToolCx {
+                    call,
+                    origin,
+                    agent,
+                    iteration,
+                    message,
+                    index,
+                    attempt,
+                    deadline,
+                    grant,
+                    cancel,
+                };
                 self.tool(place)
             }
             op @ (Op::Begin { .. }

@@ -140,12 +140,7 @@ impl TurnState {
     pub(super) fn model_op(&self, cx: &Cx<'_>) -> Option<Op> {
         let elapsed = self.asked_at.since(self.started_at);
         Some(Op::Model {
-            progress: Progress::new(
-                cx.sh.iteration,
-                self.usage.tool_calls,
-                elapsed,
-                self.left_for_step(cx),
-            ),
+            progress: Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, self.left_for_step(cx)),
             plan: self.plan.clone(),
             offer: Arc::clone(self.offer.as_ref()?),
             with_tools: self.closing.is_none(),
