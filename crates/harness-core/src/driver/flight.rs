@@ -63,25 +63,27 @@ impl<'p> Flight<'p> {
 
     /// The first reply that is there, if any; polls everything that runs until then.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
-        for at in 0..self.running.len() {
-            let (id, running) = self.running.get_mut(at)?;
+        if let Some(ready) = self.ready.pop_front() {
+            return Some(ready);
+        }
+        for (at, (id, running)) in self.running.iter_mut().enumerate() {
             if let Poll::Ready(reply) = running.poll(cx) {
                 let id = *id;
-                self.running.remove(at);
+                // Mostly the last one, or the only one.
+                if at + 1 == self.running.len() {
+                    self.running.pop();
+                } else {
+                    self.running.remove(at);
+                }
                 return Some((id, reply));
             }
         }
         None
     }
 
-    /// A reply that waits.
-    pub(super) fn take_ready(&mut self) -> Option<(OpId, Reply)> {
-        self.ready.pop_front()
-    }
-
-    /// Keeps a reply for later.
+    /// Keeps a reply for the next time.
     pub(super) fn keep(&mut self, id: OpId, reply: Reply) {
-        self.ready.push_back((id, reply));
+        self.ready.push_front((id, reply));
     }
 
     /// A reply is handed on.

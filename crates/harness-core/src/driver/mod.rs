@@ -29,11 +29,10 @@ use persist::Journal;
 use sink::Sink;
 
 use crate::cancel::Cancel;
-use crate::ids::{EntryId, OpId};
+use crate::ids::EntryId;
 use crate::machine::{Effect, Effects, Input, Machine, Phase, Record, Reply, Start};
 use crate::outcome::End;
 use crate::panics::panic_text;
-use crate::port::BoxFuture;
 use crate::time::Time;
 
 /// Runs a machine to its end.
@@ -91,14 +90,6 @@ struct Driver<'p, P: Phase> {
     now: Time,
 }
 
-/// What woke the driver.
-enum Woken {
-    Reply(OpId, Reply),
-    Command(Command),
-    Cancelled,
-    Timer,
-}
-
 impl<'p, P: Phase> Driver<'p, P> {
     fn new(machine: &'p mut Machine<P>, ports: &'p Ports, sink: &'p Sink<'p>, cancel: &'p Cancel) -> Self {
         let mut fx = Effects::new();
@@ -125,6 +116,12 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     fn advance(&mut self, input: Input) {
+        if let Input::Reply(id, reply) = &input {
+            self.flight.answered(*id);
+            if let Reply::Drained(entries) = reply {
+                self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
+            }
+        }
         self.end_grace();
         self.now = self.ports.clock.now();
         self.machine.advance(input, self.now, &mut self.fx);
@@ -139,9 +136,7 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     /// Goes on with what is there without waiting. Whether there was anything.
     fn advance_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> bool {
-        self.end_grace();
-        let Some(woken) = self.ready(inbox, cx) else { return false };
-        let Some(input) = self.input_of(woken) else { return false };
+        let Some(input) = self.ready(inbox, cx) else { return false };
         self.advance(input);
         true
     }
@@ -162,7 +157,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             }
         }
         self.publish();
-        self.fx.list.clear();
+        self.fx.clear();
         self.let_go_of_drained();
         if done.is_some() {
             self.ports.hub.flush();
@@ -197,7 +192,7 @@ impl<'p, P: Phase> Driver<'p, P> {
                 }
             }
             self.publish();
-            self.fx.list.clear();
+            self.fx.clear();
             if failed.is_none() {
                 self.let_go_of_drained();
             }
@@ -251,85 +246,59 @@ impl<'p, P: Phase> Driver<'p, P> {
     async fn next(&mut self, inbox: &mut Inbox) -> Input {
         loop {
             self.end_grace();
-            let woken = self.woken(inbox).await;
-            if let Some(input) = self.input_of(woken) {
+            if let Some(input) = self.wait(inbox).await {
                 return input;
             }
+            // The grace period is over: what has not answered is dropped and answered for.
+            self.grace_until = None;
+            self.flight.give_up();
         }
     }
 
-    /// What the machine is told; `None` when the time for what was aborted is over.
-    fn input_of(&mut self, woken: Woken) -> Option<Input> {
-        Some(match woken {
-            Woken::Reply(id, reply) => {
-                self.flight.answered(id);
-                if let Reply::Drained(entries) = &reply {
-                    self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
-                }
-                Input::Reply(id, reply)
-            }
-            Woken::Command(Command::Steer(messages)) => Input::Steer(messages),
-            Woken::Command(Command::Interrupt(messages)) => Input::Interrupt { messages },
-            Woken::Cancelled => {
-                self.cancel_sent = true;
-                Input::Cancel { by: Arc::from("caller") }
-            }
-            Woken::Timer if self.grace_until.is_some() => {
-                self.grace_until = None;
-                self.flight.give_up();
-                return None;
-            }
-            Woken::Timer => Input::Wake,
-        })
-    }
-
-    async fn woken(&mut self, inbox: &mut Inbox) -> Woken {
+    /// Waits for an input; gives none when the grace period is over.
+    async fn wait(&mut self, inbox: &mut Inbox) -> Option<Input> {
+        let grace = self.grace_until.is_some();
         let wake_at = self.grace_until.or_else(|| self.machine.wake_at());
         let mut timer = wake_at.map(|at| self.ports.clock.sleep_until(at));
         let cancel = self.cancel;
         let mut cancelled = std::pin::pin!(cancel.cancelled());
-        let watch_cancel = !self.cancel_sent;
         poll_fn(|cx| {
-            if let Some(woken) = self.ready(inbox, cx) {
-                return Poll::Ready(woken);
+            if let Some(input) = self.ready(inbox, cx) {
+                return Poll::Ready(Some(input));
             }
-            if watch_cancel && cancelled.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Woken::Cancelled);
+            if !self.cancel_sent && cancelled.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Some(self.cancelled()));
             }
             if let Poll::Ready(Some(command)) = inbox.poll(cx) {
-                return Poll::Ready(Woken::Command(command));
+                return Poll::Ready(Some(command.into()));
             }
-            poll_timer(timer.as_mut(), cx)
+            let timer = timer.as_mut().map_or(Poll::Pending, |timer| Pin::new(timer).poll(cx));
+            timer.map(|()| (!grace).then_some(Input::Wake))
         })
         .await
     }
 
     /// What is there. What the caller wants comes before what is ready: ports that always are would hide it.
-    fn ready(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Option<Woken> {
-        if let Some(woken) = self.asked_for(inbox) {
-            return Some(woken);
-        }
-        if let Some((id, reply)) = self.flight.take_ready() {
-            return Some(Woken::Reply(id, reply));
+    fn ready(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Option<Input> {
+        if let Some(input) = self.asked_for(inbox) {
+            return Some(input);
         }
         let (id, reply) = self.flight.poll(cx)?;
-        let Some(woken) = self.asked_for(inbox) else { return Some(Woken::Reply(id, reply)) };
+        let Some(input) = self.asked_for(inbox) else { return Some(Input::Reply(id, reply)) };
         self.flight.keep(id, reply);
-        Some(woken)
+        Some(input)
     }
 
     /// The cancellation, or a command that waits.
-    fn asked_for(&self, inbox: &mut Inbox) -> Option<Woken> {
+    fn asked_for(&mut self, inbox: &mut Inbox) -> Option<Input> {
         if !self.cancel_sent && self.cancel.is_cancelled() {
-            return Some(Woken::Cancelled);
+            return Some(self.cancelled());
         }
-        inbox.try_take().map(Woken::Command)
+        inbox.try_take().map(Input::from)
     }
-}
 
-fn poll_timer(timer: Option<&mut BoxFuture<'static, ()>>, cx: &mut Context<'_>) -> Poll<Woken> {
-    match timer.map(|timer| Pin::new(timer).poll(cx)) {
-        Some(Poll::Ready(())) => Poll::Ready(Woken::Timer),
-        Some(Poll::Pending) | None => Poll::Pending,
+    fn cancelled(&mut self) -> Input {
+        self.cancel_sent = true;
+        Input::Cancel { by: Arc::from("caller") }
     }
 }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
 use crate::event::Hub;
+use crate::machine::Input;
 use crate::message::Message;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline,
@@ -129,6 +130,15 @@ pub enum Command {
     Steer(Vec<Arc<Message>>),
     /// Stop what is being done and go on with these.
     Interrupt(Vec<Arc<Message>>),
+}
+
+impl From<Command> for Input {
+    fn from(command: Command) -> Self {
+        match command {
+            Command::Steer(messages) => Self::Steer(messages),
+            Command::Interrupt(messages) => Self::Interrupt { messages },
+        }
+    }
 }
 
 /// The receiving end of commands.

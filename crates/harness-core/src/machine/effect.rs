@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Origin;
 use crate::event::Event;
 use crate::ids::{AgentId, OpId};
 use crate::limits::Grant;
@@ -40,6 +41,8 @@ pub struct Effects {
     pub(crate) list: Vec<Effect>,
     pub(crate) events: bool,
     pub(crate) journal: bool,
+    /// The shares that told events held: the next events take them over, so that they are not counted anew.
+    origins: Vec<Arc<Origin>>,
 }
 
 impl Default for Effects {
@@ -55,7 +58,7 @@ impl Effects {
 
     /// All effects.
     pub fn new() -> Self {
-        Self { list: Vec::with_capacity(Self::USUAL), events: true, journal: true }
+        Self { list: Vec::with_capacity(Self::USUAL), events: true, journal: true, origins: Vec::new() }
     }
 
     /// Leaves events out (they are still numbered), for runs that nobody listens to.
@@ -75,6 +78,27 @@ impl Effects {
     /// Takes the effects, leaving the list empty and its memory in place.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
         self.list.drain(..)
+    }
+
+    /// Lets go of the effects.
+    pub(crate) fn clear(&mut self) {
+        if !self.events {
+            return self.list.clear();
+        }
+        self.origins.clear();
+        for effect in self.list.drain(..) {
+            if let Effect::Event(event) = effect {
+                self.origins.push(event.origin);
+            }
+        }
+    }
+
+    /// A share of `origin`.
+    pub(crate) fn share(&mut self, origin: &Arc<Origin>) -> Arc<Origin> {
+        match self.origins.pop() {
+            Some(share) if Arc::ptr_eq(&share, origin) => share,
+            Some(_) | None => Arc::clone(origin),
+        }
     }
 
     /// The effects so far.

@@ -193,10 +193,11 @@ impl Cx<'_> {
     }
 
     fn tell(&mut self, seq: u64, kind: EventKind) {
+        let origin = self.fx.share(&self.sh.origin);
         self.fx.list.push(Effect::Event(Event {
             seq,
             at: self.now,
-            origin: Arc::clone(&self.sh.origin),
+            origin,
             turn: self.sh.turn,
             iteration: self.sh.iteration,
             kind,

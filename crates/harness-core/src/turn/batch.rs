@@ -85,13 +85,23 @@ impl TurnState {
     /// Starts whatever can be started, until something has to be waited for or the batch is over.
     pub(super) fn run_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         while !self.is_stopping() {
-            match self.batch.as_ref()?.next(spec) {
-                Next::Start(at) if self.answered_from_cache(spec, cx, at) => {}
-                Next::Start(at) => self.start_call(spec, cx, at),
-                Next::Prepare(at) if self.blocked_by_policy(spec, cx, at) => {}
-                Next::Prepare(at) => self.prepare_call(spec, cx, at),
+            let batch = self.batch.as_ref()?;
+            let in_order = batch.is_sequential();
+            let at = match batch.next(spec) {
+                Next::Start(at) => at,
+                Next::Prepare(at) => {
+                    let ready = !self.blocked_by_policy(spec, cx, at) && self.prepare_call(spec, cx, at);
+                    // In sequence it is its turn, else others may be before it.
+                    if !(ready && in_order) {
+                        continue;
+                    }
+                    at
+                }
                 Next::Wait => return None,
                 Next::Done => return self.end_batch(spec, cx),
+            };
+            if !self.answered_from_cache(spec, cx, at) && self.start_call(spec, cx, at) && in_order {
+                return None;
             }
         }
         self.settle(spec, cx)
@@ -118,11 +128,11 @@ impl TurnState {
         def.map_or(Amount::NONE, |def| def.share)
     }
 
-    /// Sets the budget aside, journals the start, and runs an attempt.
-    fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+    /// Sets the budget aside, journals the start, and runs an attempt. Whether one runs.
+    fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
-        let Some(batch) = &mut self.batch else { return };
-        let Some(slot) = batch.slots.get_mut(at as usize) else { return };
+        let Some(batch) = &mut self.batch else { return false };
+        let Some(slot) = batch.slots.get_mut(at as usize) else { return false };
         let def = slot.def_in(tools);
         let share = def.map_or(Amount::NONE, |def| def.share);
         let handoff = def.and_then(|def| match &def.kind {
@@ -137,7 +147,8 @@ impl TurnState {
             Err(reached) => {
                 batch.refused.get_or_insert(reached);
                 let why = format!("the permitted {} are used up ({})", reached.limit, reached.ceiling);
-                return self.answer_call(spec, cx, at, not_run_outcome(&why));
+                self.answer_call(spec, cx, at, not_run_outcome(&why));
+                return false;
             }
         }
         slot.started.get_or_insert(cx.now);
@@ -151,7 +162,8 @@ impl TurnState {
             cx.event(|| EventKind::ToolStarted { call: Arc::clone(call) });
         }
         if let Some(agent) = handoff {
-            return self.hand_off(spec, cx, at, agent);
+            self.hand_off(spec, cx, at, agent);
+            return false;
         }
         slot.progress = Progress::Running;
         let agent = self.agent_id();
@@ -159,6 +171,7 @@ impl TurnState {
         if let Some(op) = op {
             cx.perform(Pending::Tool(at), op);
         }
+        true
     }
 
     /// Moves to another agent from the next iteration on. Of several in one batch the last one wins.

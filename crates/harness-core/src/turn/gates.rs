@@ -18,12 +18,13 @@ use crate::policy::call_digest;
 use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict};
 
 impl TurnState {
-    pub(super) fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+    /// Takes a call to its gates. Whether there is none and it may run.
+    pub(super) fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
         let names = || {
             let tools = self.offer.iter().flat_map(|offer| offer.tools.iter());
             tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ")
         };
-        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return false };
         let Some(def) = self.def_of(slot) else {
             let text = match names() {
                 none if none.is_empty() => {
@@ -31,14 +32,17 @@ impl TurnState {
                 }
                 names => format!("There is no tool named `{}`. Available: {names}.", slot.call.name),
             };
-            return self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
+            self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
+            return false;
         };
         let decided = slot.granted || slot.edited;
         if spec.seams.gates.is_empty() && !def.requires_approval && !decided {
-            return self.set(at, Progress::Ready);
+            self.set(at, Progress::Ready);
+            return true;
         }
         self.set(at, Progress::Asking);
         self.issue(cx, Pending::Arguments(at));
+        false
     }
 
     pub(super) fn on_arguments(
