@@ -59,6 +59,18 @@ pub enum AdapterError {
         /// What the bound counts.
         unit: &'static str,
     },
+    /// The schema of an answer cannot be sent.
+    #[error("the output schema cannot be used: {reason}")]
+    OutputSchema {
+        /// What is wrong with it, and where.
+        reason: String,
+    },
+    /// An answer is no JSON of the expected type.
+    #[error("the answer is not of the expected form: {reason}")]
+    Answer {
+        /// What is wrong with it, with line and column.
+        reason: String,
+    },
     /// A file of prices cannot be used.
     #[error("the price file cannot be used: {reason}")]
     Prices {
@@ -144,6 +156,8 @@ impl AdapterError {
             Self::ReservedSetting { .. } => "adapter.reserved_setting",
             Self::Client { .. } => "adapter.client",
             Self::TooLarge { .. } => "adapter.too_large",
+            Self::OutputSchema { .. } => "adapter.output_schema",
+            Self::Answer { .. } => "adapter.answer",
             Self::Prices { .. } => "adapter.prices",
             Self::RecordingIo { .. } => "recording.io",
             Self::RecordingLine { .. } => "recording.line",
@@ -170,6 +184,8 @@ impl AdapterError {
             }
             Self::Client { .. } => Some("check the system's TLS certificates"),
             Self::TooLarge { .. } => Some("raise the bound if this size is expected"),
+            Self::OutputSchema { .. } => Some("change the schema, or make it lenient (`strict: false`)"),
+            Self::Answer { .. } => Some("give the model the schema of the type, or ask again"),
             Self::Prices { .. } => Some("compare it with the form that `PriceTable` documents"),
             Self::RecordingIo { .. } => Some("check the path and its permissions"),
             Self::RecordingLine { .. } => Some("record it again, or take the file from version control"),

@@ -63,6 +63,8 @@ pub mod record;
 pub mod relay;
 mod runner;
 mod secret;
+pub mod structured;
+mod thinking;
 mod wrap;
 
 pub use error::AdapterError;
@@ -70,6 +72,8 @@ pub use price::PriceTable;
 pub use record::{Recorder, Replay};
 pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};
 pub use secret::ApiKey;
+pub use structured::{OutputSchema, read_answer};
+pub use thinking::{ThinkingLevel, ThinkingLevels};
 pub use wrap::{
     Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
     Retry, RetryPolicy,

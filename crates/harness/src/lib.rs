@@ -95,3 +95,8 @@ struct CookbookLongConversations;
 #[doc = include_str!("../../../docs/cookbook/memory.md")]
 #[cfg(all(doctest, feature = "sqlite"))]
 struct CookbookMemory;
+
+/// The code of the page about hosted models compiles.
+#[cfg(all(doctest, feature = "openrouter"))]
+#[doc = include_str!("../../../docs/cookbook/hosted-models.md")]
+struct HostedModels;

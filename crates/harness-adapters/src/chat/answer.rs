@@ -156,6 +156,9 @@ fn invalid(answer: &Completion, kind: InvalidKind) -> Invalid {
     let mut invalid = Invalid::new(match bad_call {
         Some(call) if call.name.trim().is_empty() => "a tool call came without the name of a tool".to_owned(),
         Some(call) => format!("the arguments of the call of `{}` are not a JSON object", call.name),
+        None if answer.finish_reason.as_deref() == Some("length") => {
+            "the limit of output tokens was reached before the answer began; raise `max_tokens`".to_owned()
+        }
         None => "the answer holds neither text nor tool calls".to_owned(),
     });
     invalid.kind = Some(kind.code().to_owned());

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-use harness_core::ModelName;
+use harness_core::{Json, ModelName};
 
 use super::model::ChatModel;
 use super::request::RESERVED;
+use crate::http::PromptCache;
+use crate::http::settings::RESPONSE_FORMAT;
 use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey};
+use crate::{AdapterError, ApiKey, OutputSchema, ThinkingLevel, ThinkingLevels};
 
 pub(super) static CHAT: Protocol = Protocol {
     endpoint: "an OpenAI-compatible endpoint",
@@ -28,15 +30,30 @@ pub(super) static OPENROUTER: Vendor = Vendor {
 #[must_use]
 pub struct ChatModelBuilder {
     setup: Setup,
+    /// Settings of the body behind a method of their own; those of `setup` win.
+    defaults: Vec<(&'static str, Json)>,
+    output_schema: Option<OutputSchema>,
+    cache: Option<PromptCache>,
+}
+
+/// Marks cost a little where they are of no use, so they are set where a provider keeps nothing without
+/// them.
+pub(super) fn default_cache(provider: &str, model: &str) -> PromptCache {
+    let needs_marks = provider == OPENROUTER.provider && model.starts_with("anthropic/");
+    if needs_marks { PromptCache::FiveMinutes } else { PromptCache::Off }
 }
 
 impl ChatModelBuilder {
     pub(crate) fn openrouter(model: ModelName, key: ApiKey) -> Self {
-        Self { setup: Setup::hosted(&CHAT, &OPENROUTER, model, key) }
+        Self::of(Setup::hosted(&CHAT, &OPENROUTER, model, key))
     }
 
     pub(crate) fn compatible(base_url: String, model: ModelName) -> Self {
-        Self { setup: Setup::compatible(&CHAT, base_url, model) }
+        Self::of(Setup::compatible(&CHAT, base_url, model))
+    }
+
+    fn of(setup: Setup) -> Self {
+        Self { setup, defaults: Vec::new(), output_schema: None, cache: None }
     }
 
     setup_methods! {
@@ -51,12 +68,70 @@ impl ChatModelBuilder {
         self.header("http-referer", url).header("x-title", title)
     }
 
+    /// Answers as JSON of this schema, unless an agent's settings say otherwise. Default free text.
+    pub fn output_schema(mut self, schema: impl Into<OutputSchema>) -> Self {
+        self.output_schema = Some(schema.into());
+        self
+    }
+
+    /// Which part of a request the provider should keep for the next one: the end of the first
+    /// instructions, of the conversation, and of the conversation as the request before had it, are marked
+    /// (`cache_control`). Default [`PromptCache::FiveMinutes`] for Anthropic's models at OpenRouter, and
+    /// [`PromptCache::Off`] for all others, whose providers need no marks. A setting `cache_control` switches
+    /// it off.
+    pub fn prompt_cache(mut self, cache: PromptCache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// How hard to think, where the model can; [`ThinkingLevels`] says what it can, and the nearest level
+    /// is asked for. OpenRouter is sent `reasoning`, others `reasoning_effort`.
+    pub fn thinking(mut self, level: ThinkingLevel, levels: &ThinkingLevels) -> Self {
+        let routed = self.setup.provider.as_deref() == Some(OPENROUTER.provider);
+        self.defaults.extend(levels.setting(level, routed));
+        self
+    }
+
+    /// Models that a router asks, in this order, when the first one fails or is not available
+    /// (OpenRouter's `models`). The one that answered stands in the message as its response model.
+    pub fn fallback_models<M: Into<String>>(self, models: impl IntoIterator<Item = M>) -> Self {
+        let models: Vec<String> = models.into_iter().map(Into::into).collect();
+        self.default_setting("models", Json::of(&models))
+    }
+
+    /// A router's preferences among the providers of a model (OpenRouter's `provider`): `order`, `only`,
+    /// `ignore`, `sort`, `max_price`, `data_collection`, `require_parameters` and so on, an object.
+    pub fn routing(self, provider: Json) -> Self {
+        self.default_setting("provider", Ok(provider))
+    }
+
+    /// Names the conversation to a router, which then stays with the provider that has its prompt in a
+    /// cache (OpenRouter's `session_id`, at most 256 characters).
+    pub fn session_id(self, id: &str) -> Self {
+        self.default_setting("session_id", Ok(Json::string(id)))
+    }
+
+    fn default_setting(mut self, key: &'static str, value: Result<Json, serde_json::Error>) -> Self {
+        self.defaults.extend(value.ok().map(|value| (key, value)));
+        self
+    }
+
     /// Checks everything and makes the model. Nothing is sent yet.
     ///
     /// # Errors
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<ChatModel, AdapterError> {
-        self.setup.build().map(ChatModel::new)
+        let format = self.output_schema.as_ref().map(OutputSchema::response_format).transpose();
+        let (mut service, format) = match (self.setup.build(), format) {
+            (Ok(service), Ok(format)) => (service, format),
+            (Err(problem), Ok(_)) | (Ok(_), Err(problem)) => return Err(problem),
+            (Err(one), Err(other)) => return Err(AdapterError::of(vec![one, other])),
+        };
+        let defaults = self.defaults.into_iter().chain(format.map(|format| (RESPONSE_FORMAT, format)));
+        for (key, value) in defaults {
+            service.settings.set_missing(key, value);
+        }
+        Ok(ChatModel::new(service, self.cache))
     }
 }
 

@@ -99,7 +99,7 @@ pub enum InvalidKind {
     ModelRefused,
     /// A tool call without a name or with arguments that are no JSON object.
     SchemaMismatch,
-    /// Neither text nor calls.
+    /// Neither calls nor a text that is not blank.
     EmptyResponse,
 }
 
@@ -136,7 +136,7 @@ impl Completion {
             let usable = self.tool_calls.iter().all(CompletionCall::is_usable);
             return if usable { Verdict::ToolRequest } else { Verdict::Invalid(InvalidKind::SchemaMismatch) };
         }
-        if self.content.is_some() {
+        if self.content.as_ref().is_some_and(|text| !text.trim().is_empty()) {
             return Verdict::FinalAnswer { truncated: finish == Some("length") };
         }
         Verdict::Invalid(InvalidKind::EmptyResponse)

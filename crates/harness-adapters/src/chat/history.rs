@@ -7,6 +7,7 @@ use harness_core::message::{AudioBlock, FileBlock, ImageBlock};
 use serde::{Deserialize, Serialize};
 
 use crate::history::{CallResult, Part, Said, SaidPart, Turn};
+use crate::http::CacheControl;
 use crate::http::names::{ToolNames, is_legal};
 
 /// One message as it is sent.
@@ -56,13 +57,43 @@ enum Content<'a> {
     Parts(Vec<SentPart<'a>>),
 }
 
+impl Content<'_> {
+    /// Marks the last text, which must hold something.
+    fn mark(&mut self, mark: CacheControl) {
+        if let Self::Text(text) = self {
+            *self = Self::Parts(vec![text_part(std::mem::take(text))]);
+        }
+        let Self::Parts(parts) = self else { return };
+        let texts = parts.iter_mut().rev().filter_map(|part| match part {
+            SentPart::Text { text, cache_control } if !text.is_empty() => Some(cache_control),
+            SentPart::Text { .. }
+            | SentPart::ImageUrl { .. }
+            | SentPart::File { .. }
+            | SentPart::InputAudio { .. } => None,
+        });
+        if let Some(slot) = texts.into_iter().next() {
+            *slot = Some(mark);
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum SentPart<'a> {
-    Text { text: Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl<'a> },
-    File { file: SentFile<'a> },
-    InputAudio { input_audio: SentAudio<'a> },
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    ImageUrl {
+        image_url: ImageUrl<'a>,
+    },
+    File {
+        file: SentFile<'a>,
+    },
+    InputAudio {
+        input_audio: SentAudio<'a>,
+    },
 }
 
 #[derive(Debug, Serialize)]
@@ -117,6 +148,7 @@ pub(crate) fn convert<'a>(
     instructions: &'a str,
     turns: &'a [Turn<'a>],
     names: &'a ToolNames,
+    mark: Option<CacheControl>,
 ) -> Vec<Sent<'a>> {
     let mut out = Vec::with_capacity(turns.len().saturating_add(1));
     if !instructions.is_empty() {
@@ -132,7 +164,26 @@ pub(crate) fn convert<'a>(
             Turn::Results(all) => results(all, &mut out),
         }
     }
+    if let Some(mark) = mark {
+        mark_stable(&mut out, mark);
+    }
     out
+}
+
+/// Marks what the next request begins with, too: the first instructions, the end of the conversation, and
+/// its end as the request before had it, where the provider finds what it kept then.
+fn mark_stable(messages: &mut [Sent<'_>], mark: CacheControl) {
+    let answer = messages.iter().rposition(|message| message.role == "assistant");
+    let ends = [Some(messages.len()), answer].map(|end| end.and_then(|end| end.checked_sub(1)));
+    let first = messages.first().and_then(|first| (first.role == "system").then_some(0));
+    let mut places: Vec<usize> = [first].into_iter().chain(ends).flatten().collect();
+    places.sort_unstable();
+    places.dedup();
+    for place in places {
+        if let Some(content) = messages.get_mut(place).and_then(|message| message.content.as_mut()) {
+            content.mark(mark);
+        }
+    }
 }
 
 fn plain<'a>(role: &'static str, parts: &'a [Part<'a>], name: Option<&'a str>) -> Option<Sent<'a>> {
@@ -182,9 +233,13 @@ fn results<'a>(all: &'a [CallResult<'a>], out: &mut Vec<Sent<'a>>) {
     }
     if !attached.is_empty() {
         let notice = "Attached content of the tool results above:";
-        attached.insert(0, SentPart::Text { text: Cow::Borrowed(notice) });
+        attached.insert(0, text_part(Cow::Borrowed(notice)));
         out.push(Sent::new("user", Some(Content::Parts(attached))));
     }
+}
+
+fn text_part(text: Cow<'_, str>) -> SentPart<'_> {
+    SentPart::Text { text, cache_control: None }
 }
 
 fn text_of<'a>(part: &'a Part<'_>) -> Option<&'a str> {
@@ -193,7 +248,7 @@ fn text_of<'a>(part: &'a Part<'_>) -> Option<&'a str> {
 
 fn sent_part<'a>(part: &'a Part<'a>) -> Option<SentPart<'a>> {
     match part {
-        Part::Text(text) => Some(SentPart::Text { text: Cow::Borrowed(text) }),
+        Part::Text(text) => Some(text_part(Cow::Borrowed(text))),
         Part::Image(image) => Some(sent_image(image)),
         Part::File(file) => Some(SentPart::File { file: sent_file(file) }),
         Part::Audio(audio) => sent_audio(audio),
@@ -207,7 +262,7 @@ fn sent_image(image: &ImageBlock) -> SentPart<'_> {
             let mime = image.mime_type.as_deref().unwrap_or("image/png");
             Cow::Owned(format!("data:{mime};base64,{data}"))
         }
-        (None, None) => return SentPart::Text { text: Cow::Borrowed(UPLOADED_IMAGE) },
+        (None, None) => return text_part(Cow::Borrowed(UPLOADED_IMAGE)),
     };
     SentPart::ImageUrl { image_url: ImageUrl { url, detail: image.detail.as_deref() } }
 }

@@ -18,4 +18,4 @@ pub use model::ChatModel;
 pub use stream::Assembler;
 pub use wire::ReportedUsage;
 
-pub use crate::http::{ReplyLimits, ReplyTimeouts as ChatTimeouts, ReportedError, Sink};
+pub use crate::http::{PromptCache, ReplyLimits, ReplyTimeouts as ChatTimeouts, ReportedError, Sink};

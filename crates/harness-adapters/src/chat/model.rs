@@ -9,15 +9,16 @@ use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
 use tokio::time::Instant;
 
 use super::answer::{self, Asked};
-use super::builder::ChatModelBuilder;
+use super::builder::{self, ChatModelBuilder};
 use super::completion::{Completion, InvalidKind, Verdict};
 use super::request;
 use super::stream::Assembler;
 use crate::ApiKey;
 use crate::history::{IdRule, Target};
+use crate::http::PromptCache;
 use crate::http::fault::Faults;
 use crate::http::names::ToolNames;
-use crate::http::service::{Service, finish, no_json};
+use crate::http::service::{Service, no_json};
 
 /// A model behind OpenRouter or any other OpenAI-compatible chat-completions endpoint.
 ///
@@ -43,7 +44,13 @@ use crate::http::service::{Service, finish, no_json};
 /// - *Redirects* are not followed, because the key must not travel to where it was not meant for.
 /// - *Proxies* come from the usual environment variables; a loopback address is always direct.
 #[derive(Clone)]
-pub struct ChatModel(Arc<Service>);
+pub struct ChatModel(Arc<Inner>);
+
+struct Inner {
+    service: Service,
+    /// What was asked for; else it depends on the model.
+    cache: Option<PromptCache>,
+}
 
 impl ChatModel {
     /// A model of OpenRouter, for example `anthropic/claude-sonnet-4.5`.
@@ -57,24 +64,24 @@ impl ChatModel {
         ChatModelBuilder::compatible(base_url.into(), model.into())
     }
 
-    pub(crate) fn new(service: Service) -> Self {
-        Self(Arc::new(service))
+    pub(crate) fn new(service: Service, cache: Option<PromptCache>) -> Self {
+        Self(Arc::new(Inner { service, cache }))
     }
 }
 
 impl fmt::Debug for ChatModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let endpoint = self.0.endpoint.shown();
+        let service = &self.0.service;
         f.debug_struct("ChatModel")
-            .field("endpoint", &endpoint)
-            .field("model", &self.0.model)
+            .field("endpoint", &service.endpoint.shown())
+            .field("model", &service.model)
             .finish_non_exhaustive()
     }
 }
 
 impl Model for ChatModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let service = &*self.0;
+        let service = &self.0.service;
         let started = Instant::now();
         let names = ToolNames::of(request.offer.tools.iter().map(|tool| tool.name.as_str()));
         let asked = Asked {
@@ -91,7 +98,9 @@ impl Model for ChatModel {
             ids: IdRule { longest: 64, any_character: true },
         };
         let settings = service.settings_for(&request)?;
-        let body = request::body(&request, target, &names, &settings).map_err(|error| no_json(&error))?;
+        let cache = self.0.cache.unwrap_or_else(|| builder::default_cache(&service.provider, asked.model));
+        let body = request::body(&request, target, &names, &settings, cache);
+        let body = body.map_err(|error| no_json(&error))?;
         let mut assembler = Assembler::new(service.limits.clone());
         let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;
         let answer = assembler.finish();
@@ -99,7 +108,7 @@ impl Model for ChatModel {
             Ok(()) => judge(&answer, asked, &service.faults),
             Err(fault) => Err(with_partial(fault, &answer, asked)),
         };
-        finish(result, started.elapsed())
+        service.finish(result, settings.expects_json(), started.elapsed())
     }
 }
 

@@ -10,6 +10,7 @@ use super::history::{self, Sent};
 use crate::history::{Target, prepare};
 use crate::http::names::ToolNames;
 use crate::http::settings::{Settings, object_text};
+use crate::http::{CacheControl, PromptCache};
 
 /// Keys of the body that the adapter writes itself.
 pub(crate) const RESERVED: [&str; 6] = ["model", "messages", "tools", "stream", "stream_options", "n"];
@@ -35,11 +36,13 @@ pub(crate) fn body(
     target: Target<'_>,
     names: &ToolNames,
     settings: &Settings,
+    cache: PromptCache,
 ) -> Result<String, serde_json::Error> {
     let mut messages = Vec::with_capacity(request.view.len());
     request.view.for_each(|message| messages.push(&**message));
+    let mark = CacheControl::of(cache).filter(|_| !settings.has("cache_control"));
     let turns = prepare(messages.into_iter(), target);
-    let messages: Vec<Sent<'_>> = history::convert(&request.offer.instructions, &turns, names);
+    let messages: Vec<Sent<'_>> = history::convert(&request.offer.instructions, &turns, names, mark);
     let mut fields = vec![("model", Json::string(target.model)), ("messages", Json::of(&messages)?)];
     // Some providers refuse a conversation with calls in it when the tools are missing.
     let explains_calls = !request.with_tools && messages.iter().any(Sent::has_calls);

@@ -88,9 +88,19 @@ struct UsagePart<'a> {
     #[serde(borrow, default)]
     cost: Raw<'a>,
     #[serde(borrow, default)]
+    is_byok: Raw<'a>,
+    #[serde(borrow, default)]
+    cost_details: Raw<'a>,
+    #[serde(borrow, default)]
     prompt_tokens_details: Raw<'a>,
     #[serde(borrow, default)]
     completion_tokens_details: Raw<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct CostDetails<'a> {
+    #[serde(borrow, default)]
+    upstream_inference_cost: Raw<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -119,7 +129,8 @@ pub struct ReportedUsage {
     pub cache_write: Option<u64>,
     /// Answer tokens spent on reasoning.
     pub reasoning: Option<u64>,
-    /// The price in the endpoint's currency unit (OpenRouter: US dollar), read digit by digit.
+    /// The price in the endpoint's currency unit (OpenRouter: US dollar), read digit by digit. With a key
+    /// of one's own at the provider behind a router, what that provider charges is part of it.
     pub cost: Option<Cost>,
 }
 
@@ -156,6 +167,18 @@ pub(crate) fn arguments(raw: Raw<'_>) -> Option<String> {
     decode::<String>(Some(raw)).or_else(|| Some(Json::parse(raw.get()).ok()?.text().to_owned()))
 }
 
+/// What was charged. Behind a router with one's own key at the provider, the router's part alone is not the
+/// cost: without the provider's part it is unknown.
+fn cost(part: &UsagePart<'_>) -> Option<Cost> {
+    let amount = |raw: Raw<'_>| raw?.get().parse::<Cost>().ok();
+    let charged = amount(part.cost)?;
+    if decode(part.is_byok) != Some(true) {
+        return Some(charged);
+    }
+    let details: CostDetails<'_> = decode(part.cost_details).unwrap_or_default();
+    Some(charged.plus(amount(details.upstream_inference_cost)?))
+}
+
 pub(crate) fn usage(raw: Raw<'_>) -> Option<ReportedUsage> {
     let part: UsagePart<'_> = decode(raw)?;
     let prompt: UsageDetails<'_> = decode(part.prompt_tokens_details).unwrap_or_default();
@@ -167,6 +190,6 @@ pub(crate) fn usage(raw: Raw<'_>) -> Option<ReportedUsage> {
         cached: number(prompt.cached),
         cache_write: number(prompt.cache_write),
         reasoning: number(completion.reasoning),
-        cost: part.cost.and_then(|cost| cost.get().parse().ok()),
+        cost: cost(&part),
     })
 }

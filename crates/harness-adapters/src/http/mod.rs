@@ -1,6 +1,7 @@
 //! What all protocols over HTTP share: where requests go, how replies are framed, bounded, timed and
 //! cancelled, and what a failure is called.
 
+mod cache;
 #[cfg(feature = "anthropic")]
 pub(crate) mod draft;
 pub(crate) mod endpoint;
@@ -17,6 +18,8 @@ pub(crate) mod settings;
 pub(crate) mod setup;
 pub(crate) mod sse;
 
+pub(crate) use cache::CacheControl;
+pub use cache::PromptCache;
 pub(crate) use limits::bound;
 pub use limits::{ReplyLimits, ReplyTimeouts};
 pub use reported::ReportedError;

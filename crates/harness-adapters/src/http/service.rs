@@ -15,6 +15,8 @@ use super::names::ToolNames;
 use super::settings::Settings;
 use super::setup::Protocol;
 use super::{ReplyLimits, ReplyTimeouts};
+use crate::PriceTable;
+use crate::structured::checked;
 
 /// Where a model is asked, and how.
 pub(crate) struct Service {
@@ -29,6 +31,7 @@ pub(crate) struct Service {
     pub(crate) timeouts: ReplyTimeouts,
     pub(crate) faults: Faults,
     pub(crate) clock: Option<Arc<dyn Clock>>,
+    pub(crate) prices: PriceTable,
 }
 
 impl Service {
@@ -74,6 +77,33 @@ impl Service {
         }
     }
 
+    /// Completes what a call came to: an answer that had to be JSON is looked at, a cost that was not
+    /// reported is counted, and the time is noted.
+    pub(crate) fn finish(
+        &self,
+        result: Result<AssistantMessage, ModelFault>,
+        expects_json: bool,
+        took: Duration,
+    ) -> Result<AssistantMessage, ModelFault> {
+        let result = match result {
+            Ok(message) if expects_json => Ok(checked(message)),
+            result => result,
+        };
+        let mut result = finish(result, took);
+        let message = match &mut result {
+            Ok(message) => Some(message),
+            Err(fault) => fault.partial.as_deref_mut(),
+        };
+        if let Some(message) = message
+            && let Some(usage) = message.usage.as_mut()
+        {
+            let asked = message.rare.model.as_ref().map(ModelName::as_str);
+            let served = message.rare.response_model.as_deref().or(asked).unwrap_or_default();
+            self.prices.settle(&self.provider, served, Arc::make_mut(usage));
+        }
+        result
+    }
+
     fn protocol(&self) -> &'static Protocol {
         self.faults.protocol
     }
@@ -92,7 +122,7 @@ pub(crate) fn no_json(error: &serde_json::Error) -> ModelFault {
 }
 
 /// Notes how long the call took.
-pub(crate) fn finish(
+fn finish(
     mut result: Result<AssistantMessage, ModelFault>,
     took: Duration,
 ) -> Result<AssistantMessage, ModelFault> {

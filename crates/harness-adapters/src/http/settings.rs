@@ -4,6 +4,11 @@ use harness_core::Json;
 
 use crate::AdapterError;
 use crate::raw::Object;
+use crate::structured::{OutputSchema, expects_json};
+
+/// The setting of an [`OutputSchema`], which every protocol is given as a `response_format`.
+const OUTPUT_SCHEMA: &str = "output_schema";
+pub(crate) const RESPONSE_FORMAT: &str = "response_format";
 
 /// Settings of a model in their order, checked.
 #[derive(Debug, Clone, Default)]
@@ -18,8 +23,14 @@ impl Settings {
             if reserved.contains(&key.as_str()) {
                 return Err(AdapterError::ReservedSetting { key });
             }
-            if let Ok(value) = Json::parse(value.get()) {
+            let Ok(value) = Json::parse(value.get()) else { continue };
+            if key != OUTPUT_SCHEMA {
                 out.set(key, value);
+            } else if value.is_null() {
+                out.set(RESPONSE_FORMAT.to_owned(), value);
+            } else {
+                let format = OutputSchema::of_setting(&value)?.response_format()?;
+                out.set(RESPONSE_FORMAT.to_owned(), format);
             }
         }
         Ok(out)
@@ -35,7 +46,6 @@ impl Settings {
     }
 
     /// Sets what is not set yet.
-    #[cfg(feature = "anthropic")]
     pub(crate) fn set_missing(&mut self, key: &str, value: Json) {
         if !self.has(key) {
             self.set(key.to_owned(), value);
@@ -56,6 +66,11 @@ impl Settings {
 
     pub(crate) fn get(&self, key: &str) -> Option<&Json> {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+
+    /// Whether answers must be JSON.
+    pub(crate) fn expects_json(&self) -> bool {
+        self.get(RESPONSE_FORMAT).is_some_and(expects_json)
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {

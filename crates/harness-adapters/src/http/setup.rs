@@ -11,7 +11,7 @@ use super::fault::Faults;
 use super::service::Service;
 use super::settings::Settings;
 use super::{ReplyLimits, ReplyTimeouts};
-use crate::{AdapterError, ApiKey};
+use crate::{AdapterError, ApiKey, PriceTable};
 
 /// What sets one protocol apart before the first byte is sent.
 #[derive(Debug)]
@@ -45,6 +45,7 @@ pub(crate) struct Setup {
     pub(crate) limits: ReplyLimits,
     pub(crate) timeouts: ReplyTimeouts,
     pub(crate) clock: Option<Arc<dyn Clock>>,
+    pub(crate) prices: PriceTable,
 }
 
 /// The service of one vendor.
@@ -88,6 +89,7 @@ impl Setup {
             limits: ReplyLimits::default(),
             timeouts: ReplyTimeouts::default(),
             clock: None,
+            prices: PriceTable::builtin(),
         }
     }
 
@@ -132,6 +134,7 @@ impl Setup {
             timeouts: self.timeouts,
             faults,
             clock: self.clock,
+            prices: self.prices,
         })
     }
 
@@ -218,6 +221,12 @@ macro_rules! setup_methods {
         /// How long to wait.
         pub fn timeouts(mut self, timeouts: $crate::http::ReplyTimeouts) -> Self {
             self.setup.timeouts = timeouts;
+            self
+        }
+
+        /// Prices for answers that come without a cost. Default the ones that ship with this crate.
+        pub fn prices(mut self, prices: $crate::PriceTable) -> Self {
+            self.setup.prices = prices;
             self
         }
 

@@ -6,6 +6,7 @@ use harness_core::{Json, ModelName};
 
 use super::model::MessagesModel;
 use super::request::RESERVED;
+use crate::http::PromptCache;
 use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
 use crate::{AdapterError, ApiKey};
 
@@ -24,19 +25,6 @@ static ANTHROPIC: Vendor =
 /// Tokens of an answer where neither the adapter nor the agent says how many. Models before Claude 3.5
 /// allow only half of it and need the setting.
 pub(super) const MAX_TOKENS: u64 = 8_192;
-
-/// How long the provider keeps the stable beginning of a request, so that the next one is cheaper.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PromptCache {
-    /// Nothing is marked. An endpoint that caches by itself still does.
-    Off,
-    /// For five minutes after its last use; writing costs a quarter more than plain input.
-    #[default]
-    FiveMinutes,
-    /// For an hour after its last use; writing costs twice as much as plain input.
-    OneHour,
-}
 
 /// Sets up a [`MessagesModel`]; made by [`MessagesModel::anthropic`] and [`MessagesModel::compatible`].
 #[must_use]

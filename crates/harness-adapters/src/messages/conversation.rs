@@ -6,8 +6,8 @@ use harness_core::Json;
 use harness_core::message::{AudioBlock, FileBlock, ImageBlock, TextBlock, ThinkingBlock};
 use serde::Serialize;
 
-use super::request::CacheControl;
 use crate::history::{CallResult, Part, Said, SaidPart, Turn};
+use crate::http::CacheControl;
 use crate::http::names::ToolNames;
 
 /// The parts of a request that tell what was said.

@@ -11,5 +11,7 @@ mod stream;
 mod tests;
 mod wire;
 
-pub use builder::{MessagesModelBuilder, PromptCache};
+pub use builder::MessagesModelBuilder;
 pub use model::MessagesModel;
+
+pub use crate::http::PromptCache;

@@ -9,14 +9,16 @@ use harness_core::{Json, ModelName};
 use tokio::time::Instant;
 
 use super::answer::{self, PROTOCOL};
-use super::builder::{MessagesModelBuilder, PromptCache};
+use super::builder::MessagesModelBuilder;
 use super::request;
 use super::stream::Assembler;
 use crate::ApiKey;
 use crate::history::{IdRule, Target};
+use crate::http::PromptCache;
 use crate::http::draft::Asked;
 use crate::http::names::ToolNames;
-use crate::http::service::{Service, finish, no_json};
+use crate::http::service::{Service, no_json};
+use crate::http::settings::RESPONSE_FORMAT;
 
 /// A model behind Anthropic's Messages API, or an endpoint that speaks it.
 ///
@@ -106,11 +108,10 @@ impl Model for MessagesModel {
             sees_images: service.sees_images,
             ids: IdRule { longest: 64, any_character: false },
         };
-        let options = request::Options {
-            settings: service.settings_for(&request)?,
-            cache: *cache,
-            output_schema: output_schema.as_ref(),
-        };
+        let settings = service.settings_for(&request)?;
+        let expects_json =
+            settings.expects_json() || (output_schema.is_some() && !settings.has(RESPONSE_FORMAT));
+        let options = request::Options { settings, cache: *cache, output_schema: output_schema.as_ref() };
         let body = request::body(&request, target, &names, options).map_err(|error| no_json(&error))?;
         let mut assembler = Assembler::new(service.limits.clone());
         let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;
@@ -119,6 +120,6 @@ impl Model for MessagesModel {
             Ok(()) => answer::judge(&answer, asked, &service.faults),
             Err(fault) => Err(answer::with_partial(fault, &answer, asked)),
         };
-        finish(result, started.elapsed())
+        service.finish(result, expects_json, started.elapsed())
     }
 }

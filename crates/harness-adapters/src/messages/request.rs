@@ -4,12 +4,12 @@ use harness_core::Json;
 use harness_core::port::ModelRequest;
 use serde::Serialize;
 
-use super::builder::PromptCache;
 use super::conversation::{self, Conversation};
 use super::settings::{Translated, translated};
 use crate::history::{Target, prepare};
 use crate::http::names::ToolNames;
 use crate::http::settings::{Settings, object_text};
+use crate::http::{CacheControl, PromptCache};
 
 /// Keys of the body that the adapter writes itself.
 pub(super) const RESERVED: [&str; 5] = ["model", "messages", "system", "tools", "stream"];
@@ -19,25 +19,6 @@ pub(super) struct Options<'a> {
     pub(super) settings: Settings,
     pub(super) cache: PromptCache,
     pub(super) output_schema: Option<&'a Json>,
-}
-
-/// A mark up to which the provider keeps the request.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct CacheControl {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttl: Option<&'static str>,
-}
-
-impl CacheControl {
-    fn of(cache: PromptCache) -> Option<Self> {
-        match cache {
-            PromptCache::Off => None,
-            PromptCache::FiveMinutes => Some(Self { kind: "ephemeral", ttl: None }),
-            PromptCache::OneHour => Some(Self { kind: "ephemeral", ttl: Some("1h") }),
-        }
-    }
 }
 
 #[derive(Serialize)]

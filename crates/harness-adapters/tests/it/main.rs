@@ -18,6 +18,7 @@ mod faults_stream;
 mod files;
 mod fuzz;
 mod local;
+mod options;
 mod record;
 #[cfg(feature = "relay")]
 mod relay_adapter;

@@ -51,7 +51,7 @@ pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
     ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RawTool, RetryClass,
     Structured, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus,
-    Toolbox, tool_fn,
+    Toolbox, schema_of, tool_fn,
 };
 pub use workspace::{
     DynWorkspace, EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,

@@ -48,8 +48,18 @@ where
     FnTool { def: ToolDef::new(name, description).with_schema(schema_of::<A>()), run, arguments: PhantomData }
 }
 
-/// The argument schema of a type: draft 7, without references, titles and integer formats.
-fn schema_of<A: JsonSchema>() -> Json {
+/// The JSON Schema of a type, as models like it: draft 7, without references, titles and integer formats.
+///
+/// ```
+/// #[derive(schemars::JsonSchema)]
+/// struct Weather {
+///     celsius: f64,
+/// }
+///
+/// let schema = harness_core::port::schema_of::<Weather>();
+/// assert!(schema.text().contains(r#""required":["celsius"]"#));
+/// ```
+pub fn schema_of<A: JsonSchema>() -> Json {
     let settings = SchemaSettings::draft07().with(|s| s.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     tidy(&mut schema);

@@ -10,7 +10,7 @@ mod registry;
 
 pub use content::Content;
 pub use convert::{IntoToolOutcome, Structured};
-pub use function::{FnTool, tool_fn};
+pub use function::{FnTool, schema_of, tool_fn};
 pub use outcome::{ToolError, ToolOutcome, ToolStatus};
 pub use raw::RawTool;
 pub use registry::{DynToolRegistry, ToolRegistry, ToolScope, Toolbox};

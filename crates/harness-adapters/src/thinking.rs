@@ -1,0 +1,179 @@
+//! How hard a model thinks, and what a model can be asked for.
+
+use harness_core::Json;
+
+/// How hard to think, from not at all to as hard as possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ThinkingLevel {
+    /// Not at all.
+    Off,
+    /// As little as possible.
+    Minimal,
+    /// A little.
+    Low,
+    /// What suits most tasks.
+    Medium,
+    /// Much.
+    High,
+    /// As hard as possible.
+    XHigh,
+}
+
+impl ThinkingLevel {
+    const ALL: [Self; 6] = [Self::Off, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::XHigh];
+
+    /// The usual word for it: `off`, `minimal`, `low`, `medium`, `high` or `xhigh`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::XHigh => "xhigh",
+        }
+    }
+
+    /// The level of that word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == word)
+    }
+}
+
+/// The levels that a model knows, and its words for them (source 004's `thinkingLevelMap`).
+///
+/// ```
+/// use harness_adapters::{ThinkingLevel, ThinkingLevels};
+///
+/// let levels = ThinkingLevels::reasoning().without(ThinkingLevel::Minimal);
+/// assert_eq!(levels.clamp(ThinkingLevel::Minimal), ThinkingLevel::Low);
+/// assert_eq!(levels.clamp(ThinkingLevel::XHigh), ThinkingLevel::High);
+/// assert_eq!(ThinkingLevels::none().clamp(ThinkingLevel::High), ThinkingLevel::Off);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThinkingLevels(Vec<(ThinkingLevel, Word)>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Word {
+    Usual,
+    Own(String),
+}
+
+impl ThinkingLevels {
+    /// A model that does not reason: only [`ThinkingLevel::Off`].
+    pub fn none() -> Self {
+        Self(vec![(ThinkingLevel::Off, Word::Usual)])
+    }
+
+    /// A model that reasons: all levels but [`ThinkingLevel::XHigh`], which few models know.
+    pub fn reasoning() -> Self {
+        let levels = ThinkingLevel::ALL.into_iter().filter(|level| *level != ThinkingLevel::XHigh);
+        Self(levels.map(|level| (level, Word::Usual)).collect())
+    }
+
+    /// The same levels and this one, under the model's own word for it.
+    #[must_use]
+    pub fn with(self, level: ThinkingLevel, word: impl Into<String>) -> Self {
+        let mut levels = self.without(level).0;
+        levels.push((level, Word::Own(word.into())));
+        levels.sort_by_key(|(level, _)| *level);
+        Self(levels)
+    }
+
+    /// The same levels without this one.
+    #[must_use]
+    pub fn without(mut self, level: ThinkingLevel) -> Self {
+        self.0.retain(|(known, _)| *known != level);
+        self
+    }
+
+    /// Whether the model knows the level.
+    pub fn supports(&self, level: ThinkingLevel) -> bool {
+        self.0.iter().any(|(known, _)| *known == level)
+    }
+
+    /// The level to ask for: this one, else the next higher one that the model knows, else the next lower
+    /// one, else [`ThinkingLevel::Off`].
+    pub fn clamp(&self, level: ThinkingLevel) -> ThinkingLevel {
+        let known = || self.0.iter().map(|(known, _)| *known);
+        let higher = known().filter(|known| *known >= level).min();
+        higher.or_else(|| known().max()).unwrap_or(ThinkingLevel::Off)
+    }
+
+    /// The setting of a request that asks for the nearest level. Nothing is asked for where the model does
+    /// not know [`ThinkingLevel::Off`] as a level of its own and that is the nearest.
+    #[cfg(feature = "openrouter")]
+    pub(crate) fn setting(&self, level: ThinkingLevel, routed: bool) -> Option<(&'static str, Json)> {
+        let level = self.clamp(level);
+        let (_, word) = self.0.iter().find(|(known, _)| *known == level)?;
+        let effort = match (word, level) {
+            (Word::Own(word), _) => word.as_str(),
+            (Word::Usual, ThinkingLevel::Off) if routed => "none",
+            // Only a router knows how to switch thinking off by one word for all models.
+            (Word::Usual, ThinkingLevel::Off) => return None,
+            (Word::Usual, level) => level.as_str(),
+        };
+        let effort = Json::string(effort);
+        if !routed {
+            return Some(("reasoning_effort", effort));
+        }
+        Some(("reasoning", Json::parse(&format!("{{\"effort\":{effort}}}")).ok()?))
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "openrouter")]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_clamp(levels: &ThinkingLevels, expected: [&str; 6]) {
+        let clamped = ThinkingLevel::ALL.map(|level| levels.clamp(level).as_str());
+        assert_eq!(clamped, expected);
+    }
+
+    #[test]
+    fn a_level_is_taken_from_above_then_from_below() {
+        use ThinkingLevel::{High, Low, Minimal, Off, XHigh};
+        check_clamp(&ThinkingLevels::none(), ["off"; 6]);
+        check_clamp(&ThinkingLevels::reasoning(), ["off", "minimal", "low", "medium", "high", "high"]);
+        check_clamp(
+            &ThinkingLevels::reasoning().with(XHigh, "max").without(Minimal).without(Low),
+            ["off", "medium", "medium", "medium", "high", "xhigh"],
+        );
+        let only_high = ThinkingLevels::none().without(Off).with(High, "on");
+        check_clamp(&only_high, ["high"; 6]);
+        check_clamp(&only_high.without(High), ["off"; 6]);
+    }
+
+    #[track_caller]
+    fn check_setting(levels: &ThinkingLevels, level: &str, routed: &str, direct: &str) {
+        let level = ThinkingLevel::parse(level).unwrap();
+        for (is_routed, expected) in [(true, routed), (false, direct)] {
+            let setting = levels.setting(level, is_routed);
+            let told = setting.map_or("nothing".to_owned(), |(key, value)| format!("{key}: {value}"));
+            assert_eq!(told, expected);
+        }
+    }
+
+    #[test]
+    fn routers_and_endpoints_are_asked_in_their_own_words() {
+        let levels = ThinkingLevels::reasoning();
+        check_setting(&levels, "low", r#"reasoning: {"effort":"low"}"#, r#"reasoning_effort: "low""#);
+        check_setting(&levels, "xhigh", r#"reasoning: {"effort":"high"}"#, r#"reasoning_effort: "high""#);
+        check_setting(&levels, "off", r#"reasoning: {"effort":"none"}"#, "nothing");
+        let own = levels.with(ThinkingLevel::XHigh, "max");
+        check_setting(&own, "xhigh", r#"reasoning: {"effort":"max"}"#, r#"reasoning_effort: "max""#);
+        let never_off = ThinkingLevels::none().without(ThinkingLevel::Off);
+        check_setting(&never_off, "high", "nothing", "nothing");
+    }
+
+    #[test]
+    fn every_word_is_its_level() {
+        for level in ThinkingLevel::ALL {
+            assert_eq!(ThinkingLevel::parse(level.as_str()), Some(level));
+        }
+        assert_eq!(ThinkingLevel::parse("hard"), None);
+    }
+}
