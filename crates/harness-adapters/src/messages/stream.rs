@@ -191,7 +191,7 @@ impl Gathered {
                 signature: text(part.signature),
             },
             "redacted_thinking" => Gathering::Redacted { data: text(part.data).unwrap_or_default() },
-            "tool_use" => self.call(&part, parts),
+            "tool_use" => self.call(index, &part, parts),
             _ => Gathering::Other {
                 id: text(part.id).or_else(|| text(part.tool_use_id)).unwrap_or_default(),
                 name: text(part.name).unwrap_or(kind),
@@ -203,9 +203,13 @@ impl Gathered {
         self.check(limits)
     }
 
-    fn call(&mut self, part: &BlockPart<'_>, parts: Sink<'_>) -> Gathering {
-        let number = self.calls;
-        self.calls = self.calls.saturating_add(1);
+    /// The start of a call. What came of its arguments before, in disorder, stays: without it the call would
+    /// look whole.
+    fn call(&mut self, index: u64, part: &BlockPart<'_>, parts: Sink<'_>) -> Gathering {
+        let (number, arguments) = match self.blocks.remove(&index) {
+            Some(Gathering::Call { number, arguments, .. }) => (number, arguments),
+            _ => (self.next_call(), String::new()),
+        };
         let name = text(part.name).unwrap_or_default();
         parts(Piece::CallStarted { index: number, name: ToolName::from(name.as_str()) });
         let given = part.input.and_then(|input| Json::parse(input.get()).ok());
@@ -214,7 +218,13 @@ impl Gathered {
             parts(Piece::CallArguments { index: number, text: input.text().to_owned() });
         }
         let id = text(part.id).unwrap_or_default();
-        Gathering::Call { number, id, name, given, arguments: String::new() }
+        Gathering::Call { number, id, name, given, arguments }
+    }
+
+    fn next_call(&mut self) -> u32 {
+        let number = self.calls;
+        self.calls = self.calls.saturating_add(1);
+        number
     }
 
     fn more(&mut self, event: &Event<'_>, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
@@ -235,6 +245,16 @@ impl Gathered {
                     .blocks
                     .entry(index)
                     .or_insert(Gathering::Thinking { text: String::new(), signature: None }),
+                Some("input_json_delta") => {
+                    let number = self.next_call();
+                    self.blocks.entry(index).or_insert(Gathering::Call {
+                        number,
+                        id: String::new(),
+                        name: String::new(),
+                        given: None,
+                        arguments: String::new(),
+                    })
+                }
                 _ => {
                     self.malformed();
                     return Ok(());

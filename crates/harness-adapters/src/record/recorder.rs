@@ -55,7 +55,8 @@ impl<M> Recorder<M> {
         Ok(Self { inner, redaction: Redaction::default(), output: Arc::new(Mutex::new(output)) })
     }
 
-    /// Writes `[key]` wherever one of these secrets would stand. The run itself sees what the model said.
+    /// Writes `[key]` wherever one of these secrets would stand, if it has at least eight bytes. The run itself
+    /// sees what the model said.
     #[must_use]
     pub fn without(mut self, secrets: impl IntoIterator<Item = ApiKey>) -> Self {
         self.redaction.add(secrets);

@@ -5,6 +5,9 @@ use harness_core::port::DeltaPart;
 
 use crate::ApiKey;
 
+/// Shorter texts are no secrets: local servers take any word for a key, and a word may stand anywhere.
+const SHORTEST: usize = 8;
+
 /// What stands in the place of a secret.
 const PLACEHOLDER: &str = "[key]";
 
@@ -15,9 +18,9 @@ pub(super) struct Redaction {
 }
 
 impl Redaction {
-    /// Adds secrets; an empty one is none.
+    /// Adds secrets.
     pub(super) fn add(&mut self, secrets: impl IntoIterator<Item = ApiKey>) {
-        self.secrets.extend(secrets.into_iter().filter(|secret| !secret.is_empty()));
+        self.secrets.extend(secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST));
     }
 
     /// A JSON text without the secrets, which stay within its strings: their escaped form is looked for too.
@@ -89,8 +92,13 @@ mod tests {
 
     #[test]
     fn a_secret_is_taken_out_wherever_it_stands() {
-        check("sk-1", r#"{"a":"sk-1","b":["x sk-1 sk-1"]}"#, r#"{"a":"[key]","b":["x [key] [key]"]}"#);
-        check(r#"a"b\c"#, r#"{"a":"a\"b\\c"}"#, r#"{"a":"[key]"}"#);
+        check(
+            "sk-12345",
+            r#"{"a":"sk-12345","b":["sk-1234 sk-12345"]}"#,
+            r#"{"a":"[key]","b":["sk-1234 [key]"]}"#,
+        );
+        check(r#"sk-"\1234"#, r#"{"a":"sk-\"\\1234"}"#, r#"{"a":"[key]"}"#);
+        check("ollama", r#"{"a":"ollama"}"#, r#"{"a":"ollama"}"#);
         check("", r#"{"a":""}"#, r#"{"a":""}"#);
     }
 
@@ -98,10 +106,10 @@ mod tests {
     fn pieces_are_joined_only_where_a_secret_is_spread_over_them() {
         let text = |text: &str| DeltaPart::Text(text.to_owned());
         let mut redaction = Redaction::default();
-        redaction.add([ApiKey::new("sk-1")]);
-        let harmless = vec![text("sk"), DeltaPart::Thinking("-1".to_owned()), text("-1")];
+        redaction.add([ApiKey::new("sk-12345")]);
+        let harmless = vec![text("sk-1"), DeltaPart::Thinking("2345".to_owned()), text("2345")];
         assert_eq!(redaction.pieces(harmless.clone()), harmless);
-        let spread = vec![text("my s"), text("k-"), text("1."), DeltaPart::Thinking("x".to_owned())];
-        assert_eq!(redaction.pieces(spread), [text("my sk-1."), DeltaPart::Thinking("x".to_owned())]);
+        let spread = vec![text("my s"), text("k-1"), text("2345."), DeltaPart::Thinking("x".to_owned())];
+        assert_eq!(redaction.pieces(spread), [text("my sk-12345."), DeltaPart::Thinking("x".to_owned())]);
     }
 }

@@ -10,6 +10,7 @@ use harness::adapters::{Recorder, Replay, Retry, RetryPolicy};
 use harness::core::port::{Clock, DynModel};
 
 use super::keys::Keys;
+use super::providers::PROVIDERS;
 use super::recordings;
 use super::routes::Routes;
 use crate::args::ModelArgs;
@@ -74,10 +75,11 @@ pub(crate) fn choose(
     Ok(Source::live(recorded(Arc::new(model), args)?))
 }
 
-/// The model with its traffic written to a file, when that is asked for; no key that is in use gets there.
+/// The model with its traffic written to a file, when that is asked for; no key that is at hand gets there.
 fn recorded(model: Arc<dyn DynModel>, args: &ModelArgs) -> Result<Arc<dyn DynModel>, CliError> {
     let Some(path) = &args.record else { return Ok(model) };
-    let keys = [env::OPENROUTER_KEY, env::ENDPOINT_KEY].into_iter().filter_map(env::key);
+    let keys = Keys::load(args.keys.as_deref())?;
+    let keys = PROVIDERS.iter().filter_map(|provider| keys.of(provider)).map(|known| known.key);
     Ok(Arc::new(Recorder::create(model, path)?.without(keys)))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_adapters::chat::{ChatModel, ChatTimeouts, ReplyLimits};
+use harness_adapters::messages::MessagesModel;
 use harness_core::port::DynModel;
 
 use super::KEY;
@@ -24,7 +25,7 @@ pub(crate) struct Protocol {
 }
 
 /// All of them.
-pub(crate) const PROTOCOLS: &[Protocol] = &[CHAT];
+pub(crate) const PROTOCOLS: &[Protocol] = &[CHAT, MESSAGES];
 
 /// A recorded stream, event by event.
 pub(crate) struct Recorded {
@@ -130,4 +131,90 @@ const CHAT: Protocol = Protocol {
     },
     begun: "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n",
     error: r#"{"error":{"code":400,"message":"MESSAGE","metadata":{"raw":"MESSAGE","provider_name":"MESSAGE"}}}"#,
+};
+
+const MESSAGES: Protocol = Protocol {
+    name: "messages",
+    model: |url| {
+        let builder = MessagesModel::anthropic("example-model", KEY).base_url(url);
+        Arc::new(builder.limits(limits()).timeouts(timeouts()).build().unwrap())
+    },
+    answer: || {
+        Recorded::new(
+            9,
+            [
+                (": hello", ""),
+                (
+                    r#"event: message_start
+data: {"type":"message_start","message":{"id":"m","model":"example-model","usage":{"input_tokens":9}}}"#,
+                    "",
+                ),
+                (r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking"}}"#, ""),
+                (
+                    r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm."}}"#,
+                    "",
+                ),
+                ("event: ping\ndata: {\"type\":\"ping\"}", ""),
+                (
+                    r#"data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"4 °C"}}"#,
+                    "4 °C",
+                ),
+                (
+                    r#"data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":" now"}}"#,
+                    " now",
+                ),
+                (
+                    r#"data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}"#,
+                    "",
+                ),
+                (r#"data: {"type":"message_stop"}"#, ""),
+            ],
+        )
+    },
+    calls: || {
+        Recorded::new(
+            11,
+            [
+                (r#"data: {"type":"message_start","message":{"id":"m","model":"example-model"}}"#, ""),
+                (
+                    r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Paying."}}"#,
+                    "Paying.",
+                ),
+                (r#"data: {"type":"content_block_stop","index":0}"#, ""),
+                (
+                    r#"data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"pay","input":{}}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"cents\""}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":":10}"}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"b","name":"pay","input":{}}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"cents\""}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":":20}"}}"#,
+                    "",
+                ),
+                (r#"data: {"type":"content_block_stop","index":2}"#, ""),
+                (r#"data: {"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#, ""),
+                (r#"data: {"type":"message_stop"}"#, ""),
+            ],
+        )
+    },
+    begun: "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Half\"}}\n\n",
+    error: r#"{"type":"error","error":{"type":"invalid_request_error","message":"MESSAGE"},"request_id":"MESSAGE"}"#,
 };
