@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use harness::adapters::ApiKey;
+use harness::adapters::local::Environment;
 
 /// The key for OpenRouter.
 pub(crate) const OPENROUTER_KEY: &str = "OPENROUTER_API_KEY";
@@ -29,6 +30,9 @@ pub(crate) const LMSTUDIO_URL: &str = "LMSTUDIO_BASE_URL";
 /// The address of models whose names begin with `local/`.
 pub(crate) const LOCAL_URL: &str = "HARNESS_LOCAL_BASE_URL";
 
+/// The folder of the connection file of a relay broker.
+pub(crate) const RELAY_STATE: &str = "AGENT_RELAY_STATE_DIR";
+
 /// What `--log` takes when it is not given.
 pub(crate) const LOG: &str = "HARNESS_LOG";
 
@@ -42,6 +46,11 @@ pub(crate) fn text(name: &str) -> Option<String> {
 /// The key of that name; an empty one counts as absent.
 pub(crate) fn key(name: &str) -> Option<ApiKey> {
     text(name).map(ApiKey::new)
+}
+
+/// All variables, from which programs that are started get their share.
+pub(crate) fn surroundings() -> Environment {
+    Environment::of_process()
 }
 
 /// The folder with the settings of this program, whether it is there or not; `None` without a home.

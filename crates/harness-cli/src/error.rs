@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use harness::HarnessError;
 use harness::adapters::AdapterError;
+use harness::adapters::relay::RelayFault;
 use harness::descriptor::check::{Diagnostic, Style};
 use harness::descriptor::{DescriptorError, Fault};
 use harness::memory::MemoryError;
@@ -27,6 +28,8 @@ pub(crate) enum CliError {
     Tools(#[from] ToolsError),
     #[error(transparent)]
     Adapter(#[from] AdapterError),
+    #[error(transparent)]
+    Relay(#[from] RelayFault),
     #[error(transparent)]
     Session(#[from] harness::session::Error),
     /// A tool has no program, and there is no registry file that could name one.
@@ -80,6 +83,9 @@ pub(crate) enum CliError {
     NoTool { registry: PathBuf, name: String, known: Vec<String> },
     #[error("the tool `{name}` refuses the input: {problem}")]
     ToolArguments { name: String, problem: String },
+    /// A file of `--backend command:FILE`.
+    #[error("the backend file {} {problem}", file.display())]
+    BackendFile { file: PathBuf, problem: String },
     #[error("the memory {} cannot be used: {source}", path.display())]
     Memory { path: PathBuf, source: MemoryError },
     #[error("cannot {action}: {source}")]
@@ -94,6 +100,7 @@ impl CliError {
             Self::Descriptor(error) => error.kind(),
             Self::Tools(error) => error.kind(),
             Self::Adapter(error) => error.kind(),
+            Self::Relay(fault) => fault.kind(),
             Self::Session(error) => error.kind(),
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
@@ -116,6 +123,7 @@ impl CliError {
             Self::ToolInput { .. } => "cli.tool_input",
             Self::NoTool { .. } => "cli.no_tool",
             Self::ToolArguments { .. } => "cli.tool_arguments",
+            Self::BackendFile { .. } => "cli.backend_file",
             Self::Memory { source, .. } => source.kind(),
             Self::Io { .. } => "cli.io",
         }
@@ -164,6 +172,7 @@ impl CliError {
             Self::Harness(_) => None,
             Self::Tools(error) => error.hint(),
             Self::Adapter(error) => error.hint().map(str::to_owned),
+            Self::Relay(fault) => fault.hint().map(str::to_owned),
             Self::Session(harness::session::Error::NotFound { .. }) => {
                 Some("check the path; without --resume a message begins a new session there".to_owned())
             }
@@ -212,6 +221,11 @@ impl CliError {
             Self::ToolArguments { .. } => {
                 Some("list the tools with --json to see the schema of their arguments".to_owned())
             }
+            Self::BackendFile { .. } => Some(
+                "write `version: 1`, `command:` and, where they are needed, `args`, `stdin`, `env`, `set`, `cwd`, \
+                 `timeout`, `output` and `backend`"
+                    .to_owned(),
+            ),
             Self::Memory { source, .. } => Some(source.hint().map_or_else(
                 || "name a SQLite file that --memory made, or one that is not there yet".to_owned(),
                 str::to_owned,

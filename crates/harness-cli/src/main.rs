@@ -1,6 +1,7 @@
 //! The `harness` program: arguments, rendering, exit codes. Everything else is in the libraries.
 
 mod args;
+mod backend;
 mod bind;
 mod check;
 mod completions;

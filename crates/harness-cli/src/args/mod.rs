@@ -1,5 +1,6 @@
 //! The command line.
 
+mod backend;
 mod descriptors;
 mod records;
 mod session;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use harness::core::Millis;
 use harness::core::message::Cost;
 
+pub(crate) use backend::{BackendArg, BackendArgs};
 pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
 };
@@ -21,7 +23,7 @@ pub(crate) use session::{
     SessionVerb, ShowSessionArgs,
 };
 pub(crate) use tools::{InputArg, ToolsArgs};
-pub(crate) use values::{ContextArg, MessageArg};
+pub(crate) use values::{ContextArg, MessageArg, time};
 
 use crate::env;
 use crate::exit::Exit;
@@ -139,6 +141,9 @@ pub(crate) struct RunArgs {
     pub(crate) model: ModelArgs,
 
     #[command(flatten)]
+    pub(crate) backend: BackendArgs,
+
+    #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
     #[command(flatten)]
@@ -178,7 +183,7 @@ pub(crate) enum Preset {
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
     /// Use this model for every agent instead of those that the descriptor names: anthropic/NAME, openai/NAME,
-    /// ollama/NAME, lmstudio/NAME, or a name of OpenRouter
+    /// ollama/NAME, lmstudio/NAME, or a name of OpenRouter; with --backend, the backend's own name for it
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 

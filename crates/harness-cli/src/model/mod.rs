@@ -9,4 +9,4 @@ pub(crate) mod providers;
 mod recordings;
 mod routes;
 
-pub(crate) use choose::{Asking, choose};
+pub(crate) use choose::{Asking, Source, choose};

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use anstyle::Style;
 use harness::core::End;
 use harness::core::event::{Delta, Event, EventKind, RepairHow, Seen};
-use harness::core::message::ToolCall;
 use harness::core::port::{CompactionNote, DeltaPart};
-use harness::core::{CallId, Evidence, OpId, Outcome, StopReason};
+use harness::core::{CallId, Evidence, Json, OpId, Outcome, StopReason, ToolName};
 
 use super::Render;
 use super::line::{harmless, one_line};
@@ -33,21 +32,57 @@ pub(crate) struct Human<A, P> {
     inside_line: bool,
     /// A call that was a handoff and is told already.
     handed_off: Option<CallId>,
+    /// A backend's own tools that are at work.
+    backend_tools: Vec<(CallId, ToolName)>,
 }
+
+/// Tools of a backend that are at work and known by their names, at most.
+const OPEN_TOOLS: usize = 256;
 
 impl<A: Write, P: Write> Human<A, P> {
     pub(crate) fn new(answer: A, progress: P, on: AnswerOn) -> Self {
-        Self { answer, progress, on, streamed: None, inside_line: false, handed_off: None }
+        Self {
+            answer,
+            progress,
+            on,
+            streamed: None,
+            inside_line: false,
+            handed_off: None,
+            backend_tools: Vec::new(),
+        }
     }
 
     fn delta(&mut self, delta: &Delta) -> io::Result<()> {
-        let DeltaPart::Text(text) = &delta.part else { return Ok(()) };
+        match &delta.part {
+            DeltaPart::Text(text) => self.text(delta.op, text),
+            DeltaPart::BackendToolStarted { id, name, input } => {
+                if self.backend_tools.len() < OPEN_TOOLS {
+                    self.backend_tools.push((id.clone(), name.clone()));
+                }
+                self.note(DIM, "→", &called(name, input))
+            }
+            DeltaPart::BackendToolFinished { id, output, failed } => {
+                let open = self.backend_tools.iter().position(|(open, _)| open == id);
+                let name = open.map(|at| self.backend_tools.swap_remove(at).1);
+                let name = one_line(name.as_ref().map_or("a tool", |name| name.as_str()));
+                let (style, mark) = if *failed { (BAD, "✗") } else { (GOOD, "✓") };
+                self.note(style, mark, &format!("{name} {DIM}{}{DIM:#}", one_line(output.trim())))
+            }
+            DeltaPart::Note(text) => self.note(NOTE, "•", &one_line(text)),
+            DeltaPart::Thinking(_) | DeltaPart::CallStarted { .. } | DeltaPart::CallArguments { .. } | _ => {
+                Ok(())
+            }
+        }
+    }
+
+    /// More of the answer's text.
+    fn text(&mut self, op: OpId, text: &str) -> io::Result<()> {
         if self.on == AnswerOn::Pipe {
             return Ok(());
         }
-        if self.streamed.as_ref().is_none_or(|(op, _)| *op != delta.op) {
+        if self.streamed.as_ref().is_none_or(|(shown, _)| *shown != op) {
             self.end_line()?;
-            self.streamed = Some((delta.op, String::new()));
+            self.streamed = Some((op, String::new()));
         }
         if let Some((_, shown)) = &mut self.streamed {
             shown.push_str(text);
@@ -82,7 +117,7 @@ impl<A: Write, P: Write> Human<A, P> {
                 self.handed_off = Some(call.clone());
                 self.note(NOTE, "↪", &format!("{from} → {to}"))
             }
-            EventKind::ToolStarted { call, .. } => self.note(DIM, "→", &called(call)),
+            EventKind::ToolStarted { call, .. } => self.note(DIM, "→", &called(&call.name, &call.arguments)),
             EventKind::ToolFinished { call, .. } if self.handed_off.as_ref() == Some(&call.id) => Ok(()),
             EventKind::ToolFinished { call, duration, .. } => {
                 self.note(GOOD, "✓", &format!("{} {DIM}{duration}{DIM:#}", one_line(call.name.as_str())))
@@ -199,9 +234,9 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
     }
 }
 
-fn called(call: &ToolCall) -> String {
-    let arguments = one_line(call.arguments.text());
-    format!("{BOLD}{}{BOLD:#} {DIM}{arguments}{DIM:#}", one_line(call.name.as_str()))
+fn called(name: &ToolName, arguments: &Json) -> String {
+    let arguments = one_line(arguments.text());
+    format!("{BOLD}{}{BOLD:#} {DIM}{arguments}{DIM:#}", one_line(name.as_str()))
 }
 
 /// What a compaction did, in one line.

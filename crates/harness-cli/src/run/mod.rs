@@ -9,18 +9,19 @@ pub(crate) mod view;
 use std::io::{self, IsTerminal as _, Write as _, stdout};
 use std::sync::Arc;
 
-use harness::adapters::Replay;
-use harness::core::port::{Clock, Session as _};
+use harness::adapters::{Recorder, Replay};
+use harness::core::port::{Clock, DynModel, Session as _};
 use harness::core::run::RunSpec;
-use harness::core::{Cancel, Evidence};
+use harness::core::{Cancel, Evidence, ThreadId};
 use harness::system::SystemClock;
 use harness::{Harness, Report};
 
 use crate::args::{LimitArgs, RunArgs};
+use crate::backend;
 use crate::bind;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::model::{self, Asking};
+use crate::model::{self, Asking, Source};
 use crate::records::recording::recording;
 use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering};
 use crate::signal::Signals;
@@ -54,7 +55,8 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
     let asking =
         Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
-    let source = model::choose(&args.model, asking, &clock)?;
+    let thread = session.as_ref().and_then(|session| session.id());
+    let source = answers(args, asking, thread.map(|id| ThreadId::from(id.as_str())), &clock)?;
 
     let mut builder = Harness::new(Arc::clone(&source.model))
         .graph(bound.graph)
@@ -98,6 +100,23 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     }
     let report = report?;
     finish(args, &report, rendering, source.replay.as_deref())
+}
+
+/// Who answers: a backend, or a model.
+fn answers(
+    args: &RunArgs,
+    asking: Asking<'_>,
+    thread: Option<ThreadId>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Source, CliError> {
+    let Some(backend) = backend::choose(&args.backend, args.model.model.as_deref(), thread, clock)? else {
+        return model::choose(&args.model, asking, clock);
+    };
+    let model: Arc<dyn DynModel> = match &args.model.record {
+        Some(path) => Arc::new(Recorder::create(backend, path)?),
+        None => Arc::new(backend),
+    };
+    Ok(Source { model, replay: None })
 }
 
 fn renderer(json: bool) -> Box<dyn Render> {
@@ -146,7 +165,8 @@ fn finish(
 /// What a person can do about a run that is not over.
 fn what_next(args: &RunArgs, exit: Exit, evidence: &Evidence) -> Option<String> {
     let (descriptor, session) = (args.descriptor.display(), args.session.as_ref()?.display());
-    let again = format!("harness run {descriptor} --session {session}");
+    let backend = args.backend.backend.as_ref().map(|backend| format!(" --backend {backend}"));
+    let again = format!("harness run {descriptor} --session {session}{}", backend.unwrap_or_default());
     match exit {
         Exit::Deferred => Some(format!("go on with: {again} --resume")),
         Exit::Cancelled => Some(format!("the session is in order; go on with: {again} --resume")),

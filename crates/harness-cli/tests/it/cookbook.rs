@@ -51,6 +51,11 @@ fn check(page: &str) {
 }
 
 #[test]
+fn backends() {
+    check("backends.md");
+}
+
+#[test]
 fn descriptors() {
     check("descriptors.md");
 }

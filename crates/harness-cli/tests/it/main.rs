@@ -9,6 +9,7 @@
 )]
 
 mod approval;
+mod backends;
 mod cookbook;
 mod descriptors;
 mod example;

@@ -13,6 +13,9 @@ use super::note::BackendNote;
 /// What stands in a message as its protocol.
 const PROTOCOL: &str = "execution";
 
+/// Characters of a standard error that a fault shows: its end.
+const STDERR: usize = 500;
+
 /// What a result amounts to in a turn. Nothing is called an answer that is none: what was deferred, refused or
 /// not supported is told as exactly that.
 pub(super) fn answer(result: &ExecutionResult, gathered: Gathered) -> Result<AssistantMessage, ModelFault> {
@@ -121,11 +124,20 @@ fn broken_off(fault: ModelFault, result: &ExecutionResult, gathered: &Gathered) 
     if nothing && said(result, gathered).is_empty() { fault } else { fault.with_partial(partial) }
 }
 
-/// The error's message, with what the backend wrote to its standard error.
+/// The error's message, with the end of what the backend wrote to its standard error.
 fn told(result: &ExecutionResult) -> Option<String> {
     let error = result.error.as_ref()?;
     let message = error.message.trim();
-    (!message.is_empty()).then(|| message.to_owned())
+    let stderr = entry(error.metadata.as_ref(), "stderr").and_then(|text| text.to::<String>().ok());
+    let stderr = stderr.unwrap_or_default();
+    let skipped = stderr.trim().chars().count().saturating_sub(STDERR);
+    let end: String = stderr.trim().chars().skip(skipped).collect();
+    match (message.is_empty(), end.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(message.to_owned()),
+        (true, false) => Some(end),
+        (false, false) => Some(format!("{}: {end}", message.trim_end_matches('.'))),
+    }
 }
 
 /// The message with who made it, what it used, what was thought and done, and the note for the next step.
@@ -134,15 +146,17 @@ fn dressed(mut message: AssistantMessage, result: &ExecutionResult, gathered: &G
     content.append(&mut message.content);
     content.push(BackendNote::of(result, gathered.tools_left_out).block());
     message.content = content;
-    let usage = gathered.usage.clone().or_else(|| usage_in(result.metadata.as_ref()));
+    let usage = gathered.usage.clone().or_else(|| {
+        entry(result.metadata.as_ref(), "usage")?.to::<Usage>().ok()
+    });
     message.usage = usage.map(Arc::new);
     message.rare.protocol = Some(PROTOCOL.to_owned());
     message.rare.provider = Some(result.backend_id.clone());
     message
 }
 
-/// The usage that a result tells in its metadata.
-fn usage_in(metadata: Option<&Json>) -> Option<Usage> {
+/// A value of a result's metadata.
+fn entry(metadata: Option<&Json>, name: &str) -> Option<Json> {
     let entries = metadata?.entries().ok()?;
-    entries.into_iter().rev().find(|(key, _)| key == "usage")?.1.to().ok()
+    entries.into_iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
 }

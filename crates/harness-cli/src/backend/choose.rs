@@ -1,0 +1,56 @@
+//! From `--backend` to a model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness::adapters::execution::BackendModel;
+use harness::adapters::local::{AgentBackend, LocalAgent};
+use harness::core::ThreadId;
+use harness::core::port::{Clock, DynExecutionAdapter};
+use harness::system::SystemIds;
+
+use super::command::CommandFile;
+use crate::args::{BackendArg, BackendArgs};
+use crate::env;
+use crate::error::CliError;
+
+/// The backend as a model; `None` when a model answers.
+///
+/// `model` is the backend's own word for the model that it should use.
+pub(crate) fn choose(
+    args: &BackendArgs,
+    model: Option<&str>,
+    thread: Option<ThreadId>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<BackendModel>, CliError> {
+    let timeout = args.backend_timeout.map(|limit| limit.duration());
+    let adapter: Arc<dyn DynExecutionAdapter> = match &args.backend {
+        None => return Ok(None),
+        Some(BackendArg::Agent(agent)) => Arc::new(installed(*agent, args, model, timeout, clock)),
+        Some(BackendArg::Command(file)) => {
+            Arc::new(CommandFile::read(file)?.adapter(model, timeout, Arc::clone(clock)))
+        }
+        Some(BackendArg::Relay(channel)) => super::relay::adapter(channel, args, timeout, clock)?,
+    };
+    let backend = BackendModel::shared(adapter, Arc::new(SystemIds::new())).tools(args.backend_tool.clone());
+    Ok(Some(match thread {
+        Some(thread) => backend.thread(thread),
+        None => backend,
+    }))
+}
+
+fn installed(
+    agent: LocalAgent,
+    args: &BackendArgs,
+    model: Option<&str>,
+    timeout: Option<Duration>,
+    clock: &Arc<dyn Clock>,
+) -> AgentBackend {
+    let backend = AgentBackend::new(agent, &env::surroundings(), Arc::clone(clock))
+        .permission(args.backend_may.into())
+        .model(model.unwrap_or_default());
+    match timeout {
+        Some(limit) => backend.timeout(limit),
+        None => backend,
+    }
+}

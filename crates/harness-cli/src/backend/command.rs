@@ -1,0 +1,224 @@
+//! A file that describes a program as a backend.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness::adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
+use harness::core::port::execution::ToolUse;
+use harness::core::port::{Clock, ExecutionCapabilities, ExecutionRequest};
+use harness::descriptor::Value;
+use serde::Deserialize;
+
+use super::template::{Filling, Template};
+use crate::args::time;
+use crate::env;
+use crate::error::CliError;
+
+/// Bytes of a file, at most.
+const LONGEST: u64 = 1 << 20;
+
+/// The newest version of the format.
+const VERSION: u64 = 1;
+
+/// The time of a turn when neither the file nor the command line says it.
+const TURN: Duration = Duration::from_mins(10);
+
+/// A program as a backend.
+#[derive(Debug)]
+pub(super) struct CommandFile {
+    id: String,
+    program: PathBuf,
+    args: Vec<Vec<Template>>,
+    stdin: Option<Template>,
+    pass: Vec<String>,
+    set: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    timeout: Duration,
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Output {
+    /// The answer and nothing else.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    version: u64,
+    #[serde(default)]
+    backend: Option<String>,
+    command: String,
+    #[serde(default)]
+    args: Vec<Value>,
+    #[serde(default)]
+    stdin: Option<String>,
+    #[serde(default)]
+    env: Vec<String>,
+    #[serde(default)]
+    set: BTreeMap<String, String>,
+    #[serde(default)]
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    timeout: Option<String>,
+    #[serde(default)]
+    output: Output,
+}
+
+impl CommandFile {
+    /// Reads a file. Paths in it are those of its own folder.
+    pub(super) fn read(path: &Path) -> Result<Self, CliError> {
+        let fault = |problem: String| CliError::BackendFile { file: path.to_owned(), problem };
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+        read.map_err(|source| fault(format!("cannot be read: {source}")))?;
+        if text.len() as u64 > LONGEST {
+            return Err(fault(format!("is longer than {LONGEST} bytes")));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, folder).map_err(fault)
+    }
+
+    fn parse(text: &str, folder: &Path) -> Result<Self, String> {
+        let written: Written = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+        if written.version != VERSION {
+            let version = written.version;
+            return Err(format!("has version {version}, this program reads version {VERSION}"));
+        }
+        if written.command.trim().is_empty() {
+            return Err("`command` is empty".to_owned());
+        }
+        let template =
+            |key: &str, text: &str| Template::parse(text).map_err(|problem| format!("`{key}`: {problem}"));
+        let args = written.args.iter().map(|arg| {
+            arg_texts(arg)?.into_iter().map(|text| template("args", text)).collect::<Result<_, String>>()
+        });
+        let timeout = written
+            .timeout
+            .as_deref()
+            .map(|text| time(text).map_err(|problem| format!("`timeout`: `{text}` is no time, {problem}")));
+        Ok(Self {
+            id: written.backend.unwrap_or_else(|| "command".to_owned()),
+            program: program(&written.command, folder),
+            args: args.collect::<Result<_, _>>()?,
+            stdin: match written.stdin.as_deref() {
+                Some("") => None,
+                Some(text) => Some(template("stdin", text)?),
+                None => Some(template("stdin", "{prompt}")?),
+            },
+            pass: written.env,
+            set: written.set,
+            cwd: written.cwd.map(|cwd| folder.join(cwd)),
+            timeout: timeout.transpose()?.map_or(TURN, |limit| limit.duration()),
+            output: written.output,
+        })
+    }
+
+    /// The program as an adapter.
+    pub(super) fn adapter(
+        self,
+        model: Option<&str>,
+        timeout: Option<Duration>,
+        clock: Arc<dyn Clock>,
+    ) -> LocalCommandAdapter {
+        let names = self.pass.iter().map(String::as_str);
+        let mut program = LocalProgram::new(self.program)
+            .pass(&env::surroundings(), names)
+            .timeout(timeout.unwrap_or(self.timeout));
+        for (name, value) in self.set {
+            program = program.env(name, value);
+        }
+        if let Some(cwd) = self.cwd {
+            program = program.cwd(cwd);
+        }
+        let format = match self.output {
+            Output::Text => OutputFormat::plain_text(),
+            Output::Json => OutputFormat::json_object(),
+        };
+        let mut capabilities = ExecutionCapabilities::none();
+        if self.args.iter().flatten().chain(&self.stdin).any(|template| template.names("tools")) {
+            capabilities.tool_use = ToolUse::NativeIterative;
+        }
+        let (model, args, stdin) = (model.unwrap_or_default().to_owned(), self.args, self.stdin);
+        let build = move |request: &ExecutionRequest| {
+            let filling = Filling::of(request, &model);
+            // Arguments that belong together are left out together.
+            let given = args.iter().filter(|group| {
+                group.len() < 2 || !group.iter().any(|template| template.lacks_something(&filling))
+            });
+            let invocation = Invocation::new(given.flatten().map(|template| template.filled(&filling)));
+            Ok(match &stdin {
+                Some(stdin) => invocation.stdin(stdin.filled(&filling)),
+                None => invocation,
+            })
+        };
+        let label = self.id.clone();
+        LocalCommandAdapter::new(self.id, program, build, format, capabilities, clock)
+            .label(label)
+            // An exit says nothing about what the program did before it.
+            .retryable_exit(|_| false)
+    }
+}
+
+/// An argument, or several that belong together.
+fn arg_texts(arg: &Value) -> Result<Vec<&str>, String> {
+    let wrong = || format!("`args`: `{}` is neither a text nor a list of texts; quote it", one_line(arg));
+    if let Some(text) = arg.as_str() {
+        return Ok(vec![text]);
+    }
+    let Value::List(texts) = arg else { return Err(wrong()) };
+    texts.iter().map(|text| text.as_str().ok_or_else(wrong)).collect()
+}
+
+fn one_line(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// A name is looked up in `PATH`; a path is one from the file's folder.
+fn program(command: &str, folder: &Path) -> PathBuf {
+    if !command.contains('/') {
+        return PathBuf::from(command);
+    }
+    let path = folder.join(command);
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(text: &str, expected: &str) {
+        let fault = CommandFile::parse(text, Path::new("")).map(|_| ()).unwrap_err();
+        assert!(fault.contains(expected), "{fault}");
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_told() {
+        refused("command: a", "missing field `version`");
+        refused("version: 2\ncommand: a", "has version 2, this program reads version 1");
+        refused("version: 1\ncommand: ' '", "`command` is empty");
+        refused("version: 1\ncommand: a\ncomand: b", "unknown field `comand`");
+        refused("version: 1\ncommand: a\nargs: [1]", "`args`: `1` is neither a text nor a list of texts");
+        refused("version: 1\ncommand: a\nargs: ['{x}']", "`args`: `{x}` names {x}");
+        refused("version: 1\ncommand: a\nstdin: '{'", "`stdin`: `{` has a single brace");
+        refused("version: 1\ncommand: a\ntimeout: soon", "`timeout`: `soon` is no time");
+        refused("version: 1\ncommand: a\noutput: xml", "unknown variant `xml`");
+    }
+
+    #[test]
+    fn a_path_is_one_from_the_files_folder_and_a_name_is_one_of_path() {
+        assert_eq!(program("./a.sh", Path::new("/x/y")), PathBuf::from("/x/y/a.sh"));
+        assert_eq!(program("reviewer", Path::new("/x/y")), PathBuf::from("reviewer"));
+    }
+}

@@ -1,0 +1,8 @@
+//! Backends that run whole turns: agents that are installed here, workers behind a relay, any program.
+
+mod choose;
+mod command;
+mod relay;
+mod template;
+
+pub(crate) use choose::choose;

@@ -1,0 +1,34 @@
+//! Workers behind a relay.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness::adapters::relay::{
+    BrokerConfig, BrokerTransport, Connection, RelayAdapterConfig, RelayExecutionAdapter,
+};
+use harness::core::port::{Clock, DynExecutionAdapter};
+
+use crate::args::BackendArgs;
+use crate::env;
+use crate::error::CliError;
+
+/// The time of a turn when the command line does not say it.
+const TURN: Duration = Duration::from_mins(10);
+
+/// The workers of a channel, behind the broker that runs for this folder.
+pub(super) fn adapter(
+    channel: &str,
+    args: &BackendArgs,
+    timeout: Option<Duration>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<dyn DynExecutionAdapter>, CliError> {
+    let state = env::text(env::RELAY_STATE);
+    let connection = Connection::discover(Path::new("."), state.as_deref().map(Path::new))?;
+    let transport = BrokerTransport::attach(connection, BrokerConfig::default())?;
+    let mut config = RelayAdapterConfig::default();
+    channel.clone_into(&mut config.channel_id);
+    config.worker_name.clone_from(&args.backend_worker);
+    config.timeout = timeout.unwrap_or(TURN);
+    Ok(Arc::new(RelayExecutionAdapter::new(Arc::new(transport), Arc::clone(clock), config)))
+}
