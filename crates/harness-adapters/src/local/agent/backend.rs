@@ -246,10 +246,11 @@ impl ExecutionAdapter for AgentBackend {
 
     async fn execute(&self, request: ExecutionRequest, cx: ExecutionCx<'_>) -> ExecutionResult {
         let mut result = Box::pin(self.adapter().execute(request, cx)).await;
-        if result.continuation.is_none() && !cx.cancel.is_cancelled() {
-            if let Some(error) = result.error.as_mut() {
-                self.blame_an_old_version(error).await;
-            }
+        if let Some(error) = result.error.as_mut()
+            && result.continuation.is_none()
+            && !cx.cancel.is_cancelled()
+        {
+            self.blame_an_old_version(error).await;
         }
         result
     }
