@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: reading changed documents for as long as one likes.
+//! `cargo xtask fuzz`: reading changed documents and streams for as long as one likes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) struct Options {
     /// The seed of the first round; each further round adds one.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Documents in a round.
+    /// Inputs of each test in a round.
     #[arg(long, value_name = "N", default_value_t = 4000)]
     cases: u64,
 }
@@ -26,23 +26,28 @@ impl Default for Options {
     }
 }
 
-/// Runs rounds of the descriptor's fuzz test. A round depends on its seed alone.
+/// The fuzz tests: a package and a test of its integration binary.
+const TARGETS: [(&str, &str); 2] =
+    [("harness-descriptor", "fuzz::changed_documents"), ("harness-adapters", "fuzz::changed_streams")];
+
+/// Runs rounds of every fuzz test. A round depends on its seed alone.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let watch = Stopwatch::start();
     let mut rounds = 0;
     while rounds == 0 || watch.elapsed() < Duration::from_secs(options.seconds) {
         let seed = options.seed + rounds;
-        let mut cargo =
-            process::cargo(["test", "--quiet", "--package", "harness-descriptor", "--test", "it"]);
-        cargo.args(["--", "--exact", "fuzz::changed_documents"]);
-        cargo.env("HARNESS_FUZZ_SEED", seed.to_string());
-        cargo.env("HARNESS_FUZZ_CASES", options.cases.to_string());
-        process::capture(&mut cargo).map_err(|fault| {
-            let again = format!("cargo xtask fuzz --seconds 0 --seed {seed} --cases {}", options.cases);
-            Fault::new(format!("seed {seed}: {fault}; again with `{again}`"))
-        })?;
+        for (package, test) in TARGETS {
+            let mut cargo = process::cargo(["test", "--quiet", "--package", package, "--test", "it"]);
+            cargo.args(["--", "--exact", test]);
+            cargo.env("HARNESS_FUZZ_SEED", seed.to_string());
+            cargo.env("HARNESS_FUZZ_CASES", options.cases.to_string());
+            process::capture(&mut cargo).map_err(|fault| {
+                let again = format!("cargo xtask fuzz --seconds 0 --seed {seed} --cases {}", options.cases);
+                Fault::new(format!("{test}, seed {seed}: {fault}; again with `{again}`"))
+            })?;
+        }
         rounds += 1;
     }
-    println!("{} documents from seed {}", rounds * options.cases, options.seed);
+    println!("{} inputs of each test from seed {}", rounds * options.cases, options.seed);
     Ok(())
 }

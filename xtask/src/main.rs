@@ -44,7 +44,7 @@ enum Chore {
     /// Measure this project and its peers.
     #[command(subcommand)]
     Bench(bench::Chore),
-    /// Read changed documents, the same for each seed, and look for panics and hangs.
+    /// Read changed documents and streams, the same for each seed, and look for panics and hangs.
     Fuzz(fuzz::Options),
     /// Write the JSON Schema of descriptors.
     Schema,

@@ -1,7 +1,8 @@
 //! What the adapter adds to a connection: time to the first token, time for each delta, and memory for each of
-//! many streams at once, beside a bare client that reads the same replies of the same server.
+//! many streams at once, beside a bare client that reads the same replies of the same server; and the memory of
+//! one very long answer.
 //!
-//! `cargo bench -p harness-adapters --bench live [-- --only first|delta|streams]`. The server is a process of
+//! `cargo bench -p harness-adapters --bench live [-- --only first|delta|streams|heap]`. The server is a process of
 //! its own, so that its time and memory do not count. Not a test: nothing fails because a machine is slow.
 
 #![expect(
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use harness_adapters::chat::{ChatModel, ReplyLimits};
+use harness_adapters::chat::{Assembler, ChatModel, ReplyLimits};
 use harness_core::message::Message;
 use harness_core::port::{DeltaPart, Deltas, Model as _, ModelRequest, Offer};
 use harness_core::transcript::{Transcript, View};
@@ -44,6 +45,9 @@ async fn main() {
     }
     let only = arguments.iter().position(|argument| argument == "--only");
     let only = only.and_then(|at| arguments.get(at + 1)).map(String::as_str);
+    if only.is_none_or(|only| only == "heap") {
+        heap();
+    }
     let server = Server::start();
     if only.is_none_or(|only| only == "first") {
         first(&server).await;
@@ -74,11 +78,9 @@ impl Server {
     }
 
     fn model(&self, path: &str) -> ChatModel {
-        let mut limits = ReplyLimits::default();
-        limits.body = usize::MAX;
         ChatModel::compatible(format!("{}/{path}", self.url), "example/model")
             .key("sk-example")
-            .limits(limits)
+            .limits(unbounded())
             .build()
             .expect("a model")
     }
@@ -198,6 +200,28 @@ async fn streams(server: &Server) {
         served::STREAMS,
         each.saturating_sub(payload)
     );
+}
+
+/// The most memory that an answer of 64 MiB on the wire takes while it is read.
+fn heap() {
+    let block: String = (0..1_000).map(input::text).collect();
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let mut assembler = Assembler::new(unbounded());
+    let mut bytes = 0;
+    while bytes < 64 << 20 {
+        assembler.feed(block.as_bytes(), &mut |_| ()).expect("it is within the bounds");
+        bytes += block.len();
+    }
+    let peak = ALLOCATOR.peak_usage() - before;
+    let answer = assembler.finish().content.map_or(0, |text| text.len());
+    println!(r#"{{"case":"heap","bytes":{bytes},"answer_bytes":{answer},"peak_bytes":{peak}}}"#);
+}
+
+fn unbounded() -> ReplyLimits {
+    let mut limits = ReplyLimits::default();
+    limits.body = usize::MAX;
+    limits
 }
 
 /// Seconds that a core has worked for this thread.

@@ -37,7 +37,7 @@ struct Conversation {
     answers: Vec<Answer>,
 }
 
-fn conversations() -> [Conversation; 3] {
+fn conversations() -> [Conversation; 4] {
     let order = |id: &str| json!({ "order_id": id });
     [
         Conversation {
@@ -52,6 +52,25 @@ fn conversations() -> [Conversation; 3] {
                 Answer::text(
                     "Your order 1042, the Trail tent 2P, is on its way with Nordpost: the parcel NP-77342 was \
                      last seen at the Gothenburg depot and is expected on 14 March 2026.",
+                ),
+            ],
+        },
+        Conversation {
+            question: "Which of my orders 1040, 1041 and 1042 are still on their way?",
+            answers: vec![
+                Answer::call("call_1", "handoff_to_orders", &json!({})),
+                Answer::text("I will look all three of them up.")
+                    .and_call("call_2", "find_order", &order("1040"))
+                    .and_call("call_3", "find_order", &order("1041"))
+                    .and_call("call_4", "find_order", &order("1042")),
+                Answer::call("call_5", "track_parcel", &order("1042")).and_call(
+                    "call_6",
+                    "track_parcel",
+                    &order("1043"),
+                ),
+                Answer::text(
+                    "Only order 1042, the Trail tent 2P: its parcel NP-77342 is at the Gothenburg depot. Orders 1040 \
+                     and 1041 have arrived \u{2013} and 1043, which you did not ask for, has no parcel yet.",
                 ),
             ],
         },

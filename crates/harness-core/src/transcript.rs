@@ -12,40 +12,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::Message;
 
-/// Slots of the first bucket; each further bucket is twice as large.
-const FIRST: usize = 16;
-/// Enough buckets for more messages than memory can hold.
-const BUCKETS: usize = 28;
+/// Slots of a page: small enough for an allocator to hand out and take back at once.
+const PAGE: usize = 16;
+/// Enough shelves for more messages than memory can hold: the first has one page, each further one twice as
+/// many as the one before.
+const SHELVES: usize = 28;
 
-type Bucket = OnceLock<Box<[OnceLock<Arc<Message>>]>>;
+type Page = OnceLock<Box<[OnceLock<Arc<Message>>; PAGE]>>;
+type Shelf = OnceLock<Box<[Page]>>;
 
 #[derive(Debug)]
 struct Log {
-    buckets: [Bucket; BUCKETS],
+    shelves: [Shelf; SHELVES],
 }
 
 impl Log {
     fn get(&self, at: usize) -> Option<&Arc<Message>> {
-        let (bucket, slot) = place(at);
-        self.buckets.get(bucket)?.get()?.get(slot)?.get()
+        let (shelf, page) = place(at / PAGE);
+        self.shelves.get(shelf)?.get()?.get(page)?.get()?.get(at % PAGE)?.get()
     }
 
     fn set(&self, at: usize, message: Arc<Message>) -> bool {
-        let (bucket, slot) = place(at);
-        let Some(bucket_cell) = self.buckets.get(bucket) else { return false };
-        let slots = bucket_cell.get_or_init(|| (0..FIRST << bucket).map(|_| OnceLock::new()).collect());
-        let Some(cell) = slots.get(slot) else { return false };
+        let (shelf, page) = place(at / PAGE);
+        let Some(pages) = self.shelves.get(shelf) else { return false };
+        let pages = pages.get_or_init(|| (0..1 << shelf).map(|_| OnceLock::new()).collect());
+        let Some(slots) = pages.get(page) else { return false };
+        let slots = slots.get_or_init(|| Box::new([const { OnceLock::new() }; PAGE]));
+        let Some(cell) = slots.get(at % PAGE) else { return false };
         // One owner appends, so the cell is empty.
         cell.get_or_init(|| message);
         true
     }
 }
 
-/// The bucket and the slot in it of position `at`: bucket `b` holds `FIRST << b` slots.
-fn place(at: usize) -> (usize, usize) {
-    let n = at / FIRST + 1;
-    let bucket = (usize::BITS - 1 - n.leading_zeros()) as usize;
-    (bucket, at - FIRST * ((1 << bucket) - 1))
+/// The shelf of a page and its place there: shelf `s` holds `1 << s` pages.
+fn place(page: usize) -> (usize, usize) {
+    let shelf = (page + 1).ilog2() as usize;
+    (shelf, page + 1 - (1 << shelf))
 }
 
 /// The messages of a thread, in order. One owner appends; prefixes of it are shared.
@@ -96,7 +99,7 @@ pub struct Prefix {
 
 impl Default for Prefix {
     fn default() -> Self {
-        Self { log: Arc::new(Log { buckets: [const { OnceLock::new() }; BUCKETS] }), len: 0 }
+        Self { log: Arc::new(Log { shelves: [const { OnceLock::new() }; SHELVES] }), len: 0 }
     }
 }
 
@@ -119,6 +122,11 @@ impl Prefix {
     /// The message at a position.
     pub fn get(&self, at: usize) -> Option<&Arc<Message>> {
         if at < self.len { self.log.get(at) } else { None }
+    }
+
+    /// The last message.
+    pub fn last(&self) -> Option<&Arc<Message>> {
+        self.log.get(self.len.checked_sub(1)?)
     }
 
     /// The messages of a range, cut to what there is.
@@ -250,7 +258,7 @@ impl View {
     /// The last message.
     pub fn last(&self) -> Option<&Arc<Message>> {
         let Some(plan) = &self.plan else {
-            return self.prefix.len.checked_sub(1).and_then(|at| self.prefix.get(at));
+            return self.prefix.last();
         };
         plan.spans.iter().rev().find_map(|span| match span {
             Span::Kept(range) => {
@@ -278,12 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn positions_fall_into_buckets_without_gaps() {
+    fn pages_stand_on_shelves_without_gaps() {
         let mut expected = (0, 0);
-        for at in 0..10_000 {
-            assert_eq!(place(at), expected);
+        for page in 0..10_000 {
+            assert_eq!(place(page), expected);
             expected.1 += 1;
-            if expected.1 == FIRST << expected.0 {
+            if expected.1 == 1 << expected.0 {
                 expected = (expected.0 + 1, 0);
             }
         }

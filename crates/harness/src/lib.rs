@@ -55,6 +55,7 @@
 mod agents;
 mod builder;
 mod error;
+mod execution;
 mod harness;
 pub mod prelude;
 mod prompt;
@@ -73,6 +74,7 @@ pub use harness_tools as tools;
 pub use self::agents::BoundGraph;
 pub use self::builder::Builder;
 pub use self::error::{HarnessError, SetupFault};
+pub use self::execution::HarnessExecution;
 pub use self::harness::Harness;
 pub use self::prompt::Prompt;
 pub use self::recording::Recording;

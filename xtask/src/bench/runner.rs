@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::peers::{PEERS, Place};
-use super::{descriptor, ours, session, table};
+use super::{adapters, descriptor, ours, session, table};
 use crate::fault::Result;
 
 /// What to measure.
@@ -23,6 +23,8 @@ pub(crate) enum Chore {
         #[arg(long, value_name = "DIR")]
         input: Option<PathBuf>,
     },
+    /// Reading streamed answers: assembly alone, and what an adapter adds to a connection, against the bars.
+    Adapters,
     /// Appending to and loading a session file of 100,000 messages, beside pi and against the bars.
     Session {
         /// The folder with the peers' drivers.
@@ -36,6 +38,7 @@ pub(crate) fn run(chore: &Chore) -> Result<()> {
     match chore {
         Chore::Peers { drivers } => beside_peers(drivers.as_deref()),
         Chore::Descriptor { input } => descriptor::run(input.clone()),
+        Chore::Adapters => adapters::run(),
         Chore::Session { drivers } => session::run(&Place::find(drivers.as_deref())?),
     }
 }

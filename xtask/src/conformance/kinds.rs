@@ -29,6 +29,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("jsonl-session", super::jsonl_session::run),
     ("layer-budget", super::memory::budget::run),
     ("layer-pipeline", super::memory::stack::run),
+    ("negotiation", super::adapters::negotiation::run),
     ("local-command", super::adapters::local_command::run),
     ("openrouter-request", super::adapters::openrouter_request::run),
     ("openrouter-response", super::adapters::openrouter_response::run),

@@ -17,7 +17,10 @@ use crate::execution::{trimmed, user_text};
 ///
 /// [`AgentBackend`](super::AgentBackend) is the product's own.
 pub fn claude_code(program: LocalProgram, clock: Arc<dyn Clock>) -> LocalCommandAdapter {
-    let mut capabilities = ExecutionCapabilities::none();
+    let mut capabilities = ExecutionCapabilities::none().with_notes([
+        "Bounded local CLI invocation only",
+        "No cloud routing or continuation resume ownership",
+    ]);
     capabilities.tool_use = ToolUse::NativeIterative;
     capabilities.structured_tool_calls = true;
     capabilities.max_context_strategy = Some(ContextStrategy::Large);

@@ -31,7 +31,27 @@ fn find(path: &mut String, expected: &RawValue, got: &RawValue, depth: usize) ->
             return in_lists(path, &expected, &got, depth);
         }
     }
-    Some(report(path, Some(expected), Some(got)))
+    in_texts(path, expected, got).or_else(|| Some(report(path, Some(expected.get()), Some(got.get()))))
+}
+
+/// The first line in which two texts of several lines part.
+fn in_texts(path: &mut String, expected: &RawValue, got: &RawValue) -> Option<String> {
+    let texts: (String, String) =
+        (serde_json::from_str(expected.get()).ok()?, serde_json::from_str(got.get()).ok()?);
+    if !texts.0.contains('\n') && !texts.1.contains('\n') {
+        return None;
+    }
+    let (mut expected, mut got) = (texts.0.split('\n'), texts.1.split('\n'));
+    for number in 1_usize.. {
+        let (expected, got) = match (expected.next(), got.next()) {
+            (None, None) => break,
+            (expected, got) if expected == got => continue,
+            (expected, got) => (expected.map(Json::string), got.map(Json::string)),
+        };
+        let (expected, got) = (expected.as_ref().map(Json::text), got.as_ref().map(Json::text));
+        return Some(within(path, &format!(", line {number}"), |path| report(path, expected, got)));
+    }
+    None
 }
 
 fn in_objects(path: &mut String, expected: &Object<'_>, got: &Object<'_>, depth: usize) -> Option<String> {
@@ -66,12 +86,13 @@ fn pair(path: &mut String, expected: Option<String>, got: Option<String>, depth:
     let raw = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
     match (raw(expected), raw(got)) {
         (Some(expected), Some(got)) => find(path, &expected, &got, depth.saturating_add(1)),
-        (expected, got) => Some(report(path, expected.as_deref(), got.as_deref())),
+        (expected, got) => {
+            Some(report(path, expected.as_deref().map(RawValue::get), got.as_deref().map(RawValue::get)))
+        }
     }
 }
 
-fn report(path: &str, expected: Option<&RawValue>, got: Option<&RawValue>) -> String {
-    let (expected, got) = (expected.map(RawValue::get), got.map(RawValue::get));
+fn report(path: &str, expected: Option<&str>, got: Option<&str>) -> String {
     let same = match (expected, got) {
         (Some(expected), Some(got)) => expected.chars().zip(got.chars()).take_while(|(a, b)| a == b).count(),
         _ => 0,
@@ -143,6 +164,19 @@ mod tests {
             &format!("\"{long}b\""),
             &format!("at the top: expected {shown}a\", got {shown}b\""),
         );
+    }
+
+    #[test]
+    fn texts_of_several_lines_are_compared_line_by_line() {
+        check(
+            r#"{"instructions":"Be brief.\nBe kind.\nBye"}"#,
+            r#"{"instructions":"Be brief.\nBe rude.\nBye"}"#,
+            r#"at instructions, line 2: expected "Be kind.", got "Be rude.""#,
+        );
+        check(r#"["a"]"#, r#"["a\nb"]"#, r#"at [0], line 2: expected nothing, got "b""#);
+        check(r#"["a\n"]"#, r#"["a"]"#, r#"at [0], line 2: expected "", got nothing"#);
+        check(r#"["a\nb"]"#, r#"[7]"#, r#"at [0]: expected "a\nb", got 7"#);
+        check(r#"["\u0061\nb"]"#, r#"["a\nb"]"#, r#"at [0]: expected "\u0061\nb", got "a\nb""#);
     }
 
     #[test]

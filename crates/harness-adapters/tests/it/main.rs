@@ -16,6 +16,7 @@ mod faults_http;
 mod faults_leak;
 mod faults_stream;
 mod files;
+mod fuzz;
 mod local;
 mod record;
 #[cfg(feature = "relay")]

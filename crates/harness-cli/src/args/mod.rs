@@ -192,8 +192,8 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
 
-    /// Write all requests and answers to this file
-    #[arg(long, value_name = "FILE", conflicts_with = "replay", value_hint = ValueHint::FilePath)]
+    /// Write all requests and answers to this file; with --replay, those of the replay, in the newest form
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
 
     /// Take the answers from a file that --record wrote; no network is used

@@ -52,7 +52,8 @@ pub(crate) fn choose(
     clock: &Arc<dyn Clock>,
 ) -> Result<Source, CliError> {
     if let Some(path) = &args.replay {
-        return Source::replay(path);
+        let Source { model, replay } = Source::replay(path)?;
+        return Ok(Source { model: recorded(model, args)?, replay });
     }
     let keys = Keys::load(args.keys.as_deref())?;
     let routes = Routes::new(args.base_url.as_deref(), &keys);
@@ -70,10 +71,14 @@ pub(crate) fn choose(
     // The deadline of a call is the driver's to keep: a model that ends its call then, too, could be
     // first, and a limit would look like a fault.
     let model = Retry::new(model, RetryPolicy::default()).clock(Arc::clone(clock));
-    Ok(Source::live(match &args.record {
-        Some(path) => Arc::new(Recorder::create(model, path)?),
-        None => Arc::new(model),
-    }))
+    Ok(Source::live(recorded(Arc::new(model), args)?))
+}
+
+/// The model with its traffic written to a file, when that is asked for; no key that is in use gets there.
+fn recorded(model: Arc<dyn DynModel>, args: &ModelArgs) -> Result<Arc<dyn DynModel>, CliError> {
+    let Some(path) = &args.record else { return Ok(model) };
+    let keys = [env::OPENROUTER_KEY, env::ENDPOINT_KEY].into_iter().filter_map(env::key);
+    Ok(Arc::new(Recorder::create(model, path)?.without(keys)))
 }
 
 /// The names of the models that a graph's agents ask for, each once.

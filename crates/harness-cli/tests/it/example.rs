@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::{Running, harness};
+use crate::support::{Output, Running, harness, normal};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+const FOLDER: &str = "fixtures/examples/customer-support";
 const EXAMPLE: &str = "fixtures/examples/customer-support/harness.yaml";
+const STILL_ON_THEIR_WAY: &str = "Which of my orders 1040, 1041 and 1042 are still on their way?";
 
 #[track_caller]
 fn check(question: &str, expected: &str) {
@@ -31,6 +33,62 @@ fn a_refund_is_paid() {
 #[test]
 fn a_refund_is_refused() {
     check("Please refund order 1041.", "refunded already");
+}
+
+/// Replays a recording of the folder `in_folder` and writes what is asked and answered to `again`.
+fn replayed(in_folder: &Path, recording: &str, question: &str, again: &Path) -> Output {
+    let recording = format!("{FOLDER}/recordings/{recording}.jsonl");
+    let arguments = ["run", EXAMPLE, question, "--replay", &recording, "--record", again.to_str().unwrap()];
+    Running::start(harness(in_folder, &arguments)).end()
+}
+
+#[test]
+fn every_recording_is_replayed_byte_by_byte_without_a_key_and_a_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let again = folder.path().join("again.jsonl");
+    for (recording, question) in [
+        ("refund", "My socks from order 1040 have holes. I want my money back."),
+        ("refund-refused", "Please refund order 1041."),
+        ("still-on-their-way", STILL_ON_THEIR_WAY),
+        ("where-is-my-order", "Where is my order 1042?"),
+    ] {
+        let output = replayed(&root(), recording, question, &again);
+        assert_eq!(output.code, Some(0), "{recording}: {}", output.stderr);
+        let recorded = std::fs::read(root().join(format!("{FOLDER}/recordings/{recording}.jsonl"))).unwrap();
+        assert!(std::fs::read(&again).unwrap() == recorded, "{recording}: not the same bytes");
+    }
+}
+
+#[test]
+fn a_changed_prompt_fails_a_replay_and_its_difference_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&root().join(FOLDER), &folder.path().join(FOLDER));
+    let prompt = folder.path().join(FOLDER).join("prompts/orders.md");
+    let text = std::fs::read_to_string(&prompt).unwrap().replace("the expected day", "the exact day");
+    std::fs::write(&prompt, text).unwrap();
+    let again = folder.path().join("again.jsonl");
+    let output = replayed(folder.path(), "still-on-their-way", STILL_ON_THEIR_WAY, &again);
+    assert_eq!(output.code, Some(1));
+    insta::assert_snapshot!(normal(&output.stderr), @r#"
+    • router
+    → handoff_to_orders {}
+    ↪ router → orders
+    ! model: step 2 of the recording fixtures/examples/customer-support/recordings/still-on-their-way.jsonl does not fit the request, at instructions, line 5: expected "the expected day. If the customer wants money back, hand over to Refunds.", got "the exact day. If the customer wants money back, hand over to Refunds."; record it again if the change is intended
+    failed (runtime_error) · 2 iterations · 1 tool call · 100 + 7 tokens · cost 0.0001 · [TIME]
+    "#);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -7,13 +7,14 @@
 
 mod checkpoint;
 mod compact;
+mod flight;
 mod op;
 mod persist;
 mod ports;
 mod sink;
+mod start;
 mod view;
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -23,16 +24,16 @@ use std::task::{Context, Poll};
 pub use compact::compact;
 pub use ports::{Command, Inbox, NotTaken, Ports, Steer};
 
-use op::{Running, start};
+use flight::Flight;
 use persist::Journal;
 use sink::Sink;
 
 use crate::cancel::Cancel;
 use crate::ids::{EntryId, OpId};
-use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Record, Reply, Start};
+use crate::machine::{Effect, Effects, Input, Machine, Phase, Record, Reply, Start};
 use crate::outcome::End;
 use crate::panics::panic_text;
-use crate::port::{AppendSource, BoxFuture};
+use crate::port::BoxFuture;
 use crate::time::Time;
 
 /// Runs a machine to its end.
@@ -81,28 +82,13 @@ struct Driver<'p, P: Phase> {
     sink: &'p Sink<'p>,
     cancel: &'p Cancel,
     cancel_sent: bool,
-    /// Given to what is being performed; a new one after each abort. Not a child of `cancel`: what is performed
-    /// must not hear of a cancellation, and fail of it, before the machine has fixed its stop reason.
-    token: Cancel,
     grace_until: Option<Time>,
     fx: Effects,
-    /// Effects being performed; kept for its memory.
-    work: Vec<Effect>,
-    running: Vec<(OpId, Running<'p>)>,
-    ready: VecDeque<(OpId, Reply)>,
+    flight: Flight<'p>,
     journal: Journal<'p>,
     /// Steering entries that are let go of once they are stored.
     drained: Vec<EntryId>,
-    /// The operation in which layers look at what was drained: it is not stored before.
-    injecting: Option<OpId>,
     now: Time,
-}
-
-impl<P: Phase> Drop for Driver<'_, P> {
-    /// Work that a port has detached hears that nobody waits for it any more.
-    fn drop(&mut self) {
-        self.token.cancel();
-    }
 }
 
 /// What woke the driver.
@@ -129,33 +115,31 @@ impl<'p, P: Phase> Driver<'p, P> {
             sink,
             cancel,
             cancel_sent: false,
-            token: Cancel::new(),
             grace_until: None,
             fx,
-            work: Vec::with_capacity(Effects::USUAL),
-            running: Vec::new(),
-            ready: VecDeque::new(),
+            flight: Flight::new(ports, sink),
             journal: Journal::new(ports.session.as_deref(), stored),
             drained: Vec::new(),
-            injecting: None,
             now: Time(0),
         }
     }
 
     fn advance(&mut self, input: Input) {
-        if self.running.is_empty() {
-            // What was aborted has answered: what is started now is not part of it.
-            self.grace_until = None;
-        }
+        self.end_grace();
         self.now = self.ports.clock.now();
         self.machine.advance(input, self.now, &mut self.fx);
     }
 
-    /// Goes on with what is there without waiting. Whether there was anything.
-    fn advance_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> bool {
-        if self.running.is_empty() {
+    /// What was aborted has answered: what is started now is not part of it.
+    fn end_grace(&mut self) {
+        if self.flight.is_idle() {
             self.grace_until = None;
         }
+    }
+
+    /// Goes on with what is there without waiting. Whether there was anything.
+    fn advance_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> bool {
+        self.end_grace();
         let Some(woken) = self.ready(inbox, cx) else { return false };
         let Some(input) = self.input_of(woken) else { return false };
         self.advance(input);
@@ -164,20 +148,21 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     /// Performs the effects in order, when nothing is stored.
     fn perform_at_once(&mut self) -> Option<Arc<End>> {
-        let mut work = std::mem::take(&mut self.work);
-        self.fx.swap(&mut work);
         let mut done = None;
-        for effect in &mut work {
+        // Looked at in place: effects are large.
+        for effect in &mut self.fx.list {
             match effect {
                 Effect::Persist(_) | Effect::Event(_) => {}
-                Effect::Perform(id, op) => self.start(*id, op),
-                Effect::AbortAll => self.abort(),
+                Effect::Perform(id, op) => self.flight.start(self.machine, *id, op),
+                Effect::AbortAll => {
+                    self.flight.abort();
+                    self.grace_until = Some(self.now.after(self.ports.grace));
+                }
                 Effect::Done(end) => done = Some(Arc::clone(end)),
             }
         }
-        self.publish(&work);
-        work.clear();
-        self.work = work;
+        self.publish();
+        self.fx.list.clear();
         self.let_go_of_drained();
         if done.is_some() {
             self.ports.hub.flush();
@@ -189,14 +174,11 @@ impl<'p, P: Phase> Driver<'p, P> {
     /// to the machine.
     async fn perform(&mut self) -> Option<Arc<End>> {
         loop {
-            let mut work = std::mem::take(&mut self.work);
-            self.fx.swap(&mut work);
             let mut done = None;
             let mut failed: Option<String> = None;
             let mut unperformed = Vec::new();
             let mut boundary = false;
-            // Looked at in place: an event is large, and only told.
-            for effect in &mut work {
+            for effect in &mut self.fx.list {
                 match effect {
                     Effect::Persist(record) => {
                         boundary |= matches!(record, Record::Boundary { .. });
@@ -206,14 +188,16 @@ impl<'p, P: Phase> Driver<'p, P> {
                     }
                     Effect::Event(_) => {}
                     Effect::Perform(id, _) if failed.is_some() => unperformed.push(*id),
-                    Effect::Perform(id, op) => self.start(*id, op),
-                    Effect::AbortAll => self.abort(),
+                    Effect::Perform(id, op) => self.flight.start(self.machine, *id, op),
+                    Effect::AbortAll => {
+                        self.flight.abort();
+                        self.grace_until = Some(self.now.after(self.ports.grace));
+                    }
                     Effect::Done(end) => done = Some(Arc::clone(end)),
                 }
             }
-            self.publish(&work);
-            work.clear();
-            self.work = work;
+            self.publish();
+            self.fx.list.clear();
             if failed.is_none() {
                 self.let_go_of_drained();
             }
@@ -235,24 +219,12 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
-    fn start(&mut self, id: OpId, op: &mut Op) {
-        if let Op::Append { source: AppendSource::Steering, .. } = op {
-            self.injecting = Some(id);
-        }
-        let running = start(self.ports, self.machine, self.sink, &self.token, id, op);
-        if let Running::Ready(reply) = running {
-            self.ready.push_back((id, reply));
-        } else {
-            self.running.push((id, running));
-        }
-    }
-
     /// Tells the events among the effects, once every record before them is safe.
-    fn publish(&self, work: &[Effect]) {
+    fn publish(&self) {
         if self.ports.hub.is_silent() {
             return;
         }
-        let events = work.iter().filter_map(|effect| match effect {
+        let events = self.fx.list.iter().filter_map(|effect| match effect {
             Effect::Event(event) => Some(event),
             Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => None,
         });
@@ -263,7 +235,7 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     fn let_go_of_drained(&mut self) {
-        if self.drained.is_empty() || self.injecting.is_some() {
+        if self.drained.is_empty() || self.flight.is_injecting() {
             return;
         }
         if let Some(steering) = &self.ports.steering {
@@ -275,18 +247,10 @@ impl<'p, P: Phase> Driver<'p, P> {
         self.drained.clear();
     }
 
-    fn abort(&mut self) {
-        self.token.cancel();
-        self.token = Cancel::new();
-        self.grace_until = Some(self.now.after(self.ports.grace));
-    }
-
     /// The next input: a reply, a command, the cancellation, or a time that has come.
     async fn next(&mut self, inbox: &mut Inbox) -> Input {
         loop {
-            if self.running.is_empty() {
-                self.grace_until = None;
-            }
+            self.end_grace();
             let woken = self.woken(inbox).await;
             if let Some(input) = self.input_of(woken) {
                 return input;
@@ -298,9 +262,7 @@ impl<'p, P: Phase> Driver<'p, P> {
     fn input_of(&mut self, woken: Woken) -> Option<Input> {
         Some(match woken {
             Woken::Reply(id, reply) => {
-                if self.injecting == Some(id) {
-                    self.injecting = None;
-                }
+                self.flight.answered(id);
                 if let Reply::Drained(entries) = &reply {
                     self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
                 }
@@ -313,20 +275,12 @@ impl<'p, P: Phase> Driver<'p, P> {
                 Input::Cancel { by: Arc::from("caller") }
             }
             Woken::Timer if self.grace_until.is_some() => {
-                self.give_up();
+                self.grace_until = None;
+                self.flight.give_up();
                 return None;
             }
             Woken::Timer => Input::Wake,
         })
-    }
-
-    /// The grace period is over: what has not answered is dropped and answered for.
-    fn give_up(&mut self) {
-        self.grace_until = None;
-        for (id, running) in self.running.drain(..) {
-            let partial = running.model_of().and_then(|agent| self.sink.partial(id, agent));
-            self.ready.push_back((id, Reply::Interrupted { partial }));
-        }
     }
 
     async fn woken(&mut self, inbox: &mut Inbox) -> Woken {
@@ -355,12 +309,12 @@ impl<'p, P: Phase> Driver<'p, P> {
         if let Some(woken) = self.asked_for(inbox) {
             return Some(woken);
         }
-        if let Some((id, reply)) = self.ready.pop_front() {
+        if let Some((id, reply)) = self.flight.take_ready() {
             return Some(Woken::Reply(id, reply));
         }
-        let (id, reply) = self.poll_running(cx)?;
+        let (id, reply) = self.flight.poll(cx)?;
         let Some(woken) = self.asked_for(inbox) else { return Some(Woken::Reply(id, reply)) };
-        self.ready.push_back((id, reply));
+        self.flight.keep(id, reply);
         Some(woken)
     }
 
@@ -370,19 +324,6 @@ impl<'p, P: Phase> Driver<'p, P> {
             return Some(Woken::Cancelled);
         }
         inbox.try_take().map(Woken::Command)
-    }
-
-    /// Polls everything that runs; gives the first that is done.
-    fn poll_running(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
-        for at in 0..self.running.len() {
-            let (id, running) = self.running.get_mut(at)?;
-            if let Poll::Ready(reply) = running.poll(cx) {
-                let id = *id;
-                self.running.remove(at);
-                return Some((id, reply));
-            }
-        }
-        None
     }
 }
 

@@ -152,6 +152,7 @@ impl Inbox {
     }
 
     /// A command that waits.
+    #[inline]
     pub(super) fn try_take(&mut self) -> Option<Command> {
         self.0.as_mut()?.try_recv().ok()
     }

@@ -71,8 +71,8 @@ macro_rules! required {
 
 required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
-    ApprovalRequest, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
-    Arc<Offer>, Plan, Json, Arc<CompactionNote>, TotalUsage,
+    Box<ApprovalRequest>, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
+    Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>,
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
@@ -207,14 +207,14 @@ events! {
         /// `pass` or `triggered`.
         decision: Cow<'static, str> = "decision",
         /// Why.
-        reason: Option<String> = "reason",
+        reason: Option<Arc<str>> = "reason",
         /// What it noted, as it gave it.
         metadata: Option<Json> = "metadata",
     },
     /// Somebody must approve something.
     ApprovalRequested = "approval_requested" {
         /// What.
-        request: ApprovalRequest = "request",
+        request: Box<ApprovalRequest> = "request",
     },
     /// Somebody decided.
     ApprovalDecided = "approval_decided" {
@@ -241,7 +241,7 @@ events! {
         /// The wait before it.
         backoff: Millis = "backoffMs",
         /// What went wrong.
-        previous_error: Option<ToolError> = "previousError",
+        previous_error: Option<Box<ToolError>> = "previousError",
     },
     /// A call succeeded.
     ToolFinished = "tool_finished" {
@@ -341,7 +341,7 @@ events! {
         /// What is shown from here on.
         plan: Plan = "plan",
         /// What the compaction used.
-        usage: TotalUsage = "usage",
+        usage: Box<TotalUsage> = "usage",
         /// How long it took.
         duration: Millis = "durationMs",
     },

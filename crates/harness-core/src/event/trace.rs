@@ -357,7 +357,7 @@ impl<'a> SourceResult<'a> {
             status: if outcome.is_error() { "error" } else { "success" },
             output: said.then(|| outcome.content.iter().filter_map(Block::as_text).collect()),
             structured_output: outcome.structured.as_ref(),
-            error: outcome.error.as_ref(),
+            error: outcome.error.as_deref(),
             usage: outcome.usage.as_deref().map(SourceUsage::of),
             metadata: outcome.metadata.as_ref(),
             terminate: outcome.terminate.then_some(true),

@@ -81,10 +81,6 @@ impl Effects {
     pub fn as_slice(&self) -> &[Effect] {
         &self.list
     }
-
-    pub(crate) fn swap(&mut self, list: &mut Vec<Effect>) {
-        std::mem::swap(&mut self.list, list);
-    }
 }
 
 /// The phases that a boundary can end.

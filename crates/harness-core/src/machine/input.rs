@@ -160,7 +160,7 @@ pub enum Reply {
     /// Of [`crate::machine::Op::NoteApproval`].
     ApprovalNoted(Result<Box<Prepared>, Fault>),
     /// Of [`crate::machine::Op::Tool`].
-    Tool(Result<Arc<ToolOutcome>, Fault>),
+    Tool(Result<Box<ToolOutcome>, Fault>),
     /// Of [`crate::machine::Op::Hook`].
     Hooked(Result<Option<Box<Question>>, Fault>),
     /// Of [`crate::machine::Op::Drain`].

@@ -289,6 +289,7 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
     /// What configures it.
     type Spec: Send + Sync;
 
+    /// Takes an input; one that is no reply, unless the work at hand is over.
     #[doc(hidden)]
     fn step(
         &mut self,
@@ -296,6 +297,17 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
         cx: &mut Cx<'_>,
         pending: Option<Pending>,
         input: Input,
+    ) -> Option<End>;
+
+    /// Takes the reply to an operation.
+    #[doc(hidden)]
+    fn answer(
+        &mut self,
+        spec: &Self::Spec,
+        cx: &mut Cx<'_>,
+        pending: Pending,
+        id: OpId,
+        reply: Reply,
     ) -> Option<End>;
 
     #[doc(hidden)]
@@ -410,24 +422,25 @@ impl<P: Phase> Machine<P> {
             return;
         }
         self.shared.started = true;
-        let pending = match &input {
-            Input::Reply(op, _) => {
-                let Some(at) = self.shared.pending.iter().position(|(id, _)| id == op) else { return };
-                Some(self.shared.pending.swap_remove(at).1)
+        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        let end = match input {
+            Input::Reply(id, reply) => {
+                let Some(at) = cx.sh.pending.iter().position(|(pending, _)| *pending == id) else { return };
+                let (_, pending) = cx.sh.pending.swap_remove(at);
+                self.phase.answer(&self.spec, &mut cx, pending, id, reply)
             }
-            Input::Start(_)
+            Input::PartFailed(fault) => {
+                cx.event(|| EventKind::PartFailed { fault });
+                None
+            }
+            input @ (Input::Start(_)
             | Input::Wake
             | Input::Cancel { .. }
             | Input::Steer(_)
             | Input::Interrupt { .. }
-            | Input::PartFailed(_)
-            | Input::PersistFailed { .. } => None,
+            | Input::PersistFailed { .. }) => self.phase.step(&self.spec, &mut cx, None, input),
         };
-        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
-        if let Input::PartFailed(fault) = input {
-            return cx.event(|| EventKind::PartFailed { fault });
-        }
-        if let Some(end) = self.phase.step(&self.spec, &mut cx, pending, input) {
+        if let Some(end) = end {
             let end = Arc::new(end);
             fx.list.push(Effect::Done(Arc::clone(&end)));
             self.end = Some(end);

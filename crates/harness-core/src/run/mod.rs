@@ -16,7 +16,7 @@ pub use spec::{BetweenTurns, RunLimits, RunSpec, StopMode};
 
 use crate::continuation::Continuation;
 use crate::event::EventKind;
-use crate::ids::TurnId;
+use crate::ids::{OpId, TurnId};
 use crate::limits::{Budget, Limit, Reached};
 use crate::machine::{Boundary, Cx, Input, Op, Origin, Pending, Phase, Record, Reply, Shared, Start};
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage, Waiver};
@@ -111,6 +111,22 @@ impl Phase for RunState {
             (_, input) => input,
         };
         let end = self.turn.step(&spec.turn, cx, pending, input)?;
+        self.decide(spec, cx, end)
+    }
+
+    fn answer(
+        &mut self,
+        spec: &RunSpec,
+        cx: &mut Cx<'_>,
+        pending: Pending,
+        id: OpId,
+        reply: Reply,
+    ) -> Option<End> {
+        let own = self.leaving.is_some() || self.waiting.is_some() || matches!(pending, Pending::StopGate(_));
+        if own {
+            return self.step(spec, cx, Some(pending), Input::Reply(id, reply));
+        }
+        let end = self.turn.answer(&spec.turn, cx, pending, id, reply)?;
         self.decide(spec, cx, end)
     }
 

@@ -95,7 +95,7 @@ pub fn event_line(kind: &EventKind) -> String {
         }
         EventKind::ToolStarted { call } => tag(call),
         EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error } => {
-            let error = code(previous_error.as_ref());
+            let error = code(previous_error.as_deref());
             format!("#{} {attempt}/{max_attempts} after {}{error}", call.id, backoff.0)
         }
         EventKind::ToolFinished { call, note, .. } => format!("#{}{}", call.id, noted(*note)),
@@ -161,7 +161,7 @@ fn noted(note: Option<ResultNote>) -> &'static str {
 
 fn failed(call: &ToolCall, outcome: &ToolOutcome, ran: bool) -> String {
     let ran = if ran { "" } else { " (never ran)" };
-    format!("#{} {}{}{ran}", call.id, outcome.status.as_str(), code(outcome.error.as_ref()))
+    format!("#{} {}{}{ran}", call.id, outcome.status.as_str(), code(outcome.error.as_deref()))
 }
 
 fn with_reason(line: String, reason: Option<&str>) -> String {

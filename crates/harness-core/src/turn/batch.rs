@@ -8,18 +8,19 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::slot::{Batch, Finished, Progress, Slot};
+use super::slot::{Batch, Came, Finished, Next, Progress, Slot};
 use super::spec::{BudgetRule, OnTrouble, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
 use crate::ids::AgentId;
 use crate::json::Json;
-use crate::limits::{Amount, Reached};
+use crate::limits::{Amount, Grant, Reached};
 use crate::machine::{Cx, Pending, Record};
-use crate::message::{AssistantMessage, Message, ToolCall};
+use crate::message::{Message, ToolCall};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
 use crate::port::{RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus};
 use crate::time::{Millis, Time};
+use crate::transcript::Transcript;
 
 /// The result of a handoff (source 000's envelope data).
 #[derive(Serialize)]
@@ -51,36 +52,33 @@ impl Done {
 }
 
 impl TurnState {
-    /// Begins with the calls of an answer that is the last message of the transcript.
-    pub(super) fn open_batch(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        answer: &AssistantMessage,
-    ) -> Option<End> {
+    /// Begins with the calls of the answer that is the last message of the transcript.
+    pub(super) fn open_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let answer = cx.log.last()?.as_assistant()?;
         let offer = self.offer.as_deref();
         let mut slots = std::mem::take(&mut self.spare);
         slots.extend(answer.tool_calls().map(|call| Slot::new(Arc::clone(call), offer)));
-        let batch = Batch::new(slots, cx.log.len().saturating_sub(1), spec, offer);
-        let calls = u32::try_from(batch.slots.len()).unwrap_or(u32::MAX);
-        let unknown = batch.slots.iter().find(|slot| slot.tool.is_none()).map(|slot| slot.call.name.clone());
-        self.batch = Some(batch);
+        let batch = self.batch.insert(Batch::new(slots, cx.log.len().saturating_sub(1), spec, offer));
         if let Some(stop) = self.closing.clone() {
             return self.stop_now(spec, cx, stop);
         }
-        if let (Some(name), OnTrouble::EndTurn) = (unknown, spec.on_unknown_tool) {
-            let evidence = Evidence::Tool { name: Arc::from(name.as_str()), code: None };
+        if spec.on_unknown_tool == OnTrouble::EndTurn
+            && let Some(unknown) = batch.slots.iter().find(|slot| slot.tool.is_none())
+        {
+            let evidence = Evidence::Tool { name: Arc::from(unknown.call.name.as_str()), code: None };
             return self.stop_now(spec, cx, Stop::new(StopReason::ToolUnavailable, evidence));
         }
         if spec.stops_with_last_call() {
+            let calls = u32::try_from(batch.slots.len()).unwrap_or(u32::MAX);
             let want = Amount { tool_calls: calls, ..Amount::NONE };
             if let Some(reached) = cx.sh.budgets.would_reach(want) {
                 return self.stop_at_limit(spec, cx, StopReason::MaxToolCallsReached, reached);
             }
         }
-        let requested = || self.batch.iter().flat_map(|b| &b.slots).map(|slot| Arc::clone(&slot.call));
-        let parallel = self.batch.as_ref().map(|batch| !batch.is_sequential());
-        cx.event(|| EventKind::ToolRequested { calls: requested().collect(), parallel });
+        cx.event(|| EventKind::ToolRequested {
+            calls: batch.slots.iter().map(|slot| Arc::clone(&slot.call)).collect(),
+            parallel: Some(!batch.is_sequential()),
+        });
         self.run_batch(spec, cx)
     }
 
@@ -88,26 +86,26 @@ impl TurnState {
     pub(super) fn run_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         while !self.is_stopping() {
             match self.batch.as_ref()?.next(spec) {
-                Some((at, true)) if self.answered_from_cache(spec, cx, at) => {}
-                Some((at, true)) => self.start_call(spec, cx, at),
-                Some((at, false)) if self.blocked_by_policy(spec, cx, at) => {}
-                Some((at, false)) => self.prepare_call(spec, cx, at),
-                None => break,
+                Next::Start(at) if self.answered_from_cache(spec, cx, at) => {}
+                Next::Start(at) => self.start_call(spec, cx, at),
+                Next::Prepare(at) if self.blocked_by_policy(spec, cx, at) => {}
+                Next::Prepare(at) => self.prepare_call(spec, cx, at),
+                Next::Wait => return None,
+                Next::Done => return self.end_batch(spec, cx),
             }
         }
-        if self.is_stopping() {
-            return self.settle(spec, cx);
-        }
+        self.settle(spec, cx)
+    }
+
+    /// Every call is finished or parked: what waits for that is looked at now.
+    fn end_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let batch = self.batch.as_ref()?;
-        if !batch.is_done() {
-            return None;
-        }
         if batch.defers() && batch.flushed < batch.slots.len() {
             self.flush(spec, cx, false);
             if self.is_stopping() {
                 return self.settle(spec, cx);
             }
-            if !self.batch.as_ref()?.is_done() {
+            if self.batch.as_ref()?.next(spec) != Next::Done {
                 return None;
             }
         }
@@ -122,14 +120,15 @@ impl TurnState {
 
     /// Sets the budget aside, journals the start, and runs an attempt.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
-        let share = self.share_of(at);
-        let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
+        let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let Some(batch) = &mut self.batch else { return };
+        let Some(slot) = batch.slots.get_mut(at as usize) else { return };
+        let def = slot.def_in(tools);
+        let share = def.map_or(Amount::NONE, |def| def.share);
         let handoff = def.and_then(|def| match &def.kind {
             ToolKind::Handoff(agent) => Some(agent.clone()),
             ToolKind::Function => None,
         });
-        let Some(batch) = &mut self.batch else { return };
-        let Some(slot) = batch.slots.get_mut(at as usize) else { return };
         // A repeated attempt is not another call, but may spend again.
         let own = u32::from(!slot.counted);
         let want = Amount { tool_calls: share.tool_calls.saturating_add(own), ..share };
@@ -155,7 +154,11 @@ impl TurnState {
             return self.hand_off(spec, cx, at, agent);
         }
         slot.progress = Progress::Running;
-        self.issue(cx, Pending::Tool(at));
+        let agent = self.agent_id();
+        let op = self.batch.as_ref().and_then(|b| b.tool_op(at, agent, cx.sh.iteration, Grant(share)));
+        if let Some(op) = op {
+            cx.perform(Pending::Tool(at), op);
+        }
     }
 
     /// Moves to another agent from the next iteration on. Of several in one batch the last one wins.
@@ -170,7 +173,7 @@ impl TurnState {
         self.agent = Some(to.clone());
         self.stale_offer = true;
         cx.event(|| EventKind::HandedOff { call, from, to });
-        self.finish_call(spec, cx, at, Arc::new(outcome), Done::ran(None));
+        self.finish_call(spec, cx, at, Box::new(outcome), Done::ran(None));
     }
 
     pub(super) fn on_tool(
@@ -178,7 +181,7 @@ impl TurnState {
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         at: u32,
-        result: Result<Arc<ToolOutcome>, Fault>,
+        result: Result<Box<ToolOutcome>, Fault>,
     ) -> Option<End> {
         let stopping = self.is_stopping();
         let share = self.share_of(at);
@@ -186,7 +189,7 @@ impl TurnState {
         let grant = std::mem::take(&mut slot.grant);
         let (outcome, fault) = match result {
             Ok(outcome) => (outcome, None),
-            Err(fault) => (Arc::new(ToolOutcome::error(&*fault.code, fault.message.clone())), Some(fault)),
+            Err(fault) => (Box::new(ToolOutcome::error(&*fault.code, fault.message.clone())), Some(fault)),
         };
         // The call itself counts beside what was spent within it.
         let own = grant.0.tool_calls.saturating_sub(share.tool_calls);
@@ -214,7 +217,7 @@ impl TurnState {
         in_time && (spec.budget == BudgetRule::WhenSpent || cx.sh.budgets.spent().is_none())
     }
 
-    fn wait_to_retry(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: Arc<ToolOutcome>) {
+    fn wait_to_retry(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: Box<ToolOutcome>) {
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return };
         let backoff = spec.retry.wait(slot.attempt);
         slot.attempt += 1;
@@ -245,13 +248,13 @@ impl TurnState {
         }
         let text = "This call was cut off before it answered. It may have taken effect: check before it is repeated.";
         let outcome = ToolOutcome::with_error(ToolStatus::Timeout, "interrupted", text);
-        self.finish_call(spec, cx, at, Arc::new(outcome), Done::ran(None));
+        self.finish_call(spec, cx, at, Box::new(outcome), Done::ran(None));
         self.run_batch(spec, cx)
     }
 
     /// Answers a call that did not run.
     pub(super) fn answer_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: ToolOutcome) {
-        self.finish_call(spec, cx, at, Arc::new(outcome), Done::default());
+        self.finish_call(spec, cx, at, Box::new(outcome), Done::default());
     }
 
     /// Takes a call's result: into the transcript when it is its turn, else into a side record.
@@ -260,7 +263,7 @@ impl TurnState {
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         at: u32,
-        mut outcome: Arc<ToolOutcome>,
+        mut outcome: Box<ToolOutcome>,
         done: Done,
     ) {
         let Done { fault, ran, mut note } = done;
@@ -275,24 +278,26 @@ impl TurnState {
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
         // Nobody sees the outcome's content when there are no events and no hooks.
         let seen = cx.fx.events || spec.seams.hooks.sees_result(outcome.is_error());
-        let message = match Arc::get_mut(&mut outcome) {
-            Some(outcome) => outcome.share_message(&slot.call, slot.started, cx.now, seen),
-            None => Arc::new(Message::ToolResult(outcome.to_message(&slot.call, slot.started, cx.now))),
-        };
+        let message = outcome.share_message(&slot.call, slot.started, cx.now, seen);
+        let outcome = if seen { Came::Shared(outcome.into()) } else { Came::Own(outcome) };
         slot.last = None;
-        let finished = Finished { outcome, message, fault, ran, note, told };
+        let took = took(&message);
+        let mut finished = Finished { outcome, message: None, fault, ran, note, told };
         if in_turn {
-            cx.append_one(Arc::clone(&finished.message));
-        } else if ran {
-            cx.persist(|| Record::CallFinished {
-                call: Arc::clone(&slot.call),
-                attempt: slot.attempt,
-                class: slot.class,
-                result: Arc::clone(&finished.message),
-            });
+            cx.append_one(message);
+        } else {
+            if ran {
+                cx.persist(|| Record::CallFinished {
+                    call: Arc::clone(&slot.call),
+                    attempt: slot.attempt,
+                    class: slot.class,
+                    result: Arc::clone(&message),
+                });
+            }
+            finished.message = Some(message);
         }
         if told {
-            tell_result(cx, &slot.call, &finished, note);
+            tell_result(cx, &slot.call, &finished, took, note);
         }
         slot.progress = Progress::Finished(finished);
         if next {
@@ -306,22 +311,21 @@ impl TurnState {
         loop {
             let stopping = self.is_stopping();
             let Some(batch) = self.batch.as_mut().filter(|batch| !batch.is_looked_at()) else { return };
-            let Some(slot) = batch.slots.get(batch.flushed) else { return };
-            let Progress::Finished(finished) = &slot.progress else { return };
+            let Some(slot) = batch.slots.get_mut(batch.flushed) else { return };
+            let Progress::Finished(finished) = &mut slot.progress else { return };
             if spec.seams.layers && !stopping && batch.seen <= batch.flushed {
                 return self.show_results(cx);
             }
-            if !std::mem::take(&mut appended) {
-                cx.append_one(Arc::clone(&finished.message));
-            }
-            if !finished.told {
-                let late = stopping && finished.ran;
-                tell_result(
-                    cx,
-                    &slot.call,
-                    finished,
-                    if late { Some(ResultNote::Late) } else { finished.note },
-                );
+            if !std::mem::take(&mut appended)
+                && let Some(message) = finished.message.take()
+            {
+                let took = took(&message);
+                cx.append_one(message);
+                if !finished.told {
+                    let late = stopping && finished.ran;
+                    let note = if late { Some(ResultNote::Late) } else { finished.note };
+                    tell_result(cx, &slot.call, finished, took, note);
+                }
             }
             let terminates = finished.outcome.terminate && terminate(&batch.slots);
             let at = u32::try_from(batch.flushed).unwrap_or(u32::MAX);
@@ -342,7 +346,8 @@ impl TurnState {
             if let Progress::Finished(finished) = &mut slot.progress
                 && !std::mem::replace(&mut finished.told, true)
             {
-                tell_result(cx, &slot.call, finished, finished.note);
+                let took = finished.message.as_deref().map_or(Millis(0), took);
+                tell_result(cx, &slot.call, finished, took, finished.note);
             }
         }
     }
@@ -360,7 +365,7 @@ impl TurnState {
             return self.stop_now(spec, cx, stop);
         }
         let (refused, repairs) = (batch.refused, batch.repairs);
-        let text = if refused.is_none() { terminating_text(&batch.slots) } else { None };
+        let text = if refused.is_none() { terminating_text(batch, cx.log) } else { None };
         self.keep_what_layers_added(cx);
         if let Some(reached) = refused {
             return self.close_or_stop(spec, cx, reached);
@@ -386,10 +391,11 @@ impl TurnState {
 
     /// A batch is over; its memory is kept for the next one.
     fn forget_batch(&mut self) {
-        if let Some(batch) = self.batch.take() {
-            self.spare = batch.slots;
+        if let Some(batch) = &mut self.batch {
+            self.spare = std::mem::take(&mut batch.slots);
             self.spare.clear();
         }
+        self.batch = None;
     }
 
     /// A call was refused for a limit: one more step without tools, if that is wanted and possible.
@@ -429,11 +435,20 @@ impl TurnState {
     }
 }
 
-fn tell_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, note: Option<ResultNote>) {
+/// How long the call of a result ran.
+fn took(message: &Message) -> Millis {
+    Millis(message.as_tool_result().and_then(|message| message.duration_ms).unwrap_or(0))
+}
+
+fn tell_result(
+    cx: &mut Cx<'_>,
+    call: &Arc<ToolCall>,
+    finished: &Finished,
+    duration: Millis,
+    note: Option<ResultNote>,
+) {
     cx.event(|| {
-        let took = finished.message.as_tool_result().and_then(|message| message.duration_ms);
-        let (call, outcome) = (Arc::clone(call), Arc::clone(&finished.outcome));
-        let duration = Millis(took.unwrap_or(0));
+        let (call, outcome) = (Arc::clone(call), finished.outcome.share());
         if outcome.is_error() {
             let (ran, fault) = (finished.ran, finished.fault.clone());
             EventKind::ToolFailed { call, outcome, duration, ran, fault, note }
@@ -458,19 +473,22 @@ fn terminate(slots: &[Slot]) -> bool {
 
 /// The texts of a batch in which every call succeeded and asked to end the turn; of a result without text
 /// the `text` or `message` of its data.
-fn terminating_text(slots: &[Slot]) -> Option<String> {
+fn terminating_text(batch: &Batch, log: &Transcript) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Said {
         text: Option<String>,
         message: Option<String>,
     }
+    let slots = &batch.slots;
     if slots.is_empty() || !terminate(slots) {
         return None;
     }
+    let results = usize::try_from(batch.answer_at).unwrap_or(usize::MAX).saturating_add(1);
     let mut all = String::new();
-    for slot in slots {
+    for (at, slot) in slots.iter().enumerate() {
         let Progress::Finished(finished) = &slot.progress else { continue };
-        let text = finished.message.joined_text();
+        let message = finished.message.as_ref().or_else(|| log.get(results.saturating_add(at)));
+        let text = message.map_or_else(String::new, |message| message.joined_text());
         let data = || finished.outcome.structured.as_ref()?.to::<Said>().ok();
         let text =
             if text.is_empty() { data().and_then(|said| said.text.or(said.message)) } else { Some(text) };

@@ -160,7 +160,7 @@ impl TurnState {
         cx.sh.view.plan = Some(plan.clone());
         let note = Arc::new(note);
         store(cx, &note, &plan, false);
-        let (duration, usage) = (cx.now.since(self.shortening.since), usage.clone());
+        let (duration, usage) = (cx.now.since(self.shortening.since), Box::new(usage.clone()));
         cx.event(|| EventKind::CompactionCompleted { note, permanent: false, plan, usage, duration });
     }
 
@@ -205,7 +205,7 @@ pub(crate) fn take_permanent(cx: &mut Cx<'_>, done: Compaction, since: Time) -> 
     }
     cx.shorten(&plan);
     store(cx, &note, &plan, true);
-    let (told, duration) = (Arc::clone(&note), cx.now.since(since));
+    let (told, duration, usage) = (Arc::clone(&note), cx.now.since(since), Box::new(usage));
     cx.event(|| EventKind::CompactionCompleted { note: told, permanent: true, plan, usage, duration });
     Some(note)
 }

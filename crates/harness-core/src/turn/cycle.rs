@@ -43,12 +43,13 @@ impl Cycles {
             return None;
         }
         self.rows.resize(longest + 1 - SHORTEST, 0);
-        for (row, period) in self.rows.iter_mut().zip(SHORTEST..) {
-            let before = self.recent.len().checked_sub(period).and_then(|at| self.recent.get(at));
-            *row = if before.is_some_and(|old| new.repeats(old)) { *row + 1 } else { 0 };
+        let mut before = self.recent.iter().rev().skip(SHORTEST - 1);
+        for row in &mut self.rows {
+            *row = if before.next().is_some_and(|old| new.repeats(old)) { *row + 1 } else { 0 };
         }
-        if self.recent.len() >= longest {
-            self.recent.remove(0);
+        // More than are needed, so that they seldom have to move.
+        if self.recent.len() >= 2 * longest {
+            self.recent.drain(..longest);
         }
         self.recent.push(new.counted());
         let period = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?.1;
@@ -58,7 +59,8 @@ impl Cycles {
             return None;
         }
         let cycle = self.recent.iter().rev().take(period).rev();
-        Some(cycle.map(|counted| Arc::from(counted.call.name.as_str())).collect())
+        let name = |counted: &Counted| Some(Arc::from(counted.call(new.log())?.name.as_str()));
+        Some(cycle.filter_map(name).collect())
     }
 
     /// What the model is told now, once per turn.

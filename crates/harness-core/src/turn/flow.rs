@@ -139,7 +139,7 @@ impl TurnState {
             self.issue(cx, Pending::Drain);
             return None;
         }
-        self.on_drained(spec, cx, Vec::new())
+        if self.steering.is_empty() { self.go_on(spec, cx) } else { self.on_drained(spec, cx, Vec::new()) }
     }
 
     pub(super) fn on_drained(
@@ -159,6 +159,11 @@ impl TurnState {
         if injected {
             return self.inject(spec, cx, messages, Some(ids));
         }
+        self.go_on(spec, cx)
+    }
+
+    /// Nothing waits: the next iteration, or the end.
+    fn go_on(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         match self.after_drain {
             AfterDrain::Complete => self.complete(spec, cx),
             AfterDrain::Iterate => {
@@ -260,7 +265,9 @@ impl TurnState {
             agent: self.agent_id(),
             model: self.offer.as_ref().and_then(|offer| offer.model.clone()),
         });
-        self.issue(cx, Pending::Model);
+        if let Some(op) = self.model_op(cx) {
+            cx.perform(Pending::Model, op);
+        }
         None
     }
 
@@ -348,29 +355,30 @@ impl TurnState {
         if self.guards_answer(spec, cx, &answer) {
             return None;
         }
-        self.believe(spec, cx, &answer)
+        self.believe(spec, cx, answer)
     }
 
     /// Takes an answer that nothing speaks against into the transcript, and does what it asks for.
-    pub(super) fn believe(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> Option<End> {
-        self.append_answer(cx, Arc::clone(answer));
+    pub(super) fn believe(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
+        self.append_answer(cx, answer);
         if self.is_stopping() {
-            answer_unrun(cx, answer, "the turn had ended");
+            answer_last_unrun(cx, "the turn had ended");
             return self.settle(spec, cx);
         }
-        if self.stores(spec, cx, answer) {
+        if self.stores(spec, cx) {
             return None;
         }
-        self.act_on(spec, cx, answer)
+        self.act_on_last(spec, cx)
     }
 
-    /// Does what an answer that is in the transcript asks for.
-    pub(super) fn act_on(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> Option<End> {
-        let message = answer.as_assistant()?;
+    /// Does what the answer asks for that is the last message of the transcript.
+    pub(super) fn act_on_last(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let message = cx.log.last()?.as_assistant()?;
         match message.output() {
-            ModelOutput::ToolRequest => self.open_batch(spec, cx, message),
+            ModelOutput::ToolRequest => self.open_batch(spec, cx),
             ModelOutput::FinalAnswer => {
-                let text = self.user_text(spec, cx, message.joined_text());
+                let text = message.joined_text();
+                let text = self.user_text(spec, cx, text);
                 let density = super::evidence::check(spec, cx.log, self.began, &text);
                 self.answer = Some(text);
                 if let Some(density) = density.filter(|_| self.closing.is_none()) {
@@ -395,12 +403,13 @@ impl TurnState {
                 self.on_approval_noted(spec, cx, Ok(Box::new(Prepared::new(request, None))))
             }
             ModelOutput::Refusal { reason } => {
-                let reason = self.user_text(spec, cx, reason.to_owned());
+                let reason = reason.to_owned();
+                let reason = self.user_text(spec, cx, reason);
                 self.answer = Some(reason);
                 self.stop_now(spec, cx, StopReason::ModelRefused.into())
             }
             ModelOutput::Invalid(invalid) => {
-                answer_unrun(cx, answer, "the answer that asked for it was not usable");
+                answer_last_unrun(cx, "the answer that asked for it was not usable");
                 self.on_invalid(spec, cx, invalid)
             }
         }
@@ -452,7 +461,7 @@ impl TurnState {
         match result {
             Ok(prepared) => {
                 let Prepared { request, continuation } = *prepared;
-                cx.event(|| EventKind::ApprovalRequested { request: request.clone() });
+                cx.event(|| EventKind::ApprovalRequested { request: Box::new(request.clone()) });
                 self.replaced = continuation;
                 let stop = Stop::new(StopReason::ApprovalRequired, Evidence::Approval(request));
                 self.stop_now(spec, cx, stop)
@@ -532,6 +541,13 @@ pub(super) fn answer_unrun(cx: &mut Cx<'_>, message: &Message, why: &str) {
     let at = cx.now;
     let results: Vec<_> = message.tool_calls().map(|call| not_run(call, why, at)).collect();
     cx.append(results);
+}
+
+/// The same for the answer that is the last message of the transcript.
+fn answer_last_unrun(cx: &mut Cx<'_>, why: &str) {
+    if let Some(answer) = cx.log.last().cloned() {
+        answer_unrun(cx, &answer, why);
+    }
 }
 
 /// The result of a call that did not run.

@@ -95,7 +95,7 @@ impl TurnState {
     fn ask_approver(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
         let request = slot.held_request();
-        cx.event(|| EventKind::ApprovalRequested { request });
+        cx.event(|| EventKind::ApprovalRequested { request: Box::new(request) });
         if spec.seams.approver {
             self.issue(cx, Pending::Approve(at));
         } else {
@@ -201,4 +201,5 @@ pub(super) fn rewrite(slot: &mut Slot, arguments: Json) {
         call.rare.raw_arguments = None;
     }
     slot.call = Arc::new(call);
+    slot.rewritten = true;
 }

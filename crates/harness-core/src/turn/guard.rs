@@ -126,7 +126,7 @@ impl TurnState {
             }
         });
         let Inspection { triggered, reason, metadata } = found;
-        let (guardrail, told) = (name.clone(), reason.clone());
+        let (guardrail, told) = (name.clone(), reason.as_deref().map(Arc::from));
         cx.event(|| EventKind::GuardrailDecided {
             guardrail,
             stage: Cow::Borrowed(stage.as_str()),
@@ -164,7 +164,7 @@ impl TurnState {
             return self.append_prompt(spec, cx);
         };
         if let Some(message) = &answer.message {
-            return self.believe(spec, cx, message);
+            return self.believe(spec, cx, Arc::clone(message));
         }
         self.answer = Some(answer.text.clone());
         self.complete(spec, cx)

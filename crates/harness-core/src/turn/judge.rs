@@ -59,7 +59,7 @@ impl TurnState {
         if polls || spec.redundancy == Redundancy::Off {
             return None;
         }
-        let new = Fresh::of(log, position, call)?;
+        let new = Fresh::of(log, position, at, slot)?;
         if counts && self.history.completes_row(spec.redundancy, &new) {
             let evidence = Evidence::Tool { name: Arc::from(call.name.as_str()), code: None };
             return Some(Stop::new(StopReason::RedundantToolLoop, evidence));

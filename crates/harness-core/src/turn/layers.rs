@@ -16,7 +16,7 @@ use super::state::TurnState;
 use crate::event::EventKind;
 use crate::ids::EntryId;
 use crate::machine::{Cx, Op, Pending, Standing};
-use crate::message::{Message, ModelOutput, ToolCall};
+use crate::message::{AssistantMessage, Message, ModelOutput, ToolCall};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::{AppendSource, Progress};
 
@@ -164,18 +164,17 @@ impl TurnState {
         self.iterate(spec, cx)
     }
 
-    /// Whether layers first learn from an answer that counts.
-    pub(super) fn stores(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
-        let counts = || {
-            let output = answer.as_assistant().map(|message| message.output());
-            output.is_some_and(|output| !matches!(output, ModelOutput::Invalid(_)))
-        };
-        let stores = spec.seams.layers && counts();
-        if stores {
-            self.storing = Some(Arc::clone(answer));
-            self.issue(cx, Pending::Store);
+    /// Whether layers first learn from the answer that is the last message, if it counts.
+    pub(super) fn stores(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> bool {
+        if !spec.seams.layers {
+            return false;
         }
-        stores
+        let counts = |message: &AssistantMessage| !matches!(message.output(), ModelOutput::Invalid(_));
+        let last = cx.log.last().filter(|last| last.as_assistant().is_some_and(counts));
+        let Some(answer) = last.cloned() else { return false };
+        self.storing = Some(answer);
+        self.issue(cx, Pending::Store);
+        true
     }
 
     pub(super) fn on_stored(
@@ -188,8 +187,8 @@ impl TurnState {
         if self.is_stopping() {
             return self.settle(spec, cx);
         }
-        let answer = self.storing.take()?;
-        self.act_on(spec, cx, &answer)
+        self.storing.take()?;
+        self.act_on_last(spec, cx)
     }
 
     /// The turn stops, or is interrupted: what layers were looking at goes on without them.
@@ -234,7 +233,7 @@ impl Batch {
     /// The results that layers are looking at.
     fn shown(&self) -> Vec<Arc<Message>> {
         let slots = self.slots.iter().take(self.showing.unwrap_or(0)).skip(self.flushed);
-        slots.filter_map(|slot| Some(Arc::clone(&finished(&slot.progress)?.message))).collect()
+        slots.filter_map(|slot| finished(&slot.progress)?.message.clone()).collect()
     }
 
     /// Takes what layers gave in place of the results that they looked at; without it these stay. A result
@@ -249,7 +248,7 @@ impl Batch {
             };
             let message = given.remove(at);
             if let Stage::Finished(finished) = &mut slot.progress {
-                finished.message = message;
+                finished.message = Some(message);
             }
         }
         let (added, refused): (Vec<_>, Vec<_>) = given.into_iter().partition(|message| stands_alone(message));

@@ -42,6 +42,7 @@ pub use spec::{
 };
 pub use state::TurnState;
 
+use crate::ids::OpId;
 use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};
 use crate::outcome::End;
 use crate::port::OpenCall;
@@ -68,10 +69,7 @@ impl Phase for TurnState {
         }
         match input {
             Input::Start(start) => self.start(spec, cx, *start),
-            Input::Reply(_, reply) => match pending {
-                Some(pending) => self.reply(spec, cx, pending, reply),
-                None => None,
-            },
+            Input::Reply(_, reply) => self.reply(spec, cx, pending?, reply),
             Input::Wake => self.wake(spec, cx),
             Input::Cancel { by } => self.cancel(spec, cx, by),
             Input::Steer(messages) => {
@@ -84,6 +82,20 @@ impl Phase for TurnState {
                 self.persist_failed(spec, cx, message, messages_from, &unperformed)
             }
         }
+    }
+
+    fn answer(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        pending: Pending,
+        id: OpId,
+        reply: Reply,
+    ) -> Option<End> {
+        if self.leaving.is_some() || self.ended.is_some() {
+            return self.step(spec, cx, Some(pending), Input::Reply(id, reply));
+        }
+        self.reply(spec, cx, pending, reply)
     }
 
     fn reissue(&self, _: &TurnSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
@@ -108,6 +120,10 @@ impl Phase for TurnState {
         if let Some(leaving) = &self.leaving {
             return leaving.wake_at();
         }
+        if self.ended.is_none() {
+            return self.turn_deadline;
+        }
+        // The turn's own level is gone by then.
         if self.deadline_enforced { shared.budgets.deadline() } else { None }
     }
 

@@ -236,7 +236,7 @@ impl TurnState {
 
     fn answer_by_policy(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: ToolOutcome) {
         let done = super::batch::Done { note: Some(ResultNote::RuntimePolicy), ..Default::default() };
-        self.finish_call(spec, cx, at, Arc::new(outcome), done);
+        self.finish_call(spec, cx, at, Box::new(outcome), done);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::slot::Slot;
 use super::spec::Redundancy;
 use crate::message::{ToolCall, ToolResultMessage};
 use crate::transcript::Transcript;
@@ -16,10 +17,28 @@ const ROW: usize = 3;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Counted {
     at: u64,
-    pub(super) call: Arc<ToolCall>,
+    /// The call's place in its batch.
+    #[serde(default)]
+    index: u32,
+    /// The call, unless the transcript holds it as it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    call: Option<Arc<ToolCall>>,
     /// Not stored: what an earlier process counted is compared in full.
     #[serde(skip)]
     sketch: Option<Sketch>,
+}
+
+impl Counted {
+    /// The call that it answers.
+    pub(super) fn call<'a>(&'a self, log: &'a Transcript) -> Option<&'a Arc<ToolCall>> {
+        self.call.as_ref().or_else(|| asked(log, usize::try_from(self.at).ok()?, self.index))
+    }
+}
+
+/// The call that the result at `at` answers, as the transcript holds it.
+fn asked(log: &Transcript, at: usize, index: u32) -> Option<&Arc<ToolCall>> {
+    let answer = log.get(at.checked_sub(1 + index as usize)?)?.as_assistant()?;
+    answer.tool_calls().nth(index as usize)
 }
 
 /// What differs in its sketch differs; what does not has to be compared.
@@ -34,26 +53,28 @@ struct Sketch {
 pub(super) struct Fresh<'a> {
     log: &'a Transcript,
     at: usize,
-    call: &'a Arc<ToolCall>,
+    slot: &'a Slot,
+    index: u32,
     payload: Cow<'a, str>,
     sketch: Sketch,
 }
 
 impl<'a> Fresh<'a> {
-    /// The result at position `at` of the transcript, which answers `call`; `None` when it says nothing.
-    pub(super) fn of(log: &'a Transcript, at: usize, call: &'a Arc<ToolCall>) -> Option<Self> {
-        let payload = payload_at(log, at)?;
+    /// The result at position `at` of the transcript, which answers the call of `slot`, the `index`-th of its
+    /// batch; `None` when it says nothing.
+    pub(super) fn of(log: &'a Transcript, at: usize, index: u32, slot: &'a Slot) -> Option<Self> {
+        let (payload, call) = (payload_at(log, at)?, &slot.call);
         let sketch = Sketch {
             result: sketch(&payload) ^ sketch(call.name.as_str()).rotate_left(17),
             arguments: sketch(call.arguments.text()),
         };
-        Some(Self { log, at, call, payload, sketch })
+        Some(Self { log, at, slot, index, payload, sketch })
     }
 
     /// Whether it equals an earlier one in tool and payload.
     fn repeats_result(&self, old: &Counted) -> bool {
         old.sketch.is_none_or(|sketch| sketch.result == self.sketch.result)
-            && old.call.name == self.call.name
+            && old.call(self.log).is_some_and(|call| call.name == self.slot.call.name)
             && usize::try_from(old.at).ok().and_then(|at| payload_at(self.log, at)).as_deref()
                 == Some(&*self.payload)
     }
@@ -61,25 +82,34 @@ impl<'a> Fresh<'a> {
     /// Whether it equals an earlier one in tool, arguments and payload.
     pub(super) fn repeats(&self, old: &Counted) -> bool {
         old.sketch.is_none_or(|sketch| sketch == self.sketch)
-            && old.call.arguments == self.call.arguments
+            && old.call(self.log).is_some_and(|call| call.arguments == self.slot.call.arguments)
             && self.repeats_result(old)
     }
 
+    /// The transcript that it stands in.
+    pub(super) fn log(&self) -> &Transcript {
+        self.log
+    }
+
     pub(super) fn counted(&self) -> Counted {
-        Counted { at: self.at as u64, call: Arc::clone(self.call), sketch: Some(self.sketch) }
+        let call = self.slot.rewritten.then(|| Arc::clone(&self.slot.call));
+        Counted { at: self.at as u64, index: self.index, call, sketch: Some(self.sketch) }
     }
 }
 
-/// The last results that counted. Payloads are compared, not hashes of them, so different results never
-/// look equal.
+/// The last result that counted, and how many before it were equal. Payloads are compared, not hashes of
+/// them, so different results never look equal.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(super) struct History(Vec<Counted>);
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct History {
+    last: Option<Counted>,
+    row: usize,
+}
 
 impl History {
     /// An error in between breaks the row.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.row = 0;
     }
 
     /// Counts a success. Whether it completes a row.
@@ -88,14 +118,10 @@ impl History {
             Redundancy::SameResults => new.repeats_result(old),
             Redundancy::SameCalls | Redundancy::Off => new.repeats(old),
         };
-        if !self.0.last().is_none_or(same) {
-            self.0.clear();
-        }
-        self.0.push(new.counted());
-        if self.0.len() > ROW {
-            self.0.remove(0);
-        }
-        self.0.len() == ROW
+        let goes_on = self.row > 0 && self.last.as_ref().is_some_and(same);
+        self.row = if goes_on { self.row + 1 } else { 1 };
+        self.last = Some(new.counted());
+        self.row >= ROW
     }
 }
 
@@ -104,9 +130,12 @@ impl History {
 fn sketch(text: &str) -> u64 {
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     let bytes = text.as_bytes();
-    let ends = match (bytes.first_chunk(), bytes.last_chunk()) {
-        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(32),
-        (_, _) => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    let ends = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(32)
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+    } else {
+        bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
     };
     ends.wrapping_add((bytes.len() as u64).wrapping_mul(SPREAD))
 }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::batch::not_run_outcome;
-use super::slot::{Batch, Finished, Progress, Slot};
+use super::slot::{Batch, Came, Finished, Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::{EventKind, RepairHow};
@@ -117,8 +117,8 @@ fn finished(message: Arc<Message>, ran: bool) -> Progress {
         ..ToolOutcome::default()
     };
     Progress::Finished(Finished {
-        outcome: Arc::new(outcome),
-        message,
+        outcome: Came::Own(Box::new(outcome)),
+        message: Some(message),
         fault: None,
         ran,
         note: None,

@@ -1,12 +1,15 @@
 //! The calls of one answer, and how far each has come.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::spec::{Execution, ResultRule, TurnSpec};
 use crate::event::ResultNote;
+use crate::ids::AgentId;
 use crate::limits::{Grant, Reached};
+use crate::machine::Op;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::Fault;
 use crate::policy::call_digest;
@@ -33,11 +36,52 @@ pub(super) enum Progress {
     Parked,
 }
 
+/// What came of a call; shared when somebody beside the turn sees it.
+#[derive(Clone, Debug)]
+pub(super) enum Came {
+    Own(Box<ToolOutcome>),
+    Shared(Arc<ToolOutcome>),
+}
+
+impl Came {
+    /// A share of it.
+    pub(super) fn share(&self) -> Arc<ToolOutcome> {
+        match self {
+            Self::Own(outcome) => Arc::new(ToolOutcome::clone(outcome)),
+            Self::Shared(outcome) => Arc::clone(outcome),
+        }
+    }
+}
+
+impl Deref for Came {
+    type Target = ToolOutcome;
+
+    fn deref(&self) -> &ToolOutcome {
+        match self {
+            Self::Own(outcome) => outcome,
+            Self::Shared(outcome) => outcome,
+        }
+    }
+}
+
+impl Serialize for Came {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Came {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::deserialize(deserializer).map(Self::Own)
+    }
+}
+
 /// A call's result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Finished {
-    pub(super) outcome: Arc<ToolOutcome>,
-    pub(super) message: Arc<Message>,
+    pub(super) outcome: Came,
+    /// Its message, until that is in the transcript.
+    pub(super) message: Option<Arc<Message>>,
     /// The fault of its tool or registry.
     pub(super) fault: Option<Fault>,
     pub(super) ran: bool,
@@ -64,6 +108,9 @@ pub(super) struct Slot {
     pub(super) held: Option<String>,
     /// Whether the approver changed its arguments.
     pub(super) edited: bool,
+    /// Whether anybody did: the transcript holds other ones.
+    #[serde(default)]
+    pub(super) rewritten: bool,
     /// Whether it was approved while it was parked.
     pub(super) granted: bool,
     /// What it was parked as; an approval is bound to this.
@@ -71,7 +118,7 @@ pub(super) struct Slot {
     /// Whether its start was counted.
     pub(super) counted: bool,
     /// What the last failed attempt gave, while the next one is waited for.
-    pub(super) last: Option<Arc<ToolOutcome>>,
+    pub(super) last: Option<Box<ToolOutcome>>,
 }
 
 impl Slot {
@@ -89,6 +136,7 @@ impl Slot {
             started: None,
             held: None,
             edited: false,
+            rewritten: false,
             granted: false,
             parked_as: None,
             counted: false,
@@ -129,6 +177,19 @@ impl Slot {
     }
 }
 
+/// What can be done in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A call is to be taken through its gates.
+    Prepare(u32),
+    /// A call is to be run.
+    Start(u32),
+    /// Nothing before something answers.
+    Wait,
+    /// Every call is finished or parked.
+    Done,
+}
+
 /// The calls of one answer, in call order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -157,13 +218,14 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn new(slots: Vec<Slot>, answer_at: usize, spec: &TurnSpec, offer: Option<&Offer>) -> Self {
-        let demanded =
-            slots.iter().filter_map(|slot| offer?.tools.get(slot.tool? as usize)).any(|def| def.sequential);
+        let tools = offer.map_or(&[][..], |offer| &offer.tools);
+        let demanded = || slots.iter().filter_map(|slot| slot.def_in(tools)).any(|def| def.sequential);
+        let sequential = spec.execution == Execution::Sequential || demanded();
         Self {
             slots,
             flushed: 0,
             answer_at: answer_at as u64,
-            sequential: demanded || spec.execution == Execution::Sequential,
+            sequential,
             refused: None,
             watched: None,
             seen: 0,
@@ -195,7 +257,7 @@ impl Batch {
     pub(super) fn begun(&self) -> impl Iterator<Item = OpenCall> {
         self.slots.iter().skip(self.flushed).filter_map(|slot| {
             let finished = match &slot.progress {
-                Progress::Finished(finished) if finished.ran => Some(Arc::clone(&finished.message)),
+                Progress::Finished(finished) if finished.ran => finished.message.clone(),
                 Progress::Finished(_) => return None,
                 Progress::New
                 | Progress::Asking
@@ -216,42 +278,65 @@ impl Batch {
             .min()
     }
 
-    /// The next call to prepare or to start.
-    pub(super) fn next(&self, spec: &TurnSpec) -> Option<(u32, bool)> {
+    /// What can be done now.
+    pub(super) fn next(&self, spec: &TurnSpec) -> Next {
         if self.is_looked_at() {
-            return None;
+            return Next::Wait;
         }
+        match spec.execution {
+            Execution::Parallel { max } if !self.sequential => self.next_of_all(max.max(1)),
+            Execution::Parallel { .. } | Execution::Sequential => self.next_in_order(),
+        }
+    }
+
+    /// In sequence, the first call that is open holds up what follows.
+    fn next_in_order(&self) -> Next {
+        for (at, slot) in (0..).zip(&self.slots).skip(self.flushed) {
+            return match slot.progress {
+                Progress::Finished(_) | Progress::Parked => continue,
+                Progress::New => Next::Prepare(at),
+                Progress::Ready => Next::Start(at),
+                Progress::Asking | Progress::Running | Progress::Waiting(_) => Next::Wait,
+            };
+        }
+        Next::Done
+    }
+
+    /// One call is prepared at a time while at most `max` others run.
+    fn next_of_all(&self, max: u32) -> Next {
         let (mut running, mut asking) = (0, false);
-        let (mut open, mut ready, mut new) = (None, None, None);
-        for (at, slot) in self.slots.iter().enumerate() {
+        let (mut ready, mut new) = (None, None);
+        for (at, slot) in (0..).zip(&self.slots).skip(self.flushed) {
             match slot.progress {
                 Progress::New => new = new.or(Some(at)),
                 Progress::Ready => ready = ready.or(Some(at)),
                 Progress::Asking => asking = true,
                 Progress::Running | Progress::Waiting(_) => running += 1,
-                Progress::Finished(_) | Progress::Parked => continue,
+                Progress::Finished(_) | Progress::Parked => {}
             }
-            open = open.or(Some(at));
         }
-        let room = match spec.execution {
-            Execution::Parallel { max } if !self.sequential => running < max.max(1) as usize,
-            Execution::Parallel { .. } | Execution::Sequential => running == 0 && !asking,
-        };
-        // In sequence, whatever is open holds up what follows.
-        let next = |at: &usize| !self.sequential || open == Some(*at);
-        let ready = ready.filter(|_| room).filter(next);
-        let new = new.filter(|_| !asking && (!self.sequential || room)).filter(next);
-        match (ready, new) {
-            (Some(ready), new) if new.is_none_or(|new| ready < new) => {
-                Some((u32::try_from(ready).ok()?, true))
-            }
-            (_, new) => Some((u32::try_from(new?).ok()?, false)),
+        if running == 0 && !asking && ready.is_none() && new.is_none() {
+            return Next::Done;
+        }
+        match (ready.filter(|_| running < max), new.filter(|_| !asking)) {
+            (Some(ready), new) if new.is_none_or(|new| ready < new) => Next::Start(ready),
+            (_, Some(new)) => Next::Prepare(new),
+            (_, None) => Next::Wait,
         }
     }
 
-    pub(super) fn is_done(&self) -> bool {
-        let over = |slot: &Slot| matches!(slot.progress, Progress::Finished(_) | Progress::Parked);
-        !self.is_looked_at() && self.slots.iter().all(over)
+    /// The operation that runs an attempt of a call.
+    pub(super) fn tool_op(&self, at: u32, agent: AgentId, iteration: u32, grant: Grant) -> Option<Op> {
+        let slot = self.slot(at)?;
+        Some(Op::Tool {
+            call: Arc::clone(&slot.call),
+            agent,
+            iteration,
+            message: self.answer_at,
+            index: at,
+            attempt: slot.attempt,
+            grant,
+        })
     }
 
     /// Whether somebody looks at a result: nothing new is started meanwhile.

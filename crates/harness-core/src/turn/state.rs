@@ -121,12 +121,12 @@ impl TurnState {
     }
 
     pub(super) fn agent_id(&self) -> AgentId {
-        self.offer.as_ref().map(|offer| offer.agent.clone()).or_else(|| self.agent.clone()).unwrap_or_else(
-            || {
-                // Before the first agent is known nothing is asked in its name.
-                AgentId::from("main")
-            },
-        )
+        match (&self.offer, &self.agent) {
+            (Some(offer), _) => offer.agent.clone(),
+            (None, Some(agent)) => agent.clone(),
+            // Before the first agent is known nothing is asked in its name.
+            (None, None) => AgentId::from("main"),
+        }
     }
 
     /// What is left, with what is set aside for the step itself.
@@ -134,6 +134,18 @@ impl TurnState {
         let left = cx.sh.budgets.left();
         let Amount { tokens, cost, .. } = self.grant.0;
         Amount { tokens: left.tokens.saturating_add(tokens), cost: left.cost.plus(cost), ..left }
+    }
+
+    /// The question to the model.
+    pub(super) fn model_op(&self, cx: &Cx<'_>) -> Option<Op> {
+        let elapsed = self.asked_at.since(self.started_at);
+        Some(Op::Model {
+            progress: Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, self.left_for_step(cx)),
+            plan: self.plan.clone(),
+            offer: Arc::clone(self.offer.as_ref()?),
+            with_tools: self.closing.is_none(),
+            grant: self.grant,
+        })
     }
 
     /// Asks for what `pending` stands for.
@@ -159,18 +171,7 @@ impl TurnState {
             | Pending::Store
             | Pending::Complete => self.layers_op(cx, pending)?,
             Pending::Compact => self.compact_op(cx),
-            Pending::Model => Op::Model {
-                progress: Progress::new(
-                    iteration,
-                    self.usage.tool_calls,
-                    self.asked_at.since(self.started_at),
-                    self.left_for_step(cx),
-                ),
-                plan: self.plan.clone(),
-                offer: Arc::clone(self.offer.as_ref()?),
-                with_tools: self.closing.is_none(),
-                grant: self.grant,
-            },
+            Pending::Model => self.model_op(cx)?,
             Pending::NoteApproval => Op::NoteApproval { request: Box::new(self.noted.clone()?) },
             Pending::Hook(point) => self.hook_op(cx, point)?,
             Pending::Drain => Op::Drain,
@@ -195,15 +196,10 @@ impl TurnState {
             Pending::Approve(at) => {
                 Op::Approve { call: Arc::clone(&call(at)?.call), reason: call(at)?.hold_reason() }
             }
-            Pending::Tool(at) => Op::Tool {
-                call: Arc::clone(&call(at)?.call),
-                agent: self.agent_id(),
-                iteration,
-                message: self.batch.as_ref()?.answer_at,
-                index: at,
-                attempt: call(at)?.attempt,
-                grant: Grant(self.share_of(at)),
-            },
+            Pending::Tool(at) => {
+                let grant = Grant(self.share_of(at));
+                self.batch.as_ref()?.tool_op(at, self.agent_id(), iteration, grant)?
+            }
             Pending::StopGate(_) | Pending::Shorten => return None,
         })
     }

@@ -34,7 +34,7 @@ impl Outside for Wants {
             }
             _ => {
                 self.executed += 1;
-                Reply::Tool(Ok(Arc::new(ToolOutcome::text("4"))))
+                Reply::Tool(Ok(Box::new(ToolOutcome::text("4"))))
             }
         })
     }

@@ -82,7 +82,7 @@ impl Stage {
                 let failed = call.name == "fail";
                 let outcome =
                     if failed { ToolOutcome::error("bad", "no") } else { ToolOutcome::text("fine") };
-                Reply::Tool(Ok(Arc::new(outcome)))
+                Reply::Tool(Ok(Box::new(outcome)))
             }
             Op::Hook { .. } => Reply::Hooked(Ok(None)),
             Op::Drain => Reply::Drained(Vec::new()),

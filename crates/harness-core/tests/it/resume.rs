@@ -72,7 +72,7 @@ impl Outside for Shop {
                 let arguments = call.arguments.text().to_owned();
                 self.ran.entry(call.id.clone()).or_default().push(arguments);
                 let outcome = ToolOutcome::text(format!("ran {}", call.id));
-                return Answer::After(Millis(10), Reply::Tool(Ok(Arc::new(outcome))));
+                return Answer::After(Millis(10), Reply::Tool(Ok(Box::new(outcome))));
             }
             other => panic!("nobody asks for {other:?} here"),
         })

@@ -28,7 +28,7 @@ impl Outside for Harbor {
                 message.usage = Some(Arc::new(Usage::tokens(10, 5).with_cost(Cost(2_500_000))));
                 Reply::Model(Ok(Arc::new(message.into())))
             }
-            _ => Reply::Tool(Ok(Arc::new(ToolOutcome::text("low")))),
+            _ => Reply::Tool(Ok(Box::new(ToolOutcome::text("low")))),
         };
         Answer::After(Millis(40), reply)
     }

@@ -48,7 +48,8 @@ impl State {
             }
             EventKind::GuardrailDecided { guardrail, stage, decision, reason, metadata } => {
                 let (guardrail_name, stage) = (guardrail.clone(), stage.to_string());
-                let (decision, reason, metadata) = (decision.to_string(), reason.clone(), metadata.clone());
+                let (decision, metadata) = (decision.to_string(), metadata.clone());
+                let reason = reason.as_deref().map(str::to_owned);
                 let entry = GuardrailDecision {
                     seq,
                     timestamp,

@@ -4,6 +4,7 @@
 
 mod approval;
 mod compaction;
+mod execution;
 mod files;
 mod graph;
 mod long_conversation;

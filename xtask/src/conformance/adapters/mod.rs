@@ -6,8 +6,10 @@
 
 pub(super) mod cli_runner;
 mod clock;
+mod execution;
 pub(super) mod local_command;
 mod model;
+pub(super) mod negotiation;
 pub(super) mod openrouter_request;
 pub(super) mod openrouter_response;
 pub(super) mod openrouter_stream;

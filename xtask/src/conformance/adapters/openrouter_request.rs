@@ -4,15 +4,16 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::model;
 use super::server::Server;
 use super::vectors::{self, Play};
+use super::{execution, model};
 use crate::conformance::Verdict;
 use crate::conformance::turn::compare::same;
 use crate::conformance::turn::convert::{Done, at};
 
 /// How each adapter is asked to send one request; what comes of it is not looked at.
-const ADAPTERS: &[(&str, Play)] = &[("model", model::play)];
+const ADAPTERS: &[(&str, Play)] =
+    &[("execution", execution::play), ("model", model::play), ("single-shot", execution::ask)];
 
 /// Runs all vectors of the file.
 pub(crate) fn run(path: &Path) -> Vec<(String, Verdict)> {

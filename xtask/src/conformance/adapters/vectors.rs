@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use harness_core::Time;
+use harness_core::{Json, Time};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::conformance::Verdict;
@@ -14,6 +15,9 @@ pub(super) type Play = fn(&Value, &str) -> Done<Value>;
 
 /// Keys of a failure's own words in a result.
 const MESSAGES: [&str; 3] = ["message", "reason", "error"];
+
+/// Under this key a vector has its input as it is written: keys in their order, numbers exact.
+pub(super) const WRITTEN_INPUT: &str = "<input as written>";
 
 /// The page that lists every deviation.
 const DEVIATIONS: &str = include_str!("../../../../docs/design/deviations.md");
@@ -44,8 +48,24 @@ fn settled(vector: &Value, checked: Done<()>) -> Verdict {
 }
 
 fn read(path: &Path) -> Done<Value> {
+    #[derive(Deserialize)]
+    struct Written {
+        vectors: Vec<WrittenVector>,
+    }
+    #[derive(Deserialize)]
+    struct WrittenVector {
+        input: Option<Json>,
+    }
     let text = repo::read(path).map_err(|e| e.to_string())?;
-    serde_json::from_str(&text).map_err(|e| e.to_string())
+    let mut file: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    let written: Written = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    let vectors = file.get_mut("vectors").and_then(Value::as_array_mut);
+    for (vector, written) in vectors.into_iter().flatten().zip(written.vectors) {
+        if let (Some(vector), Some(input)) = (vector.as_object_mut(), written.input) {
+            vector.insert(WRITTEN_INPUT.to_owned(), Value::from(input.text()));
+        }
+    }
+    Ok(file)
 }
 
 /// The code that plays the vector's adapter.

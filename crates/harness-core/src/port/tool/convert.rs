@@ -104,7 +104,7 @@ impl<T: IntoToolOutcome, E: Into<ToolError>> IntoToolOutcome for Result<T, E> {
             Ok(value) => value.into_tool_outcome(),
             Err(error) => ToolOutcome {
                 status: ToolStatus::Failed,
-                error: Some(error.into()),
+                error: Some(Box::new(error.into())),
                 ..ToolOutcome::default()
             },
         }

@@ -101,7 +101,7 @@ pub struct ToolOutcome {
     pub structured: Option<Json>,
     /// What went wrong, with a status other than `success`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ToolError>,
+    pub error: Option<Box<ToolError>>,
     /// What the call reports as used; added to the turn's totals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Arc<Usage>>,
@@ -152,7 +152,7 @@ impl ToolOutcome {
 
     /// A call that ended with a status other than success.
     pub fn with_error(status: ToolStatus, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { status, error: Some(ToolError::new(code, message)), ..Self::default() }
+        Self { status, error: Some(Box::new(ToolError::new(code, message))), ..Self::default() }
     }
 
     /// Whether the call failed, was cancelled or timed out.

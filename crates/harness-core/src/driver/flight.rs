@@ -1,0 +1,107 @@
+//! What is being performed.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll};
+
+use super::op::Running;
+use super::ports::Ports;
+use super::sink::Sink;
+use super::start::Starter;
+use crate::cancel::Cancel;
+use crate::ids::OpId;
+use crate::machine::{Machine, Op, Phase, Reply};
+use crate::port::AppendSource;
+
+/// Operations on their way to their replies.
+pub(super) struct Flight<'p> {
+    ports: &'p Ports,
+    sink: &'p Sink<'p>,
+    /// Given to what is being performed; a new one after each abort. Not a child of the caller's signal: what
+    /// is performed must not hear of a cancellation, and fail of it, before the machine has fixed its stop reason.
+    token: Cancel,
+    running: Vec<(OpId, Running<'p>)>,
+    /// Replies that needed no waiting, or wait for something that the caller wants first.
+    ready: VecDeque<(OpId, Reply)>,
+    /// The operation in which layers look at what was drained: it is not stored before.
+    injecting: Option<OpId>,
+}
+
+impl Drop for Flight<'_> {
+    /// Work that a port has detached hears that nobody waits for it any more.
+    fn drop(&mut self) {
+        self.token.cancel();
+    }
+}
+
+impl<'p> Flight<'p> {
+    pub(super) fn new(ports: &'p Ports, sink: &'p Sink<'p>) -> Self {
+        let (running, ready) = (Vec::new(), VecDeque::new());
+        Self { ports, sink, token: Cancel::new(), running, ready, injecting: None }
+    }
+
+    /// Starts an operation.
+    pub(super) fn start<P: Phase>(&mut self, machine: &Machine<P>, id: OpId, op: &mut Op) {
+        if let Op::Append { source: AppendSource::Steering, .. } = op {
+            self.injecting = Some(id);
+        }
+        let starter = Starter { ports: self.ports, sink: self.sink, machine, token: &self.token };
+        match starter.start(id, op) {
+            Running::Ready(reply) => self.ready.push_back((id, reply)),
+            running => self.running.push((id, running)),
+        }
+    }
+
+    /// Whether nothing is being waited for.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Whether layers are looking at what was drained.
+    pub(super) fn is_injecting(&self) -> bool {
+        self.injecting.is_some()
+    }
+
+    /// The first reply that is there, if any; polls everything that runs until then.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
+        for at in 0..self.running.len() {
+            let (id, running) = self.running.get_mut(at)?;
+            if let Poll::Ready(reply) = running.poll(cx) {
+                let id = *id;
+                self.running.remove(at);
+                return Some((id, reply));
+            }
+        }
+        None
+    }
+
+    /// A reply that waits.
+    pub(super) fn take_ready(&mut self) -> Option<(OpId, Reply)> {
+        self.ready.pop_front()
+    }
+
+    /// Keeps a reply for later.
+    pub(super) fn keep(&mut self, id: OpId, reply: Reply) {
+        self.ready.push_back((id, reply));
+    }
+
+    /// A reply is handed on.
+    pub(super) fn answered(&mut self, id: OpId) {
+        if self.injecting == Some(id) {
+            self.injecting = None;
+        }
+    }
+
+    /// Tells everything that it is not wanted any more.
+    pub(super) fn abort(&mut self) {
+        self.token.cancel();
+        self.token = Cancel::new();
+    }
+
+    /// What has not answered is dropped and answered for.
+    pub(super) fn give_up(&mut self) {
+        for (id, running) in self.running.drain(..) {
+            let partial = running.model_of().and_then(|agent| self.sink.partial(id, agent));
+            self.ready.push_back((id, Reply::Interrupted { partial }));
+        }
+    }
+}

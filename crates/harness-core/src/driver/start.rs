@@ -1,0 +1,280 @@
+//! Starts operations through ports.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use tracing::Instrument as _;
+
+use super::op::{Running, gate_panicked, guard_panicked, hook_panicked, panicked_by, stop_gate_panicked};
+use super::ports::Ports;
+use super::sink::Sink;
+use crate::cancel::Cancel;
+use crate::ids::{AgentId, OpId, ToolName};
+use crate::machine::{Machine, Op, Phase, Reply};
+use crate::message::{ApprovalRequest, ToolCall};
+use crate::outcome::{Fault, FaultSource};
+use crate::panics::panic_text;
+use crate::port::{
+    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, GateCx, HookAsk, HookCx, Inspection, ModelRequest,
+    Offer, PrepareAsk, Prepared, Progress, ToolCx, ToolDef, ToolScope,
+};
+use crate::time::Millis;
+
+/// What an operation is started with.
+pub(super) struct Starter<'p, 'm, P: Phase> {
+    pub(super) ports: &'p Ports,
+    pub(super) sink: &'p Sink<'p>,
+    pub(super) machine: &'m Machine<P>,
+    pub(super) token: &'m Cancel,
+}
+
+impl<'p, P: Phase> Starter<'p, '_, P> {
+    /// Starts an operation, which is taken out of its place. A panic while it is started counts like one while
+    /// it runs.
+    pub(super) fn start(&self, id: OpId, op: &mut Op) -> Running<'p> {
+        let panicked = panicked_by(op);
+        // Taken where it is needed: an operation is large.
+        let mut take = || std::mem::replace(op, Op::Drain);
+        catch_unwind(AssertUnwindSafe(|| self.begin(id, take())))
+            .unwrap_or_else(|panic| Running::Ready(panicked(panic_text(&*panic))))
+    }
+
+    fn begin(&self, id: OpId, op: Op) -> Running<'p> {
+        match op {
+            Op::Model { progress, plan, offer, with_tools, .. } => {
+                let (view, deadline) = (self.machine.view(plan), self.machine.cut_off());
+                let cancel = self.token.clone();
+                self.model(id, ModelRequest { view, offer, with_tools, progress, deadline, cancel })
+            }
+            Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
+                let (origin, deadline) = (Arc::clone(self.machine.origin()), self.machine.cut_off());
+                let cancel = self.token.clone();
+                let place = ToolCx {
+                    call,
+                    origin,
+                    agent,
+                    iteration,
+                    message,
+                    index,
+                    attempt,
+                    deadline,
+                    grant,
+                    cancel,
+                };
+                self.tool(place)
+            }
+            op @ (Op::Begin { .. }
+            | Op::Append { .. }
+            | Op::Recall { .. }
+            | Op::Compact { .. }
+            | Op::AfterModel { .. }
+            | Op::Store { .. }
+            | Op::Complete { .. }) => super::view::start(self.ports, self.machine, self.token, op),
+            op @ (Op::Gate { .. } | Op::GuardInput { .. } | Op::GuardOutput { .. } | Op::StopGate { .. }) => {
+                self.gate(op)
+            }
+            Op::Prepare { agent, iteration } => self.prepare(agent, iteration),
+            Op::Arguments { call } => {
+                Running::Ready(Reply::Arguments(self.ports.tools.check_dyn(&call).map_err(Box::new)))
+            }
+            Op::Approve { call, reason } => self.approve(call, reason),
+            Op::NoteApproval { request } => self.note_approval(*request),
+            Op::Hook { ask, progress, from } => self.hook(ask, progress, from),
+            Op::Drain => Running::Ready(Reply::Drained(
+                self.ports.steering.as_ref().map(|steering| steering.waiting()).unwrap_or_default(),
+            )),
+        }
+    }
+
+    fn model(&self, id: OpId, request: ModelRequest) -> Running<'p> {
+        self.sink.begin(id);
+        let agent = request.offer.agent.clone();
+        let span = tracing::info_span!(
+            "chat",
+            gen_ai.operation.name = "chat",
+            gen_ai.request.model = request.offer.model.as_ref().map(crate::ModelName::as_str),
+            gen_ai.agent.id = agent.as_str(),
+            iteration = request.progress.iteration,
+        );
+        let step = self.ports.model.step_boxed(request, self.sink);
+        if span.is_disabled() {
+            return Running::Model(step, Some(agent));
+        }
+        Running::Model(Box::pin(step.instrument(span)), Some(agent))
+    }
+
+    fn tool(&self, cx: ToolCx) -> Running<'p> {
+        let span = tracing::info_span!(
+            "execute_tool",
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = cx.call.name.as_str(),
+            gen_ai.tool.call.id = cx.call.id.as_str(),
+            attempt = cx.attempt,
+        );
+        match self.ports.tools.call_plain(cx) {
+            Ok(tool) if span.is_disabled() => Running::Tool(tool),
+            Ok(tool) => Running::Tool(Box::pin(tool.instrument(span))),
+            Err(cx) => {
+                let tool = self.ports.tools.call_boxed(cx).instrument(span);
+                let called = async move { Reply::Tool(tool.await.map(Box::new)) };
+                Running::Other(Box::pin(called), super::op::tool_panicked)
+            }
+        }
+    }
+
+    fn prepare(&self, agent: Option<AgentId>, iteration: u32) -> Running<'p> {
+        let ports = self.ports;
+        let ask = PrepareAsk::new(agent, Arc::clone(self.machine.origin()), iteration);
+        let asked = async move { Reply::Prepared(prepare(ports, ask).await) };
+        Running::Other(Box::pin(asked), super::op::prepare_panicked)
+    }
+
+    /// Asks a gate or a guardrail.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other operation comes here")]
+    fn gate(&self, op: Op) -> Running<'p> {
+        let ports = self.ports;
+        let missing = || "it is not there".to_owned();
+        match op {
+            Op::Gate { gate, ask } => {
+                let Some(gate) = ports.gates.get(gate as usize) else {
+                    return Running::Ready(gate_panicked(missing()));
+                };
+                let cx = self.gate_cx();
+                let asked = async move { Reply::Gate(Box::new(gate.rule_boxed(&ask, &cx).await)) };
+                Running::Other(Box::pin(asked), gate_panicked)
+            }
+            Op::GuardInput { guardrail, messages, timeout } => {
+                let Some(guardrail) = ports.input_guardrails.get(guardrail as usize) else {
+                    return Running::Ready(guard_panicked(missing()));
+                };
+                let cx = self.gate_cx();
+                let asked = async move {
+                    let asked = guardrail.inspect_boxed(&messages, &cx);
+                    Reply::Guarded(in_time(&*ports.clock, timeout, asked).await.map(Box::new))
+                };
+                Running::Other(Box::pin(asked), guard_panicked)
+            }
+            Op::GuardOutput { guardrail, answer, timeout } => {
+                let Some(guardrail) = ports.output_guardrails.get(guardrail as usize) else {
+                    return Running::Ready(guard_panicked(missing()));
+                };
+                let cx = self.gate_cx();
+                let asked = async move {
+                    let asked = guardrail.inspect_boxed(&answer, &cx);
+                    Reply::Guarded(in_time(&*ports.clock, timeout, asked).await.map(Box::new))
+                };
+                Running::Other(Box::pin(asked), guard_panicked)
+            }
+            Op::StopGate { gate, end } => {
+                let Some(gate) = ports.stop_gates.get(gate as usize) else {
+                    return Running::Ready(stop_gate_panicked(missing()));
+                };
+                let cx = self.gate_cx();
+                let asked = async move { Reply::Judged(gate.judge_boxed(&end, &cx).await) };
+                Running::Other(Box::pin(asked), stop_gate_panicked)
+            }
+            _ => Running::Ready(Reply::Interrupted { partial: None }),
+        }
+    }
+
+    fn gate_cx(&self) -> GateCx {
+        let (log, origin) = (self.machine.log().prefix(), Arc::clone(self.machine.origin()));
+        GateCx::new(log, origin, self.token.clone(), self.ports.clock.now())
+            .with_facts(!self.ports.hub.is_silent())
+    }
+
+    fn approve(&self, call: Arc<ToolCall>, reason: String) -> Running<'p> {
+        let Some(approver) = &self.ports.approver else {
+            return Running::Ready(Reply::Approval(Decision::Later));
+        };
+        let ask = ApprovalAsk::new(call, reason, Arc::clone(self.machine.origin()), self.token.clone());
+        let asked = async move { Reply::Approval(approver.decide_boxed(ask).await) };
+        Running::Other(Box::pin(asked), super::op::approver_panicked)
+    }
+
+    fn note_approval(&self, request: ApprovalRequest) -> Running<'p> {
+        let Some(approver) = &self.ports.approver else {
+            return Running::Ready(Reply::ApprovalNoted(Ok(Box::new(Prepared::new(request, None)))));
+        };
+        let asked = async move { Reply::ApprovalNoted(approver.prepare_boxed(request).await.map(Box::new)) };
+        Running::Other(Box::pin(asked), super::op::note_panicked)
+    }
+
+    fn hook(&self, ask: Box<HookAsk>, progress: Progress, from: u64) -> Running<'p> {
+        let Some(hooks) = &self.ports.hooks else { return Running::Ready(Reply::Hooked(Ok(None))) };
+        let cx = HookCx {
+            log: self.machine.log().prefix(),
+            from: usize::try_from(from).unwrap_or(usize::MAX),
+            origin: Arc::clone(self.machine.origin()),
+            progress,
+            deadline: self.machine.cut_off(),
+            cancel: self.token.clone(),
+        };
+        let asked = async move {
+            let answer = hooks.ask_boxed(&ask, &cx).await;
+            if let (HookAsk::Finished(_), Err(fault)) = (&*ask, &answer) {
+                tracing::warn!(code = %fault.code, "the hook of the turn's end failed: {}", fault.message);
+            }
+            Reply::Hooked(answer.map(|question| question.map(Box::new)))
+        };
+        Running::Other(Box::pin(asked), hook_panicked)
+    }
+}
+
+/// What a guardrail says, or a fault when it takes longer than it may.
+async fn in_time(
+    clock: &dyn Clock,
+    timeout: Option<Millis>,
+    asked: BoxFuture<'_, Result<Inspection, Fault>>,
+) -> Result<Inspection, Fault> {
+    let Some(timeout) = timeout else { return asked.await };
+    match select(asked, clock.sleep_until(clock.now().after(timeout))).await {
+        Either::Left((found, _)) => found,
+        Either::Right(_) => {
+            let text = format!("it gave no answer within {timeout}");
+            Err(Fault::new(FaultSource::Guardrail, "timeout", text))
+        }
+    }
+}
+
+/// Asks for an agent and looks its tools up.
+async fn prepare(ports: &Ports, ask: PrepareAsk) -> Result<Arc<Offer>, Fault> {
+    let brief = ports.agents.prepare_boxed(&ask).await?;
+    let allowed = match (&brief.tools, &ask.origin.allowed_tools) {
+        (Some(own), Some(most)) => Some(own.iter().filter(|name| most.contains(name)).cloned().collect()),
+        (Some(names), None) | (None, Some(names)) => Some(Arc::clone(names)),
+        (None, None) => None,
+    };
+    let scope = ToolScope::new(Arc::clone(&ask.origin), allowed.clone());
+    let listed = ports.tools.list_boxed(&scope).await?;
+    let own = match (&brief.tools, &allowed) {
+        (Some(_), Some(names)) => pick(&listed, names, &brief.agent)?,
+        (None, Some(names)) => listed.iter().filter(|def| names.contains(&def.name)).cloned().collect(),
+        (_, None) if brief.handoffs.is_empty() => return Ok(Arc::new(offer(brief, listed))),
+        (_, None) => listed.to_vec(),
+    };
+    let tools: Arc<[ToolDef]> = own.into_iter().chain(brief.handoffs.iter().cloned()).collect();
+    Ok(Arc::new(offer(brief, tools)))
+}
+
+fn offer(brief: AgentBrief, tools: Arc<[ToolDef]>) -> Offer {
+    Offer::new(brief.agent, brief.instructions, tools).with_model(brief.model, brief.settings)
+}
+
+/// The definitions of an agent's tools, in the agent's order.
+fn pick(listed: &[ToolDef], names: &[ToolName], agent: &AgentId) -> Result<Vec<ToolDef>, Fault> {
+    let find = |name: &ToolName| listed.iter().find(|def| def.name == *name).cloned();
+    names
+        .iter()
+        .map(|name| {
+            find(name).ok_or_else(|| {
+                let text = format!(
+                    "the agent `{agent}` has the tool `{name}`, which the registry does not list; \
+                     bind it, or take it out of the agent's tools"
+                );
+                Fault::new(FaultSource::Tool, "tool_missing", text)
+            })
+        })
+        .collect()
+}
