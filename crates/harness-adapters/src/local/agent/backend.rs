@@ -64,7 +64,8 @@ pub(super) struct Settings {
 ///
 /// use harness_adapters::local::{AgentBackend, Environment, LocalAgent, Permission};
 /// use harness_core::cancel::Cancel;
-/// use harness_core::port::{Clock, ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest};
+/// use harness_core::port::execution::ExecutionMessage;
+/// use harness_core::port::{Clock, ExecutionAdapter, ExecutionCx, ExecutionRequest};
 ///
 /// # async fn example(clock: Arc<dyn Clock>) {
 /// let backend = AgentBackend::new(LocalAgent::Codex, &Environment::of_process(), clock)
