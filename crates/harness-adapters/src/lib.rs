@@ -78,3 +78,8 @@ pub use wrap::{
     Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
     Retry, RetryPolicy,
 };
+
+/// The code of the cookbook's page compiles.
+#[cfg(all(doctest, feature = "local-command"))]
+#[doc = include_str!("../../../docs/cookbook/local-agents.md")]
+struct LocalAgents;

@@ -56,8 +56,9 @@ type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync
 ///
 /// use harness_adapters::local::{Environment, Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 /// use harness_core::cancel::Cancel;
+/// use harness_core::port::execution::ExecutionMessage;
 /// use harness_core::port::{
-///     Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionMessage, ExecutionRequest,
+///     Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest,
 /// };
 ///
 /// # async fn example(clock: Arc<dyn Clock>) {

@@ -16,6 +16,9 @@ use crate::execution::{Attempt, object};
 /// How many UTF-16 units of malformed output a trace shows.
 const PREVIEW: usize = 200;
 
+/// How many bytes of the last line of stderr stand in a message.
+const LAST_LINE: usize = 512;
+
 /// An exit other than with code 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -71,7 +74,8 @@ impl Report<'_> {
             Ending::Exited(status) => {
                 let exit = Exit::of(status);
                 let code = ExecutionErrorCode::BackendExecutionError;
-                let error = failed(code, exited(label, exit)).retryable((self.retry)(exit));
+                let told = self.exited(exit, &printed.stderr);
+                let error = failed(code, told).retryable((self.retry)(exit));
                 (error, self.exit_data(status, printed))
             }
             Ending::TimedOut => {
@@ -155,6 +159,21 @@ impl Report<'_> {
         result
     }
 
+    /// How it exited, and unless source 001's words are wanted, the last line of its stderr: most programs say
+    /// there why.
+    fn exited(&self, exit: Exit, stderr: &str) -> String {
+        let how = match (exit.code, exit.signal) {
+            (Some(code), _) => format!("exited with code {code}"),
+            (None, Some(signal)) => format!("exited with code unknown (signal {})", signal_name(signal)),
+            (None, None) => "exited with code unknown".to_owned(),
+        };
+        let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
+        match last.filter(|_| self.keeps_partial) {
+            Some(last) => format!("{} {how}: {}", self.label, shortened(last, LAST_LINE)),
+            None => format!("{} {how}.", self.label),
+        }
+    }
+
     /// What stands with the error: stderr, and stdout where it is all that there is of an answer.
     fn told_of(&self, printed: &Printed, no_answer: bool) -> Option<Json> {
         let exited = matches!(printed.ending, Ending::Exited(_));
@@ -203,14 +222,6 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     let mut capture = Capture::new(most);
     capture.push(text.as_bytes());
     capture.lossy()
-}
-
-fn exited(label: &str, exit: Exit) -> String {
-    match (exit.code, exit.signal) {
-        (Some(code), _) => format!("{label} exited with code {code}."),
-        (None, Some(signal)) => format!("{label} exited with code unknown (signal {}).", signal_name(signal)),
-        (None, None) => format!("{label} exited with code unknown."),
-    }
 }
 
 fn calls(parsed: &ParsedOutput) -> u64 {

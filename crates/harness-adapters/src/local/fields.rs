@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use harness_core::Json;
+use serde::de::{Deserialize, Deserializer, Visitor};
 
 /// The entries of an object. What is missing, and what is of another type, is `None`.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ impl Fields {
     }
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
-        self.json(key)?.to().ok()
+        text(self.json(key)?)
     }
 
     pub(super) fn number(&self, key: &str) -> Option<u64> {
@@ -47,5 +48,49 @@ impl Fields {
     pub(super) fn below(&self, keys: &[&str]) -> Self {
         let Some((first, rest)) = keys.split_first() else { return Self(self.0.clone()) };
         self.object(first).map(|inner| inner.below(rest)).unwrap_or_default()
+    }
+}
+
+/// The text that a value is. Half a character, as programs write it that cut texts by UTF-16 units, stands
+/// there as U+FFFD.
+pub(super) fn text(value: &Json) -> Option<String> {
+    struct Lossy(String);
+    impl<'de> Deserialize<'de> for Lossy {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Text;
+            impl Visitor<'_> for Text {
+                type Value = Lossy;
+
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("a text")
+                }
+
+                fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Lossy, E> {
+                    Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
+                }
+            }
+            deserializer.deserialize_bytes(Text)
+        }
+    }
+    value.to::<Lossy>().ok().map(|Lossy(text)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(value: &str, expected: Option<&str>) {
+        assert_eq!(text(&Json::parse(value).unwrap()).as_deref(), expected);
+    }
+
+    #[test]
+    fn texts_are_read_whatever_is_in_them() {
+        check(r#""a\u017c\n""#, Some("a\u{17c}\n"));
+        check(r#""\ud83d\ude80""#, Some("\u{1f680}"));
+        check(r#""a\ud83d""#, Some("a\u{fffd}\u{fffd}\u{fffd}"));
+        check("7", None);
+        check("null", None);
+        check("[97]", None);
     }
 }

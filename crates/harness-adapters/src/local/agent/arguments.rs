@@ -19,6 +19,11 @@ use crate::local::source_001::tool_names;
 /// argument may have 128 KiB on Linux.
 const MOST_ARGUMENT: usize = 96 * 1024;
 
+/// The tools of Claude Code. They are named one by one, because it refuses to skip its permissions for root, whom
+/// most containers run as.
+const CLAUDE_TOOLS: &str =
+    "Bash,Edit,Glob,Grep,NotebookEdit,Read,Skill,Task,TodoWrite,WebFetch,WebSearch,Write";
+
 /// The arguments and the stdin of one request.
 pub(super) fn invocation(
     agent: LocalAgent,
@@ -64,15 +69,15 @@ fn claude(
     let mut args = words(["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]);
     args.extend(settings.model.as_ref().map(|model| format!("--model={model}")));
     args.extend(system.map(|system| format!("--append-system-prompt={system}")));
-    let tools = tool_names(request);
-    if !tools.is_empty() {
-        args.push(format!("--allowedTools={tools}"));
+    let everything = (settings.permission == Permission::Everything).then(|| CLAUDE_TOOLS.to_owned());
+    let named = Some(tool_names(request)).filter(|names| !names.is_empty());
+    let allowed: Vec<_> = everything.into_iter().chain(named).collect();
+    if !allowed.is_empty() {
+        args.push(format!("--allowedTools={}", allowed.join(",")));
     }
-    args.extend(match settings.permission {
-        Permission::ReadOnly => None,
-        Permission::WriteFiles => Some("--permission-mode=acceptEdits".to_owned()),
-        Permission::Everything => Some("--dangerously-skip-permissions".to_owned()),
-    });
+    if settings.permission != Permission::ReadOnly {
+        args.push("--permission-mode=acceptEdits".to_owned());
+    }
     args.extend(session.map(|id| format!("--resume={id}")));
     args.extend(settings.args.iter().cloned());
     args

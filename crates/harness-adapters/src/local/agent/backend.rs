@@ -64,7 +64,8 @@ pub(super) struct Settings {
 ///
 /// use harness_adapters::local::{AgentBackend, Environment, LocalAgent, Permission};
 /// use harness_core::cancel::Cancel;
-/// use harness_core::port::{Clock, ExecutionAdapter, ExecutionCx, ExecutionMessage, ExecutionRequest};
+/// use harness_core::port::execution::ExecutionMessage;
+/// use harness_core::port::{Clock, ExecutionAdapter, ExecutionCx, ExecutionRequest};
 ///
 /// # async fn example(clock: Arc<dyn Clock>) {
 /// let backend = AgentBackend::new(LocalAgent::Codex, &Environment::of_process(), clock)
@@ -246,10 +247,11 @@ impl ExecutionAdapter for AgentBackend {
 
     async fn execute(&self, request: ExecutionRequest, cx: ExecutionCx<'_>) -> ExecutionResult {
         let mut result = Box::pin(self.adapter().execute(request, cx)).await;
-        if result.continuation.is_none() && !cx.cancel.is_cancelled() {
-            if let Some(error) = result.error.as_mut() {
-                self.blame_an_old_version(error).await;
-            }
+        if let Some(error) = result.error.as_mut()
+            && result.continuation.is_none()
+            && !cx.cancel.is_cancelled()
+        {
+            self.blame_an_old_version(error).await;
         }
         result
     }

@@ -6,7 +6,7 @@ use harness_core::port::ExecutionSink;
 use harness_core::port::execution::ExecutionError;
 
 use super::told::{Told, cost, may_work_later, note, think};
-use crate::local::fields::Fields;
+use crate::local::fields::{Fields, text};
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
 pub(super) struct Claude {
@@ -172,7 +172,7 @@ impl OutputReader for Claude {
 
 /// A content that is a text or a list of blocks, as text.
 fn readable(content: &Json) -> String {
-    if let Ok(text) = content.to::<String>() {
+    if let Some(text) = text(content) {
         return text;
     }
     let Ok(blocks) = content.to::<Vec<Json>>() else { return content.text().to_owned() };

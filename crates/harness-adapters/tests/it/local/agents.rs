@@ -370,6 +370,6 @@ fn a_version_that_is_too_old_is_told() {
     assert_eq!(
         told,
         "failed backend_execution_error: Claude Code 1.0.3 is too old, 2.0.0 or newer is needed: install it with \
-         `npm install -g @anthropic-ai/claude-code`. (Claude Code exited with code 1.) (final)"
+         `npm install -g @anthropic-ai/claude-code`. (Claude Code exited with code 1: unknown option) (final)"
     );
 }

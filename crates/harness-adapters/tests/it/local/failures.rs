@@ -73,7 +73,7 @@ fn an_exit_is_told_with_what_was_printed_and_without_secrets() {
     let result = check(
         shell(),
         &["-c", script],
-        "failed backend_execution_error: local command exited with code 3. (retryable)",
+        "failed backend_execution_error: local command exited with code 3: refused: [hidden] (retryable)",
     );
     let metadata = result.error.as_ref().unwrap().metadata.as_ref().unwrap().text();
     assert_eq!(metadata, r#"{"stderr":"refused: [hidden]\n"}"#);

@@ -136,7 +136,7 @@ fn summary(result: &ExecutionResult) -> String {
     }
     let state = result.continuation.as_ref().and_then(|continuation| continuation.state.as_ref());
     if let Some(state) = state {
-        line.push_str(&format!(" {state}"));
+        line = format!("{line} {state}");
     }
     line
 }

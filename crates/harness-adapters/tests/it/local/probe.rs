@@ -16,7 +16,7 @@ fn check(agent: LocalAgent, script: &str, expected: &str) {
         Found::Ready(version) => format!("ready {version}"),
         Found::TooOld(version) => format!("too old {version}"),
         Found::Unclear(why) => format!("unclear {why}"),
-        other => format!("{other:?}"),
+        found @ (Found::Missing | _) => format!("{found:?}"),
     };
     assert_eq!(shown, expected);
 }

@@ -107,6 +107,9 @@ fn tools_are_those_of_claude_code_and_no_other_is_passed_any() {
     assert!(!claude.negotiate(&request).degraded);
     let args = claude.adapter().invocation(&request).unwrap().args;
     assert!(args.iter().any(|arg| arg == "--allowedTools=Read,Bash(git *)"), "{args:?}");
+    let args = claude.permission(Permission::Everything).adapter().invocation(&request).unwrap().args;
+    let allowed = args.iter().find_map(|arg| arg.to_str()?.strip_prefix("--allowedTools=")).unwrap();
+    assert!(allowed.starts_with("Bash,Edit,") && allowed.ends_with(",Write,Read,Bash(git *)"), "{allowed}");
     let codex = backend(LocalAgent::Codex).negotiate(&request);
     assert!(codex.supported && codex.degraded);
     assert_eq!(codex.told(), "Codex uses tools of its own; those of the request are not passed on.");
