@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use harness::adapters::ApiKey;
+use harness::adapters::local::Environment;
 
 /// The key for OpenRouter.
 pub(crate) const OPENROUTER_KEY: &str = "OPENROUTER_API_KEY";
@@ -14,11 +15,17 @@ pub(crate) const ENDPOINT_KEY: &str = "HARNESS_API_KEY";
 /// The key for OpenAI.
 pub(crate) const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
+/// The key for Anthropic.
+pub(crate) const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
+
 /// Another address of OpenRouter.
 pub(crate) const OPENROUTER_URL: &str = "OPENROUTER_BASE_URL";
 
 /// Another address of OpenAI.
 pub(crate) const OPENAI_URL: &str = "OPENAI_BASE_URL";
+
+/// Another address of Anthropic.
+pub(crate) const ANTHROPIC_URL: &str = "ANTHROPIC_BASE_URL";
 
 /// Another address of Ollama.
 pub(crate) const OLLAMA_URL: &str = "OLLAMA_BASE_URL";
@@ -28,6 +35,9 @@ pub(crate) const LMSTUDIO_URL: &str = "LMSTUDIO_BASE_URL";
 
 /// The address of models whose names begin with `local/`.
 pub(crate) const LOCAL_URL: &str = "HARNESS_LOCAL_BASE_URL";
+
+/// The folder of the connection file of a relay broker.
+pub(crate) const RELAY_STATE: &str = "AGENT_RELAY_STATE_DIR";
 
 /// What `--log` takes when it is not given.
 pub(crate) const LOG: &str = "HARNESS_LOG";
@@ -42,6 +52,11 @@ pub(crate) fn text(name: &str) -> Option<String> {
 /// The key of that name; an empty one counts as absent.
 pub(crate) fn key(name: &str) -> Option<ApiKey> {
     text(name).map(ApiKey::new)
+}
+
+/// All variables, from which programs that are started get their share.
+pub(crate) fn surroundings() -> Environment {
+    Environment::of_process()
 }
 
 /// The folder with the settings of this program, whether it is there or not; `None` without a home.

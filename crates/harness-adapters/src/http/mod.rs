@@ -11,6 +11,7 @@ pub(crate) mod frames;
 pub(crate) mod lenient;
 mod limits;
 pub(crate) mod names;
+mod reach;
 mod reported;
 pub(crate) mod service;
 pub(crate) mod settings;
@@ -19,6 +20,7 @@ pub(crate) mod sse;
 
 pub(crate) use limits::bound;
 pub use limits::{ReplyLimits, ReplyTimeouts};
+pub use reach::{Reached, reach};
 pub use reported::ReportedError;
 pub(crate) use reported::error as reported_error;
 

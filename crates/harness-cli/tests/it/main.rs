@@ -11,6 +11,7 @@
 mod approval;
 mod cookbook;
 mod descriptors;
+mod doctor;
 mod example;
 mod faults;
 mod files;
