@@ -15,11 +15,17 @@ pub(crate) const ENDPOINT_KEY: &str = "HARNESS_API_KEY";
 /// The key for OpenAI.
 pub(crate) const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
+/// The key for Anthropic.
+pub(crate) const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
+
 /// Another address of OpenRouter.
 pub(crate) const OPENROUTER_URL: &str = "OPENROUTER_BASE_URL";
 
 /// Another address of OpenAI.
 pub(crate) const OPENAI_URL: &str = "OPENAI_BASE_URL";
+
+/// Another address of Anthropic.
+pub(crate) const ANTHROPIC_URL: &str = "ANTHROPIC_BASE_URL";
 
 /// Another address of Ollama.
 pub(crate) const OLLAMA_URL: &str = "OLLAMA_BASE_URL";

@@ -63,7 +63,9 @@ impl Exit {
     fn meaning(self) -> &'static str {
         match self {
             Self::Completed => "the answer is complete, the descriptor is sound",
-            Self::Failed => "the run failed and the last line says why, or `diff` found a difference",
+            Self::Failed => {
+                "the run failed and the last line says why, `diff` found a difference, or `doctor` a fault"
+            }
             Self::Refused => "nothing was run: wrong arguments, or a fault in a file",
             Self::NeedsClarification => "the agent asks something back",
             Self::AwaitingApproval => "a call waits for somebody's approval",

@@ -6,6 +6,7 @@ mod bind;
 mod check;
 mod completions;
 mod diff;
+mod doctor;
 mod env;
 mod error;
 mod exit;
@@ -65,6 +66,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Inspect(args) => records::inspect(args),
         Command::Tools(args) => tools::tools(args),
         Command::Session(args) => session::session(args),
+        Command::Doctor(args) => doctor::doctor(args),
         Command::Completions(args) => completions::completions(args),
     }
 }

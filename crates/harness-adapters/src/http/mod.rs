@@ -12,6 +12,7 @@ pub(crate) mod frames;
 pub(crate) mod lenient;
 mod limits;
 pub(crate) mod names;
+mod reach;
 mod reported;
 pub(crate) mod service;
 pub(crate) mod settings;
@@ -22,6 +23,7 @@ pub(crate) use cache::CacheControl;
 pub use cache::PromptCache;
 pub(crate) use limits::bound;
 pub use limits::{ReplyLimits, ReplyTimeouts};
+pub use reach::{Reached, reach};
 pub use reported::ReportedError;
 pub(crate) use reported::error as reported_error;
 

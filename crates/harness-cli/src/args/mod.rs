@@ -2,6 +2,7 @@
 
 mod backend;
 mod descriptors;
+mod doctor;
 mod records;
 mod session;
 mod tools;
@@ -17,6 +18,7 @@ pub(crate) use backend::{BackendArg, BackendArgs};
 pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
 };
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
 pub(crate) use session::{
     CompactArgs, ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs,
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Session(SessionArgs),
     /// List the tools that a registry file offers, or try one
     Tools(ToolsArgs),
+    /// Look at everything that runs need: keys, endpoints, files, the machine; tell what is wrong and what to do
+    Doctor(DoctorArgs),
     /// Print the script with which a shell completes commands and options
     Completions(CompletionsArgs),
 }
@@ -87,6 +91,7 @@ impl Command {
             Self::Diff(args) => args.json,
             Self::Tools(args) => args.json,
             Self::Session(args) => args.verb.json(),
+            Self::Doctor(args) => args.json,
             Self::Graph(_) | Self::Schema(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }
@@ -245,12 +250,13 @@ pub(crate) enum Approve {
 fn run_notes() -> String {
     format!(
         "The answer goes to standard output, everything else to standard error. The name of a \
-         model says who is asked: openai/NAME asks OpenAI when {OPENAI} is set, ollama/NAME a \
-         server on this machine; all others are asked through OpenRouter with {OPENROUTER}. \
+         model says who is asked: anthropic/NAME and openai/NAME ask these when {ANTHROPIC} or \
+         {OPENAI} is set, ollama/NAME a server on this machine; all others are asked through OpenRouter with {OPENROUTER}. \
          Without a key, and without --model, --base-url and --replay, an example that ships with \
          recordings is answered from them.\n\n\
          Ctrl-C stops the run and leaves the session in order; a second one ends the program at \
          once.\n\n{codes}",
+        ANTHROPIC = env::ANTHROPIC_KEY,
         OPENAI = env::OPENAI_KEY,
         OPENROUTER = env::OPENROUTER_KEY,
         codes = Exit::help(),

@@ -28,13 +28,26 @@ pub(crate) enum Protocol {
     OpenRouter,
     /// Chat completions as others speak them.
     Chat,
+    /// Anthropic's Messages API.
+    Messages,
 }
 
 impl Provider {
     /// Its address: the user's own, or the usual one.
     pub(crate) fn address(&self) -> Option<String> {
-        let own = self.base_url_name.and_then(env::text);
-        own.or_else(|| self.base_url.map(str::to_owned))
+        let Some(own) = self.base_url_name.and_then(env::text) else {
+            return self.base_url.map(str::to_owned);
+        };
+        let path = own.trim_end_matches('/');
+        // Anthropic's own programs take the address without the version.
+        let without = self.protocol == Protocol::Messages && !path.ends_with("/v1");
+        Some(if without { format!("{path}/v1") } else { own })
+    }
+
+    /// A name as the provider writes it.
+    pub(crate) fn own_name(&self, name: &str) -> String {
+        // OpenRouter writes `claude-sonnet-4.5`; no name of Anthropic's has a dot.
+        if self.protocol == Protocol::Messages { name.replace('.', "-") } else { name.to_owned() }
     }
 }
 
@@ -61,8 +74,17 @@ pub(crate) const ENDPOINT: Provider = Provider {
 };
 
 /// All providers; a name that begins with none of them is a model of OpenRouter.
-pub(crate) const PROVIDERS: [Provider; 5] = [
+pub(crate) const PROVIDERS: [Provider; 6] = [
     OPENROUTER,
+    Provider {
+        name: "anthropic",
+        title: "Anthropic",
+        protocol: Protocol::Messages,
+        base_url: Some("https://api.anthropic.com/v1"),
+        base_url_name: Some(env::ANTHROPIC_URL),
+        key_name: env::ANTHROPIC_KEY,
+        local: false,
+    },
     Provider {
         name: "openai",
         title: "OpenAI",

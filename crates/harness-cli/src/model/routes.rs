@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use harness::adapters::ApiKey;
 use harness::adapters::chat::{ChatModel, ChatModelBuilder};
+use harness::adapters::messages::MessagesModel;
 use harness::core::ModelName;
 use harness::core::message::AssistantMessage;
 use harness::core::port::{Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest};
@@ -71,7 +72,7 @@ impl<'a> Routes<'a> {
             Some((provider, rest)) => match self.keys.of(provider) {
                 Some(key) if !only_at_openrouter(rest) => {
                     let address = provider.address().unwrap_or_default();
-                    Ok(Route::Own { provider, address, key: Some(key), model: rest.to_owned() })
+                    Ok(Route::Own { provider, address, key: Some(key), model: provider.own_name(rest) })
                 }
                 Some(_) | None => self.common(name, &[provider.key_name, OPENROUTER.key_name]),
             },
@@ -148,17 +149,21 @@ fn only_at_openrouter(model: &str) -> bool {
 /// What asks at a route of its own.
 fn built(route: Route) -> Result<Option<Arc<dyn DynModel>>, CliError> {
     let Route::Own { provider, address, key, model } = route else { return Ok(None) };
-    let builder = match (provider.protocol, key) {
-        (Protocol::OpenRouter, Some(Key { key, .. })) => ChatModel::openrouter(model, key).base_url(address),
-        (_, key) => {
-            let builder = ChatModel::compatible(address, model).key_name(provider.key_name);
-            match key {
-                Some(Key { key, .. }) => builder.key(key),
-                None => builder,
-            }
+    Ok(Some(match (provider.protocol, key) {
+        (Protocol::OpenRouter, Some(Key { key, .. })) => {
+            Arc::new(ChatModel::openrouter(model, key).base_url(address).only_model().build()?)
         }
-    };
-    Ok(Some(Arc::new(builder.only_model().build()?)))
+        (Protocol::Messages, Some(Key { key, .. })) => {
+            Arc::new(MessagesModel::anthropic(model, key).base_url(address).only_model().build()?)
+        }
+        (_, key) => {
+            let builder = ChatModel::compatible(address, model).key_name(provider.key_name).only_model();
+            Arc::new(match key {
+                Some(Key { key, .. }) => builder.key(key).build()?,
+                None => builder.build()?,
+            })
+        }
+    }))
 }
 
 /// Each agent's model where its name says.

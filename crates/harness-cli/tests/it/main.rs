@@ -12,6 +12,7 @@ mod approval;
 mod backends;
 mod cookbook;
 mod descriptors;
+mod doctor;
 mod example;
 mod faults;
 mod files;

@@ -92,6 +92,21 @@ fn an_endpoint_is_asked_for_every_model_with_its_own_key() {
     );
 }
 
+#[test]
+fn anthropic_is_asked_in_its_own_protocol_and_with_its_own_names() {
+    let server = Server::start([Reply::status(400, r#"{"type":"error","error":{"message":"no"}}"#)]);
+    let key = ("ANTHROPIC_API_KEY", "key-of-anthropic");
+    // The address as Anthropic's own programs take it.
+    let address = ("ANTHROPIC_BASE_URL", server.url.trim_end_matches("/v1"));
+    let arguments = ["--model", "anthropic/claude-sonnet-4.5"];
+    let output = ask(&Project::plain(), &server, &[key, OPENROUTER, address], &arguments);
+    let asked = server.requests();
+    assert_eq!((output.code, asked.len(), server.keys()), (Some(1), 1, vec![key.1.to_owned()]), "{output:?}");
+    assert_eq!(asked[0]["model"], "claude-sonnet-4-5");
+    assert!(asked[0]["max_tokens"].is_number(), "{}", asked[0]);
+    check(&[OPENROUTER], &["--model", "anthropic/claude-x"], "anthropic/claude-x with key-of-openrouter");
+}
+
 /// Writes a file that only its owner may read.
 fn write_keys(project: &Project, name: &str, text: &str) {
     let path = project.path().join(name);

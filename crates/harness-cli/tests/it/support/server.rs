@@ -112,7 +112,8 @@ async fn answer(
 
 /// The key that a request brings.
 fn key_in(headers: &HeaderMap) -> String {
-    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let header =
+        headers.get(AUTHORIZATION).or_else(|| headers.get("x-api-key")).and_then(|value| value.to_str().ok());
     header.map_or("no key", |value| value.trim_start_matches("Bearer ")).to_owned()
 }
 
@@ -131,7 +132,10 @@ impl Server {
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(script.clone());
+        let router = Router::new()
+            .route("/v1/chat/completions", post(answer))
+            .route("/v1/messages", post(answer))
+            .with_state(script.clone());
         runtime.spawn(async move { axum::serve(listener, router).await });
         Self { url, script, _runtime: runtime }
     }

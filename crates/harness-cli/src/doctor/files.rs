@@ -1,0 +1,79 @@
+//! Whether sessions can be kept in a folder: a session is begun there, written through to the disk, and
+//! opened by a second owner, who must be refused.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use harness::core::message::Message;
+use harness::core::port::{Clock, Durability, Entry, EntryHead, Session as _};
+use harness::session::{Error, JsonlSession, OpenOptions};
+
+use super::finding::{Area, Finding, Status};
+
+/// A write that takes longer than this makes every tool call feel slow.
+const SLOW: u64 = 250;
+
+/// Tries the folder; nothing is left in it.
+pub(super) async fn findings(folder: &Path, clock: &Arc<dyn Clock>) -> Vec<Finding> {
+    if !folder.is_dir() {
+        let message = format!("{} is no folder", folder.display());
+        let finding = Finding::new(Area::Files, "sessions", Status::Fault, message);
+        return vec![finding.fix(format!("make it: mkdir -p {}", folder.display()))];
+    }
+    let name = format!(".harness-doctor-{}-{:x}.jsonl", std::process::id(), clock.now().0);
+    let path = folder.join(name);
+    let findings = tried(folder, &path, clock.as_ref()).await;
+    // It may never have been made.
+    let _ = std::fs::remove_file(&path);
+    findings
+}
+
+async fn tried(folder: &Path, path: &Path, clock: &dyn Clock) -> Vec<Finding> {
+    let shown = folder.display();
+    let session = match JsonlSession::open(path, OpenOptions::new()) {
+        Ok(session) => session,
+        Err(fault) => {
+            let message = format!("no session can be begun in {shown}: {fault}");
+            return vec![Finding::new(Area::Files, "sessions", Status::Fault, message).fix(fault.hint())];
+        }
+    };
+    let mut findings = vec![written(&session, folder, clock).await];
+    findings.push(match JsonlSession::open(path, OpenOptions::new()) {
+        Err(Error::Locked { .. }) => {
+            let message = format!("a session in {shown} has one owner");
+            Finding::new(Area::Files, "locks", Status::Ok, message)
+        }
+        Ok(_) | Err(_) => {
+            let message = format!("files in {shown} cannot be locked: two programs could write one session");
+            Finding::new(Area::Files, "locks", Status::Fault, message)
+                .fix("keep sessions on a disk of this machine rather than on one that is shared")
+        }
+    });
+    findings
+}
+
+/// Whether what is written reaches the disk, and how fast.
+async fn written(session: &JsonlSession, folder: &Path, clock: &dyn Clock) -> Finding {
+    let shown = folder.display();
+    let begun = clock.now();
+    let message = Arc::new(Message::user("Is anybody there?"));
+    let head = EntryHead::new(begun, None, 0, None);
+    let appended = session.append(&head, &[Entry::Message(&message)], Durability::Sync).await;
+    let took = clock.now().since(begun);
+    match appended {
+        Err(fault) => {
+            let message = format!("what is written in {shown} does not reach the disk: {fault}");
+            Finding::new(Area::Files, "sessions", Status::Fault, message)
+                .fix("make room on the disk, or keep sessions elsewhere")
+        }
+        Ok(()) if took.0 > SLOW => {
+            let message = format!("the disk of {shown} is slow: a write took {took}");
+            Finding::new(Area::Files, "sessions", Status::Warning, message)
+                .fix("keep sessions on a disk of this machine")
+        }
+        Ok(()) => {
+            let message = format!("sessions can be kept in {shown}: a write reached the disk within {took}");
+            Finding::new(Area::Files, "sessions", Status::Ok, message)
+        }
+    }
+}

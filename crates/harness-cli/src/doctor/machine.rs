@@ -1,0 +1,46 @@
+//! The clock and the terminal.
+
+use std::io::{IsTerminal as _, stderr, stdin, stdout};
+
+use harness::core::Time;
+
+use super::finding::{Area, Finding, Status};
+
+/// Before this moment no version of the program was made: 2026-01-01T00:00:00Z, in milliseconds.
+const BEFORE_ANY: Time = Time(1_767_225_600_000);
+
+/// What there is to say about both.
+pub(super) fn findings(now: Time) -> Vec<Finding> {
+    vec![clock(now), terminal()]
+}
+
+fn clock(now: Time) -> Finding {
+    if now < BEFORE_ANY {
+        let message = format!("the clock says {now}, which cannot be");
+        return Finding::new(Area::Machine, "clock", Status::Fault, message)
+            .fix("set the clock: with a wrong one certificates are refused, and sessions cannot be sorted");
+    }
+    Finding::new(Area::Machine, "clock", Status::Ok, format!("the clock says {now}"))
+}
+
+/// Approvals are asked for on standard error and answered on standard input.
+fn terminal() -> Finding {
+    let asks = stdin().is_terminal() && stderr().is_terminal();
+    let shows = if stdout().is_terminal() { "answers go to a terminal" } else { "answers go to no terminal" };
+    let message = match asks {
+        true => format!("{shows}; approvals can be asked for"),
+        false => format!("{shows}; nobody can be asked for an approval, so runs stop for it"),
+    };
+    Finding::new(Area::Machine, "terminal", Status::Ok, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_the_program_cannot_be_right() {
+        assert_eq!(clock(Time(0)).status, Status::Fault);
+        assert_eq!(clock(BEFORE_ANY).status, Status::Ok);
+    }
+}

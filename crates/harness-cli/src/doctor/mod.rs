@@ -1,0 +1,48 @@
+//! `harness doctor`: what a run needs, and whether it is there.
+//!
+//! Each area is a module that gives [`Finding`]s; [`report`] shows them.
+
+mod agents;
+mod endpoints;
+mod files;
+mod finding;
+mod keys;
+mod machine;
+mod relay;
+mod report;
+
+use std::sync::Arc;
+
+use harness::core::port::Clock;
+use harness::system::SystemClock;
+
+use crate::args::DoctorArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::model::keys::Keys;
+use crate::run::block_on;
+use finding::{Finding, Status};
+
+/// Looks at everything and tells what it found; a fault decides the exit code.
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit, CliError> {
+    let findings = block_on(async { Ok(look(args).await) })?;
+    let sound = findings.iter().all(|finding| finding.status != Status::Fault);
+    report::report(&findings, args.json, if sound { Exit::Completed } else { Exit::Failed })
+}
+
+async fn look(args: &DoctorArgs) -> Vec<Finding> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let mut findings = Vec::new();
+    match Keys::load(args.keys.as_deref()) {
+        Ok(keys) => {
+            findings.extend(keys::findings(&keys));
+            findings.extend(endpoints::findings(&keys, args, args.timeout.duration(), &clock).await);
+        }
+        Err(fault) => findings.push(keys::unreadable(&fault)),
+    }
+    findings.extend(agents::findings().await);
+    findings.push(relay::finding(args.timeout.duration()).await);
+    findings.extend(files::findings(&args.folder, &clock).await);
+    findings.extend(machine::findings(clock.now()));
+    findings
+}

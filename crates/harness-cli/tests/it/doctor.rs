@@ -1,0 +1,190 @@
+//! `harness doctor`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::support::{Output, Project, Running, Server};
+
+/// Nothing listens there.
+const NOBODY: &str = "http://127.0.0.1:1/v1";
+
+/// The doctor, who finds no programs but those of the project.
+fn doctor(project: &Project, environment: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let mut command = project.command(&[&["doctor"], arguments].concat());
+    command.env("PATH", project.path().join("bin")).envs(environment.iter().copied());
+    Running::start(command).end()
+}
+
+/// Puts a program on the `PATH`.
+fn install(project: &Project, name: &str, script: &str) {
+    let path = project.path().join("bin").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What was told, without what differs from one moment to the next.
+fn told(project: &Project, output: &Output) -> String {
+    let lines = project.told(output);
+    let lines = lines.lines().map(|line| match line.split_once("the clock says ") {
+        Some((head, _)) => format!("{head}the clock says [NOW]"),
+        None => line.to_owned(),
+    });
+    lines.map(|line| line + "\n").collect()
+}
+
+#[track_caller]
+fn left_behind(project: &Project) -> Vec<String> {
+    let files = fs::read_dir(project.path()).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.contains("doctor")).collect()
+}
+
+#[test]
+fn a_machine_with_nothing_set_up_has_no_fault() {
+    let project = Project::plain();
+    let output = doctor(&project, &[], &[]);
+    insta::assert_snapshot!(told(&project, &output), @r"
+    exit 0
+    keys
+      absent  OpenRouter: no key
+              fix: set OPENROUTER_API_KEY
+      absent  Anthropic: no key
+              fix: set ANTHROPIC_API_KEY
+      absent  OpenAI: no key
+              fix: set OPENAI_API_KEY
+    local agents
+      absent  Claude Code is not installed
+              fix: install it with `npm install -g @anthropic-ai/claude-code`
+      absent  Codex is not installed
+              fix: install it with `npm install -g @openai/codex`
+      absent  opencode is not installed
+              fix: install it with `npm install -g opencode-ai`
+      absent  Gemini CLI is not installed
+              fix: install it with `npm install -g @google/gemini-cli`
+    relay
+      absent  no relay broker in this folder
+              fix: start one in this folder: agent-relay-broker init --persist
+    files
+      ok      sessions can be kept in .: a write reached the disk within [TIME]
+      ok      a session in . has one owner
+    machine
+      ok      the clock says [NOW]
+      ok      answers go to no terminal; nobody can be asked for an approval, so runs stop for it
+    0 faults, 0 warnings
+    ---
+    ");
+    assert!(left_behind(&project).is_empty());
+}
+
+#[test]
+fn keys_are_told_by_their_place_and_their_endpoints_are_asked() {
+    let project = Project::plain();
+    let server = Server::start([]);
+    fs::write(project.path().join("keys.yaml"), "openai: sk-in-the-file\n").unwrap();
+    fs::set_permissions(project.path().join("keys.yaml"), fs::Permissions::from_mode(0o600)).unwrap();
+    let environment = [
+        ("OPENROUTER_API_KEY", "sk-in-the-environment"),
+        ("OPENROUTER_BASE_URL", server.url.as_str()),
+        ("OPENAI_BASE_URL", NOBODY),
+    ];
+    let output = doctor(&project, &environment, &["--keys", "keys.yaml", "--base-url", "localhost"]);
+    insta::assert_snapshot!(told(&project, &output), @r"
+    exit 1
+    keys
+      ok      OpenRouter: the key of OPENROUTER_API_KEY
+      absent  Anthropic: no key
+              fix: set ANTHROPIC_API_KEY
+      ok      OpenAI: a key of keys.yaml
+    endpoints
+      ok      OpenRouter: 127.0.0.1:[PORT]/v1/models answers within [TIME]
+      fault   OpenAI: 127.0.0.1:[PORT]/v1/models could not be reached: Connection refused (os error 111); check the base URL and the network, then try again
+              fix: where a proxy is needed, name it in HTTPS_PROXY
+      fault   the endpoint of --base-url: the base URL `localhost` cannot be used: relative URL without a base
+              fix: write it as http://localhost:11434/v1
+    local agents
+      absent  Claude Code is not installed
+              fix: install it with `npm install -g @anthropic-ai/claude-code`
+      absent  Codex is not installed
+              fix: install it with `npm install -g @openai/codex`
+      absent  opencode is not installed
+              fix: install it with `npm install -g opencode-ai`
+      absent  Gemini CLI is not installed
+              fix: install it with `npm install -g @google/gemini-cli`
+    relay
+      absent  no relay broker in this folder
+              fix: start one in this folder: agent-relay-broker init --persist
+    files
+      ok      sessions can be kept in .: a write reached the disk within [TIME]
+      ok      a session in . has one owner
+    machine
+      ok      the clock says [NOW]
+      ok      answers go to no terminal; nobody can be asked for an approval, so runs stop for it
+    2 faults, 0 warnings
+    ---
+    ");
+    assert!(!format!("{output:?}").contains("sk-in"), "{output:?}");
+}
+
+#[test]
+fn agents_are_asked_for_their_versions() {
+    let project = Project::plain();
+    install(&project, "claude", "echo '2.1.197 (Claude Code)'");
+    install(&project, "codex", "echo 'codex-cli 0.10.0'");
+    install(&project, "gemini", "echo broken >&2; exit 3");
+    let output = doctor(&project, &[], &[]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let told = told(&project, &output);
+    let (_, agents) = told.split_once("local agents\n").unwrap();
+    insta::assert_snapshot!(agents.split_once("relay\n").unwrap().0, @r"
+    ok      Claude Code 2.1.197, [DIR]/bin/claude
+    warning Codex 0.10.0 is older than 0.60.0, [DIR]/bin/codex
+            fix: install it with `npm install -g @openai/codex`
+    absent  opencode is not installed
+            fix: install it with `npm install -g opencode-ai`
+    warning Gemini CLI does not tell its version: exit status: 3: broken, [DIR]/bin/gemini
+            fix: try `gemini --version` by hand
+    ");
+}
+
+#[test]
+fn a_broker_that_is_gone_is_a_fault() {
+    let project = Project::plain();
+    let folder = project.path().join(".agent-relay");
+    fs::create_dir(&folder).unwrap();
+    let connection = format!(r#"{{"url":"http://127.0.0.1:1","api_key":"k","pid":{}}}"#, std::process::id());
+    fs::write(folder.join("connection.json"), connection).unwrap();
+    fs::set_permissions(folder.join("connection.json"), fs::Permissions::from_mode(0o600)).unwrap();
+    let output = doctor(&project, &[], &[]);
+    let line = output.stdout.lines().skip_while(|line| *line != "relay").nth(1).unwrap_or_default();
+    assert!(
+        output.code == Some(1) && line.starts_with("  fault ") && line.contains("127.0.0.1:1"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_hold_a_session_is_a_fault() {
+    let project = Project::plain();
+    let output = doctor(&project, &[], &["--folder", "missing", "--json"]);
+    let told: Value = serde_json::from_str(&output.stdout).unwrap();
+    let findings = told["findings"].as_array().unwrap();
+    let files: Vec<_> = findings.iter().filter(|finding| finding["area"] == "files").collect();
+    assert_eq!((output.code, &told["sound"], files.len()), (Some(1), &Value::Bool(false), 1));
+    assert_eq!((&files[0]["name"], &files[0]["status"]), (&"sessions".into(), &"fault".into()));
+    assert!(files[0]["fix"].is_string() && files[0]["message"].as_str().unwrap().contains("missing"));
+}
+
+#[test]
+fn a_key_file_that_others_can_read_is_a_fault() {
+    let project = Project::plain();
+    fs::write(project.path().join("keys.yaml"), "openai: sk-secret\n").unwrap();
+    fs::set_permissions(project.path().join("keys.yaml"), fs::Permissions::from_mode(0o644)).unwrap();
+    let output = doctor(&project, &[], &["--keys", "keys.yaml"]);
+    assert_eq!(output.code, Some(1));
+    let expected = "  fault   the key file keys.yaml can be read by others: its mode is 644\n          \
+                    fix: take that right from them: chmod 600 keys.yaml\n";
+    assert!(output.stdout.contains(expected), "{}", output.stdout);
+}
