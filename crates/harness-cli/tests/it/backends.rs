@@ -86,7 +86,10 @@ fn what_a_backend_does_is_told_to_programs_too() {
     {"text":"It says: buy milk"}
     "#);
     let result = lines.last().unwrap();
-    assert_eq!((&result["outcome"], &result["usage"]["cost"]), (&"completed".into(), &serde_json::json!(0.5)));
+    assert_eq!(
+        (&result["outcome"], &result["usage"]["cost"]),
+        (&"completed".into(), &serde_json::json!(0.5))
+    );
 }
 
 #[test]
@@ -130,7 +133,11 @@ fn any_program_runs_turns_as_its_file_says() {
     completed (answer_finalized) · 1 iteration · 0 tool calls · [TIME]
     ");
     let output = run(&project, &["x", "--backend", "command:reviewer.yaml", "--model", "big"]);
-    assert!(output.stdout.starts_with("strict  4: --terse --model big You are the desk."), "{}", output.stdout);
+    assert!(
+        output.stdout.starts_with("strict  4: --terse --model big You are the desk."),
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]

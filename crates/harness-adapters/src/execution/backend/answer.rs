@@ -146,9 +146,8 @@ fn dressed(mut message: AssistantMessage, result: &ExecutionResult, gathered: &G
     content.append(&mut message.content);
     content.push(BackendNote::of(result, gathered.tools_left_out).block());
     message.content = content;
-    let usage = gathered.usage.clone().or_else(|| {
-        entry(result.metadata.as_ref(), "usage")?.to::<Usage>().ok()
-    });
+    let usage =
+        gathered.usage.clone().or_else(|| entry(result.metadata.as_ref(), "usage")?.to::<Usage>().ok());
     message.usage = usage.map(Arc::new);
     message.rare.protocol = Some(PROTOCOL.to_owned());
     message.rare.provider = Some(result.backend_id.clone());
