@@ -18,6 +18,8 @@ mod faults_stream;
 mod files;
 mod fuzz;
 mod local;
+mod messages_faults;
+mod messages_request;
 mod options;
 mod record;
 #[cfg(feature = "relay")]
@@ -25,6 +27,8 @@ mod relay_adapter;
 #[cfg(feature = "relay")]
 mod relay_bridge;
 mod request;
+mod responses_faults;
+mod responses_request;
 mod retry;
 mod source_001;
 mod stream;
