@@ -24,6 +24,8 @@ mod record;
 mod relay_adapter;
 #[cfg(feature = "relay")]
 mod relay_bridge;
+#[cfg(feature = "relay")]
+mod relay_broker;
 mod request;
 mod retry;
 mod source_001;
