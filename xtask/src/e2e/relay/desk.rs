@@ -57,9 +57,9 @@ impl Running {
 
     /// Waits until it has printed a text.
     pub(super) fn until_printed(&mut self, text: &str) -> Result<()> {
-        until(&format!("{text:?} of {}", self.log.display()), || {
-            Ok(fs::read_to_string(&self.log).unwrap_or_default().contains(text))
-        })
+        let printed = || fs::read_to_string(&self.log).unwrap_or_default();
+        until(&format!("{text:?}"), || Ok(printed().contains(text)))
+            .map_err(|e| Fault::because(e, format!("only this was printed: {}", end(&printed()))))
     }
 }
 
@@ -91,7 +91,7 @@ impl Desk {
         let file = connection.state_directory().unwrap_or(folder.path()).join("connection.json");
         let transport = BrokerTransport::attach(connection, BrokerConfig::default());
         let transport = Arc::new(transport.map_err(|e| Fault::because("the broker", e))?);
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| Fault::because("runtime", e))?;
         runtime.block_on(transport.start()).map_err(|e| Fault::because(log(), e))?;
         Ok(Self { folder, transport, connection: file, runtime, broker })
@@ -110,7 +110,8 @@ impl Desk {
     pub(super) fn spawn_reader(&self, name: &str) -> Result<PathBuf> {
         let pid = self.folder.path().join(format!("{name}.pid"));
         let mut agent = SpawnAgent::new(name, "sh");
-        agent.args = ["-c", "echo $$ > \"$0\"; exec cat", &pid.display().to_string()].map(str::to_owned).into();
+        agent.args =
+            ["-c", "echo $$ > \"$0\"; exec cat", &pid.display().to_string()].map(str::to_owned).into();
         self.spawn(agent)?;
         Ok(pid)
     }
@@ -164,8 +165,14 @@ impl Desk {
 
     /// What the broker printed, for faults.
     pub(super) fn broker_log(&self) -> String {
-        fs::read_to_string(&self.broker.log).unwrap_or_default()
+        end(&fs::read_to_string(&self.broker.log).unwrap_or_default())
     }
+}
+
+/// The last lines of a log.
+fn end(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    lines.get(lines.len().saturating_sub(8)..).unwrap_or_default().join("\n")
 }
 
 /// A program that sees nothing of the surroundings but where programs are.

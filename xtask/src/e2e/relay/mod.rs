@@ -97,7 +97,8 @@ fn check(broker: &Path, service: &str, tools: &Tools, program: &Program) -> Resu
         Fault::because(format!("broker {version}, {what}"), format!("{fault}\n{}", desk.broker_log()))
     };
     upstream_answers_us(&desk, tools).map_err(|e| failed("the source's bridge answers our adapter", e))?;
-    we_answer_upstream(&desk, tools, program).map_err(|e| failed("our bridge answers the source's adapter", e))?;
+    we_answer_upstream(&desk, tools, program)
+        .map_err(|e| failed("our bridge answers the source's adapter", e))?;
     our_bridge_killed(&desk, program).map_err(|e| failed("our bridge killed in a turn", e))?;
     Ok(version)
 }
@@ -154,7 +155,9 @@ fn typed(desk: &Desk, worker: &str) -> Result<()> {
             match events.next().await.kind {
                 RelayEventKind::Inbound(inbound) => sent |= inbound.target.as_deref() == Some(worker),
                 RelayEventKind::Other(kind) if kind == "delivery_injected" => typed += u32::from(sent),
-                RelayEventKind::Closed { reason } => return Err(harness::adapters::relay::RelayFault::failed(reason)),
+                RelayEventKind::Closed { reason } => {
+                    return Err(harness::adapters::relay::RelayFault::failed(reason));
+                }
                 _ => {}
             }
         }
@@ -191,8 +194,17 @@ fn our_bridge_killed(desk: &Desk, program: &Program) -> Result<()> {
 }
 
 fn our_bridge(desk: &Desk, program: &Program, worker: &str, script: &str) -> Result<Running> {
-    let command = program
-        .command(["bridge", "--cli", "bash", "--cli-args", script, "--worker-name", worker, "--timeout-ms", "30000"]);
+    let command = program.command([
+        "bridge",
+        "--cli",
+        "bash",
+        "--cli-args",
+        script,
+        "--worker-name",
+        worker,
+        "--timeout-ms",
+        "30000",
+    ]);
     let mut bridge = desk.start(command, &format!("{worker}.log"))?;
     bridge.until_printed("registered")?;
     Ok(bridge)
@@ -200,7 +212,8 @@ fn our_bridge(desk: &Desk, program: &Program, worker: &str, script: &str) -> Res
 
 fn told_of_death(result: &ExecutionResult, worker: &str, after: Duration) -> Result<()> {
     let told = result.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
-    if told.starts_with(&format!("The Relay worker \"{worker}\" ended before it answered")) && after < AT_ONCE {
+    if told.starts_with(&format!("The Relay worker \"{worker}\" ended before it answered")) && after < AT_ONCE
+    {
         return Ok(());
     }
     Err(Fault::new(format!("the death of {worker} was told after {after:?} as {result:?}")))

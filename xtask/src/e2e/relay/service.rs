@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite;
 
 use crate::fault::{Fault, Result};
 
@@ -32,37 +33,49 @@ pub(super) fn start() -> Result<String> {
 
 fn serve(stream: TcpStream) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
+    if wants_events(&stream)? {
+        hold(stream);
+        return Ok(());
+    }
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-    let (mut length, mut upgrade) = (0, false);
+    let mut length = 0;
     loop {
         let mut header = String::new();
         if reader.read_line(&mut header)? == 0 || header.trim().is_empty() {
             break;
         }
         let (name, value) = header.split_once(':').unwrap_or_default();
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.trim().parse().unwrap_or(0),
-            "upgrade" => upgrade = true,
-            _ => {}
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().unwrap_or(0);
         }
     }
     let mut body = vec![0; usize::min(length, LONGEST)];
     reader.read_exact(&mut body)?;
-    let (status, answer) = if upgrade {
-        // Brokers run without the stream of events, too.
-        ("404 Not Found", String::new())
-    } else {
-        let body = serde_json::from_slice(&body).unwrap_or_default();
-        ("200 OK", json!({ "ok": true, "data": data(&path, &body) }).to_string())
-    };
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let answer = json!({ "ok": true, "data": data(&path, &body) }).to_string();
     let length = answer.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
     );
     (&stream).write_all(format!("{head}{answer}").as_bytes())
+}
+
+/// Whether the request, which is left unread, is for the stream of events.
+fn wants_events(stream: &TcpStream) -> std::io::Result<bool> {
+    let mut start = [0; 64];
+    let read = stream.peek(&mut start)?;
+    Ok(start.get(..read).is_some_and(|start| start.starts_with(b"GET /v1/ws")))
+}
+
+/// A stream on which nothing ever happens. Without one, a broker that starts agents waits for it in the end.
+fn hold(stream: TcpStream) {
+    let quiet = stream.set_read_timeout(None);
+    if let (Ok(()), Ok(mut socket)) = (quiet, tungstenite::accept(stream)) {
+        while socket.read().is_ok() {}
+    }
 }
 
 /// What is made, under the name that the request gives.
@@ -74,7 +87,7 @@ fn data(path: &str, body: &Value) -> Value {
         json!({ "workspace_id": "ws_local", "api_key": "rk_live_local", "created_at": MADE })
     } else if path.starts_with("/v1/agents") {
         json!({ "id": format!("agent_{name}"), "name": name, "token": format!("at_{name}"), "status": "online",
-                "created_at": MADE })
+                "created_at": MADE, "cli": "sh", "task": "", "channel": null, "already_existed": false })
     } else if path.starts_with("/v1/channels") {
         json!({ "id": format!("channel_{name}"), "name": name, "channel_type": 0, "is_archived": false })
     } else {
