@@ -26,6 +26,8 @@ mod record;
 mod relay_adapter;
 #[cfg(feature = "relay")]
 mod relay_bridge;
+#[cfg(feature = "relay")]
+mod relay_broker;
 mod request;
 mod responses_faults;
 mod responses_request;
