@@ -309,6 +309,7 @@ fn law_2_there_are_no_other_pairs_than_these() {
     deferred: context_overflow
     deferred: max_turns_reached
     deferred: stalled
+    deferred: backend_deferred
     failed: redundant_tool_loop
     failed: tool_unavailable
     failed: tool_error_unrecoverable
