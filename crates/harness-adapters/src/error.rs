@@ -133,7 +133,7 @@ pub enum AdapterError {
 
 impl AdapterError {
     /// The one problem, or all of them.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
     pub(crate) fn of(mut problems: Vec<Self>) -> Self {
         match (problems.pop(), problems.is_empty()) {
             (Some(only), true) => only,

@@ -50,9 +50,9 @@
 pub mod chat;
 mod error;
 pub mod execution;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 mod history;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 pub mod http;
 #[cfg(feature = "local-command")]
 pub mod local;

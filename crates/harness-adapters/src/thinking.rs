@@ -1,5 +1,6 @@
 //! How hard a model thinks, and what a model can be asked for.
 
+#[cfg(feature = "openrouter")]
 use harness_core::Json;
 
 /// How hard to think, from not at all to as hard as possible.

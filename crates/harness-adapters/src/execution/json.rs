@@ -3,13 +3,16 @@
 use std::iter::{from_fn, repeat_n};
 
 use harness_core::Json;
+#[cfg(any(feature = "local-command", feature = "openrouter"))]
 use serde::Serialize;
+#[cfg(any(feature = "local-command", feature = "openrouter"))]
 use serde::ser::{SerializeMap as _, Serializer};
 
 /// What is nested deeper stands on one line: indentation grows with the square of the depth.
 const DEEPEST: usize = 64;
 
 /// An object with these keys, in this order.
+#[cfg(any(feature = "local-command", feature = "openrouter"))]
 pub(crate) fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
     struct Object<'a>(Vec<(&'a str, Json)>);
     impl Serialize for Object<'_> {

@@ -33,5 +33,7 @@ pub use tiered::{RouterFault, Routing, Tier, TierRouter, TieredFault, TieredOutc
 
 #[cfg(feature = "openrouter")]
 pub(crate) use json::indented;
+#[cfg(any(feature = "local-command", feature = "openrouter"))]
 pub(crate) use json::object;
+#[cfg(any(feature = "local-command", feature = "openrouter"))]
 pub(crate) use prompt::trimmed;

@@ -57,7 +57,14 @@ pub(crate) enum Turn<'a> {
     /// Instructions in their own place.
     System(Vec<Part<'a>>),
     /// What a user says, never empty.
-    User { name: Option<&'a str>, parts: Vec<Part<'a>> },
+    User {
+        #[cfg_attr(
+            not(any(test, feature = "openrouter")),
+            expect(dead_code, reason = "only chat completions send names")
+        )]
+        name: Option<&'a str>,
+        parts: Vec<Part<'a>>,
+    },
     /// What a model said, never empty.
     Assistant(Said<'a>),
     /// The results of the calls of the answer before, one for each and in their order.
@@ -76,6 +83,10 @@ pub(crate) enum Part<'a> {
 /// An earlier answer.
 #[derive(Debug)]
 pub(crate) struct Said<'a> {
+    #[cfg_attr(
+        not(feature = "openrouter"),
+        expect(dead_code, reason = "only chat completions keep reasoning beside the blocks")
+    )]
     pub(crate) message: &'a AssistantMessage,
     /// Whether the model that will read it wrote it.
     pub(crate) own: bool,
@@ -112,6 +123,7 @@ pub(crate) struct SentCall<'a> {
 impl<'a> SentCall<'a> {
     /// The arguments as the provider wrote them, where that text is usable, since a signature or a cache
     /// may cover it.
+    #[cfg(any(feature = "openrouter", feature = "responses"))]
     pub(crate) fn argument_text(&self) -> &'a str {
         let raw = self.call.rare.raw_arguments.as_deref();
         raw.filter(|raw| Json::parse(raw).is_ok_and(|json| json.is_object()))

@@ -120,6 +120,7 @@ impl Faults {
     }
 
     /// The model's provider failed without a word.
+    #[cfg(any(feature = "openrouter", feature = "responses"))]
     pub(crate) fn unexplained(&self) -> ModelFault {
         let advice = self.advice(Code::Provider, None);
         let text = format!("{} ended the answer with an unexplained error; {advice}", self.endpoint);

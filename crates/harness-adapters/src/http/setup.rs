@@ -9,8 +9,12 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, 
 use super::endpoint::Endpoint;
 use super::fault::Faults;
 use super::service::Service;
+#[cfg(any(feature = "anthropic", feature = "responses"))]
+use super::settings::RESPONSE_FORMAT;
 use super::settings::Settings;
 use super::{ReplyLimits, ReplyTimeouts};
+#[cfg(any(feature = "anthropic", feature = "responses"))]
+use crate::OutputSchema;
 use crate::{AdapterError, ApiKey, PriceTable};
 
 /// What sets one protocol apart before the first byte is sent.
@@ -136,6 +140,22 @@ impl Setup {
             clock: self.clock,
             prices: self.prices,
         })
+    }
+
+    /// [`Self::build`], with a schema of the answers that holds where an agent's settings name no other.
+    #[cfg(any(feature = "anthropic", feature = "responses"))]
+    pub(crate) fn build_for(self, schema: Option<&OutputSchema>) -> Result<Service, AdapterError> {
+        let format = schema.map(OutputSchema::response_format).transpose();
+        match (self.build(), format) {
+            (Ok(mut service), Ok(format)) => {
+                if let Some(format) = format {
+                    service.settings.set_missing(RESPONSE_FORMAT, format);
+                }
+                Ok(service)
+            }
+            (Err(problem), Ok(_)) | (Ok(_), Err(problem)) => Err(problem),
+            (Err(one), Err(other)) => Err(AdapterError::of(vec![one, other])),
+        }
     }
 
     fn all_headers(&self) -> Result<HeaderMap, AdapterError> {

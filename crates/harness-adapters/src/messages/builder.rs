@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use harness_core::{Json, ModelName};
+use harness_core::ModelName;
 
 use super::model::MessagesModel;
 use super::request::RESERVED;
 use crate::http::PromptCache;
 use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey};
+use crate::{AdapterError, ApiKey, OutputSchema};
 
 pub(super) static MESSAGES: Protocol = Protocol {
     endpoint: "an Anthropic-compatible endpoint",
@@ -31,7 +31,7 @@ pub(super) const MAX_TOKENS: u64 = 8_192;
 pub struct MessagesModelBuilder {
     setup: Setup,
     cache: PromptCache,
-    output_schema: Option<Json>,
+    output_schema: Option<OutputSchema>,
 }
 
 impl MessagesModelBuilder {
@@ -66,10 +66,10 @@ impl MessagesModelBuilder {
         self
     }
 
-    /// Answers as JSON of this schema (the endpoint's structured outputs), except where an agent's settings
-    /// say otherwise. Default free text.
-    pub fn output_schema(mut self, schema: Json) -> Self {
-        self.output_schema = Some(schema);
+    /// Answers as JSON of this schema, except where an agent's settings say otherwise. Default free text. An
+    /// answer that is no JSON is marked invalid.
+    pub fn output_schema(mut self, schema: impl Into<OutputSchema>) -> Self {
+        self.output_schema = Some(schema.into());
         self
     }
 
@@ -78,8 +78,8 @@ impl MessagesModelBuilder {
     /// # Errors
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<MessagesModel, AdapterError> {
-        let service = self.setup.build()?;
-        Ok(MessagesModel::new(service, self.cache, self.output_schema))
+        let service = self.setup.build_for(self.output_schema.as_ref())?;
+        Ok(MessagesModel::new(service, self.cache))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::ModelName;
 use harness_core::message::AssistantMessage;
 use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
-use harness_core::{Json, ModelName};
 use tokio::time::Instant;
 
 use super::answer::{self, PROTOCOL};
@@ -18,7 +18,6 @@ use crate::http::PromptCache;
 use crate::http::draft::Asked;
 use crate::http::names::ToolNames;
 use crate::http::service::{Service, no_json};
-use crate::http::settings::RESPONSE_FORMAT;
 
 /// A model behind Anthropic's Messages API, or an endpoint that speaks it.
 ///
@@ -60,7 +59,6 @@ pub struct MessagesModel(Arc<Inner>);
 struct Inner {
     service: Service,
     cache: PromptCache,
-    output_schema: Option<Json>,
 }
 
 impl MessagesModel {
@@ -75,8 +73,8 @@ impl MessagesModel {
         MessagesModelBuilder::compatible(base_url.into(), model.into())
     }
 
-    pub(super) fn new(service: Service, cache: PromptCache, output_schema: Option<Json>) -> Self {
-        Self(Arc::new(Inner { service, cache, output_schema }))
+    pub(super) fn new(service: Service, cache: PromptCache) -> Self {
+        Self(Arc::new(Inner { service, cache }))
     }
 }
 
@@ -91,7 +89,7 @@ impl fmt::Debug for MessagesModel {
 
 impl Model for MessagesModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let Inner { service, cache, output_schema } = &*self.0;
+        let Inner { service, cache } = &*self.0;
         let started = Instant::now();
         let names = ToolNames::of(request.offer.tools.iter().map(|tool| tool.name.as_str()));
         let asked = Asked {
@@ -109,10 +107,9 @@ impl Model for MessagesModel {
             ids: IdRule { longest: 64, any_character: false },
         };
         let settings = service.settings_for(&request)?;
-        let expects_json =
-            settings.expects_json() || (output_schema.is_some() && !settings.has(RESPONSE_FORMAT));
-        let options = request::Options { settings, cache: *cache, output_schema: output_schema.as_ref() };
-        let body = request::body(&request, target, &names, options).map_err(|error| no_json(&error))?;
+        let expects_json = settings.expects_json();
+        let body =
+            request::body(&request, target, &names, settings, *cache).map_err(|error| no_json(&error))?;
         let mut assembler = Assembler::new(service.limits.clone());
         let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;
         let answer = assembler.finish();

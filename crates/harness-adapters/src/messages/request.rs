@@ -14,13 +14,6 @@ use crate::http::{CacheControl, PromptCache};
 /// Keys of the body that the adapter writes itself.
 pub(super) const RESERVED: [&str; 5] = ["model", "messages", "system", "tools", "stream"];
 
-/// How the model was set up, as far as one request needs it.
-pub(super) struct Options<'a> {
-    pub(super) settings: Settings,
-    pub(super) cache: PromptCache,
-    pub(super) output_schema: Option<&'a Json>,
-}
-
 #[derive(Serialize)]
 struct SentTool<'a> {
     name: std::borrow::Cow<'a, str>,
@@ -37,13 +30,13 @@ pub(super) fn body(
     request: &ModelRequest,
     target: Target<'_>,
     names: &ToolNames,
-    options: Options<'_>,
+    settings: Settings,
+    cache: PromptCache,
 ) -> Result<String, serde_json::Error> {
-    let own_marks = options.settings.has("cache_control");
-    let mark = CacheControl::of(options.cache).filter(|_| !own_marks);
+    let own_marks = settings.has("cache_control");
+    let mark = CacheControl::of(cache).filter(|_| !own_marks);
     let to_wire = |name: &str| names.to_wire(name).into_owned();
-    let Translated { fields: settings, max_tokens, tool_choice } =
-        translated(options.settings, options.output_schema, to_wire);
+    let Translated { fields: settings, max_tokens, tool_choice } = translated(settings, to_wire);
     let mut messages = Vec::with_capacity(request.view.len());
     request.view.for_each(|message| messages.push(&**message));
     let turns = prepare(messages.into_iter(), target);

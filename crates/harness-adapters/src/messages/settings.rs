@@ -54,11 +54,7 @@ struct FunctionName {
 }
 
 /// Translates `settings`; `to_wire` gives the name under which a tool is sent.
-pub(super) fn translated(
-    mut settings: Settings,
-    output_schema: Option<&Json>,
-    to_wire: impl Fn(&str) -> String,
-) -> Translated {
+pub(super) fn translated(mut settings: Settings, to_wire: impl Fn(&str) -> String) -> Translated {
     let completion = settings.take("max_completion_tokens");
     let max_tokens = settings.take("max_tokens").or(completion);
     if let Some(stop) = settings.take("stop") {
@@ -69,8 +65,7 @@ pub(super) fn translated(
         settings.set_missing("metadata", object(&[("user_id", user)]));
     }
     let effort = reasoning(&mut settings);
-    let asked = format(&mut settings);
-    let schema = asked.or_else(|| output_schema.cloned());
+    let schema = format(&mut settings);
     output_config(&mut settings, schema, effort);
     let budget = settings.get("thinking").and_then(|thinking| thinking.to::<Thinking>().ok());
     let budget = budget.map_or(0, |thinking| thinking.budget_tokens);

@@ -42,7 +42,11 @@ fn check(reply: &str, expected: &str) {
             let detail = match message.output() {
                 ModelOutput::Invalid(invalid) => format!(" {}: {}", invalid.kind.unwrap(), invalid.reason),
                 ModelOutput::Refusal { reason } => format!(": {reason}"),
-                _ => String::new(),
+                ModelOutput::FinalAnswer
+                | ModelOutput::ToolRequest
+                | ModelOutput::Clarification { .. }
+                | ModelOutput::ApprovalRequest(_)
+                | _ => String::new(),
             };
             format!("{} {}{detail}", message.stop_reason.as_str(), message.output_type())
         }
@@ -261,15 +265,13 @@ fn a_stream_of_something_else_is_named() {
 
 #[test]
 fn what_a_reply_may_hold_is_bounded() {
-    let mut limits = ReplyLimits::default();
-    limits.tool_calls = 1;
+    let limits = ReplyLimits { tool_calls: 1, ..ReplyLimits::default() };
     let mut assembler = Assembler::new(limits);
     let two = ended("tool_use", &format!("{CALL},{CALL}"));
     let fault = assembler.document(&two, &mut |_| ()).unwrap_err();
     assert!(matches!(fault, AdapterError::TooLarge { what: "list of tool calls", limit: 1, .. }), "{fault}");
 
-    let mut limits = ReplyLimits::default();
-    limits.body = 10;
+    let limits = ReplyLimits { body: 10, ..ReplyLimits::default() };
     let fault = Assembler::new(limits).feed(STREAM.as_bytes(), &mut |_| ()).unwrap_err();
     assert!(matches!(fault, AdapterError::TooLarge { what: "reply", limit: 10, .. }), "{fault}");
 }

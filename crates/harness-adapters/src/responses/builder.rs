@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use harness_core::{Json, ModelName};
+use harness_core::ModelName;
 
 use super::model::ResponsesModel;
 use super::request::RESERVED;
 use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey};
+use crate::{AdapterError, ApiKey, OutputSchema};
 
 pub(super) static RESPONSES: Protocol = Protocol {
     endpoint: "an endpoint of the Responses API",
@@ -32,20 +32,20 @@ static OPENROUTER: Vendor = Vendor {
 #[must_use]
 pub struct ResponsesModelBuilder {
     setup: Setup,
-    output: Option<(String, Json)>,
+    output_schema: Option<OutputSchema>,
 }
 
 impl ResponsesModelBuilder {
     pub(super) fn openai(model: ModelName, key: ApiKey) -> Self {
-        Self { setup: Setup::hosted(&RESPONSES, &OPENAI, model, key), output: None }
+        Self { setup: Setup::hosted(&RESPONSES, &OPENAI, model, key), output_schema: None }
     }
 
     pub(super) fn openrouter(model: ModelName, key: ApiKey) -> Self {
-        Self { setup: Setup::hosted(&RESPONSES, &OPENROUTER, model, key), output: None }
+        Self { setup: Setup::hosted(&RESPONSES, &OPENROUTER, model, key), output_schema: None }
     }
 
     pub(super) fn compatible(base_url: String, model: ModelName) -> Self {
-        Self { setup: Setup::compatible(&RESPONSES, base_url, model), output: None }
+        Self { setup: Setup::compatible(&RESPONSES, base_url, model), output_schema: None }
     }
 
     setup_methods! {
@@ -59,10 +59,10 @@ impl ResponsesModelBuilder {
             `tool_choice` of that form."
     }
 
-    /// Answers as JSON of this schema, strictly, except where an agent's settings say otherwise; `name` is
-    /// what the model is told that it is. Default free text.
-    pub fn output_schema(mut self, name: impl Into<String>, schema: Json) -> Self {
-        self.output = Some((name.into(), schema));
+    /// Answers as JSON of this schema, except where an agent's settings say otherwise. Default free text. An
+    /// answer that is no JSON is marked invalid.
+    pub fn output_schema(mut self, schema: impl Into<OutputSchema>) -> Self {
+        self.output_schema = Some(schema.into());
         self
     }
 
@@ -71,7 +71,7 @@ impl ResponsesModelBuilder {
     /// # Errors
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<ResponsesModel, AdapterError> {
-        Ok(ResponsesModel::new(self.setup.build()?, self.output))
+        self.setup.build_for(self.output_schema.as_ref()).map(ResponsesModel::new)
     }
 }
 

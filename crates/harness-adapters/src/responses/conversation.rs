@@ -233,12 +233,9 @@ fn sent_file(file: &FileBlock) -> SentPart<'_> {
 /// Sound by value; what was said in it, or a note, where it cannot be sent.
 fn sent_audio(audio: &AudioBlock) -> SentPart<'_> {
     let format = audio.mime_type.as_deref().and_then(|mime| mime.rsplit('/').next());
-    match (audio.data.as_deref(), format) {
-        (Some(data), Some(format)) => SentPart::InputAudio { input_audio: SentAudio { data, format } },
-        _ => {
-            let said =
-                audio.transcript.as_deref().unwrap_or("(audio omitted: it cannot be sent by reference)");
-            SentPart::InputText { text: Cow::Borrowed(said) }
-        }
+    if let (Some(data), Some(format)) = (audio.data.as_deref(), format) {
+        return SentPart::InputAudio { input_audio: SentAudio { data, format } };
     }
+    let said = audio.transcript.as_deref().unwrap_or("(audio omitted: it cannot be sent by reference)");
+    SentPart::InputText { text: Cow::Borrowed(said) }
 }

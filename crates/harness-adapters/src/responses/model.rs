@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::ModelName;
 use harness_core::message::AssistantMessage;
 use harness_core::port::{Deltas, Model, ModelFault, ModelRequest};
-use harness_core::{Json, ModelName};
 use tokio::time::Instant;
 
 use super::answer::{self, PROTOCOL};
@@ -17,7 +17,6 @@ use crate::history::{IdRule, Target};
 use crate::http::draft::Asked;
 use crate::http::names::ToolNames;
 use crate::http::service::{Service, no_json};
-use crate::http::settings::RESPONSE_FORMAT;
 
 /// A model behind the Responses API of OpenAI or OpenRouter, or an endpoint that speaks it.
 ///
@@ -48,13 +47,7 @@ use crate::http::settings::RESPONSE_FORMAT;
 /// - *Retries*: none; wrap it in [`Retry`](crate::Retry).
 /// - *Redirects* are not followed, because the key must not travel to where it was not meant for.
 #[derive(Clone)]
-pub struct ResponsesModel(Arc<Inner>);
-
-struct Inner {
-    service: Service,
-    /// Name and schema of the answers.
-    output: Option<(String, Json)>,
-}
+pub struct ResponsesModel(Arc<Service>);
 
 impl ResponsesModel {
     /// A model of OpenAI, for example `gpt-5-mini`.
@@ -73,23 +66,23 @@ impl ResponsesModel {
         ResponsesModelBuilder::compatible(base_url.into(), model.into())
     }
 
-    pub(super) fn new(service: Service, output: Option<(String, Json)>) -> Self {
-        Self(Arc::new(Inner { service, output }))
+    pub(super) fn new(service: Service) -> Self {
+        Self(Arc::new(service))
     }
 }
 
 impl fmt::Debug for ResponsesModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponsesModel")
-            .field("endpoint", &self.0.service.endpoint.shown())
-            .field("model", &self.0.service.model)
+            .field("endpoint", &self.0.endpoint.shown())
+            .field("model", &self.0.model)
             .finish_non_exhaustive()
     }
 }
 
 impl Model for ResponsesModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let Inner { service, output } = &*self.0;
+        let service = &*self.0;
         let started = Instant::now();
         let names = ToolNames::of(request.offer.tools.iter().map(|tool| tool.name.as_str()));
         let asked = Asked {
@@ -107,8 +100,8 @@ impl Model for ResponsesModel {
             ids: IdRule { longest: 64, any_character: true },
         };
         let settings = service.settings_for(&request)?;
-        let expects_json = settings.expects_json() || (output.is_some() && !settings.has(RESPONSE_FORMAT));
-        let body = request::body(&request, target, &names, settings, output.as_ref());
+        let expects_json = settings.expects_json();
+        let body = request::body(&request, target, &names, settings);
         let body = body.map_err(|error| no_json(&error))?;
         let mut assembler = Assembler::new(service.limits.clone());
         let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;

@@ -32,9 +32,8 @@ pub(super) fn body(
     target: Target<'_>,
     names: &ToolNames,
     settings: Settings,
-    output: Option<&(String, Json)>,
 ) -> Result<String, serde_json::Error> {
-    let settings = translated(settings, output, |name| names.to_wire(name).into_owned());
+    let settings = translated(settings, |name| names.to_wire(name).into_owned());
     let mut messages = Vec::with_capacity(request.view.len());
     request.view.for_each(|message| messages.push(&**message));
     let turns = prepare(messages.into_iter(), target);

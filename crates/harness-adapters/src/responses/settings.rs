@@ -24,11 +24,7 @@ struct FunctionName {
 }
 
 /// Translates `settings`; `to_wire` gives the name under which a tool is sent.
-pub(super) fn translated(
-    mut settings: Settings,
-    output: Option<&(String, Json)>,
-    to_wire: impl Fn(&str) -> String,
-) -> Settings {
+pub(super) fn translated(mut settings: Settings, to_wire: impl Fn(&str) -> String) -> Settings {
     let limits = [settings.take("max_completion_tokens"), settings.take("max_tokens")];
     if let Some(limit) = limits.into_iter().flatten().next() {
         settings.set_missing("max_output_tokens", limit);
@@ -39,16 +35,8 @@ pub(super) fn translated(
     if let Some(verbosity) = settings.take("verbosity") {
         add(&mut settings, "text", "verbosity", verbosity);
     }
-    let asked = settings.take("response_format").map(|format| flattened(&format).unwrap_or(format));
-    let own = output.map(|(name, schema)| {
-        object(&[
-            ("type", Json::string("json_schema")),
-            ("name", Json::string(name)),
-            ("strict", Json::of(&true).unwrap_or_default()),
-            ("schema", schema.clone()),
-        ])
-    });
-    if let Some(format) = asked.or(own) {
+    if let Some(format) = settings.take("response_format") {
+        let format = flattened(&format).unwrap_or(format);
         add(&mut settings, "text", "format", format);
     }
     let choice = settings.get("tool_choice").and_then(|choice| choice.to::<FunctionChoice>().ok());

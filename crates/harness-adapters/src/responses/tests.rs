@@ -42,7 +42,11 @@ fn check(reply: &str, expected: &str) {
             let detail = match message.output() {
                 ModelOutput::Invalid(invalid) => format!(" {}: {}", invalid.kind.unwrap(), invalid.reason),
                 ModelOutput::Refusal { reason } => format!(": {reason}"),
-                _ => String::new(),
+                ModelOutput::FinalAnswer
+                | ModelOutput::ToolRequest
+                | ModelOutput::Clarification { .. }
+                | ModelOutput::ApprovalRequest(_)
+                | _ => String::new(),
             };
             format!("{} {}{detail}", message.stop_reason.as_str(), message.output_type())
         }
@@ -276,8 +280,7 @@ fn a_stream_of_something_else_is_named() {
 
 #[test]
 fn what_a_reply_may_hold_is_bounded() {
-    let mut limits = ReplyLimits::default();
-    limits.tool_calls = 1;
+    let limits = ReplyLimits { tool_calls: 1, ..ReplyLimits::default() };
     let two = completed(&format!("{CALL},{CALL}"));
     let fault = Assembler::new(limits).document(&two, &mut |_| ()).unwrap_err();
     assert!(matches!(fault, AdapterError::TooLarge { what: "list of tool calls", limit: 1, .. }), "{fault}");

@@ -17,7 +17,7 @@ pub fn read_answer<T: DeserializeOwned>(answer: &AssistantMessage) -> Result<T, 
 }
 
 /// Whether a `response_format` asks for JSON.
-#[cfg(feature = "http")]
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 pub(crate) fn expects_json(response_format: &Json) -> bool {
     let entries = response_format.entries().unwrap_or_default();
     let kind = entries.iter().rfind(|(key, _)| key == "type").map(|(_, kind)| kind.text());
@@ -25,7 +25,7 @@ pub(crate) fn expects_json(response_format: &Json) -> bool {
 }
 
 /// The message, marked invalid when it is an answer that is no JSON.
-#[cfg(feature = "http")]
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 pub(crate) fn checked(message: AssistantMessage) -> AssistantMessage {
     if message.output() != ModelOutput::FinalAnswer {
         return message;
@@ -43,7 +43,7 @@ pub(crate) fn checked(message: AssistantMessage) -> AssistantMessage {
 }
 
 #[cfg(test)]
-#[cfg(feature = "http")]
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 mod tests {
     use super::*;
 

@@ -31,6 +31,6 @@ mod schema;
 mod strict;
 
 pub use answer::read_answer;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 pub(crate) use answer::{checked, expects_json};
 pub use schema::OutputSchema;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use harness_adapters::OutputSchema;
 use harness_adapters::messages::{MessagesModel, MessagesModelBuilder, PromptCache};
 use harness_core::message::{
     AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage, UserMessage,
@@ -243,13 +244,19 @@ async fn settings_are_understood_in_either_vocabulary() {
 
 #[tokio::test]
 async fn an_answer_of_a_schema_is_asked_for() {
-    let schema = json(r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
-    let setup = |builder: MessagesModelBuilder| builder.output_schema(schema);
+    let schema = || json(r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#);
+    let setup = |builder: MessagesModelBuilder| {
+        let builder = builder.output_schema(OutputSchema::new("count", schema()).lenient());
+        builder.settings(json(r#"{"output_config":{"effort":"low"}}"#))
+    };
     let (body, _) = sent_by(setup, request([Message::user("hi")])).await;
     assert_eq!(
         body["output_config"].to_string(),
-        r#"{"format":{"schema":{"properties":{"n":{"type":"integer"}},"type":"object"},"type":"json_schema"}}"#
+        r#"{"effort":"low","format":{"schema":{"properties":{"n":{"type":"integer"}},"type":"object"},"type":"json_schema"}}"#
     );
+    let (body, _) = sent_by(|builder| builder.output_schema(schema()), request([Message::user("hi")])).await;
+    let strict = &body["output_config"]["format"]["schema"];
+    assert_eq!(strict["additionalProperties"], false);
 }
 
 #[tokio::test]
