@@ -88,13 +88,68 @@ impl<'a> Chunk<'a> {
         let [choice] = self.choices;
         choice.delta
     }
+
+    /// What it adds, to look at.
+    pub(super) fn delta(&self) -> &Delta<'a> {
+        let [choice] = &self.choices;
+        &choice.delta
+    }
 }
 
 impl<'a> Delta<'a> {
+    /// The text, as it stands in the chunk, when the delta adds nothing else.
+    pub(super) fn only_text(&self) -> Option<&'a str> {
+        let others = [&self.reasoning, &self.reasoning_content];
+        let alone = self.tool_calls.is_none() && others.iter().all(|other| other.as_str().is_none());
+        match self.content.0 {
+            Cow::Borrowed(text) if alone && !text.is_empty() => Some(text),
+            Cow::Borrowed(_) | Cow::Owned(_) => None,
+        }
+    }
+
     /// The piece of a call in it.
     pub(super) fn take_call(&mut self) -> Option<Call<'a>> {
         let [call] = self.tool_calls.take()?;
         Some(call)
+    }
+}
+
+/// A chunk without its text. The chunks of most streams differ in their text only: one that begins and ends
+/// like the one before means the same, and its text is what stands between.
+#[derive(Debug, Default)]
+pub(super) struct Pattern {
+    before: String,
+    after: String,
+}
+
+impl Pattern {
+    /// Takes the pattern of `data`, of which `text` is a part.
+    pub(super) fn learn(&mut self, data: &str, text: &str) {
+        self.forget();
+        let start = text.as_ptr().addr().checked_sub(data.as_ptr().addr());
+        let around = start.and_then(|start| {
+            let end = start.checked_add(text.len())?;
+            Some((data.get(..start)?, data.get(end..)?))
+        });
+        if let Some((before, after)) = around {
+            self.before.push_str(before);
+            self.after.push_str(after);
+        }
+    }
+
+    /// Fits no chunk any more.
+    pub(super) fn forget(&mut self) {
+        self.before.clear();
+        self.after.clear();
+    }
+
+    /// The text of a chunk that fits. One with escapes in it has to be read.
+    pub(super) fn text<'a>(&self, data: &'a str) -> Option<&'a str> {
+        if self.before.is_empty() {
+            return None;
+        }
+        let text = data.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
+        text.bytes().all(|byte| byte >= b' ' && !matches!(byte, b'"' | b'\\')).then_some(text)
     }
 }
 

@@ -6,7 +6,7 @@ use harness_core::port::DeltaPart;
 use harness_core::{Json, ToolName};
 use serde_json::value::RawValue;
 
-use super::common;
+use super::common::{self, Pattern};
 use super::completion::{Completion, CompletionCall};
 use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart};
 use crate::AdapterError;
@@ -144,12 +144,19 @@ struct Gathered {
     completion: Completion,
     calls: BTreeMap<u64, CompletionCall>,
     details: Vec<Detail>,
+    pattern: Pattern,
     limits: ReplyLimits,
 }
 
 impl Gathered {
     fn new(limits: ReplyLimits) -> Self {
-        Self { completion: Completion::default(), calls: BTreeMap::new(), details: Vec::new(), limits }
+        Self {
+            completion: Completion::default(),
+            calls: BTreeMap::new(),
+            details: Vec::new(),
+            pattern: Pattern::default(),
+            limits,
+        }
     }
 
     fn item(&mut self, item: Item<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
@@ -168,9 +175,14 @@ impl Gathered {
     }
 
     fn chunk(&mut self, data: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
-        if let Some(chunk) = common::Chunk::read(data) {
-            return self.common(chunk, parts);
+        if let Some(text) = self.pattern.text(data) {
+            self.say(text.to_owned(), parts);
+            return Ok(());
         }
+        if let Some(chunk) = common::Chunk::read(data) {
+            return self.common(data, chunk, parts);
+        }
+        self.pattern.forget();
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
             self.completion.malformed_events = self.completion.malformed_events.saturating_add(1);
             return Ok(());
@@ -191,12 +203,17 @@ impl Gathered {
         Ok(())
     }
 
-    fn common(&mut self, chunk: common::Chunk<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
+    fn common(&mut self, data: &str, chunk: common::Chunk<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
         if self.completion.id.is_none() {
             self.completion.id = chunk.id.as_str().map(str::to_owned);
         }
-        renew(&mut self.completion.model, chunk.model.as_str());
-        renew(&mut self.completion.provider, chunk.provider.as_str());
+        let other_model = renew(&mut self.completion.model, chunk.model.as_str());
+        let other_provider = renew(&mut self.completion.provider, chunk.provider.as_str());
+        match chunk.delta().only_text() {
+            Some(text) => self.pattern.learn(data, text),
+            None if other_model || other_provider => self.pattern.forget(),
+            None => {}
+        }
         let mut delta = chunk.into_delta();
         let call = delta.take_call();
         let reasoning = delta.reasoning.into_string().map(|piece| ("reasoning", piece));
@@ -205,12 +222,18 @@ impl Gathered {
             self.think(field, piece, parts);
         }
         if let Some(piece) = delta.content.into_string() {
-            self.completion.content.get_or_insert_default().push_str(&piece);
-            parts(DeltaPart::Text(piece));
+            self.say(piece, parts);
         }
         let Some(call) = call else { return Ok(()) };
         let piece = call.function.arguments.into_string().unwrap_or_default();
         self.fragment(call.index, call.id.into_string(), call.function.name.into_string(), piece, parts)
+    }
+
+    fn say(&mut self, piece: String, parts: Sink<'_>) {
+        if !piece.is_empty() {
+            self.completion.content.get_or_insert_default().push_str(&piece);
+            parts(DeltaPart::Text(piece));
+        }
     }
 
     fn think(&mut self, field: &'static str, piece: String, parts: Sink<'_>) {
@@ -427,11 +450,13 @@ fn replace<T>(slot: &mut Option<T>, value: Option<T>) {
     }
 }
 
-/// The same for a text that is nearly always the one that is there.
-fn renew(slot: &mut Option<String>, text: Option<&str>) {
-    if text.is_some() && slot.as_deref() != text {
+/// The same for a text that is nearly always the one that is there; tells whether it is another one.
+fn renew(slot: &mut Option<String>, text: Option<&str>) -> bool {
+    let other = text.is_some() && slot.as_deref() != text;
+    if other {
         *slot = text.map(str::to_owned);
     }
+    other
 }
 
 fn replace_text(slot: &mut String, value: Option<String>) {

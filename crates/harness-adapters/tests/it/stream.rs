@@ -242,6 +242,10 @@ proptest! {
 /// Deltas of the shape that is read in one pass, and what nearly has it.
 const DELTAS: &[&str] = &[
     r#"{"role":"assistant","content":"a"}"#,
+    r#"{"content":"plain"}"#,
+    r#"{"content":"text"}"#,
+    r#"{"content":"\u00fc\",\"reasoning\":\"no"}"#,
+    r#"{"content":""}"#,
     r#"{"content":"\u00e9 \"\n","refusal":null,"reasoning_details":null}"#,
     r#"{"content":"","reasoning":"","reasoning_content":"hm"}"#,
     r#"{"content":"b","reasoning":"c","reasoning_content":"d"}"#,
@@ -264,11 +268,11 @@ const DELTAS: &[&str] = &[
     "[]",
 ];
 
-/// A stream of such deltas; `more` goes into each choice.
-fn stream_of(deltas: &[&str], more: &str) -> String {
-    let event = |delta: &&str| {
+/// A stream of such deltas of models that take turns; `more` goes into each choice.
+fn stream_of(deltas: &[(&str, &str)], more: &str) -> String {
+    let event = |(delta, model): &(&str, &str)| {
         format!(
-            "data: {{\"id\":\"r\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta}{more}}}]}}\n\n"
+            "data: {{\"id\":\"r\",\"model\":\"{model}\",\"choices\":[{{\"index\":0,\"delta\":{delta}{more}}}]}}\n\n"
         )
     };
     deltas.iter().map(event).collect()
@@ -277,7 +281,10 @@ fn stream_of(deltas: &[&str], more: &str) -> String {
 proptest! {
     #[test]
     fn a_delta_means_the_same_in_every_shape_of_its_chunk(
-        deltas in proptest::collection::vec(proptest::sample::select(DELTAS), 1..8),
+        deltas in proptest::collection::vec(
+            (proptest::sample::select(DELTAS), proptest::sample::select(&["m", "m", "m", "n"][..])),
+            1..12,
+        ),
     ) {
         let seen = |stream: &str| {
             let mut assembler = Assembler::new(ReplyLimits::default());
