@@ -187,6 +187,8 @@ async fn what_is_no_answer_is_a_fault_that_says_why() {
     assert_eq!(failed.partial, None);
     let exited = r#"{"backendId":"far","status":"failed","error":{"code":"backend_execution_error","message":"far exited with code 3.","metadata":{"stderr":"out of paper\n"}}}"#;
     assert_eq!(fault(exited).await.message, "far exited with code 3: out of paper");
+    let tells = exited.replace("code 3.", "code 3: out of paper");
+    assert_eq!(fault(&tells).await.message, "far exited with code 3: out of paper");
     let unsupported = fault(r#"{"backendId":"far","status":"unsupported","error":{"code":"unsupported_capability","message":"No tools."}}"#).await;
     assert_eq!(unsupported.code, ModelFaultCode::Configuration);
     assert_eq!(unsupported.message, "the backend `far` does not support the request: No tools.");

@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Output, Project, Running};
+use crate::signal::started;
+use crate::support::{Output, Project, Running, within};
 
 /// A `claude` that looks at a file, answers, and keeps what it was asked.
 const AGENT: &str = r#"#!/bin/sh
@@ -153,6 +155,29 @@ fn a_program_that_fails_ends_the_run_as_failed() {
     ! model: command exited with code 3: out of paper
     failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
     ");
+}
+
+#[test]
+fn ctrl_c_ends_the_backend_with_everything_that_it_started() {
+    let project = project();
+    project.write("b.yaml", "version: 1\ncommand: ./work.sh\n");
+    // The program's child keeps the pipe `alive` open for as long as it lives, and is deaf to SIGTERM.
+    program(
+        &project,
+        "work.sh",
+        "#!/bin/sh\nsh -c 'trap \"\" TERM; exec 3>alive; echo started >&3; cat release'\n",
+    );
+    project.pipe("alive");
+    project.pipe("release");
+    let arguments = ["run", "desk.yaml", "x", "--backend", "command:b.yaml", "--session", "s.jsonl"];
+    let running = Running::start(project.command(&arguments));
+    let mut alive = started(&project);
+    running.signal(Signal::INT);
+    let output = running.end();
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    let again = "go on with: harness run desk.yaml --session s.jsonl --backend command:b.yaml --resume";
+    assert!(output.stderr.contains(again), "{}", output.stderr);
+    within("the end of the child", move || std::io::read_to_string(&mut alive).unwrap());
 }
 
 #[track_caller]

@@ -73,7 +73,7 @@ fn the_second_ctrl_c_ends_the_program_at_once() {
 }
 
 /// Waits until a tool has written to the pipe `alive`, which it keeps open for as long as it lives.
-fn started(project: &Project) -> BufReader<File> {
+pub(crate) fn started(project: &Project) -> BufReader<File> {
     let path = project.path().join("alive");
     within("the start of the tool", move || {
         let mut alive = BufReader::new(File::open(path).unwrap());

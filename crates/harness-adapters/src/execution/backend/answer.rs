@@ -125,7 +125,8 @@ fn broken_off(fault: ModelFault, result: &ExecutionResult, gathered: &Gathered) 
     if nothing && said(result, gathered).is_empty() { fault } else { fault.with_partial(partial) }
 }
 
-/// The error's message, with the end of what the backend wrote to its standard error.
+/// The error's message, with the end of what the backend wrote to its standard error unless it tells that
+/// itself.
 fn told(result: &ExecutionResult) -> Option<String> {
     let error = result.error.as_ref()?;
     let message = error.message.trim();
@@ -133,7 +134,8 @@ fn told(result: &ExecutionResult) -> Option<String> {
     let stderr = stderr.unwrap_or_default();
     let skipped = stderr.trim().chars().count().saturating_sub(STDERR);
     let end: String = stderr.trim().chars().skip(skipped).collect();
-    match (message.is_empty(), end.is_empty()) {
+    let known = end.lines().last().is_none_or(|line| message.contains(line.trim()));
+    match (message.is_empty(), known) {
         (true, true) => None,
         (false, true) => Some(message.to_owned()),
         (true, false) => Some(end),
