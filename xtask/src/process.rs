@@ -4,6 +4,7 @@
 //! caller sets another one.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
@@ -37,6 +38,11 @@ pub(crate) fn without_keys(command: &mut Command) {
 /// Starts a program and leaves it running; its standard output is dropped.
 pub(crate) fn start(command: &mut Command) -> Result<Child> {
     command.stdout(Stdio::null()).spawn().map_err(|e| not_started(command, &e))
+}
+
+/// Starts a program and leaves it running; what it prints goes to these files.
+pub(crate) fn start_logging(command: &mut Command, out: File, err: File) -> Result<Child> {
+    command.stdout(out).stderr(err).spawn().map_err(|e| not_started(command, &e))
 }
 
 /// Starts a program and leaves it running; gives its standard output to read. Its standard error is dropped.

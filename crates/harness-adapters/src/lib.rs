@@ -1,7 +1,9 @@
 //! Models for *harness* runs, and what can be put around them.
 //!
 //! - [`chat::ChatModel`] speaks chat completions with OpenRouter and every compatible endpoint,
-//!   streaming, with tools (feature `openrouter`, on by default).
+//!   streaming, with tools (feature `openrouter`, on by default); `messages::MessagesModel` speaks
+//!   Anthropic's Messages API (feature `anthropic`) and `responses::ResponsesModel` the Responses API of
+//!   OpenAI and OpenRouter (feature `responses`), both on by default.
 //! - [`Retry`] repeats steps that failed for a passing reason, [`Fallback`] asks other models then,
 //!   [`RateLimit`] keeps within a provider's quota, [`Breaker`] spares a provider that is down, and
 //!   [`ResponseCache`] answers the same request once.
@@ -61,6 +63,8 @@ mod raw;
 pub mod record;
 #[cfg(feature = "relay")]
 pub mod relay;
+#[cfg(feature = "responses")]
+pub mod responses;
 mod runner;
 mod secret;
 pub mod structured;

@@ -42,6 +42,18 @@ pub(crate) const RELAY_STATE: &str = "AGENT_RELAY_STATE_DIR";
 /// What `--log` takes when it is not given.
 pub(crate) const LOG: &str = "HARNESS_LOG";
 
+/// What `bridge --channel` takes when it is not given; this and the next three are source 001's names.
+pub(crate) const RELAY_CHANNEL: &str = "RELAY_CHANNEL";
+
+/// What `bridge --worker-name` takes.
+pub(crate) const RELAY_WORKER: &str = "RELAY_WORKER";
+
+/// What `bridge --model` takes.
+pub(crate) const RELAY_MODEL: &str = "RELAY_MODEL";
+
+/// What `bridge --timeout-ms` takes.
+pub(crate) const BRIDGE_TIMEOUT: &str = "BYOH_WORKER_TIMEOUT_MS";
+
 /// The text of that name; an empty one counts as absent.
 pub(crate) fn text(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "this module is the one that reads the environment")]

@@ -18,6 +18,7 @@ mod new;
 mod output;
 mod paths;
 mod records;
+mod relay;
 mod render;
 mod run;
 mod schema;
@@ -65,6 +66,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Regress(args) => records::regress(args),
         Command::Inspect(args) => records::inspect(args),
         Command::Tools(args) => tools::tools(args),
+        Command::Bridge(args) => relay::bridge(args),
         Command::Session(args) => session::session(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Completions(args) => completions::completions(args),

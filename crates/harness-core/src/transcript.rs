@@ -14,28 +14,28 @@ use crate::message::Message;
 
 /// Slots of a page: small enough for an allocator to hand out and take back at once.
 const PAGE: usize = 16;
-/// Enough shelves for more messages than memory can hold: the first has one page, each further one twice as
+/// Enough tiers for more messages than memory can hold: the first has one page, each further one twice as
 /// many as the one before.
-const SHELVES: usize = 28;
+const TIERS: usize = 28;
 
 type Page = OnceLock<Box<[OnceLock<Arc<Message>>; PAGE]>>;
-type Shelf = OnceLock<Box<[Page]>>;
+type Tier = OnceLock<Box<[Page]>>;
 
 #[derive(Debug)]
 struct Log {
-    shelves: [Shelf; SHELVES],
+    tiers: [Tier; TIERS],
 }
 
 impl Log {
     fn get(&self, at: usize) -> Option<&Arc<Message>> {
-        let (shelf, page) = place(at / PAGE);
-        self.shelves.get(shelf)?.get()?.get(page)?.get()?.get(at % PAGE)?.get()
+        let (tier, page) = place(at / PAGE);
+        self.tiers.get(tier)?.get()?.get(page)?.get()?.get(at % PAGE)?.get()
     }
 
     fn set(&self, at: usize, message: Arc<Message>) -> bool {
-        let (shelf, page) = place(at / PAGE);
-        let Some(pages) = self.shelves.get(shelf) else { return false };
-        let pages = pages.get_or_init(|| (0..1 << shelf).map(|_| OnceLock::new()).collect());
+        let (tier, page) = place(at / PAGE);
+        let Some(pages) = self.tiers.get(tier) else { return false };
+        let pages = pages.get_or_init(|| (0..1 << tier).map(|_| OnceLock::new()).collect());
         let Some(slots) = pages.get(page) else { return false };
         let slots = slots.get_or_init(|| Box::new([const { OnceLock::new() }; PAGE]));
         let Some(cell) = slots.get(at % PAGE) else { return false };
@@ -45,10 +45,10 @@ impl Log {
     }
 }
 
-/// The shelf of a page and its place there: shelf `s` holds `1 << s` pages.
+/// The tier of a page and its place there: tier `t` holds `1 << t` pages.
 fn place(page: usize) -> (usize, usize) {
-    let shelf = (page + 1).ilog2() as usize;
-    (shelf, page + 1 - (1 << shelf))
+    let tier = (page + 1).ilog2() as usize;
+    (tier, page + 1 - (1 << tier))
 }
 
 /// The messages of a thread, in order. One owner appends; prefixes of it are shared.
@@ -99,7 +99,7 @@ pub struct Prefix {
 
 impl Default for Prefix {
     fn default() -> Self {
-        Self { log: Arc::new(Log { shelves: [const { OnceLock::new() }; SHELVES] }), len: 0 }
+        Self { log: Arc::new(Log { tiers: [const { OnceLock::new() }; TIERS] }), len: 0 }
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_stand_on_shelves_without_gaps() {
+    fn pages_fall_into_tiers_without_gaps() {
         let mut expected = (0, 0);
         for page in 0..10_000 {
             assert_eq!(place(page), expected);

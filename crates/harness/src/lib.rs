@@ -96,7 +96,6 @@ struct CookbookLongConversations;
 #[cfg(all(doctest, feature = "sqlite"))]
 struct CookbookMemory;
 
-/// The code of the page about hosted models compiles.
-#[cfg(all(doctest, feature = "openrouter"))]
 #[doc = include_str!("../../../docs/cookbook/hosted-models.md")]
-struct HostedModels;
+#[cfg(all(doctest, feature = "openrouter"))]
+struct CookbookHostedModels;

@@ -13,6 +13,7 @@ mod mcp;
 mod model_server;
 mod npm;
 mod program;
+mod relay;
 mod start_up;
 
 pub(crate) use checks::{Options, run};

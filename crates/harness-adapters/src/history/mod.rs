@@ -95,7 +95,7 @@ pub(crate) enum SaidPart<'a> {
     /// What a tool of the provider did, to be sent back as it came.
     Native(
         #[cfg_attr(
-            not(any(test, feature = "anthropic")),
+            not(any(test, feature = "anthropic", feature = "responses")),
             expect(dead_code, reason = "chat completions have no place for it")
         )]
         &'a Json,

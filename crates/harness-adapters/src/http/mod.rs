@@ -1,13 +1,14 @@
 //! What all protocols over HTTP share: where requests go, how replies are framed, bounded, timed and
 //! cancelled, and what a failure is called.
 
+#[cfg(any(feature = "anthropic", feature = "openrouter"))]
 mod cache;
-#[cfg(feature = "anthropic")]
+#[cfg(any(feature = "anthropic", feature = "responses"))]
 pub(crate) mod draft;
 pub(crate) mod endpoint;
 pub(crate) mod exchange;
 pub(crate) mod fault;
-#[cfg(feature = "anthropic")]
+#[cfg(any(feature = "anthropic", feature = "responses"))]
 pub(crate) mod frames;
 pub(crate) mod lenient;
 mod limits;
@@ -19,7 +20,9 @@ pub(crate) mod settings;
 pub(crate) mod setup;
 pub(crate) mod sse;
 
+#[cfg(any(feature = "anthropic", feature = "openrouter"))]
 pub(crate) use cache::CacheControl;
+#[cfg(any(feature = "anthropic", feature = "openrouter"))]
 pub use cache::PromptCache;
 pub(crate) use limits::bound;
 pub use limits::{ReplyLimits, ReplyTimeouts};

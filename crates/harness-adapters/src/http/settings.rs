@@ -78,7 +78,7 @@ impl Settings {
     }
 
     /// Takes a setting out; a null counts as none.
-    #[cfg(feature = "anthropic")]
+    #[cfg(any(feature = "anthropic", feature = "responses"))]
     pub(crate) fn take(&mut self, key: &str) -> Option<Json> {
         let at = self.0.iter().position(|(known, _)| known == key)?;
         Some(self.0.remove(at).1).filter(|value| !value.is_null())
@@ -103,7 +103,7 @@ pub(crate) fn object_text<K: AsRef<str>>(entries: &[(K, Json)]) -> String {
 }
 
 /// A JSON object of these entries.
-#[cfg(feature = "anthropic")]
+#[cfg(any(feature = "anthropic", feature = "responses"))]
 pub(crate) fn object<K: AsRef<str>>(entries: &[(K, Json)]) -> Json {
     Json::parse(&object_text(entries)).unwrap_or_default()
 }

@@ -16,10 +16,11 @@ use super::event::{RelayEvent, RelayEventKind, RelayEvents, RelayInbound};
 use super::fault::RelayFault;
 use super::json::Object;
 use super::ledger::{Ignored, Ledger, RelayCounts};
+use super::lifeline::{Lifeline, Registration};
 use super::message::{Body, Key, REQUEST_TYPE, ReplyTo, RequestBody};
 use super::normalize::normalized;
 use super::spawn::{SpawnWorker, ensure_worker};
-use super::transport::{Delivery, DynRelayTransport, RelayMessage, RelayReceipt, Since, SpawnAgent};
+use super::transport::{Delivery, DynRelayTransport, RelayMessage, RelayReceipt, Since};
 use crate::execution::Negotiated;
 
 /// Whom to ask, in whose name, and how long to wait.
@@ -44,10 +45,10 @@ pub struct RelayAdapterConfig {
     pub capabilities: ExecutionCapabilities,
     /// The worker to start when none of its name runs. Default none.
     pub spawn_worker: Option<SpawnWorker>,
-    /// An agent that holds our own name at the relay, started when no agent of that name runs. A relay that
-    /// hands messages for names it does not know to its hosted service may lose replies without it. Default
-    /// none.
-    pub register_orchestrator: Option<SpawnAgent>,
+    /// How our own name is made known to the relay, unless an agent of that name runs. A relay that hands
+    /// messages for names it does not know to its hosted service may lose replies without it. Default: not
+    /// at all.
+    pub registration: Registration,
     /// Whether the relay is shut down after each execution. Default false.
     pub shutdown_after_execute: bool,
 }
@@ -72,7 +73,7 @@ impl Default for RelayAdapterConfig {
             workspace_id: None,
             capabilities,
             spawn_worker: None,
-            register_orchestrator: None,
+            registration: Registration::None,
             shutdown_after_execute: false,
         }
     }
@@ -88,6 +89,8 @@ pub struct RelayExecutionAdapter {
     transport: Arc<dyn DynRelayTransport>,
     clock: Arc<dyn Clock>,
     ledger: Ledger,
+    /// Keeps the agent of our own name alive as long as the adapter lives.
+    lifeline: tokio::sync::Mutex<Lifeline>,
 }
 
 impl fmt::Debug for RelayExecutionAdapter {
@@ -117,7 +120,7 @@ impl RelayExecutionAdapter {
         clock: Arc<dyn Clock>,
         config: RelayAdapterConfig,
     ) -> Self {
-        Self { config, transport, clock, ledger: Ledger::default() }
+        Self { config, transport, clock, ledger: Ledger::default(), lifeline: tokio::sync::Mutex::default() }
     }
 
     /// The replies that were heard and not taken, since the adapter was made.
@@ -136,13 +139,28 @@ impl RelayExecutionAdapter {
     async fn prepare(&self) -> Result<RelayEvents, RelayFault> {
         let transport = &*self.transport;
         transport.start_boxed().await?;
-        if let Some(agent) = &self.config.register_orchestrator
-            && !transport.agents_boxed().await?.contains(&agent.name)
-        {
-            transport.spawn_boxed(agent.clone()).await?;
-        }
+        self.register().await?;
         ensure_worker(&self.config, transport).await?;
         transport.subscribe_boxed(Since::Now).await
+    }
+
+    /// Makes our own name known.
+    async fn register(&self) -> Result<(), RelayFault> {
+        let (config, name) = (&self.config, &self.config.orchestrator_name);
+        if config.registration == Registration::None {
+            return Ok(());
+        }
+        // Held while an agent is started, so that executions at the same time do not start several.
+        let mut held = self.lifeline.lock().await;
+        if self.transport.agents_boxed().await?.contains(name) {
+            return Ok(());
+        }
+        let (agent, lifeline) = Lifeline::agent(&config.registration, name, &config.channel_id)?;
+        *held = lifeline;
+        match agent {
+            Some(agent) => self.transport.spawn_boxed(agent).await,
+            None => Ok(()),
+        }
     }
 
     /// Sends the request and waits for the reply; the subscription exists before the message.

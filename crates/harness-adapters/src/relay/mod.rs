@@ -18,19 +18,20 @@ mod event;
 mod fault;
 mod json;
 mod ledger;
+mod lifeline;
 mod message;
 mod normalize;
 mod spawn;
 mod transport;
 
 pub use adapter::{RelayAdapterConfig, RelayExecutionAdapter};
-pub use bridge::{
-    BridgeConfig, BridgeNote, BridgeReport, BridgeRunner, NoteLevel, Registration, WorkerBridge,
-};
-pub use broker::{BrokerConfig, BrokerSession, BrokerTransport, Connection, STATE_DIRECTORIES};
+pub use bridge::{BridgeConfig, BridgeNote, BridgeReport, BridgeRunner, NoteLevel, WorkerBridge};
+pub use broker::{BrokerConfig, BrokerSession, BrokerStart, BrokerTransport, Connection, STATE_DIRECTORIES};
 pub use event::{RelayEvent, RelayEventKind, RelayEventSender, RelayEvents, RelayInbound};
 pub use fault::RelayFault;
+pub use harness_process::Environment;
 pub use ledger::RelayCounts;
+pub use lifeline::Registration;
 pub use message::{REQUEST_TYPE, RESULT_TYPE};
 pub use spawn::SpawnWorker;
 pub use transport::{

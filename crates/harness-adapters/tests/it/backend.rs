@@ -216,10 +216,10 @@ async fn a_deferred_turn_keeps_what_it_can_go_on_with() {
 
 #[tokio::test]
 async fn an_empty_answer_is_none() {
-    let empty = r#"{"backendId":"far","status":"completed","output":{"text":" \n"}}"#;
-    let answer = Backend::of(empty).step(request([Message::user("go")])).await.0.unwrap();
-    assert!(
-        matches!(answer.output(), ModelOutput::Invalid(invalid) if invalid.kind.as_deref() == Some("empty_response"))
+    let empty = fault(r#"{"backendId":"far","status":"completed","output":{"text":" \n"}}"#).await;
+    assert_eq!(
+        (empty.code, empty.message.as_str()),
+        (ModelFaultCode::Protocol, "the backend `far` gave an empty answer")
     );
     let data = r#"{"backendId":"far","status":"completed","output":{"structured":{"n":1}}}"#;
     let answer = Backend::of(data).step(request([Message::user("go")])).await.0.unwrap();

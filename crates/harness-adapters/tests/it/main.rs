@@ -18,13 +18,19 @@ mod faults_stream;
 mod files;
 mod fuzz;
 mod local;
+mod messages_faults;
+mod messages_request;
 mod options;
 mod record;
 #[cfg(feature = "relay")]
 mod relay_adapter;
 #[cfg(feature = "relay")]
 mod relay_bridge;
+#[cfg(feature = "relay")]
+mod relay_broker;
 mod request;
+mod responses_faults;
+mod responses_request;
 mod retry;
 mod source_001;
 mod stream;

@@ -162,15 +162,15 @@ async fn routes_and_thinking_are_settings_that_agents_may_change() {
     assert_eq!(sent(builder, hello()).await["reasoning_effort"], "low");
 }
 
-/// The usage of an answer of `served` with this usage on the wire.
-async fn used(builder: ChatModelBuilder, served: &str, usage: &str) -> String {
+/// The cost of an answer `by` a model with this usage on the wire.
+async fn used(builder: ChatModelBuilder, by: &str, usage: &str) -> String {
     let chunk = format!(
-        r#"{{"model":"{served}","choices":[{{"delta":{{"content":"x"}},"finish_reason":"stop"}}],"usage":{usage}}}"#
+        r#"{{"model":"{by}","choices":[{{"delta":{{"content":"x"}},"finish_reason":"stop"}}],"usage":{usage}}}"#
     );
     let server = Server::start([Reply::events().event(&chunk).event("[DONE]")]).await;
     let message = step(&builder.base_url(server.url()).build().unwrap(), hello()).await.unwrap();
     let usage: &Usage = message.usage.as_deref().unwrap();
-    let cost = usage.total_cost().map_or_else(|| "unknown".to_owned(), |cost| cost.to_string());
+    let cost = usage.total_cost().map_or_else(|| "unknown".to_owned(), |cost| format!("{cost}"));
     let source = usage.cost_source().map_or_else(|| "nobody".to_owned(), ToString::to_string);
     format!("{cost} from {source}")
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use harness_adapters::relay::{
-    RelayAdapterConfig, RelayCounts, RelayEventKind, RelayExecutionAdapter, RelayMessage,
+    Registration, RelayAdapterConfig, RelayCounts, RelayEventKind, RelayExecutionAdapter, RelayMessage,
     RelayTransport as _, SpawnAgent,
 };
 use harness_core::Time;
@@ -214,7 +214,7 @@ async fn cancelling_ends_the_wait() {
 async fn our_own_name_is_registered_once_when_asked_for() {
     let relay = MemoryRelay::new();
     let mut config = config();
-    config.register_orchestrator = Some(SpawnAgent::new("orch", "cat"));
+    config.registration = Registration::Reader { lifeline: None };
     let adapter = adapter(&relay, config);
     for turn in ["t1", "t2"] {
         let (result, _) = ask(&relay, &adapter, turn, async || {
@@ -223,5 +223,8 @@ async fn our_own_name_is_registered_once_when_asked_for() {
         .await;
         assert_eq!(result.text(), "done");
     }
-    assert_eq!(relay.agents(), [SpawnAgent::new("orch", "cat")]);
+    let mut expected = SpawnAgent::new("orch", "cat");
+    expected.channels = vec!["lab".to_owned()];
+    expected.include_workflow_conventions = Some(false);
+    assert_eq!(relay.agents(), [expected]);
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod backend;
+mod bridge;
 mod descriptors;
 mod doctor;
 mod records;
@@ -15,6 +16,7 @@ use harness::core::Millis;
 use harness::core::message::Cost;
 
 pub(crate) use backend::{BackendArg, BackendArgs};
+pub(crate) use bridge::{BridgeArgs, BrokerArgs};
 pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
 };
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// Look at everything that runs need: keys, endpoints, files, the machine; tell what is wrong and what to do
     Doctor(DoctorArgs),
+    /// Be a worker behind an Agent Relay: answer requests with a local program
+    Bridge(BridgeArgs),
     /// Print the script with which a shell completes commands and options
     Completions(CompletionsArgs),
 }
@@ -92,7 +96,7 @@ impl Command {
             Self::Tools(args) => args.json,
             Self::Session(args) => args.verb.json(),
             Self::Doctor(args) => args.json,
-            Self::Graph(_) | Self::Schema(_) | Self::New(_) | Self::Completions(_) => false,
+            Self::Bridge(_) | Self::Graph(_) | Self::Schema(_) | Self::New(_) | Self::Completions(_) => false,
         }
     }
 }

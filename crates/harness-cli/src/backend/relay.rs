@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::adapters::relay::{
-    BrokerConfig, BrokerTransport, Connection, RelayAdapterConfig, RelayExecutionAdapter,
+    BrokerConfig, BrokerTransport, Connection, Registration, RelayAdapterConfig, RelayExecutionAdapter,
 };
 use harness::core::port::{Clock, DynExecutionAdapter};
 
@@ -25,8 +25,11 @@ pub(super) fn adapter(
 ) -> Result<Arc<dyn DynExecutionAdapter>, CliError> {
     let state = env::text(env::RELAY_STATE);
     let connection = Connection::discover(Path::new("."), state.as_deref().map(Path::new))?;
-    let transport = BrokerTransport::attach(connection, BrokerConfig::default())?;
     let mut config = RelayAdapterConfig::default();
+    // A name of this process's own, known to the broker: replies to others may go astray.
+    config.orchestrator_name = format!("harness-{}", std::process::id());
+    config.registration = Registration::Reader { lifeline: connection.state_directory().map(Path::to_owned) };
+    let transport = BrokerTransport::attach(connection, BrokerConfig::default())?;
     channel.clone_into(&mut config.channel_id);
     config.worker_name.clone_from(&args.backend_worker);
     config.timeout = timeout.unwrap_or(TURN);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
+use crate::canonical::sha256_hex;
 use crate::contract::Coverage;
 use crate::json::Json;
 use crate::work::WorkLedger;
@@ -87,8 +87,9 @@ impl Fingerprint {
 
 /// The first sixteen hexadecimal digits of the SHA-256 of a text.
 fn digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = sha256_hex(text);
+    digest.truncate(16);
+    digest
 }
 
 /// What the newest turn says about progress.

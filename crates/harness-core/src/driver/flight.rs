@@ -45,9 +45,11 @@ impl<'p> Flight<'p> {
             self.injecting = Some(id);
         }
         let starter = Starter { ports: self.ports, sink: self.sink, machine, token: &self.token };
-        match starter.start(id, op) {
-            Running::Ready(reply) => self.ready.push_back((id, reply)),
-            running => self.running.push((id, running)),
+        let running = starter.start(id, op);
+        if let Running::Ready(reply) = running {
+            self.ready.push_back((id, reply));
+        } else {
+            self.running.push((id, running));
         }
     }
 

@@ -145,7 +145,7 @@ impl<'p, P: Phase> Driver<'p, P> {
     fn perform_at_once(&mut self) -> Option<Arc<End>> {
         let mut done = None;
         // Looked at in place: effects are large.
-        for effect in &mut self.fx.list {
+        for effect in self.fx.as_mut_slice() {
             match effect {
                 Effect::Persist(_) | Effect::Event(_) => {}
                 Effect::Perform(id, op) => self.flight.start(self.machine, *id, op),
@@ -173,7 +173,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             let mut failed: Option<String> = None;
             let mut unperformed = Vec::new();
             let mut boundary = false;
-            for effect in &mut self.fx.list {
+            for effect in self.fx.as_mut_slice() {
                 match effect {
                     Effect::Persist(record) => {
                         boundary |= matches!(record, Record::Boundary { .. });
@@ -219,7 +219,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         if self.ports.hub.is_silent() {
             return;
         }
-        let events = self.fx.list.iter().filter_map(|effect| match effect {
+        let events = self.fx.as_slice().iter().filter_map(|effect| match effect {
             Effect::Event(event) => Some(event),
             Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => None,
         });

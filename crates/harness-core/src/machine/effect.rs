@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Origin;
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::ids::{AgentId, OpId};
 use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
@@ -15,7 +15,7 @@ use crate::port::{
     AppendSource, CompactReason, CompactionNote, Durability, GateAsk, GuardedAnswer, HookAsk, Measured,
     Offer, Progress, RetryClass,
 };
-use crate::time::Millis;
+use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
 /// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
@@ -38,11 +38,13 @@ pub enum Effect {
 /// Effects in order, and what of them is wanted.
 #[derive(Debug)]
 pub struct Effects {
-    pub(crate) list: Vec<Effect>,
+    /// The effects, and behind them what is left of earlier ones: an event that is over keeps its share of the
+    /// origin for the next event in its place.
+    list: Vec<Effect>,
+    /// How many effects there are.
+    live: usize,
     pub(crate) events: bool,
     pub(crate) journal: bool,
-    /// The shares that told events held: the next events take them over, so that they are not counted anew.
-    origins: Vec<Arc<Origin>>,
 }
 
 impl Default for Effects {
@@ -54,11 +56,11 @@ impl Default for Effects {
 impl Effects {
     /// Effects of one input, nearly always: room for them is made once, and below the size from which an
     /// allocator tidies up.
-    pub(crate) const USUAL: usize = 6;
+    const USUAL: usize = 6;
 
     /// All effects.
     pub fn new() -> Self {
-        Self { list: Vec::with_capacity(Self::USUAL), events: true, journal: true, origins: Vec::new() }
+        Self { list: Vec::with_capacity(Self::USUAL), live: 0, events: true, journal: true }
     }
 
     /// Leaves events out (they are still numbered), for runs that nobody listens to.
@@ -77,34 +79,70 @@ impl Effects {
 
     /// Takes the effects, leaving the list empty and its memory in place.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
+        self.list.truncate(std::mem::take(&mut self.live));
         self.list.drain(..)
+    }
+
+    /// The effects so far.
+    pub fn as_slice(&self) -> &[Effect] {
+        self.list.get(..self.live).unwrap_or_default()
+    }
+
+    /// The same, for whoever takes what they hold.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Effect] {
+        self.list.get_mut(..self.live).unwrap_or_default()
+    }
+
+    /// Adds an effect.
+    pub(crate) fn push(&mut self, effect: Effect) {
+        match self.list.get_mut(self.live) {
+            Some(over) => *over = effect,
+            None => self.list.push(effect),
+        }
+        self.live += 1;
+    }
+
+    /// Adds an event.
+    pub(crate) fn push_event(&mut self, origin: &Arc<Origin>, told: Told) {
+        let Told { seq, at, turn, iteration, kind } = told;
+        match self.list.get_mut(self.live) {
+            Some(Effect::Event(event)) if Arc::ptr_eq(&event.origin, origin) => {
+                (event.seq, event.at, event.turn, event.iteration) = (seq, at, turn, iteration);
+                event.kind = kind;
+                self.live += 1;
+            }
+            Some(_) | None => {
+                let origin = Arc::clone(origin);
+                self.push(Effect::Event(Event { seq, at, origin, turn, iteration, kind }));
+            }
+        }
     }
 
     /// Lets go of the effects.
     pub(crate) fn clear(&mut self) {
         if !self.events {
+            self.live = 0;
             return self.list.clear();
         }
-        self.origins.clear();
-        for effect in self.list.drain(..) {
-            if let Effect::Event(event) = effect {
-                self.origins.push(event.origin);
+        for effect in self.as_mut_slice() {
+            match effect {
+                Effect::Event(event) => event.kind = EventKind::Interrupted { messages: 0 },
+                Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => {
+                    *effect = Effect::AbortAll;
+                }
             }
         }
+        self.live = 0;
     }
+}
 
-    /// A share of `origin`.
-    pub(crate) fn share(&mut self, origin: &Arc<Origin>) -> Arc<Origin> {
-        match self.origins.pop() {
-            Some(share) if Arc::ptr_eq(&share, origin) => share,
-            Some(_) | None => Arc::clone(origin),
-        }
-    }
-
-    /// The effects so far.
-    pub fn as_slice(&self) -> &[Effect] {
-        &self.list
-    }
+/// What an event says beside its origin.
+pub(crate) struct Told {
+    pub(crate) seq: u64,
+    pub(crate) at: Time,
+    pub(crate) turn: u32,
+    pub(crate) iteration: u32,
+    pub(crate) kind: EventKind,
 }
 
 /// The phases that a boundary can end.

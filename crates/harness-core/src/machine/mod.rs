@@ -23,11 +23,12 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use effect::Told;
 pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
 pub use view::ViewState;
 
-use crate::event::{Event, EventKind};
+use crate::event::EventKind;
 use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::Budgets;
@@ -193,15 +194,8 @@ impl Cx<'_> {
     }
 
     fn tell(&mut self, seq: u64, kind: EventKind) {
-        let origin = self.fx.share(&self.sh.origin);
-        self.fx.list.push(Effect::Event(Event {
-            seq,
-            at: self.now,
-            origin,
-            turn: self.sh.turn,
-            iteration: self.sh.iteration,
-            kind,
-        }));
+        let (at, turn, iteration) = (self.now, self.sh.turn, self.sh.iteration);
+        self.fx.push_event(&self.sh.origin, Told { seq, at, turn, iteration, kind });
     }
 
     /// Asks the driver for an operation.
@@ -209,7 +203,7 @@ impl Cx<'_> {
         let id = OpId(self.sh.next_op);
         self.sh.next_op += 1;
         self.sh.pending.push((id, pending));
-        self.fx.list.push(Effect::Perform(id, op));
+        self.fx.push(Effect::Perform(id, op));
     }
 
     /// Appends a message; gives its position.
@@ -261,7 +255,7 @@ impl Cx<'_> {
     /// Has something journaled.
     pub(crate) fn persist(&mut self, record: impl FnOnce() -> Record) {
         if self.fx.journal {
-            self.fx.list.push(Effect::Persist(record()));
+            self.fx.push(Effect::Persist(record()));
         }
     }
 
@@ -443,7 +437,7 @@ impl<P: Phase> Machine<P> {
         };
         if let Some(end) = end {
             let end = Arc::new(end);
-            fx.list.push(Effect::Done(Arc::clone(&end)));
+            fx.push(Effect::Done(Arc::clone(&end)));
             self.end = Some(end);
         }
     }
@@ -541,7 +535,9 @@ impl<P: Phase> Machine<P> {
             .into_iter()
             .filter_map(|(id, pending)| Some((id, machine.phase.reissue(&machine.spec, &cx, pending)?)))
             .collect();
-        fx.list.extend(ops.into_iter().map(|(id, op)| Effect::Perform(id, op)));
+        for (id, op) in ops {
+            fx.push(Effect::Perform(id, op));
+        }
         Ok(machine)
     }
 }

@@ -129,7 +129,7 @@ impl RunState {
 impl Waiting {
     fn abort(&mut self, cx: &mut Cx<'_>) {
         if !std::mem::replace(&mut self.aborted, true) {
-            cx.fx.list.push(Effect::AbortAll);
+            cx.fx.push(Effect::AbortAll);
         }
     }
 }

@@ -104,7 +104,7 @@ impl Phase for RunState {
                 if self.judge_by.is_some_and(|by| by <= cx.now) {
                     // Its answer, or that there is none, still comes.
                     self.judge_by = None;
-                    cx.fx.list.push(crate::machine::Effect::AbortAll);
+                    cx.fx.push(crate::machine::Effect::AbortAll);
                 }
                 return None;
             }
@@ -286,7 +286,7 @@ impl RunState {
 
     fn cancel_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
         cx.sh.pending.clear();
-        cx.fx.list.push(crate::machine::Effect::AbortAll);
+        cx.fx.push(crate::machine::Effect::AbortAll);
         self.stop(spec, cx, Some(stop))
     }
 

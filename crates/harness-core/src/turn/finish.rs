@@ -68,7 +68,7 @@ impl TurnState {
     pub(super) fn abort(&mut self, cx: &mut Cx<'_>) {
         if !self.aborted && !cx.idle() {
             self.aborted = true;
-            cx.fx.list.push(Effect::AbortAll);
+            cx.fx.push(Effect::AbortAll);
         }
     }
 

@@ -197,7 +197,7 @@ impl TurnState {
             Input::Wake | Input::Cancel { .. } => {
                 if !self.aborted {
                     self.aborted = true;
-                    cx.fx.list.push(Effect::AbortAll);
+                    cx.fx.push(Effect::AbortAll);
                 }
                 None
             }

@@ -61,7 +61,7 @@ impl Leaving {
             }
             Input::Wake | Input::Cancel { .. } => {
                 if !std::mem::replace(&mut self.aborted, true) {
-                    cx.fx.list.push(Effect::AbortAll);
+                    cx.fx.push(Effect::AbortAll);
                 }
             }
             Input::Steer(messages) | Input::Interrupt { messages } => self.late.extend(messages),

@@ -130,12 +130,16 @@ impl History {
 fn sketch(text: &str) -> u64 {
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     let bytes = text.as_bytes();
-    let ends = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(32)
-    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
-    } else {
-        bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
+    let words = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>());
+    let halves = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>());
+    let ends = match (words, halves) {
+        ((Some(first), Some(last)), _) => {
+            u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(32)
+        }
+        (_, (Some(first), Some(last))) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        (_, _) => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     };
     ends.wrapping_add((bytes.len() as u64).wrapping_mul(SPREAD))
 }

@@ -69,10 +69,13 @@ fn unword(value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
-                match value {
-                    Value::String(text) if FREE.contains(&key.as_str()) => *value = json!(!text.is_empty()),
-                    Value::Array(texts) if FREE.contains(&key.as_str()) => *value = json!(texts.len()),
-                    other => unword(other),
+                let is_free = FREE.contains(&key.as_str());
+                if let (true, Some(text)) = (is_free, value.as_str()) {
+                    *value = json!(!text.is_empty());
+                } else if let (true, Some(texts)) = (is_free, value.as_array()) {
+                    *value = json!(texts.len());
+                } else {
+                    unword(value);
                 }
             }
         }

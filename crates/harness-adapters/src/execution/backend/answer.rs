@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::message::{ApprovalRequest, AssistantMessage, Block, FinishReason, Invalid, Usage};
+use harness_core::message::{ApprovalRequest, AssistantMessage, Block, FinishReason, Usage};
 use harness_core::port::execution::{ExecutionErrorCode, ExecutionStatus};
 use harness_core::port::{ExecutionResult, ModelFault, ModelFaultCode};
 
@@ -20,7 +20,7 @@ const STDERR: usize = 500;
 /// not supported is told as exactly that.
 pub(super) fn answer(result: &ExecutionResult, gathered: Gathered) -> Result<AssistantMessage, ModelFault> {
     match result.status {
-        ExecutionStatus::Completed => Ok(completed(result, &gathered)),
+        ExecutionStatus::Completed => completed(result, &gathered),
         ExecutionStatus::NeedsClarification => {
             let question = said(result, &gathered);
             Ok(dressed(AssistantMessage::clarification(&question), result, &gathered))
@@ -43,18 +43,19 @@ pub(super) fn answer(result: &ExecutionResult, gathered: Gathered) -> Result<Ass
     }
 }
 
-fn completed(result: &ExecutionResult, gathered: &Gathered) -> AssistantMessage {
+/// The answer. An empty one is a fault and not an invalid output, because the turn would then ask again, and
+/// what the backend did is not known to be safe to repeat.
+fn completed(result: &ExecutionResult, gathered: &Gathered) -> Result<AssistantMessage, ModelFault> {
     let text = said(result, gathered);
     if text.trim().is_empty() {
-        let mut invalid = Invalid::new(format!("the backend `{}` gave an empty answer", result.backend_id));
-        invalid.kind = Some("empty_response".to_owned());
-        return dressed(AssistantMessage::default(), result, gathered).marked_invalid(&invalid);
+        let told = format!("the backend `{}` gave an empty answer", result.backend_id);
+        return Err(broken_off(ModelFault::new(ModelFaultCode::Protocol, told), result, gathered));
     }
     let mut message = dressed(AssistantMessage::text(text), result, gathered);
     if was_cut(result) {
         message.stop_reason = FinishReason::Length;
     }
-    message
+    Ok(message)
 }
 
 /// The text of the answer: the result's own, its data when it has no text, else what was streamed.

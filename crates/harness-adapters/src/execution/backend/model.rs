@@ -25,7 +25,7 @@ use super::request::execution_request;
 ///   [`DeltaPart::BackendToolStarted`] and [`DeltaPart::BackendToolFinished`] and stays in the message.
 /// - *How it ends*: a question ends the turn `needs_clarification`, a wish for approval `awaiting_approval`, a
 ///   deferral `deferred` with `backend_deferred`; a failure is a fault of the step, with what there is of an
-///   answer; a request that is not supported is one that says why. An empty answer is invalid.
+///   answer, and so are an empty answer and a request that is not supported; they say why.
 /// - *Tools*: the backend uses its own. The agent's tools and handoffs run in this process and are not
 ///   offered to it; a [`DeltaPart::Note`] says so. [`tools`](Self::tools) allows tools of its own by name.
 /// - *Cancellation* reaches the backend, and so does a dropped future. It is never asked again by itself:

@@ -3,28 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::super::transport::{Since, SpawnAgent};
-
-/// How a worker is made known to the relay.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Registration {
-    /// Not at all: the bridge only listens. Enough where the relay publishes messages for names that it does
-    /// not know, or where somebody else has registered the name.
-    None,
-    /// As an agent that reads what the relay types to it and forgets it. Nothing that a message says is ever
-    /// interpreted (W50): the program is `cat`, told apart from a shell's own input by its place.
-    ///
-    /// With a folder, the agent also hangs on a named pipe there which the bridge holds open, so that it ends
-    /// when the bridge does, however that ends: whoever waits for an answer is then told by the relay that
-    /// the worker is gone. Only on Linux, and where the relay's broker sees the same files.
-    Reader {
-        /// Where the pipe is made; an existing folder.
-        lifeline: Option<PathBuf>,
-    },
-    /// As this agent; its name is the worker's. Never give a shell: the relay types messages into it.
-    Agent(SpawnAgent),
-}
+use super::super::lifeline::Registration;
+use super::super::transport::Since;
 
 /// What a bridge is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 mod config;
 mod job;
-mod lifeline;
 mod note;
 mod prompt;
 mod runner;
@@ -10,7 +9,7 @@ mod seen;
 mod session;
 mod worker;
 
-pub use config::{BridgeConfig, Registration};
+pub use config::BridgeConfig;
 pub use note::{BridgeNote, NoteLevel};
 pub use runner::BridgeRunner;
 pub use worker::{BridgeReport, WorkerBridge};

@@ -8,11 +8,11 @@ use harness_core::cancel::Cancel;
 use harness_core::port::execution::{ExecutionError, ExecutionErrorCode, ExecutionResult, ExecutionStatus};
 
 use super::super::fault::RelayFault;
+use super::super::lifeline::Lifeline;
 use super::super::message::{RESULT_TYPE, ResultBody};
 use super::super::transport::{DynRelayTransport, RelayMessage, SpawnAgent};
 use super::config::BridgeConfig;
 use super::job::Job;
-use super::lifeline::Lifeline;
 use super::note::{BridgeNote, NoteLevel};
 use super::prompt::prompt;
 use super::runner::BridgeRunner;
@@ -117,7 +117,9 @@ impl WorkerBridge {
         let work = &self.0;
         work.transport.start_boxed().await?;
         // Lives as long as this call: the worker's agent ends with it, however it ends.
-        let (agent, _lifeline) = Lifeline::agent(&work.config)?;
+        let config = &work.config;
+        let (agent, _lifeline) =
+            Lifeline::agent(&config.registration, &config.worker_name, &config.channel_id)?;
         if let Some(agent) = &agent {
             work.register(agent).await?;
         }

@@ -26,6 +26,7 @@ pub struct Connection {
     pub(super) url: Url,
     pub(super) key: ApiKey,
     pub(super) pid: Option<u32>,
+    directory: Option<PathBuf>,
 }
 
 impl Connection {
@@ -37,7 +38,7 @@ impl Connection {
     pub fn new(url: &str, key: impl Into<ApiKey>) -> Result<Self, RelayFault> {
         let url = loopback(url)
             .map_err(|problem| RelayFault::failed(format!("the broker's URL `{url}` {problem}")))?;
-        Ok(Self { url, key: key.into(), pid: None })
+        Ok(Self { url, key: key.into(), pid: None, directory: None })
     }
 
     /// Finds the running broker of a folder.
@@ -97,13 +98,19 @@ impl Connection {
         if !is_alive(pid) {
             return Err(RelayFault::Stale { path: path.to_owned(), pid });
         }
-        Ok(Self { url, key: ApiKey::new(key), pid: Some(pid) })
+        let directory = path.parent().map(Path::to_owned);
+        Ok(Self { url, key: ApiKey::new(key), pid: Some(pid), directory })
     }
 
     /// Host and port, for messages.
     pub fn address(&self) -> String {
         let port = self.url.port_or_known_default().unwrap_or_default();
         format!("{}:{port}", self.url.host_str().unwrap_or_default())
+    }
+
+    /// The directory in which the broker keeps its files, when it was found there.
+    pub fn state_directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// Whether the broker's process is known to be gone.

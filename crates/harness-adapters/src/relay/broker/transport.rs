@@ -13,6 +13,7 @@ use super::super::transport::{RelayMessage, RelayReceipt, RelayTransport, Since,
 use super::api::{Api, BrokerSession};
 use super::connection::Connection;
 use super::events::Stream;
+use super::launch::{Broker, BrokerStart};
 
 /// How patient a [`BrokerTransport`] is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub struct BrokerTransport {
     api: Arc<Api>,
     newest: Arc<AtomicU64>,
     started: Mutex<Option<Started>>,
+    /// The broker that was started here.
+    own: Mutex<Option<Broker>>,
 }
 
 /// What runs while the transport does.
@@ -92,7 +95,20 @@ impl BrokerTransport {
     /// When the broker's key cannot be sent.
     pub fn attach(connection: Connection, config: BrokerConfig) -> Result<Self, RelayFault> {
         let api = Arc::new(Api::new(&connection, config.call_timeout)?);
-        Ok(Self { connection, config, api, newest: Arc::default(), started: Mutex::default() })
+        let own = Mutex::default();
+        Ok(Self { connection, config, api, newest: Arc::default(), started: Mutex::default(), own })
+    }
+
+    /// Starts a broker, which ends with [`shutdown`](RelayTransport::shutdown), and at once when the transport
+    /// is dropped.
+    ///
+    /// # Errors
+    /// When it does not start, with what it printed.
+    pub async fn launch(start: &BrokerStart, config: BrokerConfig) -> Result<Self, RelayFault> {
+        let (connection, broker) = start.launch().await?;
+        let transport = Self::attach(connection, config)?;
+        *transport.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(broker);
+        Ok(transport)
     }
 
     /// What the broker says of itself; `None` before [`start`](RelayTransport::start).
@@ -185,6 +201,10 @@ impl RelayTransport for BrokerTransport {
 
     async fn shutdown(&self) -> Result<(), RelayFault> {
         *self.lock() = None;
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(broker) = own {
+            broker.end().await;
+        }
         Ok(())
     }
 }

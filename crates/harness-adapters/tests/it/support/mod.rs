@@ -1,5 +1,7 @@
 //! What several topics need.
 
+#[cfg(feature = "relay")]
+pub(crate) mod broker;
 mod protocol;
 #[cfg(feature = "relay")]
 pub(crate) mod relay;

@@ -1,10 +1,30 @@
-//! The agent that stands for a worker at the relay.
+//! The agents that stand for us at the relay.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::super::fault::RelayFault;
-use super::super::transport::SpawnAgent;
-use super::config::{BridgeConfig, Registration};
+use super::fault::RelayFault;
+use super::transport::SpawnAgent;
+
+/// How a name is made known to the relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Registration {
+    /// Not at all: only events are heard. Enough where the relay publishes messages for names that it does
+    /// not know, or where somebody else has registered the name.
+    None,
+    /// As an agent that reads what the relay types to it and forgets it. Nothing that a message says is ever
+    /// interpreted (W50): the program is `cat`, told apart from a shell's own input by its place.
+    ///
+    /// With a folder, the agent also hangs on a named pipe there which this process holds open, so that it
+    /// ends when this process does, however that ends: whoever waits for an answer is then told by the relay
+    /// that the worker is gone. Only on Linux, and where the relay's broker sees the same files.
+    Reader {
+        /// Where the pipe is made; an existing folder.
+        lifeline: Option<PathBuf>,
+    },
+    /// As this agent, under the name in question. Never give a shell: the relay types messages into it.
+    Agent(SpawnAgent),
+}
 
 /// Reads what the relay types and forgets it; ends when nobody holds the pipe `$0` open any more. The
 /// terminal must not turn bytes of a message into signals or into an end of the input. What is typed is read
@@ -12,28 +32,31 @@ use super::config::{BridgeConfig, Registration};
 #[cfg(target_os = "linux")]
 const READER: &str = "stty -isig -icanon -ixon 2>/dev/null; exec 3<&0; cat <&3 >/dev/null & exec cat \"$0\"";
 
-/// Holds the pipe that the worker's agent hangs on.
+/// Holds the pipe that an agent hangs on.
 #[derive(Debug, Default)]
 pub(super) struct Lifeline {
     #[cfg(target_os = "linux")]
-    pipe: Option<(std::os::fd::OwnedFd, std::path::PathBuf)>,
+    pipe: Option<(std::os::fd::OwnedFd, PathBuf)>,
 }
 
 impl Lifeline {
-    /// The agent by which the worker is made known, and what keeps it alive.
-    pub(super) fn agent(config: &BridgeConfig) -> Result<(Option<SpawnAgent>, Self), RelayFault> {
-        let name = &config.worker_name;
-        let (mut agent, lifeline) = match &config.registration {
+    /// The agent by which a name is made known on a channel, and what keeps it alive.
+    pub(super) fn agent(
+        registration: &Registration,
+        name: &str,
+        channel: &str,
+    ) -> Result<(Option<SpawnAgent>, Self), RelayFault> {
+        let (mut agent, lifeline) = match registration {
             Registration::None => return Ok((None, Self::default())),
             Registration::Agent(agent) => {
                 let mut agent = agent.clone();
-                agent.name.clone_from(name);
+                name.clone_into(&mut agent.name);
                 return Ok((Some(agent), Self::default()));
             }
             Registration::Reader { lifeline: None } => (SpawnAgent::new(name, "cat"), Self::default()),
             Registration::Reader { lifeline: Some(folder) } => Self::reader(name, folder)?,
         };
-        agent.channels = vec![config.channel_id.clone()];
+        agent.channels = vec![channel.to_owned()];
         agent.include_workflow_conventions = Some(false);
         Ok((Some(agent), lifeline))
     }
@@ -43,9 +66,9 @@ impl Lifeline {
         use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 
         static MADE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        // The process is part of the name, so that bridges that share the folder do not meet.
+        // The process is part of the name, so that those who share the folder do not meet.
         let number = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = folder.join(format!("harness-bridge-{}-{number}.pipe", std::process::id()));
+        let path = folder.join(format!("harness-{}-{number}.pipe", std::process::id()));
         let failed = |fault: rustix::io::Errno| RelayFault::NotRegistered {
             name: name.to_owned(),
             reason: format!("the pipe {} cannot be made: {fault}", path.display()),

@@ -1,0 +1,82 @@
+//! How a model of the Responses API is set up.
+
+use std::fmt;
+
+use harness_core::{Json, ModelName};
+
+use super::model::ResponsesModel;
+use super::request::RESERVED;
+use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
+use crate::{AdapterError, ApiKey};
+
+pub(super) static RESPONSES: Protocol = Protocol {
+    endpoint: "an endpoint of the Responses API",
+    reply: "answer of the Responses API",
+    path: "/responses",
+    reserved: &RESERVED,
+    key: ("authorization", "Bearer "),
+    headers: &[],
+};
+
+static OPENAI: Vendor =
+    Vendor { provider: "openai", base_url: "https://api.openai.com/v1", key_name: "OPENAI_API_KEY" };
+
+static OPENROUTER: Vendor = Vendor {
+    provider: "openrouter",
+    base_url: "https://openrouter.ai/api/v1",
+    key_name: "OPENROUTER_API_KEY",
+};
+
+/// Sets up a [`ResponsesModel`]; made by [`ResponsesModel::openai`], [`ResponsesModel::openrouter`] and
+/// [`ResponsesModel::compatible`].
+#[must_use]
+pub struct ResponsesModelBuilder {
+    setup: Setup,
+    output: Option<(String, Json)>,
+}
+
+impl ResponsesModelBuilder {
+    pub(super) fn openai(model: ModelName, key: ApiKey) -> Self {
+        Self { setup: Setup::hosted(&RESPONSES, &OPENAI, model, key), output: None }
+    }
+
+    pub(super) fn openrouter(model: ModelName, key: ApiKey) -> Self {
+        Self { setup: Setup::hosted(&RESPONSES, &OPENROUTER, model, key), output: None }
+    }
+
+    pub(super) fn compatible(base_url: String, model: ModelName) -> Self {
+        Self { setup: Setup::compatible(&RESPONSES, base_url, model), output: None }
+    }
+
+    setup_methods! {
+        key: "The key, sent as a bearer token. Default none.",
+        key_name: "environment variable. Default `OPENAI_API_KEY` for OpenAI, `OPENROUTER_API_KEY` for\n\
+            OpenRouter, else `the API key`.",
+        settings: "Settings that become part of each request's body (`max_output_tokens`, `temperature`,\n\
+            `reasoning`, `tool_choice`, …), an object. An agent's own settings win key by key.\n\n\
+            The words of chat completions are understood too, so that one agent runs on either protocol:\n\
+            `max_tokens`, `max_completion_tokens`, `response_format`, `reasoning_effort`, `verbosity`, and a\n\
+            `tool_choice` of that form."
+    }
+
+    /// Answers as JSON of this schema, strictly, except where an agent's settings say otherwise; `name` is
+    /// what the model is told that it is. Default free text.
+    pub fn output_schema(mut self, name: impl Into<String>, schema: Json) -> Self {
+        self.output = Some((name.into(), schema));
+        self
+    }
+
+    /// Checks everything and makes the model. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The one problem, or [`AdapterError::Several`] with all of them.
+    pub fn build(self) -> Result<ResponsesModel, AdapterError> {
+        Ok(ResponsesModel::new(self.setup.build()?, self.output))
+    }
+}
+
+impl fmt::Debug for ResponsesModelBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponsesModelBuilder").field("model", &self.setup.model).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,287 @@
+//! From the bytes of a reply to the items of one response; no I/O, no clock.
+
+use std::collections::BTreeMap;
+
+use harness_core::port::DeltaPart as Piece;
+use harness_core::{Json, ToolName};
+use serde_json::value::RawValue;
+
+use super::wire::{ContentPart, Counts, Event, IncompleteDetails, ItemPart, Response};
+use crate::AdapterError;
+use crate::http::draft;
+use crate::http::exchange::Answer;
+use crate::http::frames::Frames;
+use crate::http::lenient::{Raw, decode, number, text};
+use crate::http::{ReplyLimits, ReportedError, Sink, bound, reported_error};
+
+/// A response as far as it has arrived.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) head: draft::Head,
+    items: BTreeMap<u64, Gathering>,
+    /// `completed`, `incomplete`, `failed`, `cancelled` or another word for the end; none before it.
+    pub(super) status: Option<String>,
+    /// Why the response is incomplete.
+    pub(super) incomplete: Option<String>,
+    pub(super) counts: Counts,
+    /// The first error that the endpoint reported inside the reply.
+    pub(super) error: Option<ReportedError>,
+    calls: u32,
+}
+
+/// An item as far as it has arrived.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    pub(super) kind: String,
+    pub(super) id: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) phase: Option<String>,
+    pub(super) parts: BTreeMap<u64, Said>,
+    pub(super) summary: Vec<String>,
+    /// What a model thought, or the part of it that is told, before its whole item came.
+    pub(super) thought: String,
+    pub(super) call_id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+    /// The number of the call, once it was announced.
+    call: Option<u32>,
+    /// The whole item, which counts more than what was put together.
+    pub(super) raw: Option<Json>,
+}
+
+/// A part of a message.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) refusal: String,
+    pub(super) annotations: Vec<Json>,
+}
+
+/// Puts a reply together.
+#[derive(Debug)]
+pub(super) struct Assembler {
+    frames: Frames,
+    answer: Gathered,
+    limits: ReplyLimits,
+}
+
+impl Assembler {
+    pub(super) fn new(limits: ReplyLimits) -> Self {
+        Self { frames: Frames::new(&limits), answer: Gathered::default(), limits }
+    }
+
+    pub(super) fn finish(self) -> Gathered {
+        self.answer
+    }
+}
+
+impl Answer for Assembler {
+    fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError> {
+        let (answer, limits) = (&mut self.answer, &self.limits);
+        self.frames.feed(bytes, &mut |data| answer.event(data, limits, parts))
+    }
+
+    fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
+        self.answer.event(text, &self.limits, parts)
+    }
+
+    fn is_over(&self) -> bool {
+        self.answer.status.is_some() || self.answer.error.is_some()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.answer.status.is_some()
+    }
+}
+
+impl Gathered {
+    /// The items in their order.
+    pub(super) fn items(&self) -> impl Iterator<Item = &Gathering> {
+        self.items.values()
+    }
+
+    fn event(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
+        if self.status.is_some() || self.error.is_some() || data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let Ok(event) = serde_json::from_str::<Event<'_>>(data) else {
+            self.head.malformed = self.head.malformed.saturating_add(1);
+            return Ok(());
+        };
+        let kind = text(event.kind).unwrap_or_default();
+        match kind.as_str() {
+            "response.created" | "response.in_progress" | "response.queued" => self.head(event.response),
+            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+                self.ended(event.response, kind.trim_start_matches("response."), parts);
+            }
+            "response.output_item.added" => self.item(number(event.output_index), event.item, false, parts),
+            "response.output_item.done" => self.item(number(event.output_index), event.item, true, parts),
+            "error" => self.error = reported_error(event.error).or_else(|| reported_error(whole(data))),
+            "" if text(event.object).as_deref() == Some("response") => {
+                let status = decode::<Response<'_>>(whole(data)).and_then(|response| text(response.status));
+                self.ended(whole(data), status.as_deref().unwrap_or("completed"), parts);
+            }
+            "" => self.error = reported_error(event.error),
+            _ => self.more(&kind, &event, parts),
+        }
+        self.check(limits)
+    }
+
+    fn head(&mut self, raw: Raw<'_>) {
+        let response: Response<'_> = decode(raw).unwrap_or_default();
+        self.head.id = text(response.id).or(self.head.id.take());
+        self.head.model = text(response.model).or(self.head.model.take());
+        self.counts = Counts::read(response.usage).unwrap_or_else(|| std::mem::take(&mut self.counts));
+    }
+
+    /// The end: what the response holds counts more than what was put together of it.
+    fn ended(&mut self, raw: Raw<'_>, status: &str, parts: Sink<'_>) {
+        self.head(raw);
+        let response: Response<'_> = decode(raw).unwrap_or_default();
+        let details: IncompleteDetails<'_> = decode(response.incomplete_details).unwrap_or_default();
+        let output: Vec<&RawValue> = decode(response.output).unwrap_or_default();
+        for (index, item) in (0u64..).zip(output) {
+            self.item(Some(index), Some(item), true, parts);
+        }
+        self.incomplete = text(details.reason);
+        self.error = reported_error(response.error);
+        self.status = Some(status.to_owned());
+    }
+
+    fn item(&mut self, index: Option<u64>, raw: Raw<'_>, is_whole: bool, parts: Sink<'_>) {
+        let next = self.items.last_key_value().map_or(0, |(index, _)| index.saturating_add(1));
+        let Some(part) = decode::<ItemPart<'_>>(raw) else {
+            self.head.malformed = self.head.malformed.saturating_add(1);
+            return;
+        };
+        let item = self.items.entry(index.unwrap_or(next)).or_default();
+        item.read(&part, parts);
+        if is_whole {
+            item.raw = raw.and_then(|raw| Json::parse(raw.get()).ok());
+        }
+        item.announce(&mut self.calls, parts);
+    }
+
+    /// More of an item that began.
+    fn more(&mut self, kind: &str, event: &Event<'_>, parts: Sink<'_>) {
+        let index = number(event.output_index).unwrap_or(0);
+        let part = number(event.content_index).unwrap_or(0);
+        let Some(delta) = text(event.delta) else { return };
+        match kind {
+            "response.output_text.delta" | "response.content_part.delta" => {
+                let item = self.begun(index, "message");
+                item.parts.entry(part).or_default().text.push_str(&delta);
+                parts(Piece::Text(delta));
+            }
+            "response.refusal.delta" => {
+                let item = self.begun(index, "message");
+                item.parts.entry(part).or_default().refusal.push_str(&delta);
+                parts(Piece::Text(delta));
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.begun(index, "reasoning").thought.push_str(&delta);
+                parts(Piece::Thinking(delta));
+            }
+            "response.function_call_arguments.delta" => {
+                let item = self.begun(index, "function_call");
+                item.arguments.push_str(&delta);
+                if let Some(index) = item.call {
+                    parts(Piece::CallArguments { index, text: delta });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begun(&mut self, index: u64, kind: &str) -> &mut Gathering {
+        let new = || Gathering { kind: kind.to_owned(), ..Gathering::default() };
+        self.items.entry(index).or_insert_with(new)
+    }
+
+    fn check(&self, limits: &ReplyLimits) -> Result<(), AdapterError> {
+        let calls = self.items.values().filter(|item| item.kind == "function_call").count();
+        bound(calls, limits.tool_calls, "list of tool calls", "calls")?;
+        bound(self.items.len().saturating_sub(calls), limits.reasoning_items, "list of items", "items")
+    }
+}
+
+impl Gathering {
+    /// Takes what an item says of itself. What a stream has told piece by piece is passed on only as far as
+    /// it is new.
+    fn read(&mut self, item: &ItemPart<'_>, parts: Sink<'_>) {
+        replace(&mut self.kind, text(item.kind));
+        self.id = text(item.id).or(self.id.take());
+        self.status = text(item.status).or(self.status.take());
+        self.phase = text(item.phase).or(self.phase.take());
+        replace(&mut self.call_id, text(item.call_id));
+        replace(&mut self.name, text(item.name));
+        if let Some(arguments) = text(item.arguments) {
+            if let (Some(index), Some(rest)) = (self.call, arguments.strip_prefix(self.arguments.as_str())) {
+                pass(rest, |text| Piece::CallArguments { index, text }, parts);
+            }
+            self.arguments = arguments;
+        }
+        let content: Vec<ContentPart<'_>> = decode(item.content).unwrap_or_default();
+        if self.kind == "reasoning" {
+            self.reasoning(item.summary, &content, parts);
+            return;
+        }
+        for (index, part) in (0u64..).zip(content) {
+            let said = self.parts.entry(index).or_default();
+            for (known, now) in [(&mut said.text, text(part.text)), (&mut said.refusal, text(part.refusal))] {
+                let Some(now) = now else { continue };
+                pass(now.strip_prefix(known.as_str()).unwrap_or_default(), Piece::Text, parts);
+                *known = now;
+            }
+            let annotations: Vec<&RawValue> = decode(part.annotations).unwrap_or_default();
+            if !annotations.is_empty() {
+                let annotations = annotations.into_iter().filter_map(|item| Json::parse(item.get()).ok());
+                said.annotations = annotations.collect();
+            }
+        }
+    }
+
+    fn reasoning(&mut self, summary: Raw<'_>, content: &[ContentPart<'_>], parts: Sink<'_>) {
+        let summary: Vec<ContentPart<'_>> = decode(summary).unwrap_or_default();
+        let texts = |parts: &[ContentPart<'_>]| parts.iter().filter_map(|part| text(part.text)).collect();
+        self.summary = texts(&summary);
+        let open: Vec<String> = texts(content);
+        let told = if open.is_empty() { self.summary.join("\n\n") } else { open.join("\n\n") };
+        if told.is_empty() {
+            return;
+        }
+        if self.thought.is_empty() {
+            pass(&told, Piece::Thinking, parts);
+        }
+        self.thought = told;
+    }
+
+    /// Tells of a call as soon as its tool is known.
+    fn announce(&mut self, calls: &mut u32, parts: Sink<'_>) {
+        if self.kind != "function_call" || self.call.is_some() || self.name.is_empty() {
+            return;
+        }
+        let index = *calls;
+        *calls = calls.saturating_add(1);
+        self.call = Some(index);
+        parts(Piece::CallStarted { index, name: ToolName::from(self.name.as_str()) });
+        pass(&self.arguments, |text| Piece::CallArguments { index, text }, parts);
+    }
+}
+
+/// The document itself as a raw value.
+fn whole(data: &str) -> Raw<'_> {
+    serde_json::from_str(data).ok()
+}
+
+fn pass(text: &str, piece: impl FnOnce(String) -> Piece, parts: Sink<'_>) {
+    if !text.is_empty() {
+        parts(piece(text.to_owned()));
+    }
+}
+
+fn replace(slot: &mut String, value: Option<String>) {
+    if let Some(value) = value {
+        *slot = value;
+    }
+}

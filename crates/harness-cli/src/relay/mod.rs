@@ -1,0 +1,21 @@
+//! Agent Relay: this program as a worker.
+
+mod bridge;
+mod own;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use harness::adapters::relay::{BrokerConfig, BrokerTransport, Connection, RelayFault};
+
+pub(crate) use bridge::bridge;
+
+use crate::args::BrokerArgs;
+
+/// The relay of the folder's running broker, and the connection to it.
+fn attach(args: &BrokerArgs) -> Result<(Arc<BrokerTransport>, Connection), RelayFault> {
+    let folder = args.relay_dir.as_deref().unwrap_or(Path::new("."));
+    let connection = Connection::discover(folder, args.relay_state_dir.as_deref())?;
+    let transport = BrokerTransport::attach(connection.clone(), BrokerConfig::default())?;
+    Ok((Arc::new(transport), connection))
+}
