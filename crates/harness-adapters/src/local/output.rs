@@ -20,7 +20,7 @@ pub struct ParsedOutput {
     pub text: Option<String>,
     /// What comes with it.
     pub attachments: Option<Vec<ExecutionAttachment>>,
-    /// The answer as data, an object.
+    /// The answer as data; an object where there are calls of tools, too.
     pub structured: Option<Json>,
     /// The calls of tools that it made; they stand in the result's `structured.toolCalls`.
     pub tool_calls: Option<Vec<Json>>,
@@ -112,7 +112,7 @@ fn object(stdout: &str) -> Option<ParsedOutput> {
     let parsed = ParsedOutput {
         text: fields.text("text"),
         attachments: fields.json("attachments").and_then(|list| list.to().ok()),
-        structured: fields.json("structured").filter(|value| value.is_object()).cloned(),
+        structured: fields.json("structured").filter(|value| !value.is_null()).cloned(),
         tool_calls: fields.list("toolCalls"),
         metadata: fields.json("metadata").filter(|value| value.is_object()).cloned(),
         ..ParsedOutput::default()

@@ -19,8 +19,8 @@ use crate::local::source_001::tool_names;
 /// argument may have 128 KiB on Linux.
 const MOST_ARGUMENT: usize = 96 * 1024;
 
-/// The tools of Claude Code. They are named one by one, because it refuses to skip its permissions for root, whom
-/// most containers run as.
+/// The tools of Claude Code. They are named one by one, because it refuses to skip its permissions for root,
+/// whom most containers run as.
 const CLAUDE_TOOLS: &str =
     "Bash,Edit,Glob,Grep,NotebookEdit,Read,Skill,Task,TodoWrite,WebFetch,WebSearch,Write";
 

@@ -202,12 +202,35 @@ fn each(one: &Usage, other: &Usage, of: impl Fn(Option<u64>, Option<u64>) -> Opt
     usage
 }
 
-/// An amount of money as an agent writes it. Nothing is no amount: it is written where no price is known.
+/// An amount of money as an agent writes it: a sum of doubles, whose last digits are noise. Nothing is no
+/// amount: it is written where no price is known.
 pub(super) fn cost(value: Option<&Json>) -> Option<Cost> {
-    value?.text().parse().ok().filter(|cost| *cost != Cost(0))
+    let amount: f64 = value?.to().ok()?;
+    format!("{amount:.9}").parse().ok().filter(|cost| *cost != Cost(0))
 }
 
 /// Whether a request that a provider answered with this HTTP status may work later.
 pub(super) fn may_work_later(status: u64) -> bool {
     matches!(status, 408 | 409 | 425 | 429) || status >= 500
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(written: &str, expected: Option<&str>) {
+        let value = Json::parse(written).unwrap();
+        assert_eq!(cost(Some(&value)).map(|cost| cost.to_string()).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_cost_is_read_without_the_noise_of_sums() {
+        check("0.0018000000000000002", Some("0.0018"));
+        check("1.2e-3", Some("0.0012"));
+        check("2", Some("2"));
+        check("0", None);
+        check("-1", None);
+        check("\"free\"", None);
+    }
 }
