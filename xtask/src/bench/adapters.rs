@@ -27,6 +27,7 @@ struct Heap {
 }
 
 #[derive(Debug, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names that the benchmark prints, with their unit")]
 struct First {
     ours_us: f64,
     raw_us: f64,
@@ -34,6 +35,7 @@ struct First {
 }
 
 #[derive(Debug, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names that the benchmark prints, with their unit")]
 struct Delta {
     ours_ns: f64,
     raw_ns: f64,
@@ -41,6 +43,7 @@ struct Delta {
 }
 
 #[derive(Debug, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names that the benchmark prints")]
 struct Streams {
     streams: f64,
     whole: f64,

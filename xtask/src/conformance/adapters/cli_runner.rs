@@ -60,14 +60,12 @@ fn check(vector: &Value) -> Done<()> {
 }
 
 fn input(input: &Value) -> CliInput {
-    let prompt = match at(input, "promptRepeat") {
-        Value::Object(repeat) => {
-            let times = repeat.get("times").or(repeat.get("count")).and_then(Value::as_u64).unwrap_or(0);
-            let unit = repeat.get("unit").or(repeat.get("text")).and_then(Value::as_str).unwrap_or("x");
-            unit.repeat(usize::try_from(times).unwrap_or(0))
-        }
-        Value::Number(times) => "x".repeat(times.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0)),
-        _ => text(input, "prompt").to_owned(),
+    let repeat = at(input, "promptRepeat");
+    let times = ["times", "count"].iter().find_map(|key| repeat.get(key)).unwrap_or(repeat).as_u64();
+    let unit = ["unit", "text"].iter().find_map(|key| repeat.get(key)?.as_str()).unwrap_or("x");
+    let prompt = match times {
+        Some(times) => unit.repeat(usize::try_from(times).unwrap_or(0)),
+        None => text(input, "prompt").to_owned(),
     };
     let limit = at(input, "timeoutMs").as_u64().unwrap_or(10_000);
     let mut made = CliInput::new(prompt, Duration::from_millis(limit));
@@ -92,18 +90,14 @@ fn spawned(runner: &LocalRunner, input: &CliInput) -> Value {
 }
 
 fn outcome(outcome: CliOutcome) -> Value {
-    match outcome {
-        CliOutcome::Completed { text, metadata: None } => json!({ "status": "completed", "text": text }),
-        CliOutcome::Failed { error, stderr, exit_code } => {
-            let mut result = json!({ "status": "failed", "error": error });
-            if let Some(stderr) = stderr {
-                result["stderr"] = json!(stderr);
-            }
-            if let Some(code) = exit_code {
-                result["exitCode"] = json!(code);
-            }
-            result
-        }
-        other => json!({ "unexpected": format!("{other:?}") }),
+    if let CliOutcome::Completed { text, metadata: None } = outcome {
+        json!({ "status": "completed", "text": text })
+    } else if let CliOutcome::Failed { error, stderr, exit_code } = outcome {
+        let more = [("stderr", stderr.map(Value::from)), ("exitCode", exit_code.map(Value::from))];
+        let told = [("status", json!("failed")), ("error", json!(error))];
+        let more = more.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        told.into_iter().chain(more).map(|(key, value)| (key.to_owned(), value)).collect()
+    } else {
+        json!({ "unexpected": format!("{outcome:?}") })
     }
 }

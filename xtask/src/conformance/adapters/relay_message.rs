@@ -60,8 +60,8 @@ async fn adapter(vector: &Value) -> Done<Value> {
         "shutdowns": seen.shutdowns,
         "result": result,
     });
-    if !seen.spawned.is_empty() {
-        got["spawned"] = seen.spawned.iter().map(|agent| spawned(agent, &task)).collect();
+    if let (false, Some(got)) = (seen.spawned.is_empty(), got.as_object_mut()) {
+        got.insert("spawned".to_owned(), seen.spawned.iter().map(|agent| spawned(agent, &task)).collect());
     }
     Ok(got)
 }
