@@ -119,6 +119,21 @@ impl Api {
         Ok(receipt)
     }
 
+    /// The number of the newest stored event after `since`; `since` when there is none, `None` when the broker
+    /// does not say.
+    pub(super) async fn newest(&self, since: u64) -> Result<Option<u64>, RelayFault> {
+        const CALL: &str = "GET /api/events/replay";
+        let mut url = self.path(&["api", "events", "replay"])?;
+        url.set_query(Some(&format!("sinceSeq={since}")));
+        let answer = self.call(Call { name: CALL, method: Method::GET, url, body: None }).await?;
+        if answer.get("events").is_none() {
+            return Ok(None);
+        }
+        let numbers = answer.objects("events");
+        let numbers = numbers.iter().filter_map(|event| event.get("seq")?.to().ok());
+        Ok(Some(numbers.max().unwrap_or(since)))
+    }
+
     async fn get(&self, name: &'static str, path: &[&str]) -> Result<Object, RelayFault> {
         self.call(Call { name, method: Method::GET, url: self.path(path)?, body: None }).await
     }

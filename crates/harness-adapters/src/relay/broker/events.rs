@@ -1,7 +1,5 @@
 //! The broker's stream of events: a WebSocket that is opened again where it broke.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -33,8 +31,11 @@ const SILENCE: Duration = Duration::from_secs(75);
 /// is told again.
 const NO_REPLAY: u64 = (1 << 53) - 1;
 
-/// Asks the broker to answer when it has sent what it had stored.
+/// Asks the broker to answer when it has sent what it had stored; some versions never do.
 const MARK: &[u8] = b"caught-up";
+
+/// How long a broker that does not say what it has stored may be silent until all of that counts as told.
+const PAUSE: Duration = Duration::from_secs(1);
 
 type Socket = WebSocketStream<TcpStream>;
 
@@ -43,10 +44,10 @@ pub(super) struct Stream {
     pub(super) connection: Connection,
     pub(super) config: BrokerConfig,
     pub(super) sender: RelayEventSender,
-    /// The highest number that any subscription of the transport has heard.
-    pub(super) newest: Arc<AtomicU64>,
     /// The last number that was told here, or from where on events are wanted.
     pub(super) since: Since,
+    /// The newest event that was stored before; `None` when it is not known.
+    pub(super) goal: Option<u64>,
 }
 
 /// Why a socket is not read any more.
@@ -95,6 +96,9 @@ impl Stream {
     /// Tells events until nobody listens any more, or the broker is lost.
     pub(super) async fn run(mut self, mut socket: Socket) {
         let mut first = true;
+        if self.is_level() && !self.caught_up(&mut first).await {
+            return;
+        }
         loop {
             let reason = match self.read(&mut socket, &mut first).await {
                 Broken::Unwanted => return,
@@ -138,11 +142,19 @@ impl Stream {
 
     async fn read(&mut self, socket: &mut Socket, first: &mut bool) -> Broken {
         loop {
+            let unsure = *first && self.goal.is_none();
+            let patience = if unsure { PAUSE } else { SILENCE };
             let message = tokio::select! {
                 () = self.sender.closed() => return Broken::Unwanted,
-                message = tokio::time::timeout(SILENCE, socket.next()) => message,
+                message = tokio::time::timeout(patience, socket.next()) => message,
             };
             let text = match message {
+                Err(_) if unsure => {
+                    if !self.caught_up(first).await {
+                        return Broken::Unwanted;
+                    }
+                    continue;
+                }
                 Err(_) => return Broken::Lost("the broker was silent for too long".to_owned()),
                 Ok(None | Some(Ok(Message::Close(_)))) => {
                     return Broken::Lost("the broker closed the connection".to_owned());
@@ -150,10 +162,7 @@ impl Stream {
                 Ok(Some(Err(fault))) => return Broken::Lost(fault.to_string()),
                 Ok(Some(Ok(Message::Text(text)))) => text,
                 Ok(Some(Ok(Message::Pong(mark)))) => {
-                    if mark == MARK
-                        && std::mem::take(first)
-                        && !self.sender.send(RelayEvent::caught_up()).await
-                    {
+                    if mark == MARK && unsure && !self.caught_up(first).await {
                         return Broken::Unwanted;
                     }
                     continue;
@@ -163,7 +172,24 @@ impl Stream {
             if !self.tell(&text).await {
                 return Broken::Unwanted;
             }
+            if *first && self.is_level() && !self.caught_up(first).await {
+                return Broken::Unwanted;
+            }
         }
+    }
+
+    /// Whether all that was stored has been told, as far as that is known.
+    fn is_level(&self) -> bool {
+        match self.since {
+            Since::Now => true,
+            Since::Seq(told) => self.goal.is_some_and(|goal| told >= goal),
+        }
+    }
+
+    /// Tells, once, that all stored events were told; false when nobody listens.
+    async fn caught_up(&self, first: &mut bool) -> bool {
+        *first = false;
+        self.sender.send(RelayEvent::caught_up()).await
     }
 
     /// Passes an event on, unless it was told before; false when nobody listens.
@@ -177,7 +203,6 @@ impl Stream {
                 return true;
             }
             self.since = Since::Seq(seq);
-            self.newest.fetch_max(seq, Ordering::Relaxed);
         }
         self.sender.send(event).await
     }

@@ -1,7 +1,6 @@
 //! The transport over a broker.
 
 use std::fmt;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,7 +57,6 @@ pub struct BrokerTransport {
     connection: Connection,
     config: BrokerConfig,
     api: Arc<Api>,
-    newest: Arc<AtomicU64>,
     started: Mutex<Option<Started>>,
     /// The broker that was started here.
     own: Mutex<Option<Broker>>,
@@ -96,7 +94,7 @@ impl BrokerTransport {
     pub fn attach(connection: Connection, config: BrokerConfig) -> Result<Self, RelayFault> {
         let api = Arc::new(Api::new(&connection, config.call_timeout)?);
         let own = Mutex::default();
-        Ok(Self { connection, config, api, newest: Arc::default(), started: Mutex::default(), own })
+        Ok(Self { connection, config, api, started: Mutex::default(), own })
     }
 
     /// Starts a broker, which ends with [`shutdown`](RelayTransport::shutdown), and at once when the transport
@@ -170,14 +168,14 @@ impl RelayTransport for BrokerTransport {
     }
 
     async fn subscribe(&self, since: Since) -> Result<RelayEvents, RelayFault> {
-        let (sender, events) = RelayEvents::channel(self.config.waiting);
-        let stream = Stream {
-            connection: self.connection.clone(),
-            config: self.config.clone(),
-            sender,
-            newest: Arc::clone(&self.newest),
-            since,
+        let goal = match since {
+            Since::Now => None,
+            // Without it the end of what is stored is found by its silence.
+            Since::Seq(told) => self.api.newest(told).await.unwrap_or_default(),
         };
+        let (sender, events) = RelayEvents::channel(self.config.waiting);
+        let stream =
+            Stream { connection: self.connection.clone(), config: self.config.clone(), sender, since, goal };
         let socket = stream.open().await?;
         tokio::spawn(stream.run(socket));
         Ok(events)
