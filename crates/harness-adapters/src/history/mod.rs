@@ -120,10 +120,10 @@ pub(crate) struct SentCall<'a> {
     pub(crate) call: &'a ToolCall,
 }
 
+#[cfg(any(feature = "openrouter", feature = "responses"))]
 impl<'a> SentCall<'a> {
     /// The arguments as the provider wrote them, where that text is usable, since a signature or a cache
     /// may cover it.
-    #[cfg(any(feature = "openrouter", feature = "responses"))]
     pub(crate) fn argument_text(&self) -> &'a str {
         let raw = self.call.rare.raw_arguments.as_deref();
         raw.filter(|raw| Json::parse(raw).is_ok_and(|json| json.is_object()))

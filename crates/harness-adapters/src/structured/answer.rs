@@ -1,7 +1,10 @@
 //! What comes back.
 
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 use harness_core::Json;
-use harness_core::message::{AssistantMessage, FinishReason, Invalid, ModelOutput};
+use harness_core::message::AssistantMessage;
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+use harness_core::message::{FinishReason, Invalid, ModelOutput};
 use serde::de::DeserializeOwned;
 
 use crate::AdapterError;
