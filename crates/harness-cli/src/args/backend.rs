@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use harness::adapters::local::{LocalAgent, Permission};
 use harness::core::Millis;
 
-use super::values;
+use super::{BrokerArgs, values};
 
 /// Who runs the turns instead of a model.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Backend")]
 pub(crate) struct BackendArgs {
     /// Let a backend run the turns: claude, codex, opencode or gemini as they are installed here,
@@ -34,6 +34,9 @@ pub(crate) struct BackendArgs {
     /// Time for one turn of the backend, for example 90s, 5m or 1h [default: 10m]
     #[arg(long, value_name = "TIME", requires = "backend", value_parser = values::time)]
     pub(crate) backend_timeout: Option<Millis>,
+
+    #[command(flatten)]
+    pub(crate) broker: BrokerArgs,
 }
 
 /// A `--backend` argument.

@@ -4,14 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::adapters::relay::{
-    BrokerConfig, BrokerTransport, Connection, Registration, RelayAdapterConfig, RelayExecutionAdapter,
-};
+use harness::adapters::relay::{Registration, RelayAdapterConfig, RelayExecutionAdapter};
 use harness::core::port::{Clock, DynExecutionAdapter};
 
 use crate::args::BackendArgs;
-use crate::env;
 use crate::error::CliError;
+use crate::relay::attach;
 
 /// The time of a turn when the command line does not say it.
 const TURN: Duration = Duration::from_mins(10);
@@ -23,15 +21,13 @@ pub(super) fn adapter(
     timeout: Option<Duration>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<dyn DynExecutionAdapter>, CliError> {
-    let state = env::text(env::RELAY_STATE);
-    let connection = Connection::discover(Path::new("."), state.as_deref().map(Path::new))?;
+    let (transport, connection) = attach(&args.broker)?;
     let mut config = RelayAdapterConfig::default();
     // A name of this process's own, known to the broker: replies to others may go astray.
     config.orchestrator_name = format!("harness-{}", std::process::id());
     config.registration = Registration::Reader { lifeline: connection.state_directory().map(Path::to_owned) };
-    let transport = BrokerTransport::attach(connection, BrokerConfig::default())?;
     channel.clone_into(&mut config.channel_id);
     config.worker_name.clone_from(&args.backend_worker);
     config.timeout = timeout.unwrap_or(TURN);
-    Ok(Arc::new(RelayExecutionAdapter::new(Arc::new(transport), Arc::clone(clock), config)))
+    Ok(Arc::new(RelayExecutionAdapter::new(transport, Arc::clone(clock), config)))
 }

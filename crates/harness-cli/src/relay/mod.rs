@@ -13,7 +13,7 @@ pub(crate) use bridge::bridge;
 use crate::args::BrokerArgs;
 
 /// The relay of the folder's running broker, and the connection to it.
-fn attach(args: &BrokerArgs) -> Result<(Arc<BrokerTransport>, Connection), RelayFault> {
+pub(crate) fn attach(args: &BrokerArgs) -> Result<(Arc<BrokerTransport>, Connection), RelayFault> {
     let folder = args.relay_dir.as_deref().unwrap_or(Path::new("."));
     let connection = Connection::discover(folder, args.relay_state_dir.as_deref())?;
     let transport = BrokerTransport::attach(connection.clone(), BrokerConfig::default())?;

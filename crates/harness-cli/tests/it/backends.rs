@@ -180,6 +180,18 @@ fn ctrl_c_ends_the_backend_with_everything_that_it_started() {
     within("the end of the child", move || std::io::read_to_string(&mut alive).unwrap());
 }
 
+#[test]
+fn a_relay_without_a_broker_is_told_with_where_it_was_looked_for() {
+    let project = project();
+    let output = run(&project, &["x", "--backend", "relay:ops"]);
+    insta::assert_snapshot!(project.told(&output), @"
+    exit 2
+    ---
+    error: no running broker was found: there is no ./.agent-relay/connection.json, ./.agentworkforce/relay/connection.json
+      hint: start one in this folder: agent-relay-broker init --persist
+    ");
+}
+
 #[track_caller]
 fn refused(arguments: &[&str], file: &str, expected: &str) {
     let project = project();
