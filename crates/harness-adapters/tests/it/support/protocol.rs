@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use harness_adapters::chat::{ChatModel, ChatTimeouts, ReplyLimits};
 use harness_adapters::messages::MessagesModel;
+use harness_adapters::responses::ResponsesModel;
 use harness_core::port::DynModel;
 
 use super::KEY;
@@ -25,7 +26,7 @@ pub(crate) struct Protocol {
 }
 
 /// All of them.
-pub(crate) const PROTOCOLS: &[Protocol] = &[CHAT, MESSAGES];
+pub(crate) const PROTOCOLS: &[Protocol] = &[CHAT, MESSAGES, RESPONSES];
 
 /// A recorded stream, event by event.
 pub(crate) struct Recorded {
@@ -217,4 +218,98 @@ data: {"type":"message_start","message":{"id":"m","model":"example-model","usage
     },
     begun: "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Half\"}}\n\n",
     error: r#"{"type":"error","error":{"type":"invalid_request_error","message":"MESSAGE"},"request_id":"MESSAGE"}"#,
+};
+
+const RESPONSES: Protocol = Protocol {
+    name: "responses",
+    model: |url| {
+        let builder = ResponsesModel::openai("example-model", KEY).base_url(url);
+        Arc::new(builder.limits(limits()).timeouts(timeouts()).build().unwrap())
+    },
+    answer: || {
+        Recorded::new(
+            9,
+            [
+                (": hello", ""),
+                (
+                    r#"data: {"type":"response.created","response":{"id":"r","model":"example-model","status":"in_progress"}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"i0","summary":[]}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"Hm."}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.output_item.added","output_index":1,"item":{"type":"message","id":"i1","role":"assistant","content":[]}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"4 °C"}"#,
+                    "4 °C",
+                ),
+                (
+                    r#"data: {"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":" now"}"#,
+                    " now",
+                ),
+                (
+                    r#"data: {"type":"response.output_item.done","output_index":1,"item":{"type":"message","id":"i1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"4 °C now"}]}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.completed","response":{"id":"r","status":"completed","usage":{"input_tokens":9,"output_tokens":3}}}"#,
+                    "",
+                ),
+            ],
+        )
+    },
+    calls: || {
+        Recorded::new(
+            10,
+            [
+                (r#"data: {"type":"response.created","response":{"id":"r","model":"example-model"}}"#, ""),
+                (
+                    r#"data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Paying."}"#,
+                    "Paying.",
+                ),
+                (
+                    r#"data: {"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","id":"i1","call_id":"a","name":"pay","arguments":""}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.function_call_arguments.delta","output_index":1,"delta":"{\"cents\""}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.function_call_arguments.delta","output_index":1,"delta":":10}"}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"i1","call_id":"a","name":"pay","arguments":"{\"cents\":10}"}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.output_item.added","output_index":2,"item":{"type":"function_call","id":"i2","call_id":"b","name":"pay","arguments":""}}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.function_call_arguments.delta","output_index":2,"delta":"{\"cents\""}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.function_call_arguments.delta","output_index":2,"delta":":20}"}"#,
+                    "",
+                ),
+                (
+                    r#"data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Paying."}]},{"type":"function_call","id":"i1","call_id":"a","name":"pay","arguments":"{\"cents\":10}"},{"type":"function_call","id":"i2","call_id":"b","name":"pay","arguments":"{\"cents\":20}"}]}}"#,
+                    "",
+                ),
+            ],
+        )
+    },
+    begun: "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"content_index\":0,\"delta\":\"Half\"}\n\n",
+    error: r#"{"type":"error","error":{"type":"invalid_request_error","code":"bad","message":"MESSAGE","param":"MESSAGE"}}"#,
 };
