@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use harness::adapters::execution::BackendModel;
 use harness::adapters::local::{AgentBackend, LocalAgent};
-use harness::core::ThreadId;
 use harness::core::port::{Clock, DynExecutionAdapter};
+use harness::core::{Millis, ThreadId};
 use harness::system::SystemIds;
 
 use super::command::CommandFile;
@@ -23,7 +23,7 @@ pub(crate) fn choose(
     thread: Option<ThreadId>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<BackendModel>, CliError> {
-    let timeout = args.backend_timeout.map(|limit| limit.duration());
+    let timeout = args.backend_timeout.map(Millis::duration);
     let adapter: Arc<dyn DynExecutionAdapter> = match &args.backend {
         None => return Ok(None),
         Some(BackendArg::Agent(agent)) => Arc::new(installed(*agent, args, model, timeout, clock)),

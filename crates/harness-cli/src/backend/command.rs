@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
+use harness::core::Millis;
 use harness::core::port::execution::ToolUse;
 use harness::core::port::{Clock, ExecutionCapabilities, ExecutionRequest};
 use harness::descriptor::Value;
@@ -119,7 +120,7 @@ impl CommandFile {
             pass: written.env,
             set: written.set,
             cwd: written.cwd.map(|cwd| folder.join(cwd)),
-            timeout: timeout.transpose()?.map_or(TURN, |limit| limit.duration()),
+            timeout: timeout.transpose()?.map_or(TURN, Millis::duration),
             output: written.output,
         })
     }

@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal as _, Write as _, stdout};
 use std::sync::Arc;
 
 use harness::adapters::{Recorder, Replay};
-use harness::core::port::{Clock, DynModel, Session as _};
+use harness::core::port::{Clock, DynModel, Session};
 use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence, ThreadId};
 use harness::system::SystemClock;
@@ -55,7 +55,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
     let asking =
         Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
-    let thread = session.as_ref().and_then(|session| session.id());
+    let thread = session.as_ref().and_then(Session::id);
     let source = answers(args, asking, thread.map(|id| ThreadId::from(id.as_str())), &clock)?;
 
     let mut builder = Harness::new(Arc::clone(&source.model))
