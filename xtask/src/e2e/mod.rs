@@ -10,6 +10,7 @@ mod endpoint;
 mod first_run;
 mod graphs;
 mod kill;
+mod local_model;
 mod mcp;
 mod model_server;
 mod npm;
