@@ -88,6 +88,31 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
         .map_err(|e| Fault::because(format!("output of `{}`", line_of(command)), e))
 }
 
+/// Runs to the end and returns standard output; none when it fails. Standard error is dropped.
+pub(crate) fn try_capture(command: &mut Command) -> Option<String> {
+    let output = command.stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8(output.stdout).ok())?
+}
+
+/// A variable of this process.
+#[expect(clippy::disallowed_methods, reason = "chores hand their own variables to the programs they start")]
+pub(crate) fn surrounding(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The command lines of all processes whose environment holds this text; none where the system does not
+/// tell.
+pub(crate) fn with_in_environment(text: &str) -> Vec<String> {
+    let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let found = processes.filter_map(|process| {
+        let environment = std::fs::read(process.path().join("environ")).ok()?;
+        let line = std::fs::read(process.path().join("cmdline")).ok().filter(|_| holds(&environment))?;
+        Some(String::from_utf8_lossy(&line).replace('\0', " "))
+    });
+    found.collect()
+}
+
 /// True when the program can be started and succeeds; its output is dropped.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())

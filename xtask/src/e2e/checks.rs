@@ -1,7 +1,7 @@
 //! The checks, in their order.
 
 use super::program::Program;
-use super::{crash, first_run, graphs, kill, mcp, relay, start_up};
+use super::{agents, crash, first_run, graphs, kill, local_model, mcp, relay, start_up};
 use crate::fault::{Fault, Result};
 use crate::stopwatch::{Stopwatch, Took};
 
@@ -28,6 +28,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("graphs", graphs::run),
     ("mcp", mcp::run),
     ("relay", relay::run),
+    ("agents", agents::run),
+    ("local-model", local_model::run),
 ];
 
 /// Builds the release program and runs the checks; goes on after a failed one.

@@ -3,12 +3,14 @@
 //! [`checks`] lists the checks, each a module of its own; [`program`] builds the program once, and
 //! [`endpoint`] is a scripted model on the loopback interface, [`model_server`] one for local agents.
 
+mod agents;
 mod checks;
 mod crash;
 mod endpoint;
 mod first_run;
 mod graphs;
 mod kill;
+mod local_model;
 mod mcp;
 mod model_server;
 mod npm;

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::fault::{Fault, Result};
 use crate::process;
 
-/// Installs packages, given as `NAME@VERSION`, unless they are there in just these versions.
+/// Installs packages, given as `NAME@VERSION`, unless they are there in just these versions. Options of npm
+/// may stand among them.
 pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<()> {
     let wanted = packages.join("\n");
     let installed = folder.join("installed");
@@ -24,4 +25,11 @@ pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<()> {
     npm.current_dir(folder).args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).args(packages);
     process::run(&mut npm)?;
     fs::write(installed, wanted).map_err(failed)
+}
+
+/// The newest version of a package, where the registry can be asked.
+pub(super) fn newest(package: &str) -> Option<String> {
+    let mut npm = process::command("npm");
+    let version = process::try_capture(npm.args(["view", package, "version", "--loglevel=silent"]))?;
+    Some(version.trim().to_owned()).filter(|version| !version.is_empty())
 }

@@ -38,16 +38,12 @@ async fn tried(folder: &Path, path: &Path, clock: &dyn Clock) -> Vec<Finding> {
         }
     };
     let mut findings = vec![written(&session, folder, clock).await];
-    findings.push(match JsonlSession::open(path, OpenOptions::new()) {
-        Err(Error::Locked { .. }) => {
-            let message = format!("a session in {shown} has one owner");
-            Finding::new(Area::Files, "locks", Status::Ok, message)
-        }
-        Ok(_) | Err(_) => {
-            let message = format!("files in {shown} cannot be locked: two programs could write one session");
-            Finding::new(Area::Files, "locks", Status::Fault, message)
-                .fix("keep sessions on a disk of this machine rather than on one that is shared")
-        }
+    findings.push(if let Err(Error::Locked { .. }) = JsonlSession::open(path, OpenOptions::new()) {
+        Finding::new(Area::Files, "locks", Status::Ok, format!("a session in {shown} has one owner"))
+    } else {
+        let message = format!("files in {shown} cannot be locked: two programs could write one session");
+        Finding::new(Area::Files, "locks", Status::Fault, message)
+            .fix("keep sessions on a disk of this machine rather than on one that is shared")
     });
     findings
 }

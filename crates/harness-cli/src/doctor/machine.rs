@@ -27,11 +27,12 @@ fn clock(now: Time) -> Finding {
 fn terminal() -> Finding {
     let asks = stdin().is_terminal() && stderr().is_terminal();
     let shows = if stdout().is_terminal() { "answers go to a terminal" } else { "answers go to no terminal" };
-    let message = match asks {
-        true => format!("{shows}; approvals can be asked for"),
-        false => format!("{shows}; nobody can be asked for an approval, so runs stop for it"),
+    let approvals = if asks {
+        "approvals can be asked for"
+    } else {
+        "nobody can be asked for an approval, so runs stop for it"
     };
-    Finding::new(Area::Machine, "terminal", Status::Ok, message)
+    Finding::new(Area::Machine, "terminal", Status::Ok, format!("{shows}; {approvals}"))
 }
 
 #[cfg(test)]

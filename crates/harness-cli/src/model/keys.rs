@@ -181,10 +181,8 @@ fn keys_in(text: &str) -> Result<Vec<(&'static str, ApiKey)>, KeyFileFault> {
     for (number, (name, key)) in (1..).zip(entries) {
         let known = PROVIDERS.iter().find(|provider| Some(provider.name) == name.as_str());
         let provider = known.ok_or(KeyFileFault::Unknown { number })?.name;
-        match key {
-            Value::String(key) if !key.trim().is_empty() => keys.push((provider, ApiKey::new(key))),
-            _ => return Err(KeyFileFault::NoText { provider }),
-        }
+        let key = key.as_str().map(ApiKey::from).filter(|key| !key.is_empty());
+        keys.push((provider, key.ok_or(KeyFileFault::NoText { provider })?));
     }
     Ok(keys)
 }

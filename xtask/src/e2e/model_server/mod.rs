@@ -17,4 +17,6 @@ mod responses;
 mod server;
 mod sse;
 
+pub(super) use plan::NOTE;
+pub(super) use server::start;
 pub(crate) use server::{Options, serve};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(super) const COMMAND: &str = "cat note.txt";
 
 /// How the line begins that the answer quotes.
-pub(super) const NOTE: &str = "The note says";
+pub(in crate::e2e) const NOTE: &str = "The note says";
 
 /// What every answer reports to have used.
 pub(super) const INPUT_TOKENS: u64 = 100;

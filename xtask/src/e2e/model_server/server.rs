@@ -15,6 +15,11 @@ use crate::fault::{Fault, Result};
 /// How long a connection may stay silent before it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Listens on a free port, and answers until the program ends; gives the server's address, without a path.
+pub(in crate::e2e) fn start() -> Result<String> {
+    listen("127.0.0.1:0", None)
+}
+
 /// Listens, and answers until the program ends; gives the server's address, without a path.
 fn listen(address: &str, log: Option<PathBuf>) -> Result<String> {
     let failed = |e| Fault::because("model server", e);
