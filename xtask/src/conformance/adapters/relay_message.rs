@@ -60,8 +60,9 @@ async fn adapter(vector: &Value) -> Done<Value> {
         "shutdowns": seen.shutdowns,
         "result": result,
     });
-    if let (false, Some(got)) = (seen.spawned.is_empty(), got.as_object_mut()) {
-        got.insert("spawned".to_owned(), seen.spawned.iter().map(|agent| spawned(agent, &task)).collect());
+    if let (false, Value::Object(got)) = (seen.spawned.is_empty(), &mut got) {
+        let agents = seen.spawned.iter().map(|agent| spawned(agent, &task)).collect();
+        got.insert("spawned".to_owned(), agents);
     }
     Ok(got)
 }

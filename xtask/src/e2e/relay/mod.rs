@@ -60,7 +60,7 @@ pub(super) fn run(program: &Program) -> Result<String> {
             .iter()
             .map(|broker| scope.spawn(|| check(broker, &service, &tools, program)))
             .collect();
-        checks.into_iter().map(|check| check.join()).collect::<Vec<_>>()
+        checks.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
     });
     let mut versions = Vec::new();
     for check in checks {
@@ -150,13 +150,17 @@ fn typed(desk: &Desk, worker: &str) -> Result<()> {
         let (mut sent, mut typed) = (false, 0);
         // One for the request, one for the reply.
         while typed < 2 {
-            match events.next().await.kind {
-                RelayEventKind::Inbound(inbound) => sent |= inbound.target.as_deref() == Some(worker),
-                RelayEventKind::Other(kind) if kind == "delivery_injected" => typed += u32::from(sent),
-                RelayEventKind::Closed { reason } => {
-                    return Err(harness::adapters::relay::RelayFault::failed(reason));
-                }
-                _ => {}
+            let kind = events.next().await.kind;
+            if let RelayEventKind::Inbound(inbound) = &kind {
+                sent |= inbound.target.as_deref() == Some(worker);
+            }
+            if let RelayEventKind::Other(kind) = &kind
+                && kind == "delivery_injected"
+            {
+                typed += u32::from(sent);
+            }
+            if let RelayEventKind::Closed { reason } = kind {
+                return Err(RelayFault::Closed { reason });
             }
         }
         Ok(())

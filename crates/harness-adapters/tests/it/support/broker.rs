@@ -210,7 +210,7 @@ async fn socket(stream: TcpStream, since: u64, shared: Arc<Shared>) {
         }
         tokio::select! {
             message = socket.next() => if !matches!(message, Some(Ok(_))) { return },
-            changed = changes.changed() => if changed.is_err() { return },
+            woken = changes.changed() => if woken.is_err() { return },
         }
     }
 }
