@@ -1,8 +1,5 @@
 //! How hard a model thinks, and what a model can be asked for.
 
-#[cfg(feature = "openrouter")]
-use harness_core::Json;
-
 /// How hard to think, from not at all to as hard as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -102,18 +99,33 @@ impl ThinkingLevels {
         higher.or_else(|| known().max()).unwrap_or(ThinkingLevel::Off)
     }
 
+    /// The model's word for the nearest level to this one, where it has one.
+    pub fn word(&self, level: ThinkingLevel) -> Option<&str> {
+        let level = self.clamp(level);
+        let (_, word) = self.0.iter().find(|(known, _)| *known == level)?;
+        Some(match word {
+            Word::Usual => level.as_str(),
+            Word::Own(word) => word,
+        })
+    }
+
     /// The setting of a request that asks for the nearest level. Nothing is asked for where the model does
     /// not know [`ThinkingLevel::Off`] as a level of its own and that is the nearest.
     #[cfg(feature = "openrouter")]
-    pub(crate) fn setting(&self, level: ThinkingLevel, routed: bool) -> Option<(&'static str, Json)> {
-        let level = self.clamp(level);
-        let (_, word) = self.0.iter().find(|(known, _)| *known == level)?;
-        let effort = match (word, level) {
-            (Word::Own(word), _) => word.as_str(),
-            (Word::Usual, ThinkingLevel::Off) if routed => "none",
+    pub(crate) fn setting(
+        &self,
+        level: ThinkingLevel,
+        routed: bool,
+    ) -> Option<(&'static str, harness_core::Json)> {
+        use harness_core::Json;
+
+        let is_plain_off =
+            self.clamp(level) == ThinkingLevel::Off && self.0.contains(&(ThinkingLevel::Off, Word::Usual));
+        let effort = match (is_plain_off, routed) {
+            (true, true) => "none",
             // Only a router knows how to switch thinking off by one word for all models.
-            (Word::Usual, ThinkingLevel::Off) => return None,
-            (Word::Usual, level) => level.as_str(),
+            (true, false) => return None,
+            (false, _) => self.word(level)?,
         };
         let effort = Json::string(effort);
         if !routed {

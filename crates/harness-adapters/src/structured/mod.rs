@@ -27,10 +27,12 @@
 //! With a type that derives `JsonSchema`, `harness_core::port::schema_of` makes the schema.
 
 mod answer;
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
+mod check;
 mod schema;
 mod strict;
 
 pub use answer::read_answer;
 #[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
-pub(crate) use answer::{checked, expects_json};
+pub(crate) use check::{checked, expects_json};
 pub use schema::OutputSchema;
