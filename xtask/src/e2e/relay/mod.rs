@@ -10,7 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::adapters::relay::{RelayEventKind, RelayMessage, RelayTransport as _, Since, SpawnAgent};
+use harness::adapters::relay::{
+    RelayEventKind, RelayFault, RelayMessage, RelayTransport as _, Since, SpawnAgent,
+};
 use harness::core::port::ExecutionResult;
 use serde_json::Value;
 
