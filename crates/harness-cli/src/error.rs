@@ -84,7 +84,7 @@ pub(crate) enum CliError {
     #[error("the tool `{name}` refuses the input: {problem}")]
     ToolArguments { name: String, problem: String },
     /// A file of `--backend command:FILE`.
-    #[error("the backend file {} {problem}", file.display())]
+    #[error("the backend file {}: {problem}", file.display())]
     BackendFile { file: PathBuf, problem: String },
     #[error("the memory {} cannot be used: {source}", path.display())]
     Memory { path: PathBuf, source: MemoryError },

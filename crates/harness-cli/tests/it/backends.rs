@@ -211,7 +211,7 @@ fn what_cannot_be_a_backend_is_refused_before_anything_runs() {
     refused(
         &["x", "--backend", "command:b.yaml"],
         "version: 1\ncommand: ./a\nargs: ['{user}']\n",
-        "error: the backend file b.yaml `args`: `{user}` names {user}; there are {prompt}, {message}, {system}, \
+        "error: the backend file b.yaml: `args`: `{user}` names {user}; there are {prompt}, {message}, {system}, \
          {model}, {tools}\n  hint: write `version: 1`, `command:` and, where they are needed, `args`, `stdin`, `env`, \
          `set`, `cwd`, `timeout`, `output` and `backend`\n",
     );
