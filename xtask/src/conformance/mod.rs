@@ -21,6 +21,7 @@ mod outcome;
 mod report;
 mod runner;
 mod session_tree;
+mod single;
 mod skips;
 mod subset;
 mod summarizing_compactor;

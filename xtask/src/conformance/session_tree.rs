@@ -8,19 +8,13 @@ use harness_core::{EntryId, Time};
 use serde_json::{Map, Value, json};
 
 use super::expected::matches;
+use super::single::judged;
 use super::turn::convert::{at, text};
 use crate::conformance::Verdict;
-use crate::repo;
 
 /// Runs the one vector of the file.
 pub(crate) fn run(path: &Path) -> Vec<(String, Verdict)> {
-    let vector = repo::read(path)
-        .map_err(|e| e.to_string())
-        .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
-    match vector {
-        Ok(vector) => vec![(text(&vector, "id").to_owned(), check(&vector).into())],
-        Err(fault) => vec![(path.display().to_string(), Verdict::Failed(fault))],
-    }
+    judged(path, check)
 }
 
 fn check(vector: &Value) -> Result<(), String> {

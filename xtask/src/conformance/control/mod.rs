@@ -9,10 +9,10 @@ use std::path::Path;
 use harness_core::work::{AuditReport, clean_artifact};
 use serde_json::{Value, json};
 
+use super::single::judged;
 use super::turn::compare::same;
 use super::turn::convert::{Done, at, text};
 use crate::conformance::Verdict;
-use crate::repo;
 
 /// Texts for people and models: only whether there is one is compared.
 const FREE: [&str; 8] = [
@@ -28,13 +28,7 @@ const FREE: [&str; 8] = [
 
 /// Runs the one vector of the file.
 pub(crate) fn run(path: &Path) -> Vec<(String, Verdict)> {
-    let vector = repo::read(path)
-        .map_err(|e| e.to_string())
-        .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
-    match vector {
-        Ok(vector) => vec![(text(&vector, "id").to_owned(), check(&vector).into())],
-        Err(fault) => vec![(path.display().to_string(), Verdict::Failed(fault))],
-    }
+    judged(path, check)
 }
 
 fn check(vector: &Value) -> Done<()> {
