@@ -10,6 +10,9 @@ use crate::history::{CallResult, Part, Said, SaidPart, Turn};
 use crate::http::CacheControl;
 use crate::http::names::ToolNames;
 
+/// What is said where an answer is followed by nothing.
+const GO_ON: &str = "Continue.";
+
 /// The parts of a request that tell what was said.
 #[derive(Debug)]
 pub(super) struct Conversation<'a> {
@@ -107,6 +110,10 @@ pub(super) fn write<'a>(
             }
             Turn::Results(results) => out.say("user", results.iter().map(result)),
         }
+    }
+    if out.messages.last().is_some_and(|last| last.role == "assistant") {
+        // The protocol reads an answer at the end as the beginning of the next one, and newer models refuse it.
+        out.say("user", text(Cow::Borrowed(GO_ON)).into_iter());
     }
     if let Some(mark) = mark {
         out.mark(mark);

@@ -285,3 +285,13 @@ async fn settings_that_the_adapter_writes_are_refused() {
         assert!(!format!("{fault:?}").contains(KEY));
     }
 }
+
+#[tokio::test]
+async fn an_answer_is_never_the_end_of_a_request() {
+    let said = messages([Message::user("Count."), AssistantMessage::text("One.").into()]).await;
+    assert_snapshot!(said, @r#"
+    {"content":[{"text":"Count.","type":"text"}],"role":"user"}
+    {"content":[{"text":"One.","type":"text"}],"role":"assistant"}
+    {"content":[{"text":"Continue.","type":"text"}],"role":"user"}
+    "#);
+}
