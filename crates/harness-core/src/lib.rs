@@ -67,6 +67,7 @@ pub mod contract;
 pub mod control;
 pub mod driver;
 pub mod event;
+mod fault;
 mod ids;
 mod json;
 pub mod limits;

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::fault::{Fault, FaultParts, FaultSource};
+
 use crate::continuation::Continuation;
+use crate::control::ControlReport;
 use crate::ids::{AgentId, CallId, GateName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
@@ -139,116 +141,6 @@ stop_reasons! {
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// A part of the system that failed. One word, since nearly everything can fail and seldom does; its fields
-/// are reached through it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(transparent)]
-#[error("{}: {}", self.source_part, self.message)]
-pub struct Fault(Box<FaultParts>);
-
-/// What a [`Fault`] says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct FaultParts {
-    /// Which part.
-    #[serde(rename = "source")]
-    pub source_part: FaultSource,
-    /// A stable code.
-    pub code: Arc<str>,
-    /// What happened and what to do, for people. Never holds a secret.
-    pub message: String,
-}
-
-impl Fault {
-    /// A fault of a part, with a stable code and a message for people.
-    pub fn new(part: FaultSource, code: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
-        Self(Box::new(FaultParts { source_part: part, code: code.into(), message: message.into() }))
-    }
-
-    /// What it says, to be taken apart.
-    pub fn into_parts(self) -> FaultParts {
-        *self.0
-    }
-}
-
-impl Deref for Fault {
-    type Target = FaultParts;
-
-    fn deref(&self) -> &FaultParts {
-        &self.0
-    }
-}
-
-impl DerefMut for Fault {
-    fn deref_mut(&mut self) -> &mut FaultParts {
-        &mut self.0
-    }
-}
-
-impl fmt::Debug for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fault")
-            .field("source_part", &self.source_part)
-            .field("code", &self.code)
-            .field("message", &self.message)
-            .finish()
-    }
-}
-
-/// The parts that can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum FaultSource {
-    /// The model port.
-    Model,
-    /// A tool, or the registry that lists tools.
-    Tool,
-    /// The source of agents: instructions, handoffs.
-    Agent,
-    /// A gate.
-    Gate,
-    /// A guardrail.
-    Guardrail,
-    /// The approver.
-    Approver,
-    /// A memory layer.
-    Layer,
-    /// The compactor.
-    Compactor,
-    /// The session.
-    Session,
-    /// The checkpoint store.
-    Checkpoints,
-    /// The source of steering messages.
-    Steering,
-    /// A hook of the host.
-    Hook,
-    /// The machine itself.
-    Machine,
-}
-
-impl fmt::Display for FaultSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Model => "model",
-            Self::Tool => "tool",
-            Self::Agent => "agent",
-            Self::Gate => "gate",
-            Self::Guardrail => "guardrail",
-            Self::Approver => "approver",
-            Self::Layer => "memory layer",
-            Self::Compactor => "compactor",
-            Self::Session => "session",
-            Self::Checkpoints => "checkpoint store",
-            Self::Steering => "steering",
-            Self::Hook => "hook",
-            Self::Machine => "machine",
-        })
     }
 }
 
@@ -540,6 +432,10 @@ pub struct End {
     /// Whether it continued an earlier turn.
     #[serde(default)]
     pub resumed: bool,
+    /// What the control of a run reports: gates, evidence, work items, deliverables. Absent for turns, and for
+    /// runs without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Box<ControlReport>>,
 }
 
 impl End {
@@ -578,6 +474,8 @@ impl End {
             waived: &'a [Waiver],
             #[serde(skip_serializing_if = "Option::is_none")]
             persist_failed: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            control: Option<&'a ControlReport>,
         }
         Json::of(&Flat {
             outcome: self.outcome(),
@@ -592,6 +490,7 @@ impl End {
             continuation: self.continuation.as_deref(),
             waived: &self.waived,
             persist_failed: self.persist_failed.as_deref(),
+            control: self.control.as_deref(),
         })
     }
 }

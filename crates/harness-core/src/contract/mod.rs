@@ -15,6 +15,7 @@ mod predicate;
 mod tests;
 mod verify;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use coverage::{
@@ -25,7 +26,7 @@ pub use predicate::{Predicate, PredicateFault, PredicateKind, SchemaSource, Text
 pub use verify::{CheckResult, CustomChecks, Facts, FileFact, SchemaValidator, ShallowSchemas, Verification};
 
 /// What sort of thing is required. For people: the predicate decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OutputType {
@@ -39,7 +40,7 @@ pub enum OutputType {
 }
 
 /// Something that a run must have produced.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RequiredOutput {
@@ -59,7 +60,7 @@ pub struct RequiredOutput {
 }
 
 /// Something that only the user can answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct UserQuestion {
@@ -79,7 +80,7 @@ pub struct UserQuestion {
 }
 
 /// What is good enough. Enforced in strict automation, against the model's own report.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Acceptability {
@@ -110,7 +111,7 @@ impl Default for Acceptability {
 /// assert!(contract.check().is_empty());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TaskContract {

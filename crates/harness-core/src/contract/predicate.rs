@@ -1,6 +1,9 @@
 //! How a required output is judged.
 
+use std::borrow::Cow;
+
 use regex::Regex;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -15,6 +18,40 @@ pub struct Predicate {
     pub kind: PredicateKind,
     /// A word for people; may be empty.
     pub description: String,
+}
+
+impl JsonSchema for Predicate {
+    fn schema_name() -> Cow<'static, str> {
+        "Predicate".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "How a required output is judged.",
+            "type": "object",
+            "properties": {
+                "type": {
+                    "description": "The judgement.",
+                    "enum": [
+                        "always_true",
+                        "file_exists",
+                        "contains_text",
+                        "tool_result_success",
+                        "json_schema_valid",
+                        "custom",
+                    ],
+                },
+                "args": {
+                    "description": "What the judgement needs: `path`; `pattern` and `field`; `tool_name`, \
+                                    `args_match` and `min_count`; `schema` and `source`; or `check`.",
+                    "type": "object",
+                },
+                "description": { "description": "A word for people.", "type": "string" },
+            },
+            "required": ["type"],
+            "additionalProperties": false,
+        })
+    }
 }
 
 impl From<PredicateKind> for Predicate {

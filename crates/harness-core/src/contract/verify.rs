@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::evidence::{AnswerFact, ToolFact};
@@ -14,7 +15,8 @@ use crate::time::Time;
 use crate::work::{ItemId, WorkLedger};
 
 /// What is known of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileFact {
     /// A regular file.
@@ -22,6 +24,7 @@ pub enum FileFact {
         /// Its size in bytes.
         bytes: u64,
         /// The SHA-256 of its content in hexadecimal, where somebody read it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
     /// Something else: a folder, a device.

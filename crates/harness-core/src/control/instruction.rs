@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::ToolName;
@@ -25,7 +26,7 @@ pub struct Standing {
 
 /// When something is told: when everything that is set holds. Plain data, so that a configuration may hold
 /// it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct When {
@@ -40,9 +41,11 @@ pub struct When {
     pub compactions: Option<u64>,
     /// Tools that were called so often at least.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, u64>")]
     pub called: BTreeMap<ToolName, u64>,
     /// Tools that were never called.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[schemars(with = "BTreeSet<String>")]
     pub never_called: BTreeSet<ToolName>,
     /// There are work items, and some are left.
     pub items_left: bool,
@@ -79,7 +82,7 @@ fn at_share(share: f64, turns: u32) -> u32 {
 }
 
 /// Something to tell a run at the right time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Instruction {
@@ -124,6 +127,11 @@ impl Instructions {
     /// These, in this order.
     pub fn new(list: impl IntoIterator<Item = Instruction>) -> Self {
         Self { list: list.into_iter().collect(), told: BTreeSet::new() }
+    }
+
+    /// The instructions, in their order.
+    pub fn into_list(self) -> Vec<Instruction> {
+        self.list
     }
 
     /// What helps any run: near its limit, and after compactions.

@@ -1,9 +1,24 @@
-//! Steering a run of many turns: whether it still makes progress, and what to tell it when.
+//! The control of a run of many turns: when it may end, what it is told, whether it still makes progress.
 //!
-//! Plain data and pure functions over what the run knows; nothing here asks a model or a tool.
+//! Plain data and pure functions over what the run knows; nothing here asks a model or a tool. A
+//! [`ControlSpec`] in [`crate::run::RunSpec::control`] switches it on.
 
+mod decision;
+mod facts;
+mod feedback;
 mod instruction;
 mod progress;
+mod report;
+mod spec;
 
+pub use decision::{StopCode, StopDecision};
+pub use facts::{Check, StandardFacts};
+pub use feedback::{Feedback, FeedbackKind};
 pub use instruction::{Instruction, Instructions, Standing, When};
 pub use progress::{Fingerprint, Progress, ProgressTracker};
+pub use report::{
+    CompletionReport, ControlReport, GateJudgement, GateReport, ItemsSummary, OpenItem, RunStatus,
+};
+pub use spec::{
+    ControlFault, ControlSpec, GuidanceSection, GuidanceSpec, SignalSpec, StallReaction, StallSpec, WorkSpec,
+};

@@ -140,6 +140,10 @@ pub(super) fn stop_gate_panicked(text: String) -> Reply {
     })
 }
 
+pub(super) fn facts_panicked(text: String) -> Reply {
+    Reply::Facts(Err(fault(FaultSource::Facts, &text)))
+}
+
 pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
     match op {
         Op::Prepare { .. } => prepare_panicked,
@@ -163,5 +167,6 @@ pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
         Op::Hook { .. } => hook_panicked,
         Op::Drain => |_| Reply::Drained(Vec::new()),
         Op::StopGate { .. } => stop_gate_panicked,
+        Op::Facts { .. } => facts_panicked,
     }
 }

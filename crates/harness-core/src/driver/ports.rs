@@ -10,7 +10,7 @@ use crate::event::Hub;
 use crate::machine::Input;
 use crate::message::Message;
 use crate::port::{
-    Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline,
+    Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
     DynInputGuardrail, DynModel, DynOutputGuardrail, DynSession, DynStopGate, DynToolGate, DynToolRegistry,
     DynTurnHooks, HookPoints, SingleAgent, Steering, Toolbox,
 };
@@ -48,6 +48,9 @@ pub struct Ports {
     pub layers: Option<Arc<dyn DynContextPipeline>>,
     /// The compactor.
     pub compactor: Option<Arc<dyn DynCompactor>>,
+    /// What lies outside of a run and its stop decisions rest on: files, checks, JSON Schema. Without it no
+    /// file is known, and of schemas the top level is checked only.
+    pub facts: Option<Arc<dyn DynFactSource>>,
     /// The steering queue.
     pub steering: Option<Arc<dyn Steering>>,
     /// The host's own code at points of a turn.
@@ -81,6 +84,7 @@ impl Ports {
             checkpoints: None,
             layers: None,
             compactor: None,
+            facts: None,
             steering: None,
             hooks: None,
             hub: Hub::default(),

@@ -6,18 +6,21 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use tracing::Instrument as _;
 
-use super::op::{Running, gate_panicked, guard_panicked, hook_panicked, panicked_by, stop_gate_panicked};
+use super::op::{
+    Running, facts_panicked, gate_panicked, guard_panicked, hook_panicked, panicked_by, stop_gate_panicked,
+};
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
+use crate::control::StandardFacts;
 use crate::ids::{AgentId, OpId, ToolName};
 use crate::machine::{Machine, Op, Phase, Reply};
 use crate::message::{ApprovalRequest, ToolCall};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, GateCx, HookAsk, HookCx, Inspection, ModelRequest,
-    Offer, PrepareAsk, Prepared, Progress, ToolCx, ToolDef, ToolScope,
+    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, GateCx, HookAsk, HookCx,
+    Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ToolCx, ToolDef, ToolScope,
 };
 use crate::time::Millis;
 
@@ -80,6 +83,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             }
             Op::Approve { call, reason } => self.approve(call, reason),
             Op::NoteApproval { request } => self.note_approval(*request),
+            Op::Facts { ask } => self.facts(ask),
             Op::Hook { ask, progress, from } => self.hook(ask, progress, from),
             Op::Drain => Running::Ready(Reply::Drained(
                 self.ports.steering.as_ref().map(|steering| steering.waiting()).unwrap_or_default(),
@@ -176,6 +180,18 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             }
             _ => Running::Ready(Reply::Interrupted { partial: None }),
         }
+    }
+
+    fn facts(&self, ask: Arc<FactsAsk>) -> Running<'p> {
+        let (cx, facts) = (self.gate_cx(), self.ports.facts.clone());
+        let asked = async move {
+            let found = match facts {
+                Some(facts) => facts.gather_boxed(&ask, &cx).await,
+                None => StandardFacts::default().gather(&ask, &cx).await,
+            };
+            Reply::Facts(found.map(Box::new))
+        };
+        Running::Other(Box::pin(asked), facts_panicked)
     }
 
     fn gate_cx(&self) -> GateCx {

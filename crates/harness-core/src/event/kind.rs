@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
+use crate::control::{Feedback, StopDecision};
 use crate::ids::{AgentId, CallId, EntryId, GateName, ModelName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
@@ -72,7 +73,8 @@ macro_rules! required {
 required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     Box<ApprovalRequest>, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
-    Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>,
+    Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<StopDecision>,
+    Box<Feedback>, Vec<String>,
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
@@ -380,6 +382,37 @@ events! {
         judgement: String = "judgement",
         /// Why, or the guidance.
         reason: Option<String> = "reason",
+    },
+    /// It was decided how a controlled run goes on after a turn, or that it stops. Once for each turn.
+    StopDecided = "stop_decided" {
+        /// What, and on what that rests.
+        decision: Box<StopDecision> = "decision",
+    },
+    /// The model is told why the run goes on: the message that begins this turn says so.
+    FeedbackGiven = "feedback_given" {
+        /// What it is told.
+        feedback: Box<Feedback> = "feedback",
+    },
+    /// A request carries guidance that is stored nowhere.
+    GuidanceInjected = "guidance_injected" {
+        /// The parts, and the instructions as `instructions.ID`.
+        sections: Vec<String> = "sections",
+        /// About how many tokens.
+        tokens: u64 = "tokens",
+    },
+    /// Work items changed.
+    WorkItemsChanged = "work_items_changed" {
+        /// Which, by name.
+        changed: Vec<String> = "changed",
+        /// How many are done or skipped.
+        closed: u64 = "closed",
+        /// How many there are.
+        total: u64 = "total",
+    },
+    /// The latest turns left the same behind.
+    StallDetected = "stall_detected" {
+        /// How many in a row.
+        turns: u32 = "turns",
     },
     /// A run ended.
     RunFinished = "run_finished" {

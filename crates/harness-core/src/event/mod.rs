@@ -3,6 +3,7 @@
 //! An event is told after the record it rests on is safe. Everything else (trace events, usage, a run
 //! record, a rendering) is a fold over events.
 
+mod fields;
 mod hub;
 mod kind;
 mod stream;

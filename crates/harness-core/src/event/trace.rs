@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::fields::Fields;
 use super::{Event, EventKind, Fold, ResultNote};
 use crate::continuation::{Continuation, ContinuationKind};
 use crate::ids::SessionId;
@@ -262,6 +263,11 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::PartFailed { .. }
         | EventKind::PersistFailed { .. }
         | EventKind::StopJudged { .. }
+        | EventKind::StopDecided { .. }
+        | EventKind::FeedbackGiven { .. }
+        | EventKind::GuidanceInjected { .. }
+        | EventKind::WorkItemsChanged { .. }
+        | EventKind::StallDetected { .. }
         | EventKind::RunFinished { .. } => return None,
     }
     Some(fields.0)
@@ -274,21 +280,6 @@ pub(super) fn stream_fields(kind: &'static str, event: &Event) -> Option<Json> {
     all.put("iteration", &event.iteration);
     all.0.extend(fields(&event.kind)?);
     Some(all.object())
-}
-
-#[derive(Default)]
-struct Fields(Vec<(&'static str, Json)>);
-
-impl Fields {
-    fn put(&mut self, key: &'static str, value: &impl Serialize) {
-        self.0.push((key, Json::of(value).unwrap_or_else(|_| Json::null())));
-    }
-
-    fn maybe(&mut self, key: &'static str, value: Option<impl Serialize>) {
-        if let Some(value) = value {
-            self.put(key, &value);
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -535,18 +526,6 @@ impl<'a> SourceDensity<'a> {
             ratio: thin.claim_markers.len() as f64 / thin.output_chars.max(1) as f64,
             violating_claims: thin.claim_markers.iter().map(claim).collect(),
         }
-    }
-}
-
-impl Fields {
-    fn object(&self) -> Json {
-        struct Object<'a>(&'a [(&'static str, Json)]);
-        impl Serialize for Object<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
-            }
-        }
-        Json::of(&Object(&self.0)).unwrap_or_default()
     }
 }
 

@@ -12,8 +12,8 @@ use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
-    AppendSource, CompactReason, CompactionNote, Durability, GateAsk, GuardedAnswer, HookAsk, Measured,
-    Offer, Progress, RetryClass,
+    AppendSource, CompactReason, CompactionNote, Durability, FactsAsk, GateAsk, GuardedAnswer, HookAsk,
+    Measured, Offer, Progress, RetryClass,
 };
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
@@ -389,5 +389,10 @@ pub enum Op {
         gate: u32,
         /// The end that it judges.
         end: Arc<End>,
+    },
+    /// Find out what lies outside of the run and a stop decision rests on.
+    Facts {
+        /// What.
+        ask: Arc<FactsAsk>,
     },
 }

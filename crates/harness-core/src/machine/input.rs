@@ -9,8 +9,8 @@ use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{
-    ArgumentFault, Compaction, Decision, Inspection, Judgement, ModelFault, Offer, OpenCall, Prepared,
-    Question, RetryClass, Ruling, ToolOutcome,
+    ArgumentFault, Compaction, Decision, FactsFound, Inspection, Judgement, ModelFault, Offer, OpenCall,
+    Prepared, Question, RetryClass, Ruling, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -167,6 +167,8 @@ pub enum Reply {
     Drained(Vec<(EntryId, Arc<Message>)>),
     /// Of [`crate::machine::Op::StopGate`].
     Judged(Judgement),
+    /// Of [`crate::machine::Op::Facts`].
+    Facts(Result<Box<FactsFound>, Fault>),
     /// The driver gave up on the operation.
     Interrupted {
         /// What a model had said so far.

@@ -140,6 +140,8 @@ pub enum Pending {
     Drain,
     /// A stop gate of the run.
     StopGate(u32),
+    /// What lies outside of the run and its stop decision rests on.
+    Facts,
     /// The compactor, about the transcript itself.
     Shorten,
 }

@@ -12,6 +12,7 @@ mod checkpoint;
 mod clock;
 mod context;
 pub mod execution;
+mod facts;
 mod gate;
 mod guardrail;
 mod hooks;
@@ -36,6 +37,7 @@ pub use execution::{
     DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
     ExecutionRequest, ExecutionResult, ExecutionSink,
 };
+pub use facts::{DynFactSource, FactSource, FactsAsk, FactsFound, SchemaAsk};
 pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, Ruling, StopGate, ToolGate, Verdict};
 pub use guardrail::{
     DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,

@@ -343,6 +343,7 @@ fn unreachable_end(cx: &Cx<'_>) -> End {
         waived: Vec::new(),
         persist_failed: None,
         resumed: false,
+        control: None,
     }
 }
 

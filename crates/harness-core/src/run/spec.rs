@@ -1,7 +1,10 @@
 //! What configures a run.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use crate::control::ControlSpec;
 use crate::ids::GateName;
 use crate::limits::Amount;
 use crate::message::Cost;
@@ -62,7 +65,7 @@ impl Default for RunLimits {
 }
 
 /// What configures a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct RunSpec {
@@ -81,6 +84,10 @@ pub struct RunSpec {
     pub nudges: u32,
     /// Whether the transcript itself is made shorter before a turn. Default never.
     pub between_turns: BetweenTurns,
+    /// What makes the run go on until its work is done. Default nothing: a run ends with its first answer that
+    /// the stop gates accept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<Arc<ControlSpec>>,
 }
 
 impl Default for RunSpec {
@@ -93,6 +100,7 @@ impl Default for RunSpec {
             mode: StopMode::default(),
             nudges: 3,
             between_turns: BetweenTurns::default(),
+            control: None,
         }
     }
 }

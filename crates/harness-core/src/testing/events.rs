@@ -120,6 +120,13 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::StopJudged { gate, judgement, reason } => {
             with_reason(format!("{gate} {judgement}"), reason.as_deref())
         }
+        EventKind::StopDecided { decision } => decision.code.to_string(),
+        EventKind::FeedbackGiven { feedback } => feedback.kind().as_str().to_owned(),
+        EventKind::GuidanceInjected { sections, .. } => sections.join(" "),
+        EventKind::WorkItemsChanged { changed, closed, total } => {
+            format!("{} ({closed} of {total})", changed.join(" "))
+        }
+        EventKind::StallDetected { turns } => turns.to_string(),
     };
     format!("{} {detail}", kind.name()).trim_end().to_owned()
 }

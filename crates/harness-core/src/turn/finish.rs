@@ -270,6 +270,7 @@ impl TurnState {
             waived: Vec::new(),
             persist_failed: cx.sh.persist_failed.clone(),
             resumed: self.resumed,
+            control: None,
             stop,
         };
         let (turn, iteration) = (cx.sh.turn, cx.sh.iteration);

@@ -64,6 +64,7 @@ impl TurnState {
             | Pending::Hook(_)
             | Pending::Drain
             | Pending::StopGate(_)
+            | Pending::Facts
             | Pending::Shorten => return None,
         })
     }

@@ -200,7 +200,7 @@ impl TurnState {
                 let grant = Grant(self.share_of(at));
                 self.batch.as_ref()?.tool_op(at, self.agent_id(), iteration, grant)?
             }
-            Pending::StopGate(_) | Pending::Shorten => return None,
+            Pending::StopGate(_) | Pending::Facts | Pending::Shorten => return None,
         })
     }
 }

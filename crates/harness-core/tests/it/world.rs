@@ -395,6 +395,7 @@ impl World {
                 2 => Judgement::Waive { why: "good enough".into() },
                 _ => Judgement::Continue { guidance: "it is not done".into() },
             }),
+            Op::Facts { .. } => Reply::Facts(self.fault(Box::default())),
         }
     }
 }

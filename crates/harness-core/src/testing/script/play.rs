@@ -232,6 +232,7 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::Drain
         | Op::GuardInput { .. }
         | Op::GuardOutput { .. }
-        | Op::StopGate { .. } => None,
+        | Op::StopGate { .. }
+        | Op::Facts { .. } => None,
     }
 }
