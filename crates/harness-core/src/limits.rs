@@ -271,6 +271,19 @@ impl Limits {
         }
     }
 
+    /// No limit at all, for callers who bound the work themselves; two invalid outputs in a row still end a
+    /// turn.
+    pub fn unlimited() -> Self {
+        Self {
+            iterations: u32::MAX,
+            tool_calls: u32::MAX,
+            elapsed: None,
+            tokens: u64::MAX,
+            cost: Cost(u64::MAX),
+            ..Self::default()
+        }
+    }
+
     /// The ceilings as an amount.
     pub fn amount(&self) -> Amount {
         Amount {

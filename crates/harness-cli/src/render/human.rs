@@ -186,7 +186,12 @@ impl<A: Write, P: Write> Human<A, P> {
             | EventKind::LimitReached { .. }
             | EventKind::TurnFinished { .. }
             | EventKind::RunFinished { .. } => Ok(()),
-            other => self.note(DIM, "•", other.name()),
+            told @ (EventKind::StopDecided { .. }
+            | EventKind::FeedbackGiven { .. }
+            | EventKind::GuidanceInjected { .. }
+            | EventKind::WorkItemsChanged { .. }
+            | EventKind::StallDetected { .. }
+            | _) => self.note(DIM, "•", told.name()),
         }
     }
 

@@ -76,7 +76,7 @@ async fn take<P: Phase>(
     since: Time,
 ) -> Result<Option<Arc<CompactionNote>>, Fault> {
     let mut effects = Effects::new();
-    let mut journal = Journal::new(ports.session.as_deref(), machine.log().len());
+    let mut journal = Journal::new(ports.session.as_deref(), machine.stored());
     let now = ports.clock.now();
     let note = machine.shorten(done, since, now, &mut effects);
     let mut events = Vec::new();

@@ -99,7 +99,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         if !ports.stores() {
             fx = fx.without_journal();
         }
-        let stored = machine.log().len();
+        let stored = machine.stored();
         Self {
             machine,
             ports,
@@ -198,6 +198,9 @@ impl<'p, P: Phase> Driver<'p, P> {
             }
             if let Some(end) = done {
                 let end = self.journal.finish(self.machine, self.now, end).await;
+                if let Some(stored) = self.journal.stored() {
+                    self.machine.set_stored(stored);
+                }
                 checkpoint::clear(self.ports, self.machine).await;
                 self.ports.hub.flush();
                 return Some(end);

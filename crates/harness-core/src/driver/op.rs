@@ -165,7 +165,7 @@ pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
         Op::NoteApproval { .. } => note_panicked,
         Op::Tool { .. } => tool_panicked,
         Op::Hook { .. } => hook_panicked,
-        Op::Drain => |_| Reply::Drained(Vec::new()),
+        Op::Drain { .. } => |_| Reply::Drained(Vec::new()),
         Op::StopGate { .. } => stop_gate_panicked,
         Op::Facts { .. } => facts_panicked,
     }

@@ -42,6 +42,11 @@ impl<'p> Journal<'p> {
         Self { session, stored, wanted: stored, shortened: None, view: None, failure: None }
     }
 
+    /// Messages of the transcript that are in the session, when there is one.
+    pub(super) fn stored(&self) -> Option<usize> {
+        self.session.map(|_| self.stored)
+    }
+
     /// The first message that is not stored, after a failure.
     pub(super) fn unsaved_from(&self) -> Option<usize> {
         (self.stored < self.wanted).then_some(self.stored)

@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
     DynInputGuardrail, DynModel, DynOutputGuardrail, DynSession, DynStopGate, DynToolGate, DynToolRegistry,
-    DynTurnHooks, HookPoints, SingleAgent, Steering, Toolbox,
+    DynTurnHooks, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
 };
 use crate::run::RunSpec;
 use crate::time::Millis;
@@ -55,6 +55,8 @@ pub struct Ports {
     pub steering: Option<Arc<dyn Steering>>,
     /// The host's own code at points of a turn.
     pub hooks: Option<Arc<dyn DynTurnHooks>>,
+    /// Who hears what tools tell while their calls run.
+    pub updates: Option<Arc<dyn ToolUpdates>>,
     /// Who listens.
     pub hub: Hub,
     /// How long aborted work may still answer. Default 2 s.
@@ -87,6 +89,7 @@ impl Ports {
             facts: None,
             steering: None,
             hooks: None,
+            updates: None,
             hub: Hub::default(),
             grace: Millis(2_000),
         }

@@ -19,8 +19,9 @@ use crate::message::{ApprovalRequest, ToolCall};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, GateCx, HookAsk, HookCx,
-    Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ToolCx, ToolDef, ToolScope,
+    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, DrainPoint, FactSource as _, FactsAsk, GateCx,
+    HookAsk, HookCx, Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ToolCx, ToolDef,
+    ToolScope, Updates,
 };
 use crate::time::Millis;
 
@@ -38,7 +39,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
     pub(super) fn start(&self, id: OpId, op: &mut Op) -> Running<'p> {
         let panicked = panicked_by(op);
         // Taken where it is needed: an operation is large.
-        let mut take = || std::mem::replace(op, Op::Drain);
+        let mut take = || std::mem::replace(op, Op::Drain { point: DrainPoint::Round });
         catch_unwind(AssertUnwindSafe(|| self.begin(id, take())))
             .unwrap_or_else(|panic| Running::Ready(panicked(panic_text(&*panic))))
     }
@@ -48,7 +49,10 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             Op::Model { progress, plan, offer, with_tools, .. } => {
                 let (view, deadline) = (self.machine.view(plan), self.machine.cut_off());
                 let cancel = self.token.clone();
-                self.model(id, ModelRequest { view, offer, with_tools, progress, deadline, cancel })
+                self.model(
+                    id,
+                    ModelRequest { view, offer, with_tools, progress, deadline, key: None, cancel },
+                )
             }
             Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
                 let (origin, deadline) = (Arc::clone(self.machine.origin()), self.machine.cut_off());
@@ -64,6 +68,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                     deadline,
                     grant,
                     cancel,
+                    updates: Updates::to(self.ports.updates.clone()),
                 };
                 self.tool(place)
             }
@@ -85,8 +90,8 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             Op::NoteApproval { request } => self.note_approval(*request),
             Op::Facts { ask } => self.facts(ask),
             Op::Hook { ask, progress, from } => self.hook(ask, progress, from),
-            Op::Drain => Running::Ready(Reply::Drained(
-                self.ports.steering.as_ref().map(|steering| steering.waiting()).unwrap_or_default(),
+            Op::Drain { point } => Running::Ready(Reply::Drained(
+                self.ports.steering.as_ref().map(|queue| queue.waiting_at(point)).unwrap_or_default(),
             )),
         }
     }
@@ -129,7 +134,8 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
 
     fn prepare(&self, agent: Option<AgentId>, iteration: u32) -> Running<'p> {
         let ports = self.ports;
-        let ask = PrepareAsk::new(agent, Arc::clone(self.machine.origin()), iteration);
+        let log = self.machine.log().prefix();
+        let ask = PrepareAsk::new(agent, Arc::clone(self.machine.origin()), iteration).over(log);
         let asked = async move { Reply::Prepared(prepare(ports, ask).await) };
         Running::Other(Box::pin(asked), super::op::prepare_panicked)
     }

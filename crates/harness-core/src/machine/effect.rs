@@ -12,8 +12,8 @@ use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
-    AppendSource, CompactReason, CompactionNote, Durability, FactsAsk, GateAsk, GuardedAnswer, HookAsk,
-    Measured, Offer, Progress, RetryClass,
+    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, FactsAsk, GateAsk, GuardedAnswer,
+    HookAsk, Measured, Offer, Progress, RetryClass,
 };
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
@@ -382,7 +382,11 @@ pub enum Op {
         from: u64,
     },
     /// Ask for waiting steering messages.
-    Drain,
+    Drain {
+        /// Where in the turn.
+        #[serde(default)]
+        point: DrainPoint,
+    },
     /// Ask the n-th stop gate.
     StopGate {
         /// Which gate, from 0.

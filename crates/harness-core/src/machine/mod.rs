@@ -390,6 +390,24 @@ impl<P: Phase> Machine<P> {
         self
     }
 
+    /// The same machine over a transcript of which only the first `stored` messages are in the session: the
+    /// rest is stored with what it stores first.
+    #[must_use]
+    pub fn with_stored(mut self, stored: usize) -> Self {
+        self.shared.persisted = stored.min(self.log.len());
+        self
+    }
+
+    /// Messages at the beginning of the transcript that are in the session, as far as is known.
+    pub fn stored(&self) -> usize {
+        self.shared.persisted
+    }
+
+    /// Its driver knows better what is stored.
+    pub(crate) fn set_stored(&mut self, stored: usize) {
+        self.shared.persisted = stored;
+    }
+
     /// Takes a compaction of the transcript itself while the machine is not at work: before its start or
     /// after its end. What was done; `None` when the compaction made no plan, or one that is refused.
     pub fn shorten(

@@ -9,6 +9,7 @@ use crate::ids::{AgentId, ModelName, ToolName};
 use crate::json::Json;
 use crate::machine::Origin;
 use crate::outcome::Fault;
+use crate::transcript::Prefix;
 
 /// What is asked of an [`AgentSource`].
 #[derive(Clone, Debug)]
@@ -20,12 +21,21 @@ pub struct PrepareAsk {
     pub origin: Arc<Origin>,
     /// The iteration that it is for, from 1.
     pub iteration: u32,
+    /// The transcript so far, with the prompt.
+    pub log: Prefix,
 }
 
 impl PrepareAsk {
     /// Asks for an agent (`None`: the entry agent), in an iteration of a turn.
     pub fn new(agent: Option<AgentId>, origin: Arc<Origin>, iteration: u32) -> Self {
-        Self { agent, origin, iteration }
+        Self { agent, origin, iteration, log: Prefix::default() }
+    }
+
+    /// The same, with the transcript so far.
+    #[must_use]
+    pub fn over(mut self, log: Prefix) -> Self {
+        self.log = log;
+        self
     }
 }
 

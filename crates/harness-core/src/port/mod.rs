@@ -17,6 +17,7 @@ mod gate;
 mod guardrail;
 mod hooks;
 mod model;
+mod secrets;
 mod session;
 mod steering;
 mod storage;
@@ -44,16 +45,17 @@ pub use guardrail::{
 };
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
+pub use secrets::{DynSecrets, Secret, Secrets};
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
 };
-pub use steering::{NoSteering, Steering};
+pub use steering::{DrainPoint, NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};
 pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
     ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RawTool, RetryClass,
     Structured, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus,
-    Toolbox, schema_of, tool_fn,
+    ToolUpdates, Toolbox, Updates, schema_of, tool_fn,
 };
 pub use workspace::{
     DynWorkspace, EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Offer};
+use super::{BoxFuture, Offer, Secret};
 use crate::cancel::Cancel;
 use crate::ids::{CallId, ToolName};
 use crate::json::Json;
@@ -55,6 +55,8 @@ pub struct ModelRequest {
     pub progress: Progress,
     /// When an answer is of no use any more.
     pub deadline: Option<Time>,
+    /// The key for this request; `None` is the one that the adapter was made with.
+    pub key: Option<Secret>,
     /// Fires when the answer is not wanted any more: drop the connection then.
     pub cancel: Cancel,
 }
@@ -68,6 +70,7 @@ impl ModelRequest {
             with_tools: true,
             progress: Progress::start(),
             deadline: None,
+            key: None,
             cancel: Cancel::never(),
         }
     }

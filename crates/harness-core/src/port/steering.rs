@@ -2,14 +2,35 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::EntryId;
 use crate::message::Message;
 
-/// A queue of messages that are injected between iterations. Asked after the results of each batch and
-/// before the first request; it must answer at once.
+/// Where in a turn waiting messages are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DrainPoint {
+    /// Behind the prompt, before the first request.
+    Begin,
+    /// Between two iterations.
+    #[default]
+    Round,
+    /// The model has answered: with nothing to inject the turn is complete.
+    Answer,
+}
+
+/// A queue of messages that are injected between iterations. Asked after the results of each batch,
+/// before the first request, and before an answer ends the turn; it must answer at once.
 pub trait Steering: Send + Sync {
     /// What waits now, in order. An entry is asked for again until it was injected.
     fn waiting(&self) -> Vec<(EntryId, Arc<Message>)>;
+
+    /// What is to be injected at that point of the turn. The default makes no difference between them.
+    fn waiting_at(&self, _point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
+        self.waiting()
+    }
 
     /// These entries are in the transcript: let go of them.
     fn injected(&self, entries: &[EntryId]);

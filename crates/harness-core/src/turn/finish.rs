@@ -12,7 +12,7 @@ use crate::event::EventKind;
 use crate::ids::OpId;
 use crate::limits::{Limit, Reached};
 use crate::machine::{Boundary, Cx, Effect, Pending, Record};
-use crate::message::Message;
+use crate::message::{AssistantMessage, FinishReason, Message};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::RetryClass;
 
@@ -208,7 +208,7 @@ impl TurnState {
             (Some(stop), waiting) => {
                 self.drop_unguarded_prompt(spec);
                 self.steering.extend(waiting.into_iter().flatten());
-                let end = self.end(cx, stop);
+                let end = self.end(spec, cx, stop);
                 self.take_leave(spec, cx, end)
             }
             (None, None) => self.invariant(spec, cx, "the turn was settled without a stop".into()),
@@ -244,7 +244,8 @@ impl TurnState {
         self.tell_rest(cx);
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
+    fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {
+        mark_unanswered(spec, cx, &stop);
         let mut waiting = std::mem::take(&mut self.prompt);
         waiting.append(&mut self.steering);
         if !self.is_parked() {
@@ -321,5 +322,29 @@ impl TurnState {
                 digest: slot.digest(self.def_of(slot)),
             })
             .collect()
+    }
+}
+
+/// Says in the transcript that a model gave no answer, when that is wanted and nothing there says so yet.
+fn mark_unanswered(spec: &TurnSpec, cx: &mut Cx<'_>, stop: &Stop) {
+    let Some(mark) = &spec.unanswered else { return };
+    let (reason, why) = match (&stop.reason, &stop.evidence) {
+        (StopReason::Cancelled, Evidence::Cancelled { by }) => {
+            (FinishReason::Aborted, format!("the turn was cancelled ({by})"))
+        }
+        (_, Evidence::Fault(fault)) if fault.source_part == FaultSource::Model => {
+            (FinishReason::Error, fault.message.clone())
+        }
+        _ => return,
+    };
+    let marked = cx
+        .log
+        .last()
+        .and_then(|last| last.as_assistant())
+        .is_some_and(|answer| matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted));
+    if !marked {
+        let mut answer = AssistantMessage::clone(mark);
+        (answer.stop_reason, answer.error_message) = (reason, Some(why));
+        cx.append_one(Arc::new(Message::Assistant(answer)));
     }
 }

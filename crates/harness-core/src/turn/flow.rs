@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::spec::{BudgetRule, CancelledStep, DeadlineRule, TurnSpec};
+use super::spec::{BrokenCalls, BudgetRule, CancelledStep, DeadlineRule, TurnSpec, WithoutCalls};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
 use crate::limits::{Amount, Budget, Limit, Reached};
 use crate::machine::{Cx, HookPoint, Pending, Start};
-use crate::message::{AssistantMessage, Cost, Invalid, Message, ModelOutput, ToolCall, UserMessage};
+use crate::message::{
+    AssistantMessage, Cost, FinishReason, Invalid, Message, ModelOutput, ToolCall, UserMessage,
+};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::{Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
 use crate::time::Millis;
@@ -41,7 +43,7 @@ impl TurnState {
 
     /// What comes first: calls that an earlier process left open, or else the prompt.
     pub(super) fn open(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if super::repair::has_open_calls(cx.log) {
+        if super::repair::has_unsettled_calls(spec, cx.log) {
             return self.repair(cx, start);
         }
         self.append_prompt(spec, cx)
@@ -374,20 +376,11 @@ impl TurnState {
     /// Does what the answer asks for that is the last message of the transcript.
     pub(super) fn act_on_last(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let message = cx.log.last()?.as_assistant()?;
+        let lone = message.stop_reason == FinishReason::ToolUse && spec.without_calls == WithoutCalls::Answer;
         match message.output() {
+            ModelOutput::Invalid(_) if lone => self.take_final(spec, cx),
             ModelOutput::ToolRequest => self.open_batch(spec, cx),
-            ModelOutput::FinalAnswer => {
-                let text = message.joined_text();
-                let text = self.user_text(spec, cx, text);
-                let density = super::evidence::check(spec, cx.log, self.began, &text);
-                self.answer = Some(text);
-                if let Some(density) = density.filter(|_| self.closing.is_none()) {
-                    let evidence = Evidence::Density(Box::new(density));
-                    let stop = Stop::new(StopReason::EvidenceDensityViolation, evidence);
-                    return self.stop_now(spec, cx, stop);
-                }
-                self.drain(spec, cx, AfterDrain::Complete)
-            }
+            ModelOutput::FinalAnswer => self.take_final(spec, cx),
             ModelOutput::Clarification { question } => {
                 let question = self.user_text(spec, cx, question);
                 cx.event(|| EventKind::ClarificationRequested { question: question.clone() });
@@ -413,6 +406,20 @@ impl TurnState {
                 self.on_invalid(spec, cx, invalid)
             }
         }
+    }
+
+    /// The last message of the transcript is the answer.
+    fn take_final(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let text = cx.log.last()?.joined_text();
+        let text = self.user_text(spec, cx, text);
+        let density = super::evidence::check(spec, cx.log, self.began, &text);
+        self.answer = Some(text);
+        if let Some(density) = density.filter(|_| self.closing.is_none()) {
+            let evidence = Evidence::Density(Box::new(density));
+            let stop = Stop::new(StopReason::EvidenceDensityViolation, evidence);
+            return self.stop_now(spec, cx, stop);
+        }
+        self.drain(spec, cx, AfterDrain::Complete)
     }
 
     fn on_invalid(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, invalid: Invalid) -> Option<End> {
@@ -479,8 +486,7 @@ impl TurnState {
             Some(partial) => {
                 self.book(cx, &partial);
                 let partial = Arc::new(Message::Assistant(*partial));
-                cx.append_one(Arc::clone(&partial));
-                answer_unrun(cx, &partial, "the answer that asked for it broke off");
+                append_partial(spec, cx, partial, "the answer that asked for it broke off");
             }
             None => self.book(cx, &AssistantMessage::default()),
         }
@@ -519,8 +525,7 @@ impl TurnState {
             None => self.book(cx, &AssistantMessage::default()),
         }
         if let Some(partial) = partial {
-            cx.append_one(Arc::clone(&partial));
-            answer_unrun(cx, &partial, "the answer that asked for it was cut off");
+            append_partial(spec, cx, partial, "the answer that asked for it was cut off");
         }
         self.on_cut(spec, cx, Pending::Model)
     }
@@ -559,4 +564,12 @@ pub(super) fn not_run(call: &ToolCall, why: &str, at: crate::time::Time) -> Arc<
 /// A message by which the machine itself guides the model.
 pub(crate) fn guidance_message(text: String) -> Arc<Message> {
     Arc::new(Message::User(UserMessage::text(text).from_origin("hook")))
+}
+
+/// Takes an answer that broke off into the transcript.
+fn append_partial(spec: &TurnSpec, cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
+    cx.append_one(Arc::clone(&partial));
+    if spec.broken_calls == BrokenCalls::Answer {
+        answer_unrun(cx, &partial, why);
+    }
 }

@@ -36,9 +36,9 @@ pub(crate) use leaving::Leaving;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
 pub(crate) use repair::has_open_calls;
 pub use spec::{
-    BudgetRule, CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules,
-    OnGuardrailError, OnHookFault, OnTrouble, ProjectionRule, Redundancy, ResultRule, RetryPolicy, Seams,
-    SpecFault, TurnSpec,
+    BrokenCalls, BudgetRule, CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder,
+    GuardrailRules, OnGuardrailError, OnHookFault, OnTrouble, ProjectionRule, Redundancy, ResultRule,
+    RetryPolicy, Seams, SpecFault, TurnSpec, WithoutCalls,
 };
 pub use state::TurnState;
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use super::batch::not_run_outcome;
 use super::slot::{Batch, Came, Finished, Progress, Slot};
-use super::spec::TurnSpec;
+use super::spec::{BrokenCalls, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, RepairHow};
 use crate::machine::{Cx, InterruptedCall, Pending, Start};
-use crate::message::{Message, ToolCall};
+use crate::message::{FinishReason, Message, ToolCall};
 use crate::outcome::End;
 use crate::port::{Decision, RetryClass, ToolOutcome, ToolStatus};
 use crate::transcript::Prefix;
@@ -24,6 +24,8 @@ struct Open {
     answer_at: usize,
     calls: Vec<Arc<ToolCall>>,
     answered: usize,
+    /// Whether the answer broke off: its calls never run.
+    broken: bool,
 }
 
 fn find_open(log: &Prefix) -> Option<Open> {
@@ -33,7 +35,8 @@ fn find_open(log: &Prefix) -> Option<Open> {
             Message::ToolResult(_) => answered += 1,
             Message::Assistant(answer) => {
                 let calls: Vec<_> = answer.tool_calls().cloned().collect();
-                return (answered < calls.len()).then_some(Open { answer_at: at, calls, answered });
+                let broken = matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted);
+                return (answered < calls.len()).then_some(Open { answer_at: at, calls, answered, broken });
             }
             Message::System(_) | Message::User(_) | Message::Custom(_) => return None,
         }
@@ -41,9 +44,14 @@ fn find_open(log: &Prefix) -> Option<Open> {
     None
 }
 
-/// Whether the last answer has calls without results.
+/// Whether the last answer has calls that wait for their results.
 pub(crate) fn has_open_calls(log: &Prefix) -> bool {
-    find_open(log).is_some()
+    find_open(log).is_some_and(|open| !open.broken)
+}
+
+/// Whether the last answer has calls without results that a turn has to settle.
+pub(super) fn has_unsettled_calls(spec: &TurnSpec, log: &Prefix) -> bool {
+    find_open(log).is_some_and(|open| !open.broken || spec.broken_calls == BrokenCalls::Answer)
 }
 
 impl TurnState {
@@ -89,7 +97,7 @@ impl TurnState {
                     slots.push(slot);
                     continue;
                 }
-                let how = settle_open(cx, &mut slot, before, goes_on);
+                let how = settle_open(cx, &mut slot, before, goes_on && !open.broken);
                 let call = Arc::clone(call);
                 cx.event(|| EventKind::CallRepaired { call, how });
             }

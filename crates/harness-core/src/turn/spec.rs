@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::policy::RuntimePolicies;
 use crate::ids::GateName;
 use crate::limits::Limits;
-use crate::message::Cost;
+use crate::message::{AssistantMessage, Cost};
 use crate::port::HookPoints;
 use crate::time::Millis;
 
@@ -105,6 +105,29 @@ pub enum CancelledStep {
     Keep,
     /// It is dropped with its usage (source 001's later line).
     Drop,
+}
+
+/// What becomes of the calls of an answer that broke off: it failed, or was cut off while it came. They
+/// never run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BrokenCalls {
+    /// Each gets a result that says so (law 1).
+    #[default]
+    Answer,
+    /// They stay without results, as in source 004; adapters leave such an answer out of requests.
+    Leave,
+}
+
+/// What an answer means that says it waits for tools and calls none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WithoutCalls {
+    /// It is of no use: the model is asked again, within the limit of invalid outputs.
+    #[default]
+    Invalid,
+    /// What it says is the answer (source 004).
+    Answer,
 }
 
 /// What a hook that faults or panics means for the turn.
@@ -271,6 +294,14 @@ pub struct TurnSpec {
     pub results: ResultRule,
     /// What becomes of an answer that comes after the cancellation. Default kept.
     pub cancelled_step: CancelledStep,
+    /// What becomes of the calls of an answer that broke off. Default answered.
+    pub broken_calls: BrokenCalls,
+    /// What an answer means that waits for tools and calls none. Default invalid.
+    pub without_calls: WithoutCalls,
+    /// What stands in the transcript, marked as failed or aborted, when a turn ends because a model failed
+    /// without saying anything or because it was cancelled: an empty answer with this one's protocol, provider
+    /// and model (source 004). Default `None`: nothing.
+    pub unanswered: Option<Box<AssistantMessage>>,
     /// What a failing hook means. Default: the turn goes on.
     pub on_hook_fault: OnHookFault,
     /// Whether an answer that claims more than its evidence holds ends the turn
@@ -323,6 +354,9 @@ impl Default for TurnSpec {
             projection: ProjectionRule::default(),
             results: ResultRule::default(),
             cancelled_step: CancelledStep::default(),
+            broken_calls: BrokenCalls::default(),
+            without_calls: WithoutCalls::default(),
+            unanswered: None,
             on_hook_fault: OnHookFault::default(),
             evidence_check: false,
             policies: None,
@@ -376,6 +410,27 @@ impl TurnSpec {
             cancelled_step: CancelledStep::Drop,
             evidence_check: true,
             ..Self::source_001()
+        }
+    }
+
+    /// The behaviour of source 004 (`or` 0.5.5): all tools of a batch at once, results told when the whole
+    /// batch has run, no limits, no loop detection, no feedback, calls of broken answers left alone, and a
+    /// marked message where a model gave no answer.
+    pub fn source_004() -> Self {
+        Self {
+            limits: Limits::unlimited(),
+            execution: Execution::Parallel { max: u32::MAX },
+            results: ResultRule::AfterBatch,
+            redundancy: Redundancy::Off,
+            longest_cycle: 0,
+            closing_step: false,
+            invalid_feedback: false,
+            budget: BudgetRule::WhenSpent,
+            retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
+            broken_calls: BrokenCalls::Leave,
+            without_calls: WithoutCalls::Answer,
+            unanswered: Some(Box::default()),
+            ..Self::thread()
         }
     }
 

@@ -16,7 +16,7 @@ use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
 use crate::message::{ApprovalRequest, Invalid, Message};
 use crate::outcome::{End, GuardStage, Stop, TotalUsage};
-use crate::port::{GateAsk, Offer, Progress};
+use crate::port::{DrainPoint, GateAsk, Offer, Progress};
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
@@ -136,6 +136,15 @@ impl TurnState {
         Amount { tokens: left.tokens.saturating_add(tokens), cost: left.cost.plus(cost), ..left }
     }
 
+    /// Where the turn asks for steering.
+    fn drain_point(&self, iteration: u32) -> DrainPoint {
+        match self.after_drain {
+            AfterDrain::Complete => DrainPoint::Answer,
+            AfterDrain::Iterate if iteration == 0 => DrainPoint::Begin,
+            AfterDrain::Iterate => DrainPoint::Round,
+        }
+    }
+
     /// The question to the model.
     pub(super) fn model_op(&self, cx: &Cx<'_>) -> Option<Op> {
         let elapsed = self.asked_at.since(self.started_at);
@@ -174,7 +183,7 @@ impl TurnState {
             Pending::Model => self.model_op(cx)?,
             Pending::NoteApproval => Op::NoteApproval { request: Box::new(self.noted.clone()?) },
             Pending::Hook(point) => self.hook_op(cx, point)?,
-            Pending::Drain => Op::Drain,
+            Pending::Drain => Op::Drain { point: self.drain_point(iteration) },
             Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
             Pending::Gate(at, gate) => Op::Gate {
                 gate,

@@ -85,7 +85,7 @@ impl Stage {
                 Reply::Tool(Ok(Box::new(outcome)))
             }
             Op::Hook { .. } => Reply::Hooked(Ok(None)),
-            Op::Drain => Reply::Drained(Vec::new()),
+            Op::Drain { .. } => Reply::Drained(Vec::new()),
             other => unreachable!("nobody is there for {other:?}"),
         }
     }
@@ -114,7 +114,9 @@ impl Outside for Stage {
             None => Answer::now(self.well(op)),
             Some(Trouble::Fails) => Answer::now(Self::failing(op)),
             Some(Trouble::Hangs) => Answer::Open,
-            Some(Trouble::Garbage) if matches!(op, Op::Drain) => Answer::now(Reply::Recalled(Ok(None))),
+            Some(Trouble::Garbage) if matches!(op, Op::Drain { .. }) => {
+                Answer::now(Reply::Recalled(Ok(None)))
+            }
             Some(Trouble::Garbage) => Answer::now(Reply::Drained(Vec::new())),
         }
     }

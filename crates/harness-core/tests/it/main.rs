@@ -36,6 +36,7 @@ mod turn_calls;
 mod turn_limits;
 mod turn_outputs;
 mod turn_resume;
+mod unanswered;
 mod world;
 
 /// Every file beside this one is a module of the binary.

@@ -385,7 +385,7 @@ impl World {
                 self.tool()
             }
             Op::Hook { ask, .. } => self.hooked(ask),
-            Op::Drain => self.drained(),
+            Op::Drain { .. } => self.drained(),
             Op::GuardInput { .. } | Op::GuardOutput { .. } => {
                 let found = if self.die(8) == 7 { Inspection::trip("not here") } else { Inspection::pass() };
                 Reply::Guarded(self.fault(Box::new(found)))

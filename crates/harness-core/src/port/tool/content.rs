@@ -60,6 +60,18 @@ impl DerefMut for Content {
     }
 }
 
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        vec![Block::text(text)].into()
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        vec![Block::text(text)].into()
+    }
+}
+
 impl From<Vec<Block>> for Content {
     fn from(blocks: Vec<Block>) -> Self {
         Self { own: blocks, of: None }

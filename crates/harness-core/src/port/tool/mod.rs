@@ -7,6 +7,7 @@ mod function;
 mod outcome;
 mod raw;
 mod registry;
+mod updates;
 
 pub use content::Content;
 pub use convert::{IntoToolOutcome, Structured};
@@ -14,6 +15,7 @@ pub use function::{FnTool, schema_of, tool_fn};
 pub use outcome::{ToolError, ToolOutcome, ToolStatus};
 pub use raw::RawTool;
 pub use registry::{DynToolRegistry, ToolRegistry, ToolScope, Toolbox};
+pub use updates::{ToolUpdates, Updates};
 
 use std::sync::Arc;
 
@@ -161,6 +163,8 @@ pub struct ToolCx {
     pub grant: Grant,
     /// Fires when the result is not wanted any more: stop, and answer with what there is.
     pub cancel: Cancel,
+    /// Who hears how far the call is; see [`ToolCx::tell`].
+    pub updates: Updates,
 }
 
 impl ToolCx {
@@ -177,7 +181,13 @@ impl ToolCx {
             deadline: None,
             grant: Grant::default(),
             cancel: Cancel::never(),
+            updates: Updates::default(),
         }
+    }
+
+    /// Tells whoever listens how far the call is. The model never sees it.
+    pub fn tell(&self, update: impl Into<Content>) {
+        self.updates.tell(&self.call, update.into());
     }
 
     /// `THREAD/SESSION/MESSAGE/INDEX/CALL`: equal on every attempt of this call and, in a session with a name,

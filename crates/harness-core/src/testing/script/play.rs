@@ -229,7 +229,7 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::Complete { .. }
         | Op::NoteApproval { .. }
         | Op::Hook { .. }
-        | Op::Drain
+        | Op::Drain { .. }
         | Op::GuardInput { .. }
         | Op::GuardOutput { .. }
         | Op::StopGate { .. }

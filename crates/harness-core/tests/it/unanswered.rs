@@ -1,0 +1,234 @@
+//! What stays of answers that break off, and what the parts around a turn are told of its progress.
+
+use std::sync::{Arc, Mutex};
+
+use harness_core::driver::{Ports, drive};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall};
+use harness_core::port::{
+    Content, DrainPoint, Durability, Entry, EntryHead, Loaded, ModelFault, ModelFaultCode, Session,
+    SessionError, Steering, ToolDef, ToolOutcome, ToolUpdates, Toolbox, tool_fn,
+};
+use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
+use harness_core::transcript::Transcript;
+use harness_core::turn::{BrokenCalls, Turn, TurnSpec};
+use harness_core::{Cancel, EntryId, Json, Time};
+
+fn ports(steps: impl IntoIterator<Item = ModelStep>) -> Ports {
+    Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::jumping(Time(0))))
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn ending(mut message: AssistantMessage, reason: FinishReason) -> AssistantMessage {
+    message.stop_reason = reason;
+    message
+}
+
+fn called(reason: FinishReason) -> AssistantMessage {
+    let call = ToolCall::new("c", "t", Json::empty_object());
+    ending(AssistantMessage::calls([call]), reason)
+}
+
+fn down() -> ModelFault {
+    ModelFault::new(ModelFaultCode::Network, "no route")
+}
+
+fn lines(turn: &Turn) -> Vec<String> {
+    let line = |message: &Arc<Message>| match message.as_assistant() {
+        Some(answer) => format!(
+            "assistant {} {:?} {:?}",
+            answer.stop_reason.as_str(),
+            answer.joined_text(),
+            answer.error_message.as_deref().unwrap_or_default()
+        ),
+        None => format!("{} {}", message.role(), message.joined_text()),
+    };
+    turn.log().iter().map(line).collect()
+}
+
+#[track_caller]
+fn check(spec: TurnSpec, steps: impl IntoIterator<Item = ModelStep>, expected: &[&str]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let ports = ports(steps);
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let start = Start::prompt(Message::user("go"));
+    runtime.block_on(drive(&mut turn, &ports, &Cancel::never(), start));
+    assert_eq!(lines(&turn), expected);
+}
+
+#[test]
+fn a_model_that_says_nothing_leaves_a_mark_when_one_is_wanted() {
+    check(TurnSpec::default(), [down().into()], &["user go"]);
+    check(TurnSpec::source_004(), [down().into()], &["user go", r#"assistant error "" "no route""#]);
+}
+
+#[test]
+fn calls_of_an_answer_that_broke_off_are_answered_unless_they_are_left() {
+    let broken = || [down().with_partial(called(FinishReason::Error)).into()];
+    let answered = "toolResult This call did not run: the answer that asked for it broke off.";
+    check(TurnSpec::default(), broken(), &["user go", r#"assistant error "" """#, answered]);
+    check(TurnSpec::source_004(), broken(), &["user go", r#"assistant error "" """#]);
+}
+
+#[test]
+fn an_answer_that_waits_for_tools_and_calls_none_may_count() {
+    let lone = || ending(AssistantMessage::text("hm"), FinishReason::ToolUse);
+    check(TurnSpec::source_004(), [lone().into()], &["user go", r#"assistant toolUse "hm" """#]);
+    let mut strict = TurnSpec::source_004();
+    strict.without_calls = harness_core::turn::WithoutCalls::Invalid;
+    let twice = [lone().into(), lone().into()];
+    check(strict, twice, &["user go", r#"assistant toolUse "hm" """#, r#"assistant toolUse "hm" """#]);
+}
+
+#[tokio::test]
+async fn calls_that_were_left_never_run_and_are_answered_once_that_is_wanted() {
+    let tools = ScriptedTools::new([ToolDef::new("t", "")]);
+    for (rule, expected) in [
+        (BrokenCalls::Leave, ["assistant aborted", "user next", "assistant stop"].as_slice()),
+        (BrokenCalls::Answer, ["assistant aborted", "toolResult", "user next", "assistant stop"].as_slice()),
+    ] {
+        let mut ports = ports([AssistantMessage::text("on").into()]);
+        ports.tools = Arc::new(tools.clone());
+        let mut spec = ports.fit_turn(TurnSpec::thread());
+        spec.broken_calls = rule;
+        let log = [Message::from(called(FinishReason::Aborted))].map(Arc::new).into_iter().collect();
+        let mut turn = Turn::new(Arc::new(spec), Origin::default(), log);
+        assert!(!turn.has_open_calls(), "nothing waits for them");
+        drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("next"))).await;
+        let lines = lines(&turn);
+        assert_eq!(lines.len(), expected.len(), "{lines:?}");
+        assert!(lines.iter().zip(expected).all(|(line, start)| line.starts_with(start)), "{lines:?}");
+    }
+    assert!(tools.executions().is_empty());
+}
+
+#[tokio::test]
+async fn law_1_a_cancelled_turn_ends_with_results_and_the_mark() {
+    let stop = Cancel::new();
+    let fires = stop.clone();
+    let tool = tool_fn("t", "", move |_: Nothing, _| {
+        fires.cancel();
+        async { "done" }
+    });
+    let mut ports = ports([called(FinishReason::ToolUse).into()]);
+    ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
+    let spec = ports.fit_turn(TurnSpec::source_004());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
+    drive(&mut turn, &ports, &stop, Start::prompt(Message::user("go"))).await;
+    assert_eq!(
+        lines(&turn)[1..],
+        [
+            r#"assistant toolUse "" """#,
+            "toolResult done",
+            r#"assistant aborted "" "the turn was cancelled (caller)""#
+        ]
+    );
+}
+
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<DrainPoint>>>);
+
+impl Steering for Asked {
+    fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
+        Vec::new()
+    }
+
+    fn waiting_at(&self, point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
+        self.0.lock().expect("no panic").push(point);
+        Vec::new()
+    }
+
+    fn injected(&self, _: &[EntryId]) {}
+}
+
+#[tokio::test]
+async fn a_queue_is_told_where_the_turn_stands() {
+    let tools = ScriptedTools::new([ToolDef::new("t", "")])
+        .answering([ToolOutcome::text("4"), ToolOutcome::text("5")]);
+    let mut ports = ports([
+        called(FinishReason::ToolUse).into(),
+        called(FinishReason::ToolUse).into(),
+        AssistantMessage::text("done").into(),
+    ]);
+    let asked = Asked::default();
+    ports.tools = Arc::new(tools);
+    ports.steering = Some(Arc::new(asked.clone()));
+    let spec = ports.fit_turn(TurnSpec::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
+    drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
+    use DrainPoint::{Answer, Begin, Round};
+    assert_eq!(*asked.0.lock().expect("no panic"), [Begin, Round, Round, Answer]);
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl ToolUpdates for Heard {
+    fn update(&self, call: &Arc<ToolCall>, content: Content) {
+        let text: String = content.iter().filter_map(|block| block.as_text()).collect();
+        self.0.lock().expect("no panic").push(format!("{} {text}", call.id));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_tells_how_far_it_is_and_the_model_never_sees_it() {
+    let tool = tool_fn("t", "", |_: Nothing, cx: harness_core::port::ToolCx| async move {
+        cx.tell("10%");
+        cx.tell("90%");
+        "full"
+    });
+    let heard = Arc::new(Heard::default());
+    let mut ports = ports([called(FinishReason::ToolUse).into(), AssistantMessage::text("done").into()]);
+    ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
+    ports.updates = Some(heard.clone());
+    let spec = ports.fit_turn(TurnSpec::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
+    drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
+    assert_eq!(*heard.0.lock().expect("no panic"), ["c 10%", "c 90%"]);
+    assert_eq!(lines(&turn)[2], "toolResult full");
+}
+
+/// Refuses every append until it is mended.
+#[derive(Default)]
+struct Moody {
+    mended: Mutex<bool>,
+    stored: Mutex<Vec<String>>,
+}
+
+impl Session for Moody {
+    async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
+        if !*self.mended.lock().expect("no panic") {
+            return Err(SessionError::new("session.write_failed", "disk full"));
+        }
+        let texts = entries.iter().filter_map(|entry| match entry {
+            Entry::Message(message) => Some(message.joined_text()),
+            _ => None,
+        });
+        self.stored.lock().expect("no panic").extend(texts);
+        Ok(())
+    }
+
+    async fn load(&self) -> Result<Loaded, SessionError> {
+        Ok(Loaded::default())
+    }
+}
+
+#[tokio::test]
+async fn law_4_what_one_turn_could_not_store_the_next_one_stores_first() {
+    let session = Arc::new(Moody::default());
+    let mut ports = ports([AssistantMessage::text("a").into(), AssistantMessage::text("b").into()]);
+    ports.session = Some(session.clone());
+    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let mut turn = Turn::new(spec.clone(), Origin::default(), Transcript::default());
+    let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("one"))).await;
+    assert_eq!((end.persist_failed.as_deref(), turn.stored()), (Some("disk full"), 0));
+
+    *session.mended.lock().expect("no panic") = true;
+    let stored = turn.stored();
+    let mut turn = Turn::new(spec, Origin::default(), turn.into_log()).with_stored(stored);
+    let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("two"))).await;
+    assert_eq!((end.persist_failed.as_deref(), turn.stored()), (None, 4));
+    assert_eq!(*session.stored.lock().expect("no panic"), ["one", "a", "two", "b"]);
+}
