@@ -94,4 +94,4 @@ pub use ids::{
 };
 pub use json::{Extra, Json};
 pub use outcome::{End, Evidence, Fault, FaultParts, FaultSource, GuardStage, Outcome, Stop, StopReason};
-pub use time::{Millis, Time};
+pub use time::{Millis, SpanError, Time};

@@ -1,6 +1,7 @@
 //! Points in time and spans of time, in milliseconds.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +159,34 @@ impl Millis {
     }
 }
 
+/// Why a text is no span of time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a number and a unit, for example 500ms, 90s, 5m or 1h")]
+pub struct SpanError;
+
+impl FromStr for Millis {
+    type Err = SpanError;
+
+    /// Reads a decimal number with its unit, as people write settings: `250ms`, `90s`, `5m` (or `5min`),
+    /// `1.5h`. Fractions of a millisecond are cut off.
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(SpanError)?;
+        let (number, unit) = text.split_at(at);
+        let factor = match unit {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" | "min" => 60_000,
+            "h" => 3_600_000,
+            _ => return Err(SpanError),
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits: u64 = format!("{whole}{fraction}").parse().map_err(|_| SpanError)?;
+        let scale = u32::try_from(fraction.len()).ok().and_then(|places| 10_u64.checked_pow(places));
+        let ms = scale.and_then(|scale| digits.checked_mul(factor)?.checked_div(scale));
+        ms.map(Self).ok_or(SpanError)
+    }
+}
+
 impl From<std::time::Duration> for Millis {
     fn from(span: std::time::Duration) -> Self {
         Self(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
@@ -182,6 +211,26 @@ mod tests {
         assert_eq!(Time(1_767_225_600_003).iso(), "2026-01-01T00:00:00.003Z");
         assert_eq!(Time(951_782_400_000).iso(), "2000-02-29T00:00:00.000Z");
         assert_eq!(Time(-1).iso(), "1969-12-31T23:59:59.999Z");
+    }
+
+    #[track_caller]
+    fn check_span(text: &str, expected: Option<u64>) {
+        assert_eq!(text.parse().ok(), expected.map(Millis), "{text}");
+    }
+
+    #[test]
+    fn spans_have_a_number_and_a_unit() {
+        check_span("250ms", Some(250));
+        check_span("90s", Some(90_000));
+        check_span("5m", Some(300_000));
+        check_span("1.5h", Some(5_400_000));
+        check_span("0.0005s", Some(0));
+        check_span("0s", Some(0));
+        check_span("10", None);
+        check_span("s", None);
+        check_span("1.2.3s", None);
+        check_span("99999999999999999999h", None);
+        check_span("9999999999999999999h", None);
     }
 
     #[track_caller]

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use harness::core::Millis;
+use harness::core::{Millis, SpanError};
 
 /// The message argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,26 +50,11 @@ fn is_context_path(text: &str) -> bool {
     text.split('.').all(|segment| !segment.is_empty() && segment.chars().all(legal))
 }
 
-/// A span of time with its unit: `250ms`, `90s`, `5m`, `1.5h`.
+/// A limit of time with its unit: `250ms`, `90s`, `5m`, `1.5h`.
 pub(crate) fn time(text: &str) -> Result<Millis, String> {
-    let expected = || "expected a number and a unit, for example 500ms, 90s, 5m or 1h".to_owned();
-    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(expected)?;
-    let (number, unit) = text.split_at(at);
-    let factor = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(expected()),
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits: u64 = format!("{whole}{fraction}").parse().map_err(|_| expected())?;
-    let scale = u32::try_from(fraction.len()).ok().and_then(|places| 10_u64.checked_pow(places));
-    let ms = scale.and_then(|scale| digits.checked_mul(factor)?.checked_div(scale)).ok_or_else(expected)?;
-    if ms == 0 {
-        Err("a limit of no time would stop before anything began".to_owned())
-    } else {
-        Ok(Millis(ms))
+    match text.parse().map_err(|error: SpanError| error.to_string())? {
+        Millis(0) => Err("a limit of no time would stop before anything began".to_owned()),
+        limit => Ok(limit),
     }
 }
 
@@ -83,18 +68,12 @@ mod tests {
     }
 
     #[test]
-    fn times_have_a_number_and_a_unit() {
-        check("250ms", Some(250));
+    fn limits_of_time_are_more_than_nothing() {
         check("90s", Some(90_000));
-        check("5m", Some(300_000));
         check("1.5h", Some(5_400_000));
         check("0.0005s", None);
         check("0s", None);
         check("10", None);
-        check("s", None);
-        check("1.2.3s", None);
-        check("99999999999999999999h", None);
-        check("9999999999999999999h", None);
     }
 
     #[test]

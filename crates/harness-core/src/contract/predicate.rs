@@ -320,7 +320,14 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, PredicateFault> {
         .case_insensitive(true)
         .size_limit(PATTERN_SIZE)
         .build()
-        .map_err(|error| PredicateFault::Pattern { pattern: pattern.to_owned(), reason: error.to_string() })
+        .map_err(|error| PredicateFault::Pattern { pattern: pattern.to_owned(), reason: reason(&error) })
+}
+
+/// Why a pattern is none, in one line: the library draws the pattern over several.
+fn reason(error: &regex::Error) -> String {
+    let told = error.to_string();
+    let last = told.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 #[derive(Serialize, Deserialize)]
