@@ -13,6 +13,12 @@ pub(crate) fn message(fault: &Fault) -> Option<String> {
         | Fault::TooLarge { .. }
         | Fault::Yaml(_)
         | Fault::MaxTurns { .. }
+        | Fault::UnknownSetting { .. }
+        | Fault::MissingSetting { .. }
+        | Fault::SettingValue { .. }
+        | Fault::Setting { .. }
+        | Fault::Contract { .. }
+        | Fault::ContractMissing { .. }
         | Fault::UnknownAgent { .. } => {
             return None;
         }

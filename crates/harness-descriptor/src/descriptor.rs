@@ -18,6 +18,10 @@ pub struct Descriptor(Arc<Inner>);
 struct Inner {
     document: Document,
     root: NodeId,
+    /// Whether what is ours has no meaning.
+    compat: bool,
+    /// The contract in a file of its own, as it is written.
+    contract: Option<Document>,
     hash: OnceLock<DescriptorHash>,
 }
 
@@ -65,8 +69,21 @@ impl std::fmt::Display for WarningKind {
 const INHERITED: [&str; 3] = ["model", "modelSettings", "instructions"];
 
 impl Descriptor {
-    pub(crate) fn new(document: Document, root: NodeId) -> Self {
-        Self(Arc::new(Inner { document, root, hash: OnceLock::new() }))
+    pub(crate) fn new(document: Document, root: NodeId, contract: Option<Document>) -> Self {
+        Self(Arc::new(Inner { document, root, compat: false, contract, hash: OnceLock::new() }))
+    }
+
+    /// A descriptor as source 000 understands it.
+    pub(crate) fn compat(document: Document, root: NodeId) -> Self {
+        Self(Arc::new(Inner { document, root, compat: true, contract: None, hash: OnceLock::new() }))
+    }
+
+    pub(crate) fn is_compat(&self) -> bool {
+        self.0.compat
+    }
+
+    pub(crate) fn contract(&self) -> Option<&Document> {
+        self.0.contract.as_ref()
     }
 
     pub(crate) fn document(&self) -> &Document {

@@ -260,6 +260,27 @@ impl Document {
         }
     }
 
+    /// Copies a value of another document, as if all of it stood at `bytes`. Values are as deep as reading
+    /// permits, so the recursion is bounded.
+    pub(crate) fn graft(&mut self, from: &Self, id: NodeId, bytes: Bytes) -> NodeId {
+        let text = |text: &Text| Text::Shared(from.resolve(text).into());
+        let kind = match from.kind(id) {
+            Kind::Text(value) => Kind::Text(text(value)),
+            Kind::List(items) => {
+                Kind::List(items.iter().map(|item| self.graft(from, *item, bytes)).collect())
+            }
+            Kind::Map(entries) => {
+                let entry = |entry: &Entry| {
+                    let value = self.graft(from, entry.value, bytes);
+                    Entry { key: text(&entry.key), key_bytes: bytes, value, merged: false }
+                };
+                Kind::Map(entries.iter().map(entry).collect())
+            }
+            plain @ (Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Instant(_)) => plain.clone(),
+        };
+        self.push(kind, bytes)
+    }
+
     /// Removes a key of a mapping in place.
     pub(crate) fn remove(&mut self, map: NodeId, key: &str) {
         let known = self

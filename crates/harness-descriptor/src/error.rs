@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use harness_core::contract::ContractFault;
+
 use crate::check::{Diagnostic, Style, suggest};
 use crate::field::{Expected, Field, Form, PathUse, Target};
 use crate::place::Place;
@@ -234,6 +236,54 @@ pub enum Fault {
     MaxTurns {
         /// What is written.
         found: String,
+    },
+    /// A section of `run`, or of a contract, has a key that it does not know.
+    #[error("{owner} has no setting `{key}`")]
+    UnknownSetting {
+        /// The section by its dotted path.
+        owner: String,
+        /// The key.
+        key: String,
+    },
+    /// A section of `run`, or of a contract, lacks a key.
+    #[error("{owner} needs `{key}`")]
+    MissingSetting {
+        /// The section by its dotted path.
+        owner: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// A setting of `run`, or of a contract, is not what it must be.
+    #[error("{path} must be {expected}, not {found}")]
+    SettingValue {
+        /// The setting by its dotted path.
+        path: String,
+        /// What it must be.
+        expected: String,
+        /// What is written.
+        found: String,
+    },
+    /// Settings of `run` do not fit together.
+    #[error("{path}: {problem}")]
+    Setting {
+        /// The section by its dotted path.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A contract that can not be meant.
+    #[error("{path}: {fault}")]
+    Contract {
+        /// The contract by its dotted path.
+        path: String,
+        /// What is wrong.
+        fault: ContractFault,
+    },
+    /// `run.contract` names a file whose text was not given.
+    #[error("run.contract names the file `{path}`, whose text was not given")]
+    ContractMissing {
+        /// The path as written.
+        path: String,
     },
     /// An agent id that the graph does not have.
     #[error("the graph has no agent `{agent}`")]
@@ -475,6 +525,11 @@ impl Fault {
             Self::UnknownHandoff { .. } => "descriptor.unknown_handoff",
             Self::UnknownEntryAgent { .. } => "descriptor.unknown_entry_agent",
             Self::MaxTurns { .. } => "descriptor.max_turns",
+            Self::UnknownSetting { .. } => "descriptor.unknown_setting",
+            Self::MissingSetting { .. } => "descriptor.missing_setting",
+            Self::SettingValue { .. } | Self::Setting { .. } => "descriptor.setting",
+            Self::Contract { .. } => "descriptor.contract",
+            Self::ContractMissing { .. } => "descriptor.contract_missing",
             Self::UnknownAgent { .. } => "descriptor.unknown_agent",
             Self::ContextMissing { .. } => "context.missing",
             Self::GateMissing { .. } => "context.gate_missing",
@@ -510,6 +565,10 @@ impl Fault {
             Self::UnknownHandoff { .. } | Self::UnknownEntryAgent { .. } => {
                 "use the id of an agent, a key under `agents`, or add that agent"
             }
+            Self::ContractMissing { .. } => {
+                "give the text with `TextSource::prompts`, or load the file with `load_file`"
+            }
+            Self::UnknownSetting { .. } => "a key that begins with `x-` is taken for a note of yours",
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => "check the path",
             Self::Io { .. } => "check that it is a file and that you may read it",
             Self::Yaml(fault) => return fault.hint(),
@@ -526,6 +585,10 @@ impl Fault {
             | Self::PromptMissing { .. }
             | Self::EmptyPath { .. }
             | Self::BadSegment { .. }
+            | Self::MissingSetting { .. }
+            | Self::SettingValue { .. }
+            | Self::Setting { .. }
+            | Self::Contract { .. }
             | Self::UnknownAgent { .. } => return None,
         })
     }

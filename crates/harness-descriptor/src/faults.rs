@@ -34,6 +34,11 @@ impl Faults {
         self.found.is_some()
     }
 
+    /// How many were collected.
+    pub(crate) fn count(&self) -> usize {
+        self.found.as_ref().map_or(0, |found| found.borrow().len())
+    }
+
     /// Whether no more faults are taken.
     pub(crate) fn is_full(&self) -> bool {
         self.found.as_ref().is_some_and(|found| found.borrow().len() >= MAX_FAULTS)

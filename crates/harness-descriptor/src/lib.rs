@@ -80,6 +80,7 @@ mod number;
 mod paths;
 mod place;
 mod port;
+mod run;
 pub mod schema;
 mod value;
 mod yaml;
@@ -100,6 +101,9 @@ pub use load::load_file_async;
 pub use load::{FileSource, PromptMap, TextSource, load_file, load_text};
 pub use place::Place;
 pub use port::GraphAgents;
+pub use run::{
+    CompactionPreset, CompactionSetting, RunLimitSettings, RunSection, Switch, is_contract, load_contract,
+};
 pub use value::{Map, Value};
 
 #[doc = include_str!("../../../docs/cookbook/descriptors.md")]

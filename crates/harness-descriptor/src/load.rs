@@ -16,6 +16,7 @@ use crate::limits::Limits;
 use crate::materialize::{Plan, PromptRef};
 use crate::number::is_blank;
 use crate::paths::{Absolute, Folders, check_form, is_inside};
+use crate::run::ContractFile;
 use crate::value::{Map, Value};
 use crate::yaml::input::{self, Decoded};
 use crate::yaml::reader;
@@ -43,6 +44,7 @@ pub struct TextSource {
     root: Option<PathBuf>,
     prompts: Option<PromptMap>,
     limits: Limits,
+    compat: bool,
 }
 
 /// A descriptor in a file, with its prompt files on disk.
@@ -54,6 +56,7 @@ pub struct FileSource {
     path: PathBuf,
     root: Option<PathBuf>,
     limits: Limits,
+    compat: bool,
 }
 
 /// Texts of prompt files by path, in order; the later of two entries for one file wins.
@@ -97,7 +100,8 @@ impl PromptMap {
 impl TextSource {
     /// A descriptor from this YAML text (JSON is YAML too).
     pub fn new(yaml: impl Into<String>) -> Self {
-        Self { yaml: yaml.into(), path: None, root: None, prompts: None, limits: Limits::default() }
+        let limits = Limits::default();
+        Self { yaml: yaml.into(), path: None, root: None, prompts: None, limits, compat: false }
     }
 
     /// The path the text is known by: prompt paths are relative to its folder, and messages show it.
@@ -132,6 +136,13 @@ impl TextSource {
         self
     }
 
+    /// Reads exactly what source 000 reads: `run` is then a key like any other that nothing reads; it is kept
+    /// and hashed as it is written, has no effect, and a check warns of it. Default: no.
+    pub fn compat(mut self, compat: bool) -> Self {
+        self.compat = compat;
+        self
+    }
+
     /// Reads and materializes the descriptor.
     ///
     /// The first fault ends it, in the order of the source system; [`Self::check`] reports all.
@@ -140,7 +151,7 @@ impl TextSource {
     }
 
     pub(crate) fn load_watched(self, watch: &mut impl Watch) -> Result<Descriptor, DescriptorError> {
-        let Self { yaml, path, root, prompts, limits } = self;
+        let Self { yaml, path, root, prompts, limits, compat } = self;
         let path = path.filter(|path| !path.as_os_str().is_empty());
         let folders = Folders::new(path.as_deref(), root.as_deref())
             .map_err(|source| io_fault(path.unwrap_or_default(), Field::DescriptorPath, source))?;
@@ -148,7 +159,7 @@ impl TextSource {
         let label = folders.descriptor.as_deref().map_or(INLINE_LABEL.into(), label);
         let mut document = parse(yaml.into_bytes(), label, &limits, watch.faults())?;
         let root = root_object(&document)?;
-        watch.parsed(&document, root);
+        watch.parsed(&document, root, compat);
         let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
         if let (Some(prompt), None) = (plan.prompts().next(), &prompts) {
@@ -166,14 +177,22 @@ impl TextSource {
                 DescriptorError::new(Fault::PromptMissing { target, path }, Some(document.place(prompt.node)))
             })
         })?;
-        Ok(Descriptor::new(document, root))
+        if compat {
+            return Ok(Descriptor::compat(document, root));
+        }
+        let contract = Contract { root, folders: &folders, faults };
+        let contract = contract.put_in(&mut document, |file| match prompts.get(&file.resolved) {
+            Some(text) => parse(text.as_bytes().to_vec(), file.written.as_str().into(), &limits, faults),
+            None => Err(Fault::ContractMissing { path: file.written.clone() }.into()),
+        })?;
+        Ok(Descriptor::new(document, root, contract))
     }
 }
 
 impl FileSource {
     /// A descriptor in the file at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), root: None, limits: Limits::default() }
+        Self { path: path.into(), root: None, limits: Limits::default(), compat: false }
     }
 
     /// The folder that the descriptor and its prompts must not leave. Default: the descriptor's own folder.
@@ -185,6 +204,13 @@ impl FileSource {
     /// Bounds other than the defaults.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Reads exactly what source 000 reads: `run` is then a key like any other that nothing reads; it is kept
+    /// and hashed as it is written, has no effect, and a check warns of it. Default: no.
+    pub fn compat(mut self, compat: bool) -> Self {
+        self.compat = compat;
         self
     }
 
@@ -213,7 +239,7 @@ impl FileSource {
     }
 
     pub(crate) fn load_watched(self, watch: &mut impl Watch) -> Result<Descriptor, DescriptorError> {
-        let Self { path, root, limits } = self;
+        let Self { path, root, limits, compat } = self;
         if path.to_str().is_some_and(is_blank) {
             let field = Field::DescriptorPath;
             return Err(Fault::WrongType { field, expected: Expected::NonEmptyString }.into());
@@ -246,7 +272,7 @@ impl FileSource {
         })?;
         let mut document = parse(bytes, label, &limits, watch.faults())?;
         let root = root_object(&document)?;
-        watch.parsed(&document, root);
+        watch.parsed(&document, root, compat);
         let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
         let mut prompts = PromptFiles::read(plan.prompts(), &real_root, &limits);
@@ -254,14 +280,46 @@ impl FileSource {
             let text = prompts.text(prompt).map_err(DescriptorError::from);
             text.map_err(|error| error.or_at(|| document.place(prompt.node)))
         })?;
-        Ok(Descriptor::new(document, root))
+        if compat {
+            return Ok(Descriptor::compat(document, root));
+        }
+        let contract = Contract { root, folders: &folders, faults };
+        let contract = contract.put_in(&mut document, |file| file.read(&real_root, &limits, faults))?;
+        Ok(Descriptor::new(document, root, contract))
+    }
+}
+
+/// A contract in a file of its own, for a descriptor that names one.
+struct Contract<'a> {
+    root: NodeId,
+    folders: &'a Folders,
+    faults: &'a Faults,
+}
+
+impl Contract<'_> {
+    /// Puts the contract in the place of its file's name, so that the hash covers what it says; gives the
+    /// contract as it is written, for the places of its faults.
+    fn put_in(
+        &self,
+        document: &mut Document,
+        fetch: impl FnOnce(&ContractFile) -> Result<Document, DescriptorError>,
+    ) -> Result<Option<Document>, DescriptorError> {
+        let file = self.faults.keep(ContractFile::of(document, self.root, self.folders))?.flatten();
+        let Some(file) = file else { return Ok(None) };
+        let fetched = fetch(&file).map_err(|error| error.or_at(|| document.place(file.node)));
+        let Some(contract) = self.faults.keep(fetched)? else { return Ok(None) };
+        if let (Some(run), Some(content)) = (document.get(self.root, "run"), contract.root()) {
+            let copy = document.graft(&contract, content, document.bytes(file.node));
+            document.set(run, "contract", copy);
+        }
+        Ok(Some(contract))
     }
 }
 
 /// Sees a descriptor while it is loaded.
 pub(crate) trait Watch {
     /// The text is read; prompts and parts are not yet in place.
-    fn parsed(&mut self, document: &Document, root: NodeId);
+    fn parsed(&mut self, document: &Document, root: NodeId, compat: bool);
 
     /// Where faults go from then on.
     fn faults(&self) -> &Faults;
@@ -270,7 +328,7 @@ pub(crate) trait Watch {
 struct Unwatched(Faults);
 
 impl Watch for Unwatched {
-    fn parsed(&mut self, _: &Document, _: NodeId) {}
+    fn parsed(&mut self, _: &Document, _: NodeId, _: bool) {}
 
     fn faults(&self) -> &Faults {
         &self.0
@@ -299,7 +357,7 @@ pub fn load_text(yaml: impl Into<String>) -> Result<Descriptor, DescriptorError>
     TextSource::new(yaml).load()
 }
 
-fn parse(
+pub(crate) fn parse(
     bytes: Vec<u8>,
     label: Arc<str>,
     limits: &Limits,
@@ -323,10 +381,10 @@ fn root_object(document: &Document) -> Result<NodeId, DescriptorError> {
     })
 }
 
-fn label(path: &Path) -> Arc<str> {
+pub(crate) fn label(path: &Path) -> Arc<str> {
     path.display().to_string().into()
 }
 
-fn io_fault(path: PathBuf, wanted_by: Field, source: io::Error) -> DescriptorError {
+pub(crate) fn io_fault(path: PathBuf, wanted_by: Field, source: io::Error) -> DescriptorError {
     Fault::Io { path, wanted_by, source }.into()
 }

@@ -4,10 +4,11 @@
 //! loader, which keeps what a typed structure would lose. Their comments are what an editor shows.
 #![expect(dead_code, reason = "the types exist for their schema")]
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use schemars::{JsonSchema, Schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
 /// The first line of a descriptor that makes editors complete and check it, for a schema file beside it.
@@ -27,6 +28,16 @@ pub fn schema() -> Schema {
 /// [`schema`] as indented JSON with a final line end.
 pub fn text() -> String {
     format!("{:#}\n", schema().to_value())
+}
+
+/// The JSON Schema of contracts in files of their own, as indented JSON with a final line end.
+pub fn contract_text() -> String {
+    let mut schema = crate::run::contract_schema();
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
+        schema.insert("title".to_owned(), "Contract".into());
+    }
+    format!("{schema:#}\n")
 }
 
 /// A graph of agents: their instructions, tools and handoffs, and the context that these read.
@@ -53,9 +64,26 @@ struct Source {
     /// What agents take that do not say it themselves.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "AgentDefaults")]
     agent_defaults: Option<()>,
+    /// How runs go on until the work is done. An extension of this project: other readers of the format keep
+    /// it without effect.
+    #[schemars(default, skip_serializing_if = "Option::is_none", with = "Run")]
+    run: Option<()>,
     /// Agents by id.
     #[schemars(extend("minProperties" = 1))]
     agents: BTreeMap<String, Agent>,
+}
+
+/// The section `run`, whose shape is a table of its own.
+struct Run;
+
+impl JsonSchema for Run {
+    fn schema_name() -> Cow<'static, str> {
+        "Run".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        Schema::try_from(crate::run::schema()).unwrap_or_default()
+    }
 }
 
 /// The version of the format.
@@ -460,6 +488,47 @@ mod tests {
         assert!(expected || !named.is_empty(), "the check finds nothing in {agent}");
     }
 
+    #[track_caller]
+    fn check_run(run: &str, expected: bool) {
+        let yaml = format!("runtime: {{ entry_agent: a }}\nagents: {{ a: {{ model: m }} }}\nrun: {run}\n");
+        let value = written(yaml.clone().into_bytes()).unwrap();
+        assert_eq!(validator().is_valid(&value), expected, "{run}");
+        assert_eq!(check_text(yaml, &CheckOptions::default()).is_sound(), expected, "{run}");
+    }
+
+    #[test]
+    fn the_schema_and_the_check_of_run_agree() {
+        for right in [
+            "{}",
+            "{ mode: interactive, x-why: 1 }",
+            "{ limits: { cost: '2.50', elapsed: unlimited, tool_calls: 0 } }",
+            "{ signal: false, work_items: true, stall: { threshold: 2 } }",
+            "{ contract: { goal: a, required_outputs: [{ id: a, description: b, predicate: { type: always_true } }] } }",
+            "{ guidance: { instructions: [{ id: a, text: b, when: { called: { look: 1 } } }] } }",
+        ] {
+            check_run(right, true);
+        }
+        for wrong in [
+            "~",
+            "[]",
+            "{ mode: strict }",
+            "{ modes: interactive }",
+            "{ limits: { turns: 1.5 } }",
+            "{ limits: { elapsed: 5 } }",
+            "{ limits: { elapsed: 5 minutes } }",
+            "{ stall: { threshold: 1 } }",
+            "{ signal: 'yes' }",
+            "{ compaction: { preset: shorter } }",
+            "{ contract: { goal: '' } }",
+            "{ contract: { goal: a, required_outputs: [{ id: a, description: b, predicate: { type: file_exists } }] } }",
+            "{ contract: { goal: a, required_outputs: [{ id: a, description: b, predicate: { type: other } }] } }",
+            "{ guidance: { texts: { other: a } } }",
+            "{ guidance: { off: [everything] } }",
+        ] {
+            check_run(wrong, false);
+        }
+    }
+
     #[test]
     fn agents_of_the_wrong_shape() {
         check("tools: [], instructions: hello, x-note: 1", true);
@@ -488,8 +557,9 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_copy_is_fresh() {
-        let committed = fs::read_to_string(root().join("docs/reference/descriptor.schema.json")).unwrap();
-        assert!(committed == super::text(), "run `cargo xtask schema`");
+    fn the_committed_copies_are_fresh() {
+        let committed = |file: &str| fs::read_to_string(root().join("docs/reference").join(file)).unwrap();
+        assert!(committed("descriptor.schema.json") == super::text(), "run `cargo xtask schema`");
+        assert!(committed("contract.schema.json") == super::contract_text(), "run `cargo xtask schema`");
     }
 }

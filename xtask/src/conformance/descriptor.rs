@@ -118,14 +118,14 @@ impl Case<'_> {
         let load = at(self.vector, "load");
         if text(load, "mode") != Some("text") {
             let path = text(load, "path").unwrap_or("descriptor.yaml");
-            let source = FileSource::new(self.folder.join(path));
+            let source = FileSource::new(self.folder.join(path)).compat(true);
             return match text(load, "rootDir") {
                 Some(root) => source.root(self.folder.join(root)).load(),
                 None => source.load(),
             };
         }
         let bytes = fs::read(self.folder.join("descriptor.yaml")).unwrap_or_default();
-        let mut source = TextSource::new(String::from_utf8_lossy(&bytes));
+        let mut source = TextSource::new(String::from_utf8_lossy(&bytes)).compat(true);
         if let Some(path) = text(load, "descriptorPath") {
             source = source.path(path);
         }

@@ -32,3 +32,5 @@ pub use options::CheckOptions;
 pub use pass::{check_file, check_text};
 pub use render::{Rendered, Style};
 pub use report::Report;
+
+pub use crate::run::check_contract;

@@ -56,8 +56,8 @@ struct Pass<'a> {
 }
 
 impl Watch for Pass<'_> {
-    fn parsed(&mut self, document: &Document, root: NodeId) {
-        lint::source(document, root, &mut self.found);
+    fn parsed(&mut self, document: &Document, root: NodeId, compat: bool) {
+        lint::source(document, root, compat, &mut self.found);
     }
 
     fn faults(&self) -> &Faults {
@@ -103,6 +103,7 @@ impl<'a> Pass<'a> {
         let sound = diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
         Report {
             diagnostics,
+            contract: None,
             descriptor: descriptor.filter(|_| sound),
             graph: graph.filter(|_| sound),
             truncated,
@@ -154,6 +155,9 @@ fn subject(fault: &Fault) -> String {
         if let Field::Item { below, .. } | Field::Part { below, .. } = field {
             return (*below).to_owned();
         }
+    }
+    if let Fault::MissingSetting { key, .. } = fault {
+        return (*key).to_owned();
     }
     if let Fault::BadSegment { segment, .. } = fault {
         return segment.clone();

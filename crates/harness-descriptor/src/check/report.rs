@@ -2,6 +2,8 @@
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
+use harness_core::contract::TaskContract;
+
 use super::diagnostic::{Diagnostic, Severity};
 use super::render::{Rendered, Style};
 use crate::descriptor::Descriptor;
@@ -17,10 +19,20 @@ pub struct Report {
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) descriptor: Option<Descriptor>,
     pub(super) graph: Option<Graph>,
+    pub(super) contract: Option<TaskContract>,
     pub(super) truncated: bool,
 }
 
 impl Report {
+    /// What was found in a contract.
+    pub(crate) fn of_contract(
+        diagnostics: Vec<Diagnostic>,
+        contract: Option<TaskContract>,
+        truncated: bool,
+    ) -> Self {
+        Self { diagnostics, descriptor: None, graph: None, contract, truncated }
+    }
+
     /// Faults and warnings: first those without a place, then by file (the descriptor's first) and
     /// place.
     pub fn diagnostics(&self) -> &[Diagnostic] {
@@ -66,6 +78,11 @@ impl Report {
     /// Without a registry in the options its tools are named by their ids and not described.
     pub fn graph(&self) -> Option<&Graph> {
         self.graph.as_ref()
+    }
+
+    /// The contract, when one in a file of its own was checked; `None` if there are faults.
+    pub fn contract(&self) -> Option<&TaskContract> {
+        self.contract.as_ref()
     }
 
     /// All diagnostics for people, without a summary.

@@ -11,6 +11,7 @@ use crate::canonical::DescriptorHash;
 use crate::descriptor::Descriptor;
 use crate::document::NodeId;
 use crate::error::{DescriptorError, Fault};
+use crate::run::RunSection;
 use crate::value::Value;
 
 /// The agents of a descriptor, bound to tools and ready to be asked.
@@ -27,6 +28,7 @@ pub struct Graph {
     pub(super) max_turns: Option<NonZeroU32>,
     pub(super) max_turns_written: Option<Value>,
     pub(super) naming: HandoffNaming,
+    pub(super) run: Option<RunSection>,
 }
 
 /// What identifies a graph in records and sessions.
@@ -133,6 +135,11 @@ impl Graph {
     /// no limit.
     pub fn max_turns(&self) -> Option<NonZeroU32> {
         self.max_turns
+    }
+
+    /// How runs go on until the work is done, from the section `run`; `None` if there is none.
+    pub fn run(&self) -> Option<&RunSection> {
+        self.run.as_ref()
     }
 
     /// `runtime.max_turns` as written.

@@ -17,6 +17,7 @@ use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::{Expected, Field, PathUse, Target};
 use crate::number::is_blank;
+use crate::run;
 
 /// Choices about a graph that the descriptor does not make.
 #[derive(Clone, Debug, Default)]
@@ -103,6 +104,7 @@ impl Graph {
             agents.iter().map(|agent| (Arc::clone(&agent.id), Arc::clone(agent))).collect();
         let Some(entry) = builder.entry_agent(&shape, &by_id)? else { return Ok(None) };
         let max_turns = faults.keep(max_turns::read(document, shape.root, options.max_turns))?.flatten();
+        let run = run::read(descriptor, faults)?;
         let value = |path: &[&str]| document.get_path(shape.root, path).map(|id| document.value(id));
         Ok(Some(Self {
             metadata: Metadata {
@@ -115,6 +117,7 @@ impl Graph {
             max_turns,
             max_turns_written: value(&["runtime", "max_turns"]),
             naming: options.handoff_naming,
+            run,
             descriptor: descriptor.clone(),
             agents,
             by_id,

@@ -53,6 +53,9 @@ fn describe_graph(out: &mut String, graph: &Graph) {
     writeln!(out, "\nhash {}", metadata.descriptor_hash).unwrap();
     writeln!(out, "name {:?}, version {:?}", metadata.name, metadata.version).unwrap();
     writeln!(out, "entry {} of {} agents", graph.entry_agent().id(), graph.agents().len()).unwrap();
+    if let Some(run) = graph.run() {
+        writeln!(out, "\nrun {run:#?}").unwrap();
+    }
     for agent in graph.agents() {
         write!(out, "\n{} {:?}", agent.id(), agent.name()).unwrap();
         if let Some(model) = agent.model() {

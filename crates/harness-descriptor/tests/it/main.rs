@@ -15,4 +15,5 @@ mod limits;
 mod lint;
 mod paths;
 mod reader;
+mod run;
 mod show;

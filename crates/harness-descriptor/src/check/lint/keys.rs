@@ -8,9 +8,9 @@ use crate::field::Form;
 
 const CODE: &str = "lint.unknown_key";
 
-pub(super) fn check(finder: &mut Finder<'_>) {
+pub(super) fn check(finder: &mut Finder<'_>, compat: bool) {
     let document = finder.document;
-    level(finder, Some(finder.root), "a descriptor", known::ROOT);
+    level(finder, Some(finder.root), "a descriptor", if compat { known::ROOT_000 } else { known::ROOT });
     level(finder, document.get(finder.root, "runtime"), "runtime", known::RUNTIME);
     level(finder, document.get(finder.root, "context"), "context", known::CONTEXT);
     for (path, name, keys) in [

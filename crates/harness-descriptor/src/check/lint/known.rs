@@ -1,5 +1,6 @@
 //! The keys and words that a descriptor knows.
 
+/// What a descriptor has, those of source 000 first.
 pub(super) const ROOT: &[&str] = &[
     "descriptor_version",
     "metadata",
@@ -9,7 +10,10 @@ pub(super) const ROOT: &[&str] = &[
     "tools",
     "agent_defaults",
     "agents",
+    "run",
 ];
+/// What source 000 knows of it.
+pub(super) const ROOT_000: &[&str] = ROOT.split_at(ROOT.len() - 1).0;
 pub(super) const RUNTIME: &[&str] = &["entry_agent", "max_turns"];
 pub(super) const CONTEXT: &[&str] = &["fields", "references"];
 pub(super) const FIELD: &[&str] = &["type", "default", "optional", "mutable", "redact", "description"];

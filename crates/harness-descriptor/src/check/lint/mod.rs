@@ -21,10 +21,10 @@ use crate::descriptor::Descriptor;
 use crate::document::{Document, NodeId};
 use crate::graph::Registry;
 
-/// Lints of the descriptor as written: its keys and values.
-pub(super) fn source(document: &Document, root: NodeId, found: &mut Found) {
+/// Lints of the descriptor as written: its keys and values. In `compat`, what is ours is unknown.
+pub(super) fn source(document: &Document, root: NodeId, compat: bool, found: &mut Found) {
     let mut finder = Finder { document, root, found };
-    keys::check(&mut finder);
+    keys::check(&mut finder, compat);
     values::check(&mut finder);
     settings::check(&mut finder);
     parts::check(&mut finder);

@@ -1,0 +1,264 @@
+//! The section `run` of a descriptor.
+
+use harness_core::Millis;
+use harness_core::contract::TaskContract;
+use harness_core::control::{ControlSpec, GuidanceSpec, SignalSpec, StallSpec, WorkSpec};
+use harness_core::message::Cost;
+use harness_core::run::{RunLimits, RunSpec, StopMode};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use super::shape::{Checker, Shape, span};
+use super::{contract, table};
+use crate::descriptor::Descriptor;
+use crate::error::{DescriptorError, Fault};
+use crate::faults::Faults;
+
+/// How runs of a descriptor go on until the work is done: what its section `run` says.
+///
+/// The section is ours: to source 000 it is a key that nothing reads, and so it is when a descriptor is loaded
+/// with `compat`. Every part may be left out.
+///
+/// ```
+/// use harness_core::run::StopMode;
+/// use harness_descriptor::{Graph, Registry, load_text};
+///
+/// let descriptor = load_text("
+/// runtime: { entry_agent: desk }
+/// run:
+///   mode: strict_automation
+///   limits: { turns: 12, cost: 2.50, elapsed: 20m }
+///   work_items: true
+/// agents: { desk: { model: small } }
+/// ")?;
+/// let graph = Graph::build(&descriptor, &Registry::new())?;
+/// let run = graph.run().unwrap();
+/// assert_eq!(run.mode, Some(StopMode::StrictAutomation));
+/// let control = run.control(StopMode::StrictAutomation).unwrap();
+/// assert!(control.signal.is_some() && control.work.is_some());
+/// # Ok::<(), harness_descriptor::DescriptorError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RunSection {
+    /// How an end is treated that a gate does not accept.
+    pub mode: Option<StopMode>,
+    /// Limits of a run, over all its turns.
+    pub limits: RunLimitSettings,
+    /// Whether the model must say that the work is done.
+    pub signal: Switch<SignalSpec>,
+    /// What must have been produced.
+    pub contract: Option<TaskContract>,
+    /// Whether there are work items.
+    pub work_items: Switch<WorkSpec>,
+    /// Whether a run ends that changes nothing any more.
+    pub stall: Switch<StallSpec>,
+    /// How the model is shown less of a long run.
+    pub compaction: Option<CompactionSetting>,
+    /// What the model is told beside the conversation.
+    pub guidance: Option<GuidanceSpec>,
+}
+
+/// A part that may be on, off, or what it is by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Switch<T> {
+    /// Nothing is said.
+    #[default]
+    Unsaid,
+    /// Off.
+    Off,
+    /// On, like this.
+    On(T),
+}
+
+impl<T> Switch<T> {
+    /// What it says, or `usual` when nothing is said.
+    fn or(&self, usual: Option<T>) -> Option<T>
+    where
+        T: Clone,
+    {
+        match self {
+            Self::Unsaid => usual,
+            Self::Off => None,
+            Self::On(setting) => Some(setting.clone()),
+        }
+    }
+
+    fn is_said(&self) -> bool {
+        !matches!(self, Self::Unsaid)
+    }
+}
+
+/// Limits of a run as far as they are said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunLimitSettings {
+    /// Turns.
+    pub turns: Option<u32>,
+    /// Model calls of all turns together.
+    pub iterations: Option<u32>,
+    /// Tool calls of all turns together.
+    pub tool_calls: Option<u32>,
+    /// Input and output tokens of all turns together.
+    pub tokens: Option<u64>,
+    /// Money.
+    pub cost: Option<Cost>,
+    /// Time of all turns together.
+    pub elapsed: Switch<Millis>,
+}
+
+impl RunLimitSettings {
+    /// Lays what is said over `limits`.
+    pub fn apply(&self, limits: &mut RunLimits) {
+        fn set<T: Copy>(limit: &mut T, said: Option<T>) {
+            *limit = said.unwrap_or(*limit);
+        }
+        set(&mut limits.turns, self.turns);
+        set(&mut limits.amount.iterations, self.iterations);
+        set(&mut limits.amount.tool_calls, self.tool_calls);
+        set(&mut limits.amount.tokens, self.tokens);
+        set(&mut limits.amount.cost, self.cost);
+        limits.elapsed = self.elapsed.or(limits.elapsed);
+    }
+}
+
+/// How the model is shown less of a long run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactionSetting {
+    /// How.
+    pub preset: CompactionPreset,
+    /// Tokens of the model's context window. Default 128,000.
+    pub window: u64,
+}
+
+/// The ways in which the model is shown less, named as the program's option names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompactionPreset {
+    /// Old results are cleared or stored elsewhere first, the rest is summarized.
+    Ladder,
+    /// What is old is summarized when the room for an answer gets short.
+    Projection,
+}
+
+const WINDOW: u64 = 128_000;
+
+impl RunSection {
+    /// What controls a run of this mode; `None` when the section has nothing but limits and compaction.
+    ///
+    /// What is not said is as [`ControlSpec::for_mode`] has it: there is a completion signal, and in strict
+    /// automation stalls are noticed.
+    pub fn control(&self, mode: StopMode) -> Option<ControlSpec> {
+        let said = self.mode.is_some()
+            || self.signal.is_said()
+            || self.contract.is_some()
+            || self.work_items.is_said()
+            || self.stall.is_said()
+            || self.guidance.is_some();
+        if !said {
+            return None;
+        }
+        let mut control = ControlSpec::for_mode(mode);
+        control.signal = self.signal.or(control.signal);
+        control.contract.clone_from(&self.contract);
+        control.work = self.work_items.or(None);
+        control.stall = self.stall.or(control.stall);
+        if let Some(guidance) = &self.guidance {
+            control.guidance = guidance.clone();
+        }
+        Some(control)
+    }
+
+    /// Lays what is said over the settings of a run, but for the compaction, which is a port.
+    pub fn apply(&self, spec: &mut RunSpec) {
+        spec.mode = self.mode.unwrap_or(spec.mode);
+        self.limits.apply(&mut spec.limits);
+        if let Some(control) = self.control(spec.mode) {
+            spec.control = Some(std::sync::Arc::new(control));
+        }
+    }
+}
+
+const SHAPE: Shape = Shape::Section(table::RUN);
+
+/// The section of a descriptor; `None` without one, in `compat`, and when its faults were taken.
+pub(crate) fn read(descriptor: &Descriptor, faults: &Faults) -> Result<Option<RunSection>, DescriptorError> {
+    let document = descriptor.document();
+    let node = document.get(descriptor.root_id(), "run").filter(|_| !descriptor.is_compat());
+    let Some(node) = node else { return Ok(None) };
+    let before = faults.count();
+    let written = document.get(node, "contract");
+    Checker::new(document, faults).without(written).check(&SHAPE, node, "run")?;
+    let contract = match (descriptor.contract(), written) {
+        (Some(file), _) => contract::read(file, file.root(), contract::ALONE, faults)?,
+        // A file that could not be read is a fault of its own.
+        (None, Some(inline)) if document.string(inline).is_none() => {
+            contract::read(document, Some(inline), contract::INLINE, faults)?
+        }
+        (None, _) => None,
+    };
+    if faults.count() > before {
+        return Ok(None);
+    }
+    match section(&SHAPE.json(document, node), contract) {
+        Ok(section) => Ok(Some(section)),
+        Err(problem) => {
+            let fault = Fault::Setting { path: "run".to_owned(), problem };
+            faults.report(DescriptorError::new(fault, Some(document.place(node)))).map(|()| None)
+        }
+    }
+}
+
+fn section(json: &Json, contract: Option<TaskContract>) -> Result<RunSection, String> {
+    let limit = |key: &str| json.get("limits").and_then(|limits| limits.get(key));
+    let count = |key: &str| limit(key).and_then(Json::as_u64).and_then(|n| u32::try_from(n).ok());
+    let limits = RunLimitSettings {
+        turns: count("turns"),
+        iterations: count("iterations"),
+        tool_calls: count("tool_calls"),
+        tokens: limit("tokens").and_then(Json::as_u64),
+        cost: limit("cost").and_then(amount),
+        elapsed: limit("elapsed").and_then(Json::as_str).and_then(span).unwrap_or_default(),
+    };
+    let section = RunSection {
+        mode: json.get("mode").map(typed).transpose()?,
+        limits,
+        signal: switch(json.get("signal"))?,
+        contract,
+        work_items: switch(json.get("work_items"))?,
+        stall: switch(json.get("stall"))?,
+        compaction: json.get("compaction").map(compaction),
+        guidance: json.get("guidance").map(typed).transpose()?,
+    };
+    let control = section.control(section.mode.unwrap_or_default()).unwrap_or_default();
+    match control.check().first() {
+        Some(fault) => Err(fault.to_string()),
+        None => Ok(section),
+    }
+}
+
+fn typed<T: DeserializeOwned>(json: &Json) -> Result<T, String> {
+    T::deserialize(json).map_err(|error| error.to_string())
+}
+
+fn switch<T: DeserializeOwned + Default>(json: Option<&Json>) -> Result<Switch<T>, String> {
+    Ok(match json {
+        None => Switch::Unsaid,
+        Some(Json::Bool(false)) => Switch::Off,
+        Some(Json::Bool(true)) => Switch::On(T::default()),
+        Some(settings) => Switch::On(typed(settings)?),
+    })
+}
+
+fn amount(json: &Json) -> Option<Cost> {
+    json.as_str().map_or_else(|| json.to_string(), ToOwned::to_owned).parse().ok()
+}
+
+fn compaction(json: &Json) -> CompactionSetting {
+    let preset = match json.get("preset").and_then(Json::as_str) {
+        Some("projection") => CompactionPreset::Projection,
+        Some(_) | None => CompactionPreset::Ladder,
+    };
+    CompactionSetting { preset, window: json.get("window").and_then(Json::as_u64).unwrap_or(WINDOW) }
+}
