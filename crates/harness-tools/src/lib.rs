@@ -139,7 +139,7 @@ pub use subagent::{
     SubagentTool,
 };
 pub use tool_set::ToolSet;
-pub use turn_runner::TurnRunner;
+pub use turn_runner::{ChildLayers, TurnRunner};
 pub use work::WorkTools;
 pub use workspace::{
     FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,
