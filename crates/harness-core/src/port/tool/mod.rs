@@ -143,6 +143,13 @@ impl ToolDef {
         self.class != RetryClass::Pure && !self.internal && self.kind == ToolKind::Function
     }
 
+    /// The same definition of a tool that changes only a state of its own.
+    #[must_use]
+    pub fn into_internal(mut self) -> Self {
+        self.internal = true;
+        self
+    }
+
     /// The same definition with another retry class.
     #[must_use]
     pub fn with_class(mut self, class: RetryClass) -> Self {
