@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::CallId;
 use crate::message::Cost;
 use crate::time::{Millis, Time};
 
@@ -28,6 +29,9 @@ impl Amount {
     /// Nothing.
     pub const NONE: Self = Self { iterations: 0, tool_calls: 0, tokens: 0, cost: Cost(0) };
 
+    /// The least of everything.
+    const ONE: Self = Self { iterations: 1, tool_calls: 1, tokens: 1, cost: Cost(1) };
+
     fn plus(self, other: Self) -> Self {
         Self {
             iterations: self.iterations.saturating_add(other.iterations),
@@ -37,7 +41,7 @@ impl Amount {
         }
     }
 
-    fn minus(self, other: Self) -> Self {
+    pub(crate) fn minus(self, other: Self) -> Self {
         Self {
             iterations: self.iterations.saturating_sub(other.iterations),
             tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
@@ -46,7 +50,9 @@ impl Amount {
         }
     }
 
-    fn min(self, other: Self) -> Self {
+    /// The smaller of both, kind by kind.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
         Self {
             iterations: self.iterations.min(other.iterations),
             tool_calls: self.tool_calls.min(other.tool_calls),
@@ -190,9 +196,30 @@ impl Budgets {
         Ok(Grant(want))
     }
 
+    /// Sets `own` aside, and of `share` as much of each kind as is left beside it.
+    ///
+    /// # Errors
+    /// The first ceiling that is in the way, when there is no room for `own` or nothing is left of something
+    /// that is shared.
+    pub fn reserve_share(&mut self, own: Amount, share: Amount) -> Result<Grant, Reached> {
+        if share == Amount::NONE {
+            return self.reserve(own);
+        }
+        let least = own.plus(share.min(Amount::ONE));
+        if let Some(reached) = self.would_reach(least) {
+            return Err(reached);
+        }
+        self.reserve(own.plus(share.min(self.left().minus(own))))
+    }
+
     /// Gives a grant back and books what was really used, also when that is more.
     pub fn settle(&mut self, grant: Grant, used: Amount) {
-        for level in &mut self.0 {
+        self.settle_outer(usize::MAX, grant, used);
+    }
+
+    /// The same on the outermost levels alone.
+    fn settle_outer(&mut self, levels: usize, grant: Grant, used: Amount) {
+        for level in self.0.iter_mut().take(levels) {
             level.reserved = level.reserved.minus(grant.0);
             level.used = level.used.plus(used);
         }
@@ -221,6 +248,42 @@ impl Budgets {
     /// The earliest deadline of all levels.
     pub fn deadline(&self) -> Option<Time> {
         self.0.iter().filter_map(|level| level.deadline).min()
+    }
+}
+
+/// Grants that stay set aside although their calls have answered: what was begun goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct HeldGrants(Vec<HeldGrant>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct HeldGrant {
+    call: CallId,
+    grant: Grant,
+    /// The levels that it is set aside on, from the outermost; a turn takes its own with it.
+    levels: usize,
+}
+
+impl HeldGrants {
+    /// Keeps what is set aside on all levels for a call.
+    pub(crate) fn keep(&mut self, call: CallId, grant: Grant, budgets: &Budgets) {
+        self.0.push(HeldGrant { call, grant, levels: budgets.0.len() });
+    }
+
+    /// Gives back what is kept for a call, and books what was really used of it.
+    pub(crate) fn settle(&mut self, call: &CallId, used: Amount, budgets: &mut Budgets) {
+        if let Some(at) = self.0.iter().position(|held| held.call == *call) {
+            let HeldGrant { grant, levels, .. } = self.0.remove(at);
+            budgets.settle_outer(levels, grant, used);
+        }
+    }
+
+    /// The innermost level is gone: nothing is kept on it any more.
+    pub(crate) fn level_gone(&mut self, budgets: &Budgets) {
+        for held in &mut self.0 {
+            held.levels = held.levels.min(budgets.0.len());
+        }
+        self.0.retain(|held| held.levels > 0);
     }
 }
 
@@ -323,6 +386,42 @@ mod tests {
             let ran = (0..n + 2).filter(|_| budgets.reserve(calls(1)).is_ok()).count();
             assert_eq!(ran, n as usize);
         }
+    }
+
+    #[test]
+    fn law_3_a_share_is_what_is_left_of_it() {
+        let mut budgets = Budgets::default();
+        budgets.push(Budget::new(calls(6), None));
+        assert_eq!(budgets.reserve_share(calls(1), calls(3)), Ok(Grant(calls(4))));
+        assert_eq!(budgets.reserve_share(calls(1), calls(3)), Ok(Grant(calls(2))), "one of three is left");
+        let reached = Reached { limit: Limit::ToolCalls, value: 6, ceiling: 6 };
+        assert_eq!(budgets.reserve_share(calls(1), Amount::NONE), Err(reached));
+        budgets.settle(Grant(calls(2)), calls(1));
+        assert_eq!(
+            budgets.reserve_share(calls(1), calls(3)).map_err(|r| r.value),
+            Err(5),
+            "nothing to share"
+        );
+        assert_eq!(budgets.reserve_share(calls(1), Amount::NONE), Ok(Grant(calls(1))));
+    }
+
+    #[test]
+    fn law_3_a_held_grant_counts_on_its_own_levels_until_it_is_settled() {
+        let (mut budgets, mut held) = (Budgets::default(), HeldGrants::default());
+        budgets.push(Budget::new(calls(10), None));
+        budgets.push(Budget::new(calls(6), None));
+        let grant = budgets.reserve(calls(4)).expect("room");
+        held.keep("c1".into(), grant, &budgets);
+        assert_eq!(budgets.left().tool_calls, 2);
+        budgets.pop();
+        held.level_gone(&budgets);
+        budgets.push(Budget::new(calls(6), None));
+        assert_eq!(budgets.left().tool_calls, 6, "the next turn has a level of its own");
+        held.settle(&"c1".into(), calls(1), &mut budgets);
+        held.settle(&"c1".into(), calls(1), &mut budgets);
+        assert_eq!(budgets.left().tool_calls, 6, "it is settled once, and not on the new level");
+        budgets.pop();
+        assert_eq!(budgets.left().tool_calls, 9);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | write and edit files | [`FileEdits`] |
 //! | run commands without a shell | [`ShellTool`] with a [`ShellPolicy`] |
 //! | run a program of yours | [`CommandTool`] |
-//! | keep a plan, keep notes | [`PlanningTools`], [`ScratchpadTools`] |
+//! | keep a plan, a task list, notes | [`PlanningTools`], [`TodoTools`], [`ScratchpadTools`] |
 //! | keep a ledger of work items | [`WorkTools`] |
 //! | give work to another agent | [`SubagentTool`] |
 //! | answer calls that were made before | [`DuplicateGuard`], around any registry |
@@ -117,6 +117,7 @@ mod shell;
 mod source;
 mod state;
 mod subagent;
+mod todos;
 mod tool_set;
 mod turn_runner;
 mod work;
@@ -138,8 +139,9 @@ pub use subagent::{
     DynSubagentRunner, Subagent, SubagentAsk, SubagentCode, SubagentFault, SubagentReport, SubagentRunner,
     SubagentTool,
 };
+pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
-pub use turn_runner::TurnRunner;
+pub use turn_runner::{ChildLayers, TurnRunner};
 pub use work::WorkTools;
 pub use workspace::{
     FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,

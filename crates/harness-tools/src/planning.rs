@@ -139,7 +139,8 @@ impl Kind {
             }
         };
         let class = if matches!(self, Self::List) { RetryClass::Pure } else { RetryClass::Unsafe };
-        ToolDef::new(name, description).with_schema(Json::of(&schema).unwrap_or_default()).with_class(class)
+        let def = ToolDef::new(name, description).with_schema(Json::of(&schema).unwrap_or_default());
+        def.with_class(class).into_internal()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::limits::Amount;
-use harness_core::message::Usage;
+use harness_core::limits::{Amount, Limits};
+use harness_core::message::{Cost, Usage};
 use harness_core::port::{ArgumentFault, BoxFuture, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
 use serde::Serialize;
 use serde_json::json;
@@ -28,25 +28,71 @@ pub struct Subagent {
     pub instructions: String,
     /// The tools that it may use; `None` is all that its runner has.
     pub tools: Option<Vec<String>>,
+    /// How many turns it may take. Default 1; more are taken only where its runner has stop gates that ask
+    /// for them.
+    pub max_turns: u32,
     /// How many iterations it may take. Default 8.
     pub max_iterations: u32,
+    /// How many tool calls it may make. Default 128.
+    pub max_tool_calls: u32,
+    /// How many tokens it may use. Default 4 million.
+    pub max_tokens: u64,
+    /// How much money it may spend, where that is known. Default 20 units.
+    pub max_cost: Cost,
 }
 
 impl Subagent {
-    /// An agent with instructions, all tools and eight iterations.
+    /// An agent with instructions, all tools and the default limits.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
         instructions: impl Into<String>,
     ) -> Self {
+        let limits = Limits::thread();
         Self {
             name: name.into(),
             description: description.into(),
             instructions: instructions.into(),
             tools: None,
+            max_turns: 1,
             max_iterations: 8,
+            max_tool_calls: limits.tool_calls,
+            max_tokens: limits.tokens,
+            max_cost: limits.cost,
         }
     }
+
+    /// What it may spend at most in one call, if that is left.
+    pub fn limits(&self) -> Amount {
+        let mut limits = Amount::NONE;
+        (limits.iterations, limits.tool_calls) = (self.max_iterations, self.max_tool_calls);
+        (limits.tokens, limits.cost) = (self.max_tokens, self.max_cost);
+        limits
+    }
+}
+
+/// The most that any of some agents may spend in one call.
+pub(crate) fn most(subagents: &[Arc<Subagent>]) -> Amount {
+    subagents.iter().fold(Amount::NONE, |mut most, subagent| {
+        let limits = subagent.limits();
+        most.iterations = most.iterations.max(limits.iterations);
+        most.tool_calls = most.tool_calls.max(limits.tool_calls);
+        most.tokens = most.tokens.max(limits.tokens);
+        most.cost = most.cost.max(limits.cost);
+        most
+    })
+}
+
+/// Sub-agents by name, in the order in which they were first given; of two with one name the later counts.
+pub(crate) fn distinct(subagents: impl IntoIterator<Item = Subagent>) -> Vec<Arc<Subagent>> {
+    let mut all: Vec<Arc<Subagent>> = Vec::new();
+    for subagent in subagents {
+        match all.iter_mut().find(|known| known.name == subagent.name) {
+            Some(known) => *known = Arc::new(subagent),
+            None => all.push(Arc::new(subagent)),
+        }
+    }
+    all
 }
 
 /// What a sub-agent is asked.
@@ -111,6 +157,8 @@ pub enum SubagentCode {
     InvalidOutput,
     /// There is none of that name.
     UnknownSubagent,
+    /// A sub-agent asked for one, deeper than that is allowed.
+    DepthReached,
     /// Anything else.
     #[default]
     SubagentError,
@@ -152,11 +200,16 @@ impl<R: SubagentRunner> DynSubagentRunner for R {
 /// Wrong arguments are `invalid_input`; whatever happens to the sub-agent is a success with
 /// `{"ok": false, "error": {"message", "code"}, …}`, so that the turn goes on. Of an answer 64 KiB are
 /// passed on. Nothing is kept between calls. The tool may run beside others.
+///
+/// A sub-agent spends of its caller's budget: as much as its own limits allow and as is left when it begins
+/// ([`share`](Self::share)). What it really used counts for the caller, in its report, too. A sub-agent
+/// cannot start another one, unless [`max_depth`](Self::max_depth) says otherwise.
 #[derive(Clone)]
 pub struct SubagentTool {
     def: ToolDef,
     subagents: Arc<[Arc<Subagent>]>,
     runner: Arc<dyn DynSubagentRunner>,
+    max_depth: u32,
 }
 
 impl std::fmt::Debug for SubagentTool {
@@ -172,17 +225,20 @@ impl SubagentTool {
         subagents: impl IntoIterator<Item = Subagent>,
         runner: Arc<dyn DynSubagentRunner>,
     ) -> Option<Self> {
-        let mut all: Vec<Arc<Subagent>> = Vec::new();
-        for subagent in subagents {
-            match all.iter_mut().find(|known| known.name == subagent.name) {
-                Some(known) => *known = Arc::new(subagent),
-                None => all.push(Arc::new(subagent)),
-            }
-        }
-        (!all.is_empty()).then(|| Self { def: def(&all), subagents: all.into(), runner })
+        let all = distinct(subagents);
+        (!all.is_empty()).then(|| Self { def: def(&all), subagents: all.into(), runner, max_depth: 1 })
     }
 
-    /// The same tool, one call of which may spend so much beyond itself. Default nothing.
+    /// The same tool for sub-agents of sub-agents: so many calls may lie between an agent and work that a
+    /// user asked for. Default 1; 0 lets nobody start one.
+    #[must_use]
+    pub fn max_depth(mut self, depth: u32) -> Self {
+        self.max_depth = depth;
+        self
+    }
+
+    /// The same tool, one call of which may spend at most so much beyond itself: what several calls that run
+    /// at once are to share. Default the most that any of the sub-agents may.
     #[must_use]
     pub fn share(mut self, share: Amount) -> Self {
         self.def.share = share;
@@ -222,7 +278,9 @@ fn def(subagents: &[Arc<Subagent>]) -> ToolDef {
             "subagent_type": { "type": "string", "enum": names, "description": "Which subagent to invoke." },
         },
     });
-    ToolDef::new("task", text).with_schema(Json::of(&schema).unwrap_or_default())
+    let mut def = ToolDef::new("task", text).with_schema(Json::of(&schema).unwrap_or_default());
+    def.share = most(subagents);
+    def
 }
 
 #[derive(Serialize)]
@@ -262,6 +320,15 @@ fn told(name: &str, report: &SubagentReport) -> ToolOutcome {
     outcome
 }
 
+/// What a sub-agent is told that asks for another one.
+pub(crate) fn too_deep(most: u32) -> SubagentReport {
+    let message = match most {
+        1 => "a sub-agent cannot give work to another one: do it yourself".to_owned(),
+        _ => format!("work is given on {most} times at most: do it yourself"),
+    };
+    SubagentReport::failed(SubagentCode::DepthReached, message, 0)
+}
+
 impl Tool for SubagentTool {
     fn def(&self) -> &ToolDef {
         &self.def
@@ -280,6 +347,9 @@ impl Tool for SubagentTool {
             let message = format!("Unknown subagent: {name}");
             return told(&name, &SubagentReport::failed(SubagentCode::UnknownSubagent, message, 0));
         };
+        if cx.origin.depth() >= self.max_depth {
+            return told(&name, &too_deep(self.max_depth));
+        }
         let ask = SubagentAsk { subagent: Arc::clone(subagent), description, cx };
         told(&name, &self.runner.run_boxed(ask).await)
     }

@@ -1,35 +1,40 @@
-//! Running a sub-agent as a turn of its own.
+//! Running a sub-agent as a run of its own.
 
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::RunId;
 use harness_core::driver::{Ports, drive};
-use harness_core::limits::Amount;
-use harness_core::machine::Start;
-use harness_core::message::{Message, Usage};
+use harness_core::event::{Fold, Hub};
+use harness_core::limits::{Amount, Limits};
+use harness_core::machine::{Origin, ParentCall, Start};
+use harness_core::message::{Message, ToolCall, Usage};
+use harness_core::outcome::TotalUsage;
 use harness_core::port::{
-    AgentBrief, Clock, DynApprover, DynModel, DynToolGate, DynToolRegistry, SingleAgent,
+    AgentBrief, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
+    DynStopGate, DynToolGate, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
 };
+use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{End, Outcome, StopReason};
+use harness_core::turn::TurnSpec;
+use harness_core::{End, Fault, Outcome, RunId, StopReason, ToolName};
 
 use crate::subagent::{SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
 
-/// Runs each sub-agent as one turn with its own instructions and tools, and nothing of the conversation but
+/// Runs each sub-agent as a run with its own instructions and tools, and nothing of the conversation but
 /// what it is asked.
 ///
 /// It draws on the call's grant: of iterations, tool calls, tokens and money it has the smaller of its own
-/// limits and what [`SubagentTool::share`](crate::SubagentTool::share) sets aside (without a share it may
-/// ask no model), and of time what is left of the turn that asked. The same gates are asked as for the
+/// limits and what the call was granted, and of time what is left of the turn that asked. What its model,
+/// its layers and its compactor used is reported as its spending. The same gates are asked as for the
 /// host's own turn if they are given here. A call that waits for approval and gets none ends it with
 /// `subagent_error`.
+///
+/// Its work has an [`Origin`] of its own, whose [`parent`](Origin::parent) is the call that began it: tools,
+/// gates and listeners see on whose behalf it works.
 ///
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_core::limits::{Amount, Limits};
 /// use harness_core::message::AssistantMessage;
 /// use harness_core::port::Toolbox;
 /// use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
@@ -39,7 +44,7 @@ use crate::subagent::{SubagentAsk, SubagentCode, SubagentReport, SubagentRunner}
 /// let clock = VirtualClock::frozen(harness_core::Time(0));
 /// let runner = TurnRunner::new(Arc::new(model), Arc::new(Toolbox::default()), Arc::new(clock));
 /// let scout = Subagent::new("scout", "looks around", "You look around and tell what you see.");
-/// let tool = SubagentTool::new([scout], Arc::new(runner)).map(|tool| tool.share(Limits::default().amount()));
+/// let tool = SubagentTool::new([scout], Arc::new(runner));
 /// assert!(tool.is_some());
 /// ```
 #[derive(Clone)]
@@ -48,7 +53,40 @@ pub struct TurnRunner {
     tools: Arc<dyn DynToolRegistry>,
     clock: Arc<dyn Clock>,
     gates: Vec<Arc<dyn DynToolGate>>,
+    stop_gates: Vec<Arc<dyn DynStopGate>>,
     approver: Option<Arc<dyn DynApprover>>,
+    compactor: Option<Arc<dyn DynCompactor>>,
+    layers: Option<MakeLayers>,
+    listeners: Vec<Listen>,
+}
+
+type MakeLayers = Arc<dyn Fn(&SubagentAsk) -> ChildLayers + Send + Sync>;
+type Listen = Arc<dyn Fn(&mut Hub) + Send + Sync>;
+
+/// The memory layers of one sub-agent.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ChildLayers {
+    /// The layers.
+    pub pipeline: Arc<dyn DynContextPipeline>,
+    /// Tells what they have spent on models so far. Asked when the sub-agent is done.
+    pub spent: Arc<dyn Fn() -> TotalUsage + Send + Sync>,
+}
+
+impl ChildLayers {
+    /// Layers, and what they have spent on models.
+    pub fn new(
+        pipeline: Arc<dyn DynContextPipeline>,
+        spent: impl Fn() -> TotalUsage + Send + Sync + 'static,
+    ) -> Self {
+        Self { pipeline, spent: Arc::new(spent) }
+    }
+}
+
+impl fmt::Debug for ChildLayers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildLayers").finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for TurnRunner {
@@ -58,16 +96,33 @@ impl fmt::Debug for TurnRunner {
 }
 
 impl TurnRunner {
-    /// A runner whose agents ask this model and have these tools, as far as each may use them. Leave the
-    /// tool `task` itself out of them: what runs sub-agents that run sub-agents knows no end.
+    /// A runner whose agents ask this model and have these tools, as far as each may use them.
     pub fn new(model: Arc<dyn DynModel>, tools: Arc<dyn DynToolRegistry>, clock: Arc<dyn Clock>) -> Self {
-        Self { model, tools, clock, gates: Vec::new(), approver: None }
+        Self {
+            model,
+            tools,
+            clock,
+            gates: Vec::new(),
+            stop_gates: Vec::new(),
+            approver: None,
+            compactor: None,
+            layers: None,
+            listeners: Vec::new(),
+        }
     }
 
     /// The same runner with one more gate before each call of a sub-agent.
     #[must_use]
     pub fn gate(mut self, gate: Arc<dyn DynToolGate>) -> Self {
         self.gates.push(gate);
+        self
+    }
+
+    /// The same runner with one more gate that must believe a sub-agent's answer before it counts. One that
+    /// does not gives it another turn, within [`Subagent::max_turns`](crate::Subagent::max_turns).
+    #[must_use]
+    pub fn stop_gate(mut self, gate: Arc<dyn DynStopGate>) -> Self {
+        self.stop_gates.push(gate);
         self
     }
 
@@ -78,7 +133,38 @@ impl TurnRunner {
         self
     }
 
-    fn ports(&self, ask: &SubagentAsk) -> Ports {
+    /// The same runner with something that makes the views of sub-agents shorter.
+    #[must_use]
+    pub fn compactor(mut self, compactor: Arc<dyn DynCompactor>) -> Self {
+        self.compactor = Some(compactor);
+        self
+    }
+
+    /// The same runner with memory layers, made anew for each sub-agent.
+    #[must_use]
+    pub fn layers(mut self, make: impl Fn(&SubagentAsk) -> ChildLayers + Send + Sync + 'static) -> Self {
+        self.layers = Some(Arc::new(make));
+        self
+    }
+
+    /// The same runner with one more listener, who hears of the work of every sub-agent. Events are numbered
+    /// per sub-agent; [`Origin::parent`] and [`Origin::run`] tell whose they are. Share a listener as
+    /// `Arc<Mutex<F>>`.
+    #[must_use]
+    pub fn fold<F: Fold + Clone + Sync + 'static>(mut self, fold: F) -> Self {
+        self.listeners.push(Arc::new(move |hub: &mut Hub| hub.fold(fold.clone())));
+        self
+    }
+
+    /// The same runner, whose agents are not offered some of its tools: those that start further agents.
+    #[must_use]
+    pub fn without<N: Into<ToolName>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        let hidden = names.into_iter().map(Into::into).collect();
+        self.tools = Arc::new(Hiding { tools: self.tools, hidden });
+        self
+    }
+
+    fn ports(&self, ask: &SubagentAsk, layers: Option<&ChildLayers>) -> Ports {
         let subagent = &ask.subagent;
         let mut brief = AgentBrief::new(&*subagent.name, &*subagent.instructions);
         brief.tools =
@@ -87,44 +173,55 @@ impl TurnRunner {
         ports.agents = Arc::new(SingleAgent::of(brief));
         ports.tools = Arc::clone(&self.tools);
         ports.gates.clone_from(&self.gates);
+        ports.stop_gates.clone_from(&self.stop_gates);
         ports.approver.clone_from(&self.approver);
+        ports.compactor.clone_from(&self.compactor);
+        ports.layers = layers.map(|layers| Arc::clone(&layers.pipeline));
+        self.listeners.iter().for_each(|listen| listen(&mut ports.hub));
         ports
     }
 
-    fn spec(&self, ask: &SubagentAsk) -> TurnSpec {
-        let granted = ask.cx.grant.0;
-        let mut spec = TurnSpec::thread();
-        spec.limits.iterations = ask.subagent.max_iterations.min(granted.iterations);
-        spec.limits.tool_calls = spec.limits.tool_calls.min(granted.tool_calls);
-        spec.limits.tokens = spec.limits.tokens.min(granted.tokens);
-        spec.limits.cost = spec.limits.cost.min(granted.cost);
-        if let Some(deadline) = ask.cx.deadline {
-            let left = deadline.since(self.clock.now());
-            spec.limits.elapsed = Some(spec.limits.elapsed.map_or(left, |own| own.min(left)));
-        }
-        spec
+    fn spec(&self, ask: &SubagentAsk) -> RunSpec {
+        let limits = ask.subagent.limits().min(ask.cx.grant.0);
+        let mut turn = TurnSpec::thread();
+        (turn.limits.iterations, turn.limits.tool_calls) = (limits.iterations, limits.tool_calls);
+        (turn.limits.tokens, turn.limits.cost) = (limits.tokens, limits.cost);
+        let longest = Limits::thread().elapsed;
+        let left = ask.cx.deadline.map(|deadline| deadline.since(self.clock.now()));
+        turn.limits.elapsed = [longest, left].into_iter().flatten().min();
+        let mut run = RunSpec::of(turn);
+        run.limits.turns = ask.subagent.max_turns.max(1);
+        run.limits.amount = limits;
+        run.limits.elapsed = run.turn.limits.elapsed;
+        run
     }
+}
+
+/// Of whom a sub-agent's work is.
+fn origin(cx: &ToolCx) -> Origin {
+    let parent = ParentCall::new(cx.call.id.clone(), cx.agent.clone(), &cx.origin);
+    let mut origin = cx.origin.child(parent);
+    // Calls of a sub-agent have keys of their own, equal on every attempt of the call that runs it.
+    origin.run = Some(RunId::from(cx.idempotency_key()));
+    origin
 }
 
 impl SubagentRunner for TurnRunner {
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
-        let ports = self.ports(&ask);
-        let mut origin = (*ask.cx.origin).clone();
-        // Calls of a sub-agent have keys of their own, equal on every attempt of the call that runs it.
-        origin.run = Some(RunId::from(ask.cx.idempotency_key()));
-        origin.session = None;
-        origin.turn = None;
-        let spec = Arc::new(ports.fit_turn(self.spec(&ask)));
-        let mut turn = Turn::new(spec, origin, Transcript::default());
+        let layers = self.layers.as_ref().map(|make| make(&ask));
+        let ports = self.ports(&ask, layers.as_ref());
+        let spec = Arc::new(ports.fit_run(self.spec(&ask)));
+        let mut run = Run::new(spec, origin(&ask.cx), Transcript::default());
         let start = Start::prompt(Message::user(&*ask.description));
-        let end = Box::pin(drive(&mut turn, &ports, &ask.cx.cancel, start)).await;
-        report(&end)
+        let end = Box::pin(drive(&mut run, &ports, &ask.cx.cancel, start)).await;
+        report(&end, layers.map(|layers| (layers.spent)()).unwrap_or_default())
     }
 }
 
-fn report(end: &End) -> SubagentReport {
-    let iterations = end.usage.model_calls;
+fn report(end: &End, layers: TotalUsage) -> SubagentReport {
     let said = end.answer.clone().filter(|answer| !answer.is_empty());
+    // The last iteration may have been begun and refused; other model calls are the compactor's.
+    let iterations = end.iterations.min(end.usage.model_calls);
     let mut report = match (end.outcome(), said) {
         (Outcome::Completed, Some(answer)) => SubagentReport::answered(answer, iterations),
         (_, said) => {
@@ -143,14 +240,39 @@ fn report(end: &End) -> SubagentReport {
             SubagentReport::failed(code, message, iterations)
         }
     };
+    let mut used = layers;
+    used.merge(&end.usage);
     report.spent = Amount::NONE;
     (report.spent.iterations, report.spent.tool_calls) = (iterations, end.usage.tool_calls);
     // Tokens and money are told as usage, which counts against the budget, too.
     let mut usage = Usage::default();
-    (usage.input, usage.output) = (end.usage.input_tokens, end.usage.output_tokens);
-    report.usage = Some(Arc::new(match end.usage.cost {
+    (usage.input, usage.output) = (used.input_tokens, used.output_tokens);
+    report.usage = Some(Arc::new(match used.cost {
         Some(cost) => usage.with_cost(cost),
         None => usage,
     }));
     report
+}
+
+/// A registry of which some tools are not offered.
+struct Hiding {
+    tools: Arc<dyn DynToolRegistry>,
+    hidden: Vec<ToolName>,
+}
+
+impl DynToolRegistry for Hiding {
+    fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>> {
+        Box::pin(async move {
+            let all = self.tools.list_boxed(scope).await?;
+            Ok(all.iter().filter(|def| !self.hidden.contains(&def.name)).cloned().collect())
+        })
+    }
+
+    fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
+        self.tools.check_dyn(call)
+    }
+
+    fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>> {
+        self.tools.call_boxed(cx)
+    }
 }

@@ -16,6 +16,7 @@
 
 mod effect;
 mod input;
+mod parent;
 mod view;
 
 use std::sync::Arc;
@@ -26,12 +27,13 @@ use serde::{Deserialize, Serialize};
 use effect::Told;
 pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
+pub use parent::ParentCall;
 pub use view::ViewState;
 
 use crate::event::EventKind;
 use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
-use crate::limits::Budgets;
+use crate::limits::{Budgets, HeldGrants};
 use crate::message::Message;
 use crate::outcome::{End, Fault, GuardStage};
 use crate::port::{Compaction, CompactionNote, OpenCall};
@@ -73,6 +75,9 @@ pub struct Origin {
     /// The descriptor that the agents come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub descriptor_hash: Option<Arc<str>>,
+    /// The call that has begun this work; `None` for work that a user asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Arc<ParentCall>>,
 }
 
 /// What all phases of a machine share: numbering, budgets, outstanding operations.
@@ -85,6 +90,9 @@ pub struct Shared {
     pub(crate) turn: u32,
     pub(crate) iteration: u32,
     pub(crate) budgets: Budgets,
+    /// What work has that outlives its call.
+    #[serde(default)]
+    pub(crate) held: HeldGrants,
     pub(crate) pending: Vec<(OpId, Pending)>,
     /// Messages of the transcript that are known to be stored.
     pub(crate) persisted: usize,
@@ -373,6 +381,7 @@ impl<P: Phase> Machine<P> {
             turn: 1,
             iteration: 0,
             budgets: Budgets::default(),
+            held: HeldGrants::default(),
             pending: Vec::new(),
             persisted: log.len(),
             persist_failed: None,

@@ -53,9 +53,9 @@ pub use steering::{DrainPoint, NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};
 pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
-    ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RawTool, RetryClass,
-    Structured, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry, ToolScope, ToolStatus,
-    ToolUpdates, Toolbox, Updates, schema_of, tool_fn,
+    ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, Ongoing, RawTool, RetryClass,
+    SettledGrant, Structured, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry,
+    ToolScope, ToolStatus, ToolUpdates, Toolbox, Updates, schema_of, tool_fn,
 };
 pub use workspace::{
     DynWorkspace, EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,

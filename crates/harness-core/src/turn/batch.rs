@@ -18,7 +18,7 @@ use crate::limits::{Amount, Grant, Reached};
 use crate::machine::{Cx, Pending, Record};
 use crate::message::{Message, ToolCall};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
-use crate::port::{RetryClass, ToolDef, ToolKind, ToolOutcome, ToolStatus};
+use crate::port::{RetryClass, SettledGrant, ToolDef, ToolKind, ToolOutcome, ToolStatus};
 use crate::time::{Millis, Time};
 use crate::transcript::Transcript;
 
@@ -122,12 +122,6 @@ impl TurnState {
         self.close_batch(spec, cx)
     }
 
-    /// What a call may spend beyond itself.
-    pub(super) fn share_of(&self, at: u32) -> Amount {
-        let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
-        def.map_or(Amount::NONE, |def| def.share)
-    }
-
     /// Sets the budget aside, journals the start, and runs an attempt. Whether one runs.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
@@ -140,9 +134,9 @@ impl TurnState {
             ToolKind::Function => None,
         });
         // A repeated attempt is not another call, but may spend again.
-        let own = u32::from(!slot.counted);
-        let want = Amount { tool_calls: share.tool_calls.saturating_add(own), ..share };
-        match cx.sh.budgets.reserve(want) {
+        slot.own_calls = u32::from(!slot.counted);
+        let own = Amount { tool_calls: slot.own_calls, ..Amount::NONE };
+        match cx.sh.budgets.reserve_share(own, share) {
             Ok(grant) => slot.grant = grant,
             Err(reached) => {
                 batch.refused.get_or_insert(reached);
@@ -166,8 +160,9 @@ impl TurnState {
             return false;
         }
         slot.progress = Progress::Running;
+        let share = slot.share();
         let agent = self.agent_id();
-        let op = self.batch.as_ref().and_then(|b| b.tool_op(at, agent, cx.sh.iteration, Grant(share)));
+        let op = self.batch.as_ref().and_then(|b| b.tool_op(at, agent, cx.sh.iteration, share));
         if let Some(op) = op {
             cx.perform(Pending::Tool(at), op);
         }
@@ -197,7 +192,6 @@ impl TurnState {
         result: Result<Box<ToolOutcome>, Fault>,
     ) -> Option<End> {
         let stopping = self.is_stopping();
-        let share = self.share_of(at);
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
         let grant = std::mem::take(&mut slot.grant);
         let (outcome, fault) = match result {
@@ -205,14 +199,24 @@ impl TurnState {
             Err(fault) => (Box::new(ToolOutcome::error(&*fault.code, fault.message.clone())), Some(fault)),
         };
         // The call itself counts beside what was spent within it.
-        let own = grant.0.tool_calls.saturating_sub(share.tool_calls);
-        let mut used = Amount { tool_calls: outcome.spent.tool_calls.saturating_add(own), ..outcome.spent };
+        let own = Amount { tool_calls: slot.own_calls, ..Amount::NONE };
+        let calls = outcome.spent.tool_calls.saturating_add(own.tool_calls);
+        let mut used = Amount { tool_calls: calls, ..outcome.spent };
         if let Some(usage) = &outcome.usage {
             self.usage.add(usage);
             used.tokens = used.tokens.saturating_add(usage.all_tokens());
             used.cost = used.cost.plus(usage.total_cost().unwrap_or_default());
         }
-        cx.sh.budgets.settle(grant, used);
+        let kept = outcome.ongoing.as_ref().is_some_and(|ongoing| ongoing.keeps_grant);
+        let given_back = if kept { Grant(own) } else { grant };
+        cx.sh.budgets.settle(given_back, used);
+        if kept {
+            let rest = Grant(grant.0.minus(own));
+            cx.sh.held.keep(slot.call.id.clone(), rest, &cx.sh.budgets);
+        }
+        for SettledGrant { call, spent } in outcome.ongoing.iter().flat_map(|ongoing| &ongoing.settled) {
+            cx.sh.held.settle(call, *spent, &mut cx.sh.budgets);
+        }
         let attempt = slot.attempt;
         let retries = outcome.is_retryable() && !stopping && attempt <= spec.retry.max_retries;
         if retries && self.may_retry(spec, cx, attempt) {

@@ -253,6 +253,7 @@ impl TurnState {
             cx.append(std::mem::take(&mut waiting));
         }
         cx.sh.budgets.pop();
+        cx.sh.held.level_gone(&cx.sh.budgets);
         let answer = self.answer.take();
         let mut continuation = self.continuation(cx, &stop, answer.as_deref());
         if let Some(continuation) = &mut continuation {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::spec::{Execution, ResultRule, TurnSpec};
 use crate::event::ResultNote;
 use crate::ids::AgentId;
-use crate::limits::{Grant, Reached};
+use crate::limits::{Amount, Grant, Reached};
 use crate::machine::Op;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::Fault;
@@ -103,6 +103,9 @@ pub(super) struct Slot {
     pub(super) progress: Progress,
     pub(super) attempt: u32,
     pub(super) grant: Grant,
+    /// Tool calls of the grant that are the call itself; the rest it may spend.
+    #[serde(default)]
+    pub(super) own_calls: u32,
     pub(super) started: Option<Time>,
     /// Why it is held.
     pub(super) held: Option<String>,
@@ -133,6 +136,7 @@ impl Slot {
             progress: Progress::New,
             attempt: 1,
             grant: Grant::default(),
+            own_calls: 0,
             started: None,
             held: None,
             edited: false,
@@ -142,6 +146,11 @@ impl Slot {
             counted: false,
             last: None,
         }
+    }
+
+    /// What an attempt may spend beyond itself.
+    pub(super) fn share(&self) -> Grant {
+        Grant(self.grant.0.minus(Amount { tool_calls: self.own_calls, ..Amount::NONE }))
     }
 
     /// What it calls, of the tools that were offered.

@@ -206,8 +206,7 @@ impl TurnState {
                 Op::Approve { call: Arc::clone(&call(at)?.call), reason: call(at)?.hold_reason() }
             }
             Pending::Tool(at) => {
-                let grant = Grant(self.share_of(at));
-                self.batch.as_ref()?.tool_op(at, self.agent_id(), iteration, grant)?
+                self.batch.as_ref()?.tool_op(at, self.agent_id(), iteration, call(at)?.share())?
             }
             Pending::StopGate(_) | Pending::Facts | Pending::Shorten => return None,
         })

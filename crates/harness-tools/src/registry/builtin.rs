@@ -19,10 +19,11 @@ use crate::planning::PlanningTools;
 use crate::scratchpad::ScratchpadTools;
 use crate::shell::{ShellPolicy, ShellTool};
 use crate::state::Keep;
+use crate::todos::TodoTools;
 use crate::workspace::{FileEdits, FolderWorkspace, SeenFiles, WorkspaceOptions, WorkspaceTools};
 
 /// The built-in tools by their names in the file, with their keys beside `builtin`.
-const KINDS: [(&str, &[&str]); 5] = [
+const KINDS: [(&str, &[&str]); 6] = [
     ("workspace", &["root", "prefix", "max_file"]),
     ("file_edit", &["root", "prefix", "max_file", "requires_approval"]),
     (
@@ -42,6 +43,7 @@ const KINDS: [(&str, &[&str]); 5] = [
     ),
     ("planning", &["max_todos", "keep"]),
     ("scratchpad", &["max_file", "max_total", "keep"]),
+    ("todos", &["keep"]),
 ];
 
 /// The most that a file of a workspace may have: 1 GiB.
@@ -64,6 +66,7 @@ enum Which {
     Shell(Box<Shell>),
     Planning { max_todos: Option<u64>, keep: Keep },
     Scratchpad { max_file: Option<u64>, max_total: Option<u64>, keep: Keep },
+    Todos { keep: Keep },
 }
 
 #[derive(Debug)]
@@ -116,6 +119,7 @@ pub(crate) fn read(
         "planning" => {
             Which::Planning { max_todos: fields.whole("max_todos", 1, 1_000), keep: keep(&mut fields) }
         }
+        "todos" => Which::Todos { keep: keep(&mut fields) },
         _ => Which::Scratchpad {
             max_file: fields.bytes("max_file", 1, MAX_PAD),
             max_total: fields.bytes("max_total", 1, MAX_PAD),
@@ -199,6 +203,7 @@ impl Builtin {
             Which::Scratchpad { .. } => {
                 with("", &["scratch_list", "scratch_read", "scratch_write", "scratch_edit"])
             }
+            Which::Todos { .. } => with("todos_", &["add", "complete", "remove", "get_remaining", "get_all"]),
         }
     }
 
@@ -242,6 +247,7 @@ impl Builtin {
                 let (file, total) = (bytes(max_file, 65_536), bytes(max_total, 262_144));
                 (self.set(ScratchpadTools::new(*keep).with_bounds(file, total).into_set(), ""), None)
             }
+            Which::Todos { keep } => (self.set(TodoTools::new(*keep).into_set(), "todos_"), None),
         }
     }
 

@@ -211,5 +211,5 @@ where
         let outcome = run(&shared, &cx, arguments);
         async move { outcome }
     });
-    if class == RetryClass::Pure { Arc::new(tool.pure()) } else { Arc::new(tool) }
+    if class == RetryClass::Pure { Arc::new(tool.pure()) } else { Arc::new(tool.internal()) }
 }

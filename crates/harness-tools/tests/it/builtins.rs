@@ -56,6 +56,11 @@ fn an_entry_binds_each_of_its_tools_to_a_target_of_its_own() {
          notes.scratch_list = scratch_list notes.scratch_read = scratch_read notes.scratch_write = scratch_write \
          notes.scratch_edit = scratch_edit"
     );
+    assert_eq!(
+        bound("  list: { builtin: todos, keep: thread }\n").join(" "),
+        "list.add = todos_add list.complete = todos_complete list.remove = todos_remove \
+         list.get_remaining = todos_get_remaining list.get_all = todos_get_all"
+    );
 }
 
 #[test]
@@ -96,7 +101,7 @@ fn faults_are_told_with_their_place_and_what_was_meant() {
     refused(
         "  a: { builtin: sql }\n",
         "F:3:17: tools.a.builtin: there is no built-in tool `sql`; there are `workspace`, `file_edit`, `shell`, \
-         `planning` and `scratchpad`",
+         `planning`, `scratchpad` and `todos`",
     );
     refused(
         "  a: { builtin: workspace, rot: . }\n",

@@ -33,5 +33,6 @@ mod shell;
 mod stopping;
 mod subagents;
 mod support;
+mod todos;
 mod work;
 mod workspace;

@@ -1,18 +1,25 @@
 //! The tool that gives work to another agent.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
+use harness_core::event::{Event, EventKind, Fold};
 use harness_core::limits::{Amount, Grant, Limits};
-use harness_core::machine::{Origin, Start};
+use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{RetryClass, Tool as _, ToolDef, ToolOutcome, Toolbox};
+use harness_core::outcome::TotalUsage;
+use harness_core::port::{
+    ContextPipeline, GateAsk, GateCx, Judgement, RetryClass, StopGate, Tool as _, ToolDef, ToolGate,
+    ToolOutcome, Toolbox, Verdict,
+};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, Json};
+use harness_core::{Cancel, End, GateName, Json};
 use harness_tools::{
-    Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool, TurnRunner,
+    ChildLayers, Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool,
+    TurnRunner,
 };
 
 use crate::support::{block_on, cx, told};
@@ -141,28 +148,170 @@ fn law_3_a_subagent_has_no_more_iterations_than_were_granted() {
     assert_eq!((told["ok"].as_bool(), spent.iterations, model.requests().len()), (Some(false), 0, 0));
 }
 
+/// A turn whose model gives work to the scout, `asks` times at most; the scout looks once and answers.
+struct Team {
+    share: Amount,
+    tool_calls: u32,
+    asks: usize,
+}
+
+impl Default for Team {
+    fn default() -> Self {
+        Self { share: Limits::default().amount(), tool_calls: 20, asks: 1 }
+    }
+}
+
+impl Team {
+    /// How the turn ends, with what the scouts' events told and what the tools of the scouts were asked.
+    fn run(self, change: impl FnOnce(TurnRunner) -> TurnRunner) -> (Arc<End>, Vec<Event>) {
+        let clock = VirtualClock::frozen(harness_core::Time(0));
+        let look = ToolDef::new("look", "").with_class(RetryClass::Pure);
+        let ships = ToolStep::outcome(ToolOutcome::text("a ship"));
+        let tools = ScriptedTools::new([look]).answering(vec![ships; self.asks]);
+        let scouts = (0..self.asks).flat_map(|_| [looks(), AssistantMessage::text("a ship")]);
+        let inner = ScriptedModel::new(scouts.map(ModelStep::answer));
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let runner = TurnRunner::new(Arc::new(inner), Arc::new(tools), Arc::new(clock.clone()));
+        let runner = change(runner.fold(Arc::clone(&heard)));
+        let task = SubagentTool::new([Subagent::new("scout", "looks", "Look.")], Arc::new(runner)).unwrap();
+
+        let ask = Json::parse(r#"{"description":"Look.","subagent_type":"scout"}"#).unwrap();
+        let call = |n: usize| AssistantMessage::calls([ToolCall::new(format!("p{n}"), "task", ask.clone())]);
+        let steps = (1..=self.asks).map(call).chain([AssistantMessage::text("There is a ship.")]);
+        let model = ScriptedModel::new(steps.map(ModelStep::answer));
+        let mut ports = Ports::new(Arc::new(model), Arc::new(clock));
+        ports.tools = Arc::new(Toolbox::new([Arc::new(task.share(self.share)) as _]));
+        let mut spec = TurnSpec::default();
+        (spec.limits.tool_calls, spec.limits.iterations) = (self.tool_calls, 20);
+        let mut origin = Origin::default();
+        (origin.thread, origin.run) = (Some("t".into()), Some("r".into()));
+        let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), origin, Transcript::default());
+        let start = Start::prompt(Message::user("What is out there?"));
+        let end = block_on(drive(&mut turn, &ports, &Cancel::never(), start));
+        let events = std::mem::take(&mut heard.lock().unwrap().0);
+        (end, events)
+    }
+}
+
+#[derive(Default)]
+struct Heard(Vec<Event>);
+
+impl Fold for Heard {
+    fn apply(&mut self, event: &Event) {
+        self.0.push(event.clone());
+    }
+}
+
 #[test]
 fn law_3_calls_of_a_subagent_count_for_the_turn_that_asked() {
-    let clock = VirtualClock::frozen(harness_core::Time(0));
-    let look = ToolDef::new("look", "").with_class(RetryClass::Pure);
-    let tools = ScriptedTools::new([look]).answering([ToolStep::outcome(ToolOutcome::text("a ship"))]);
-    let inner = ScriptedModel::new([looks(), AssistantMessage::text("a ship")].map(ModelStep::answer));
-    let runner = TurnRunner::new(Arc::new(inner), Arc::new(tools), Arc::new(clock.clone()));
     let mut share = Limits::default().amount();
     (share.iterations, share.tool_calls) = (2, 2);
-    let task = SubagentTool::new([Subagent::new("scout", "looks", "Look.")], Arc::new(runner)).unwrap();
-
-    let ask = Json::parse(r#"{"description":"Look.","subagent_type":"scout"}"#).unwrap();
-    let call = |id: &str| AssistantMessage::calls([ToolCall::new(id, "task", ask.clone())]);
-    let model = ScriptedModel::new([call("p1"), call("p2")].map(ModelStep::answer));
-    let mut ports = Ports::new(Arc::new(model), Arc::new(clock));
-    ports.tools = Arc::new(Toolbox::new([Arc::new(task.share(share)) as _]));
-    let mut spec = TurnSpec::default();
-    (spec.limits.tool_calls, spec.limits.iterations) = (4, 20);
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
-    let start = Start::prompt(Message::user("What is out there?"));
-    let end = block_on(drive(&mut turn, &ports, &Cancel::never(), start));
-    // The first took itself and one of two more; the second would need three, and two are left.
+    let (end, _) = Team { share, tool_calls: 4, asks: 2 }.run(|runner| runner);
+    // Each took itself and one of two more; of the second share only that one was left.
+    assert_eq!((end.reason().as_str(), end.usage.tool_calls), ("answer_finalized", 2));
+    let (end, _) = Team { share, tool_calls: 3, asks: 2 }.run(|runner| runner);
     assert_eq!(end.reason().as_str(), "max_tool_calls_reached");
-    assert_eq!(end.usage.tool_calls, 1, "the turn's own calls");
+    assert_eq!(end.usage.tool_calls, 1, "for the second nothing was left");
+}
+
+#[test]
+fn what_a_subagent_and_its_layers_used_is_in_the_callers_report() {
+    let layers = |_: &SubagentAsk| {
+        ChildLayers::new(Arc::new(NoLayers), || {
+            let mut spent = TotalUsage::default();
+            spent.add(&Usage::tokens(1_000, 5));
+            spent
+        })
+    };
+    let (end, _) = Team::default().run(|runner| runner.layers(layers));
+    assert_eq!((end.usage.input_tokens, end.usage.output_tokens), (Some(1_100), Some(15)));
+}
+
+struct NoLayers;
+
+impl ContextPipeline for NoLayers {}
+
+#[test]
+fn a_subagents_events_tell_for_which_call_it_works() {
+    let (_, events) = Team::default().run(|runner| runner);
+    let names: Vec<&str> = events.iter().map(|event| event.kind.name()).collect();
+    assert!(names.first() == Some(&"run_started") && names.last() == Some(&"run_finished"), "{names:?}");
+    assert!(names.contains(&"tool_finished"), "{names:?}");
+    for event in &events {
+        let told = serde_json::to_value(event).unwrap();
+        let parent = serde_json::json!({ "callId": "p1", "agent": "main", "run": "r", "depth": 1 });
+        assert_eq!((&told["origin"]["parent"], event.origin.actor()), (&parent, "sub_agent"));
+    }
+}
+
+struct NoLooking;
+
+impl ToolGate for NoLooking {
+    fn name(&self) -> GateName {
+        "no-looking".into()
+    }
+
+    async fn check(&self, _: &GateAsk, cx: &GateCx) -> Verdict {
+        match cx.origin.actor() {
+            "sub_agent" => Verdict::Deny { message: "it is dark".into() },
+            _ => Verdict::Allow,
+        }
+    }
+}
+
+#[test]
+fn gates_see_the_calls_of_subagents() {
+    let (_, events) = Team::default().run(|runner| runner.gate(Arc::new(NoLooking)));
+    let denied = events
+        .iter()
+        .any(|event| matches!(&event.kind, EventKind::GateDecided { verdict, .. } if verdict == "deny"));
+    assert!(denied);
+}
+
+#[test]
+fn a_subagent_starts_no_other_unless_that_is_allowed() {
+    let mut cx = cx(r#"{"description":"go","subagent_type":"smith"}"#);
+    cx.origin = Arc::new(cx.origin.child(ParentCall::new("p1", "main", &cx.origin)));
+    let ask = |tool: SubagentTool| block_on(tool.call(cx.clone())).structured.unwrap();
+    assert!(ask(tool()).text().contains(r#""code":"depth_reached""#), "{:?}", ask(tool()));
+    assert!(ask(tool().max_depth(2)).text().contains(r#""ok":true"#));
+}
+
+/// Believes the second answer.
+struct Doubt(AtomicU32);
+
+impl StopGate for Doubt {
+    fn name(&self) -> GateName {
+        "doubt".into()
+    }
+
+    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+        match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => Judgement::Continue { guidance: "Are you sure?".to_owned() },
+            _ => Judgement::Accept,
+        }
+    }
+}
+
+/// How a scout of so many turns ends whose first answer is doubted.
+#[track_caller]
+fn check_turns(max_turns: u32, expected: &str) {
+    let model =
+        ScriptedModel::new(["a ship", "a whale"].map(|said| ModelStep::answer(AssistantMessage::text(said))));
+    let clock = Arc::new(VirtualClock::frozen(harness_core::Time(0)));
+    let runner = TurnRunner::new(Arc::new(model), Arc::new(Toolbox::default()), clock);
+    let mut scout = Subagent::new("scout", "looks", "Look.");
+    scout.max_turns = max_turns;
+    let tool =
+        SubagentTool::new([scout], Arc::new(runner.stop_gate(Arc::new(Doubt(AtomicU32::new(0)))))).unwrap();
+    let mut cx = cx(r#"{"description":"What do you see?","subagent_type":"scout"}"#);
+    cx.grant = Grant(Limits::default().amount());
+    let told: serde_json::Value = block_on(tool.call(cx)).structured.unwrap().to().unwrap();
+    assert_eq!(told["output"].as_str().or(told["error"]["message"].as_str()), Some(expected));
+}
+
+#[test]
+fn a_doubted_answer_takes_another_turn_if_there_is_one() {
+    check_turns(2, "a whale");
+    check_turns(1, "it stopped with max_turns_reached; so far: a ship");
 }

@@ -35,7 +35,14 @@ macro_rules! declares {
                 self
             }
 
-            /// What one call may spend beyond itself.
+            /// Declares that all that it changes is a state of its own.
+            #[must_use]
+            pub fn internal(mut self) -> Self {
+                self.def.internal = true;
+                self
+            }
+
+            /// What one call may spend beyond itself at most.
             pub fn share(mut self, share: $crate::limits::Amount) -> Self {
                 self.def.share = share;
                 self

@@ -12,7 +12,7 @@ mod updates;
 pub use content::Content;
 pub use convert::{IntoToolOutcome, Structured};
 pub use function::{FnTool, schema_of, tool_fn};
-pub use outcome::{ToolError, ToolOutcome, ToolStatus};
+pub use outcome::{Ongoing, SettledGrant, ToolError, ToolOutcome, ToolStatus};
 pub use raw::RawTool;
 pub use registry::{DynToolRegistry, ToolRegistry, ToolScope, Toolbox};
 pub use updates::{ToolUpdates, Updates};
@@ -91,10 +91,15 @@ pub struct ToolDef {
     /// equal results of it are no loop. Default false.
     #[serde(default)]
     pub polling: bool,
+    /// Whether all that it changes is a state of its own (a list, notes, a mode): nothing outside of the
+    /// conversation is touched, so it may be called where only looking around is allowed. Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub internal: bool,
     /// Whether each call waits for approval. Default false.
     #[serde(default)]
     pub requires_approval: bool,
-    /// What one call may spend beyond itself (a sub-agent). Default nothing.
+    /// What one call may spend beyond itself at most (a sub-agent); of each kind it gets what is left, and it
+    /// does not run when nothing is. Default nothing.
     #[serde(default)]
     pub share: Amount,
     /// The caller's own data.
@@ -113,6 +118,7 @@ impl ToolDef {
             class: RetryClass::Unsafe,
             sequential: false,
             polling: false,
+            internal: false,
             requires_approval: false,
             share: Amount::NONE,
             metadata: None,
@@ -128,6 +134,19 @@ impl ToolDef {
     #[must_use]
     pub fn with_schema(mut self, schema: Json) -> Self {
         self.input_schema = Some(schema);
+        self
+    }
+
+    /// Whether a call may change something outside of the conversation: its class is not `pure`, it is not
+    /// [`internal`](Self::internal), and it is no handoff.
+    pub fn mutates(&self) -> bool {
+        self.class != RetryClass::Pure && !self.internal && self.kind == ToolKind::Function
+    }
+
+    /// The same definition of a tool that changes only a state of its own.
+    #[must_use]
+    pub fn into_internal(mut self) -> Self {
+        self.internal = true;
         self
     }
 

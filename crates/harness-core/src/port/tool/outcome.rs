@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Content;
+use crate::ids::CallId;
 use crate::json::Json;
 use crate::limits::Amount;
 use crate::message::{Block, Message, ToolCall, ToolResultMessage, Usage};
@@ -86,6 +87,38 @@ impl<E: fmt::Display> From<E> for ToolError {
     }
 }
 
+/// What a result says of work that outlives its call (a background agent).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Ongoing {
+    /// Work goes on that draws on this call's grant: the grant stays set aside until a later result settles
+    /// it, or the run is over.
+    pub keeps_grant: bool,
+    /// Work that earlier calls had begun and that is over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settled: Vec<SettledGrant>,
+}
+
+/// Work is over that a call had begun: what is left of its grant is given back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SettledGrant {
+    /// The call that had begun it.
+    #[serde(rename = "callId")]
+    pub call: CallId,
+    /// What it spent beyond what this result reports as [`ToolOutcome::usage`].
+    pub spent: Amount,
+}
+
+impl SettledGrant {
+    /// Work of a call that spent so much.
+    pub fn new(call: CallId, spent: Amount) -> Self {
+        Self { call, spent }
+    }
+}
+
 /// What came of a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,6 +141,9 @@ pub struct ToolOutcome {
     /// What was really spent of the call's grant (a sub-agent), also when it failed.
     #[serde(default)]
     pub spent: Amount,
+    /// What is said of work that outlives its call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ongoing: Option<Box<Ongoing>>,
     /// Whether the tool asks to end the turn. It ends when every call of the batch asks.
     #[serde(default)]
     pub terminate: bool,
