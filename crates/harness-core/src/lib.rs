@@ -68,6 +68,7 @@ pub mod control;
 pub mod driver;
 pub mod event;
 mod fault;
+pub mod hooks;
 mod ids;
 mod json;
 pub mod limits;

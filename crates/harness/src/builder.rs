@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use harness_core::driver::Ports;
 use harness_core::event::{Fold, Subscription};
+use harness_core::hooks::Hooks;
 use harness_core::limits::Limits;
 use harness_core::machine::Origin;
 use harness_core::policy::{HandoffPolicy, PolicyGate, ToolPolicy};
@@ -60,6 +61,7 @@ pub struct Builder {
     graph: Option<Arc<GraphAgents>>,
     context: Map,
     policies: PolicyGate,
+    hooks: Hooks,
     wrappers: Vec<WrapTools>,
     recording: Option<Recording>,
 }
@@ -91,6 +93,7 @@ impl Builder {
             graph: None,
             context: Map::new(),
             policies: PolicyGate::new(),
+            hooks: Hooks::new(),
             wrappers: Vec::new(),
             recording: None,
         }
@@ -189,8 +192,15 @@ impl Builder {
         self
     }
 
-    /// The policy of tool calls, in place of one given before. Policies are asked after all gates, so that
-    /// they decide about what would be executed.
+    /// More hooks around calls, behind those that were given before. They are asked
+    /// after all gates and before policies.
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = self.hooks.and(hooks);
+        self
+    }
+
+    /// The policy of tool calls, in place of one given before. Policies are asked after all gates and hooks, so
+    /// that they decide about what would be executed.
     pub fn tool_policy(mut self, policy: impl ToolPolicy + 'static) -> Self {
         self.policies = self.policies.tools(policy);
         self
@@ -346,6 +356,7 @@ impl Builder {
         for wrap in self.wrappers {
             self.ports.tools = wrap(self.ports.tools);
         }
+        self.hooks.install(&mut self.ports);
         if !self.policies.is_empty() {
             self.ports.gates.push(Arc::new(self.policies));
         }

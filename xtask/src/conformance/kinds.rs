@@ -24,6 +24,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("group-window", super::compaction::run),
     ("grouping", super::compaction::run),
     ("history-projection", super::memory::projection::run),
+    ("hooks", super::control::run),
     ("item-schema", super::memory::schema::run),
     ("jit", super::control::run),
     ("jsonl-session", super::jsonl_session::run),

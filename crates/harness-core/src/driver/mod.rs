@@ -5,6 +5,7 @@
 //! becomes a fault, not a panic of the host. Dropping the driver's future is like a crash: what was
 //! journaled is durable, and the next run repairs the rest.
 
+mod aside;
 mod checkpoint;
 mod compact;
 mod flight;
@@ -24,6 +25,7 @@ use std::task::{Context, Poll};
 pub use compact::compact;
 pub use ports::{Command, Inbox, NotTaken, Ports, Steer};
 
+use aside::Aside;
 use flight::Flight;
 use persist::Journal;
 use sink::Sink;
@@ -84,6 +86,7 @@ struct Driver<'p, P: Phase> {
     grace_until: Option<Time>,
     fx: Effects,
     flight: Flight<'p>,
+    aside: Aside,
     journal: Journal<'p>,
     /// Steering entries that are let go of once they are stored.
     drained: Vec<EntryId>,
@@ -93,7 +96,7 @@ struct Driver<'p, P: Phase> {
 impl<'p, P: Phase> Driver<'p, P> {
     fn new(machine: &'p mut Machine<P>, ports: &'p Ports, sink: &'p Sink<'p>, cancel: &'p Cancel) -> Self {
         let mut fx = Effects::new();
-        if ports.hub.is_silent() {
+        if ports.hub.is_silent() && ports.post_tool.is_empty() {
             fx = fx.without_events();
         }
         if !ports.stores() {
@@ -109,6 +112,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             grace_until: None,
             fx,
             flight: Flight::new(ports, sink),
+            aside: Aside::new(ports),
             journal: Journal::new(ports.session.as_deref(), stored),
             drained: Vec::new(),
             now: Time(0),
@@ -147,7 +151,8 @@ impl<'p, P: Phase> Driver<'p, P> {
         // Looked at in place: effects are large.
         for effect in self.fx.as_mut_slice() {
             match effect {
-                Effect::Persist(_) | Effect::Event(_) => {}
+                Effect::Persist(_) => {}
+                Effect::Event(event) => self.aside.see(event),
                 Effect::Perform(id, op) => self.flight.start(self.machine, *id, op),
                 Effect::AbortAll => {
                     self.flight.abort();
@@ -160,6 +165,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         self.fx.clear();
         self.let_go_of_drained();
         if done.is_some() {
+            self.aside.let_go();
             self.ports.hub.flush();
         }
         done
@@ -181,7 +187,7 @@ impl<'p, P: Phase> Driver<'p, P> {
                             failed.get_or_insert(message);
                         }
                     }
-                    Effect::Event(_) => {}
+                    Effect::Event(event) => self.aside.see(event),
                     Effect::Perform(id, _) if failed.is_some() => unperformed.push(*id),
                     Effect::Perform(id, op) => self.flight.start(self.machine, *id, op),
                     Effect::AbortAll => {
@@ -202,6 +208,7 @@ impl<'p, P: Phase> Driver<'p, P> {
                     self.machine.set_stored(stored);
                 }
                 checkpoint::clear(self.ports, self.machine).await;
+                self.aside.let_go();
                 self.ports.hub.flush();
                 return Some(end);
             }
@@ -285,6 +292,9 @@ impl<'p, P: Phase> Driver<'p, P> {
     fn ready(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Option<Input> {
         if let Some(input) = self.asked_for(inbox) {
             return Some(input);
+        }
+        if let Some(note) = self.aside.poll(cx) {
+            return Some(Input::Hooked(Box::new(note)));
         }
         let (id, reply) = self.flight.poll(cx)?;
         let Some(input) = self.asked_for(inbox) else { return Some(Input::Reply(id, reply)) };

@@ -11,8 +11,8 @@ use crate::machine::Input;
 use crate::message::Message;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
-    DynInputGuardrail, DynModel, DynOutputGuardrail, DynSession, DynStopGate, DynToolGate, DynToolRegistry,
-    DynTurnHooks, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
+    DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynSession, DynStopGate, DynToolGate,
+    DynToolRegistry, DynTurnHooks, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
 };
 use crate::run::RunSpec;
 use crate::time::Millis;
@@ -57,6 +57,8 @@ pub struct Ports {
     pub hooks: Option<Arc<dyn DynTurnHooks>>,
     /// Who hears what tools tell while their calls run.
     pub updates: Option<Arc<dyn ToolUpdates>>,
+    /// Hooks that are shown every call that ran. Nobody waits for them.
+    pub post_tool: Vec<Arc<dyn DynPostToolHook>>,
     /// Who listens.
     pub hub: Hub,
     /// How long aborted work may still answer. Default 2 s.
@@ -90,6 +92,7 @@ impl Ports {
             steering: None,
             hooks: None,
             updates: None,
+            post_tool: Vec::new(),
             hub: Hub::default(),
             grace: Millis(2_000),
         }

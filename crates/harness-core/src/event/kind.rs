@@ -12,7 +12,7 @@ use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
 use crate::outcome::{End, Fault, StopReason, TotalUsage};
-use crate::port::{CompactionNote, Offer, ToolError, ToolOutcome};
+use crate::port::{CompactionNote, HookNote, Offer, ToolError, ToolOutcome};
 use crate::time::Millis;
 use crate::transcript::Plan;
 
@@ -199,6 +199,24 @@ events! {
         reason: Option<String> = "reason",
         /// What it rests on, as the gate gave it: of a policy its whole decision.
         facts: Option<Json> = "facts",
+    },
+    /// A hook of the host was asked about a call or about the end of a run, or was shown a call that ran.
+    Hook = "hook" {
+        /// `pre_tool`, `post_tool` or `agent_stop`.
+        point: Cow<'static, str> = "point",
+        /// The hook.
+        name: GateName = "name",
+        /// The call; `None` before the end of a run.
+        call: Option<CallId> = "callId",
+        /// What followed: `allow`, `deny`, `replace`, `ask`; `seen`, `failed` or `missed` after a call; `allow` or
+        /// `block` before the end.
+        decision: Cow<'static, str> = "decision",
+        /// Why.
+        reason: Option<String> = "reason",
+        /// How long it took.
+        duration: Millis = "durationMs",
+        /// What went wrong, when it failed, panicked or took too long.
+        fault: Option<Fault> = "fault",
     },
     /// A guardrail looked at a prompt or at an answer.
     GuardrailDecided = "guardrail_decided" {
@@ -419,4 +437,11 @@ events! {
         /// How and why.
         end: Arc<End> = "end",
     },
+}
+
+impl From<HookNote> for EventKind {
+    fn from(note: HookNote) -> Self {
+        let HookNote { point, name, call, decision, reason, duration, fault } = note;
+        Self::Hook { point: point.as_str().into(), name, call, decision, reason, duration, fault }
+    }
 }

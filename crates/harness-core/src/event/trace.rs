@@ -250,6 +250,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::MessageAppended { .. }
         | EventKind::ModelStepFailed { .. }
         | EventKind::GateDecided { .. }
+        | EventKind::Hook { .. }
         | EventKind::GuardrailDecided { .. }
         | EventKind::ApprovalDecided { .. }
         | EventKind::HandedOff { .. }

@@ -9,8 +9,8 @@ use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{
-    ArgumentFault, Compaction, Decision, FactsFound, Inspection, Judgement, ModelFault, Offer, OpenCall,
-    Prepared, Question, RetryClass, Ruling, ToolOutcome,
+    ArgumentFault, Compaction, Decision, FactsFound, HookNote, Inspection, Judgement, ModelFault, Offer,
+    OpenCall, Prepared, Question, RetryClass, Ruling, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -119,6 +119,8 @@ pub enum Input {
     },
     /// A part beside the machine failed: it is told, and nothing follows from it.
     PartFailed(Fault),
+    /// A hook beside the machine was shown something: it is told, and nothing follows from it.
+    Hooked(Box<HookNote>),
     /// A journal record could not be stored. What came after it in the effects was not performed.
     PersistFailed {
         /// Why.

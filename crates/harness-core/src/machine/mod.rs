@@ -457,6 +457,10 @@ impl<P: Phase> Machine<P> {
                 cx.event(|| EventKind::PartFailed { fault });
                 None
             }
+            Input::Hooked(note) => {
+                cx.event(|| EventKind::from(*note));
+                None
+            }
             input @ (Input::Start(_)
             | Input::Wake
             | Input::Cancel { .. }

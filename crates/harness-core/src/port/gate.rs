@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::BoxFuture;
+use super::{BoxFuture, HookNote};
 use crate::cancel::Cancel;
 use crate::ids::{AgentId, GateName};
 use crate::json::Json;
@@ -117,18 +117,27 @@ pub struct Ruling {
     /// and when nobody listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Json>,
+    /// What a hook did, when the gate is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<Box<HookNote>>,
 }
 
 impl Ruling {
     /// A verdict and what it rests on.
     pub fn new(verdict: Verdict, facts: Option<Json>) -> Self {
-        Self { verdict, facts }
+        Self { verdict, facts, hook: None }
+    }
+
+    /// The same ruling, which is that of a hook.
+    #[must_use]
+    pub fn with_hook(self, note: HookNote) -> Self {
+        Self { hook: Some(Box::new(note)), ..self }
     }
 }
 
 impl From<Verdict> for Ruling {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, facts: None }
+        Self::new(verdict, None)
     }
 }
 

@@ -8,6 +8,7 @@
 mod agent;
 mod approver;
 mod artifact;
+mod call_hook;
 mod checkpoint;
 mod clock;
 mod context;
@@ -28,6 +29,10 @@ mod workspace;
 pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 pub use artifact::{ArtifactMeta, ArtifactPart, ArtifactStore, DynArtifactStore, Sensitivity};
+pub use call_hook::{
+    CallHookPoint, DynPostToolHook, DynPreToolHook, FinishedCall, HookNote, PostToolHook, PreTool,
+    PreToolHook,
+};
 pub use checkpoint::{Checkpoint, CheckpointStore, DynCheckpointStore};
 pub use clock::{Clock, Ids};
 pub use context::{

@@ -70,7 +70,7 @@ impl RunState {
             Input::Reply(_, reply) if pending == Some(Pending::Shorten) => {
                 return self.on_shortened(spec, cx, reply);
             }
-            Input::Reply(..) | Input::Start(_) | Input::PartFailed(_) => {}
+            Input::Reply(..) | Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) => {}
             Input::Wake => waiting.abort(cx),
             Input::Cancel { by } => {
                 waiting.cancelled.get_or_insert(by);

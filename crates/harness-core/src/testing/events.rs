@@ -86,6 +86,10 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::GateDecided { call, gate, verdict, reason, .. } => {
             with_reason(format!("#{call} {gate} {verdict}"), reason.as_deref())
         }
+        EventKind::Hook { point, name, call, decision, reason, .. } => {
+            let call = call.as_ref().map(|call| format!("#{call} ")).unwrap_or_default();
+            with_reason(format!("{call}{point} {name} {decision}"), reason.as_deref())
+        }
         EventKind::GuardrailDecided { guardrail, stage, decision, reason, .. } => {
             with_reason(format!("{guardrail} {stage} {decision}"), reason.as_deref())
         }

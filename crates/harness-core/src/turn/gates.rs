@@ -56,7 +56,11 @@ impl TurnState {
             return self.settle(spec, cx);
         }
         match result {
-            Ok(()) => self.ask_gate(spec, cx, at, 0),
+            Ok(()) => {
+                let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at));
+                let gate = slot.map(|slot| std::mem::take(&mut slot.next_gate)).unwrap_or_default();
+                self.ask_gate(spec, cx, at, gate);
+            }
             Err(fault) => {
                 self.answer_call(spec, cx, at, ToolOutcome::error("invalid_arguments", fault.to_string()));
             }
@@ -119,7 +123,10 @@ impl TurnState {
             return self.settle(spec, cx);
         }
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
-        let Ruling { verdict, facts } = ruling;
+        let Ruling { verdict, facts, hook } = ruling;
+        if let Some(note) = hook {
+            cx.event(|| EventKind::from(*note));
+        }
         if verdict != Verdict::Allow || facts.is_some() {
             let call = slot.call.id.clone();
             let name = gate_name(spec, gate);
@@ -134,8 +141,10 @@ impl TurnState {
         match verdict {
             Verdict::Allow => self.ask_gate(spec, cx, at, gate + 1),
             Verdict::Rewrite(arguments) => {
+                // What a gate put in place is checked like what a model wrote, before anybody else sees it.
                 rewrite(slot, arguments);
-                self.ask_gate(spec, cx, at, gate + 1);
+                slot.next_gate = gate + 1;
+                self.issue(cx, Pending::Arguments(at));
             }
             Verdict::Hold { reason } => {
                 slot.held.get_or_insert(reason);

@@ -76,7 +76,7 @@ impl Leaving {
                     cx.perform(Pending::Complete, self.op());
                 }
             }
-            Input::Start(_) | Input::PartFailed(_) => {}
+            Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) => {}
         }
         false
     }

@@ -77,7 +77,7 @@ impl Phase for TurnState {
                 None
             }
             Input::Interrupt { messages } => self.interrupt(spec, cx, messages),
-            Input::PartFailed(_) => None,
+            Input::PartFailed(_) | Input::Hooked(_) => None,
             Input::PersistFailed { message, messages_from, unperformed } => {
                 self.persist_failed(spec, cx, message, messages_from, &unperformed)
             }

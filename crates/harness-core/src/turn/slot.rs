@@ -114,6 +114,9 @@ pub(super) struct Slot {
     /// Whether anybody did: the transcript holds other ones.
     #[serde(default)]
     pub(super) rewritten: bool,
+    /// The gate that is asked next, once its arguments were checked.
+    #[serde(default)]
+    pub(super) next_gate: u32,
     /// Whether it was approved while it was parked.
     pub(super) granted: bool,
     /// What it was parked as; an approval is bound to this.
@@ -141,6 +144,7 @@ impl Slot {
             held: None,
             edited: false,
             rewritten: false,
+            next_gate: 0,
             granted: false,
             parked_as: None,
             counted: false,

@@ -12,6 +12,7 @@
 
 mod allocations;
 mod append;
+mod call_hooks;
 mod checkpoints;
 mod compaction;
 mod crash;

@@ -1,6 +1,7 @@
 //! Vectors of source 003's control plane: work items, artifacts and contracts.
 
 mod contract;
+mod hooks;
 mod steering;
 mod work;
 
@@ -37,6 +38,7 @@ fn check(vector: &Value) -> Done<()> {
         "artifact-cleaning" => cleaning(text(input, "artifact")),
         "control-artifact" => audit(text(input, "artifact")),
         "contract" => contract::run(input)?,
+        "hooks" => hooks::run(input)?,
         "jit" => steering::jit(input),
         "stall" => steering::stall(input),
         "work-items" => work::run(input)?,

@@ -1,0 +1,188 @@
+//! Calls between hooks: what ran, what the model read, and the order of everything.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness::prelude::*;
+use harness_core::event::{Event, EventKind, Fold};
+use harness_core::hooks::Hooks;
+use harness_core::message::ToolCall;
+use harness_core::port::{
+    FinishedCall, GateAsk, GateCx, PostToolHook, PreTool, PreToolHook, RawTool, Tool, ToolOutcome,
+};
+use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+use harness_core::{Fault, FaultSource, GateName, Json};
+use serde_json::{Value, json};
+
+use super::super::turn::convert::{Done, at, list, text};
+
+/// What hooks and tools saw, in order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<Value>>>);
+
+impl Log {
+    fn add(&self, entry: Value) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+    }
+
+    fn entries(&self) -> Vec<Value> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A hook as a case describes it.
+struct Scripted {
+    name: GateName,
+    does: Value,
+    log: Log,
+}
+
+impl Scripted {
+    fn all(input: &Value, key: &str, name: &str, log: &Log) -> Vec<Self> {
+        let hook = |(n, does): (usize, &Value)| Self {
+            name: format!("{name}{n}").into(),
+            does: does.clone(),
+            log: log.clone(),
+        };
+        list(input, key).iter().enumerate().map(hook).collect()
+    }
+
+    /// What it says about a call of a tool; nothing about tools that it is not for.
+    fn answer(&self, tool: &str) -> Result<&Value, Fault> {
+        if self.does.get("only").is_some_and(|only| only != tool) {
+            return Ok(&Value::Null);
+        }
+        match self.does.get("raises").and_then(Value::as_str) {
+            Some(why) => Err(Fault::new(FaultSource::Hook, "raised", why)),
+            None => Ok(at(&self.does, "returns")),
+        }
+    }
+}
+
+impl PreToolHook for Scripted {
+    fn name(&self) -> GateName {
+        self.name.clone()
+    }
+
+    async fn before(&self, ask: &GateAsk, _: &GateCx) -> Result<PreTool, Fault> {
+        let tool = ask.call.name.as_str();
+        self.log.add(json!({ "hook": self.name, "tool": tool, "args": value(&ask.call.arguments) }));
+        let said = self.answer(tool)?;
+        let reason = text(said, "reason").to_owned();
+        match text(said, "decision") {
+            "" | "allow" => Ok(PreTool::Allow),
+            "deny" => Ok(PreTool::Deny { reason }),
+            "ask" => Ok(PreTool::Ask { reason }),
+            other => Err(Fault::new(FaultSource::Hook, "unreadable", format!("`{other}` is no decision"))),
+        }
+    }
+}
+
+impl PostToolHook for Scripted {
+    fn name(&self) -> GateName {
+        self.name.clone()
+    }
+
+    async fn after(&self, done: &FinishedCall) -> Result<(), Fault> {
+        let tool = done.call.name.as_str();
+        let error = done.outcome.error.as_ref().map(|error| error.message.clone());
+        let result = error.is_none().then(|| said(&done.outcome));
+        let mut entry = json!({ "hook": self.name, "tool": tool, "result": result });
+        if let (Some(error), Some(entry)) = (error, entry.as_object_mut()) {
+            entry.insert("error".to_owned(), json!(error));
+        }
+        self.log.add(entry);
+        self.answer(tool).map(drop)
+    }
+}
+
+/// Keeps how calls ended, in order.
+#[derive(Clone, Default)]
+struct Ends(Log);
+
+impl Fold for Ends {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is about the end of a call")]
+    fn apply(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ToolFinished { outcome, .. } => {
+                self.0.add(json!({ "executed": true, "result": said(outcome), "error": null }));
+            }
+            EventKind::ToolFailed { outcome, ran: false, .. } => {
+                self.0.add(json!({ "executed": false, "result": said(outcome), "error": null }));
+            }
+            EventKind::ToolFailed { outcome, .. } => {
+                let error = outcome.error.as_ref().map(|error| error.message.clone());
+                self.0.add(json!({ "executed": true, "result": null, "error": error }));
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn run(input: &Value) -> Done<Value> {
+    let calls = list(input, "calls");
+    let (log, ends) = (Log::default(), Ends::default());
+    let asked = calls.iter().enumerate().map(|(n, call)| {
+        let args = call.get("args").map_or_else(|| Ok(Json::empty_object()), Json::of);
+        let call = ToolCall::new(format!("c{n}"), text(call, "tool"), args.unwrap_or_default());
+        ModelStep::answer(AssistantMessage::calls([call]))
+    });
+    let model = ScriptedModel::new(asked.chain([ModelStep::answer(AssistantMessage::text("done"))]));
+    let mut hooks = Hooks::new();
+    for hook in Scripted::all(input, "pre_tool", "pre", &log) {
+        hooks = hooks.pre_tool(hook);
+    }
+    for hook in Scripted::all(input, "post_tool", "post", &log) {
+        hooks = hooks.post_tool(hook);
+    }
+    let mut builder = Harness::new(model.clone())
+        .clock(Arc::new(VirtualClock::still(harness_core::Time(0))))
+        .fold(ends.clone())
+        .hooks(hooks);
+    let mut names: Vec<&str> = calls.iter().map(|call| text(call, "tool")).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        builder = builder.tool(tool(name, calls, &log));
+    }
+    let harness = builder.build().map_err(|e| e.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
+    runtime.block_on(async { harness.prompt("go").await }).map_err(|e| e.to_string())?;
+
+    let answered = model.requests().len().saturating_sub(1);
+    let mut results = ends.0.entries();
+    for (n, result) in results.iter_mut().enumerate() {
+        if let Some(result) = result.as_object_mut() {
+            // The model was asked again after it: the loop went on.
+            result.insert("terminate_loop".to_owned(), json!(n >= answered));
+        }
+    }
+    Ok(json!({ "calls": results, "log": log.entries() }))
+}
+
+/// A tool that gives the results of its calls, in order.
+fn tool(name: &str, calls: &[Value], log: &Log) -> impl Tool + use<> {
+    let own = calls.iter().filter(|call| text(call, "tool") == name).cloned();
+    let left: Mutex<std::collections::VecDeque<Value>> = Mutex::new(own.collect());
+    let (log, tool) = (log.clone(), name.to_owned());
+    RawTool::new(name, "", Json::empty_object(), move |_: Json, _| {
+        log.add(json!({ "run": tool }));
+        let step = left.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default();
+        async move {
+            match step.get("error").and_then(Value::as_str) {
+                Some(error) => ToolOutcome::error("raised", error),
+                None => ToolOutcome::text(text(&step, "result")),
+            }
+        }
+    })
+}
+
+fn said(outcome: &ToolOutcome) -> String {
+    match &outcome.error {
+        Some(error) => error.message.clone(),
+        None => outcome.content.iter().filter_map(|block| block.as_text()).collect(),
+    }
+}
+
+fn value(json: &Json) -> Value {
+    json.to().unwrap_or_default()
+}
