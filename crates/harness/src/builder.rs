@@ -192,7 +192,7 @@ impl Builder {
         self
     }
 
-    /// More hooks around calls, behind those that were given before. They are asked
+    /// More hooks around calls and before the end of a run, behind those that were given before. They are asked
     /// after all gates and before policies.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = self.hooks.and(hooks);

@@ -135,9 +135,8 @@ pub(super) fn note_panicked(text: String) -> Reply {
 }
 
 pub(super) fn stop_gate_panicked(text: String) -> Reply {
-    Reply::Judged(Judgement::Continue {
-        guidance: format!("A check of the work failed ({text}). Check it again."),
-    })
+    let guidance = format!("A check of the work failed ({text}). Check it again.");
+    Reply::Judged(Judgement::Continue { guidance }.into())
 }
 
 pub(super) fn facts_panicked(text: String) -> Reply {

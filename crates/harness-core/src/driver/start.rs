@@ -176,12 +176,12 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 };
                 Running::Other(Box::pin(asked), guard_panicked)
             }
-            Op::StopGate { gate, end } => {
+            Op::StopGate { gate, end, standing } => {
                 let Some(gate) = ports.stop_gates.get(gate as usize) else {
                     return Running::Ready(stop_gate_panicked(missing()));
                 };
-                let cx = self.gate_cx();
-                let asked = async move { Reply::Judged(gate.judge_boxed(&end, &cx).await) };
+                let cx = self.gate_cx().standing_at(standing);
+                let asked = async move { Reply::Judged(gate.weigh_boxed(&end, &cx).await) };
                 Running::Other(Box::pin(asked), stop_gate_panicked)
             }
             _ => Running::Ready(Reply::Interrupted { partial: None }),

@@ -1,7 +1,7 @@
 //! Hooks of source 003, put to work: each with its time limit, and with a meaning for its failure.
 //!
-//! A pre-tool hook becomes a tool gate, so that limits, approvals and policies stand around it as around any
-//! gate. A post-tool hook is only shown what happened. What each
+//! A pre-tool hook becomes a tool gate and an agent-stop hook a stop gate, so that limits, approvals and
+//! policies stand around them as around any gate. A post-tool hook is only shown what happened. What each
 //! did is told as [`EventKind::Hook`](crate::event::EventKind::Hook).
 //!
 //! ```
@@ -34,14 +34,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Ports;
-use crate::port::{DynPostToolHook, DynPreToolHook, PostToolHook, PreToolHook};
+use crate::port::{
+    AgentStopHook, DynAgentStopHook, DynPostToolHook, DynPreToolHook, PostToolHook, PreToolHook,
+};
 use crate::time::Millis;
 
 /// What the failure of a hook means: a fault, a panic, or no answer in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnHookError {
-    /// The call is refused.
+    /// The call is refused; the run does not end.
     Deny,
     /// As if it had nothing against it.
     Allow,
@@ -54,8 +56,8 @@ pub enum OnHookError {
 pub struct HookRules {
     /// How long it may take. Default 30 s.
     pub timeout: Millis,
-    /// What its failure means. Default `None`, the rule of its point: a pre-tool hook denies. Without meaning for
-    /// a post-tool hook.
+    /// What its failure means. Default `None`, the rule of its point: a pre-tool hook denies; an agent-stop hook
+    /// allows the end of an interactive run and blocks that of a strict one. Without meaning for a post-tool hook.
     pub on_error: Option<OnHookError>,
 }
 
@@ -85,6 +87,7 @@ impl HookRules {
 pub struct Hooks {
     pre_tool: Vec<(Arc<dyn DynPreToolHook>, HookRules)>,
     post_tool: Vec<(Arc<dyn DynPostToolHook>, HookRules)>,
+    agent_stop: Vec<(Arc<dyn DynAgentStopHook>, HookRules)>,
 }
 
 impl fmt::Debug for Hooks {
@@ -92,6 +95,7 @@ impl fmt::Debug for Hooks {
         f.debug_struct("Hooks")
             .field("pre_tool", &self.pre_tool.len())
             .field("post_tool", &self.post_tool.len())
+            .field("agent_stop", &self.agent_stop.len())
             .finish()
     }
 }
@@ -124,10 +128,22 @@ impl Hooks {
         self
     }
 
+    /// One more hook before the end of a run, with the rules of [`HookRules::default`].
+    pub fn agent_stop(self, hook: impl AgentStopHook + 'static) -> Self {
+        self.agent_stop_with(hook, HookRules::default())
+    }
+
+    /// One more hook before the end of a run.
+    pub fn agent_stop_with(mut self, hook: impl AgentStopHook + 'static, rules: HookRules) -> Self {
+        self.agent_stop.push((Arc::new(hook), rules));
+        self
+    }
+
     /// The hooks of `others` behind these.
     pub fn and(mut self, others: Self) -> Self {
         self.pre_tool.extend(others.pre_tool);
         self.post_tool.extend(others.post_tool);
+        self.agent_stop.extend(others.agent_stop);
         self
     }
 
@@ -138,6 +154,9 @@ impl Hooks {
         }
         for (hook, rules) in self.post_tool {
             ports.post_tool.push(Arc::new(watched::Timed::new(hook, rules, Arc::clone(&ports.clock))));
+        }
+        for (hook, rules) in self.agent_stop {
+            ports.stop_gates.push(Arc::new(gate::EndGate::new(hook, rules, Arc::clone(&ports.clock))));
         }
     }
 }

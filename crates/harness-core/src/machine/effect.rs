@@ -13,7 +13,7 @@ use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
     AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, FactsAsk, GateAsk, GuardedAnswer,
-    HookAsk, Measured, Offer, Progress, RetryClass,
+    HookAsk, Measured, Offer, Progress, RetryClass, StopStanding,
 };
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
@@ -393,6 +393,8 @@ pub enum Op {
         gate: u32,
         /// The end that it judges.
         end: Arc<End>,
+        /// Where the run stands.
+        standing: Arc<StopStanding>,
     },
     /// Find out what lies outside of the run and a stop decision rests on.
     Facts {

@@ -9,8 +9,8 @@ use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::Fault;
 use crate::port::{
-    ArgumentFault, Compaction, Decision, FactsFound, HookNote, Inspection, Judgement, ModelFault, Offer,
-    OpenCall, Prepared, Question, RetryClass, Ruling, ToolOutcome,
+    ArgumentFault, Compaction, Decision, FactsFound, HookNote, Inspection, Judged, Judgement, ModelFault,
+    Offer, OpenCall, Prepared, Question, RetryClass, Ruling, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -168,7 +168,7 @@ pub enum Reply {
     /// Of [`crate::machine::Op::Drain`].
     Drained(Vec<(EntryId, Arc<Message>)>),
     /// Of [`crate::machine::Op::StopGate`].
-    Judged(Judgement),
+    Judged(Judged),
     /// Of [`crate::machine::Op::Facts`].
     Facts(Result<Box<FactsFound>, Fault>),
     /// The driver gave up on the operation.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, HookNote};
+use super::{BoxFuture, HookNote, StopStanding};
 use crate::cancel::Cancel;
 use crate::ids::{AgentId, GateName};
 use crate::json::Json;
@@ -51,12 +51,20 @@ pub struct GateCx {
     pub now: Time,
     /// Whether somebody listens, so that [`Ruling::facts`] are worth building.
     pub facts_wanted: bool,
+    /// Where the run stands, for stop gates; `None` for others.
+    pub standing: Option<Arc<StopStanding>>,
 }
 
 impl GateCx {
     /// What a gate may look at, for tests of gates and drivers of your own. Facts are wanted.
     pub fn new(log: Prefix, origin: Arc<Origin>, cancel: Cancel, now: Time) -> Self {
-        Self { log, origin, cancel, now, facts_wanted: true }
+        Self { log, origin, cancel, now, facts_wanted: true, standing: None }
+    }
+
+    /// The same for a stop gate.
+    #[must_use]
+    pub fn standing_at(self, standing: Arc<StopStanding>) -> Self {
+        Self { standing: Some(standing), ..self }
     }
 
     /// The same, with or without facts.
@@ -176,6 +184,32 @@ impl Judgement {
     }
 }
 
+/// A judgement with what a hook did, when the gate is one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Judged {
+    /// What the gate says.
+    pub judgement: Judgement,
+    /// What a hook did, when the gate is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<Box<HookNote>>,
+}
+
+impl Judged {
+    /// The same judgement, which is that of a hook.
+    #[must_use]
+    pub fn with_hook(self, note: HookNote) -> Self {
+        Self { hook: Some(Box::new(note)), ..self }
+    }
+}
+
+impl From<Judgement> for Judged {
+    fn from(judgement: Judgement) -> Self {
+        Self { judgement, hook: None }
+    }
+}
+
 /// Decides about tool calls and handoffs before they run.
 ///
 /// ```
@@ -239,6 +273,12 @@ pub trait StopGate: Send + Sync {
 
     /// Judges an end with reason `answer_finalized`. The evidence is `cx.log`.
     fn judge(&self, end: &End, cx: &GateCx) -> impl Future<Output = Judgement> + Send;
+
+    /// Judges an end and says what a hook did for it. The default asks [`judge`](Self::judge); this is what a
+    /// run asks.
+    fn weigh(&self, end: &End, cx: &GateCx) -> impl Future<Output = Judged> + Send {
+        async move { Judged::from(self.judge(end, cx).await) }
+    }
 }
 
 /// The object-safe twin of [`StopGate`].
@@ -246,8 +286,8 @@ pub trait DynStopGate: Send + Sync {
     /// [`StopGate::name`].
     fn gate_name(&self) -> GateName;
 
-    /// [`StopGate::judge`], boxed.
-    fn judge_boxed<'a>(&'a self, end: &'a End, cx: &'a GateCx) -> BoxFuture<'a, Judgement>;
+    /// [`StopGate::weigh`], boxed.
+    fn weigh_boxed<'a>(&'a self, end: &'a End, cx: &'a GateCx) -> BoxFuture<'a, Judged>;
 }
 
 impl<G: StopGate> DynStopGate for G {
@@ -255,7 +295,7 @@ impl<G: StopGate> DynStopGate for G {
         self.name()
     }
 
-    fn judge_boxed<'a>(&'a self, end: &'a End, cx: &'a GateCx) -> BoxFuture<'a, Judgement> {
-        Box::pin(self.judge(end, cx))
+    fn weigh_boxed<'a>(&'a self, end: &'a End, cx: &'a GateCx) -> BoxFuture<'a, Judged> {
+        Box::pin(self.weigh(end, cx))
     }
 }

@@ -30,8 +30,8 @@ pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, Sing
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 pub use artifact::{ArtifactMeta, ArtifactPart, ArtifactStore, DynArtifactStore, Sensitivity};
 pub use call_hook::{
-    CallHookPoint, DynPostToolHook, DynPreToolHook, FinishedCall, HookNote, PostToolHook, PreTool,
-    PreToolHook,
+    AgentStop, AgentStopAsk, AgentStopHook, CallHookPoint, DynAgentStopHook, DynPostToolHook, DynPreToolHook,
+    FinishedCall, HookNote, PostToolHook, PreTool, PreToolHook, StopStanding,
 };
 pub use checkpoint::{Checkpoint, CheckpointStore, DynCheckpointStore};
 pub use clock::{Clock, Ids};
@@ -44,7 +44,9 @@ pub use execution::{
     ExecutionRequest, ExecutionResult, ExecutionSink,
 };
 pub use facts::{DynFactSource, FactSource, FactsAsk, FactsFound, SchemaAsk};
-pub use gate::{DynStopGate, DynToolGate, GateAsk, GateCx, Judgement, Ruling, StopGate, ToolGate, Verdict};
+pub use gate::{
+    DynStopGate, DynToolGate, GateAsk, GateCx, Judged, Judgement, Ruling, StopGate, ToolGate, Verdict,
+};
 pub use guardrail::{
     DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,
 };

@@ -6,7 +6,9 @@
 
 mod compaction;
 mod spec;
+mod usage;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -16,11 +18,11 @@ pub use spec::{BetweenTurns, RunLimits, RunSpec, StopMode};
 
 use crate::continuation::Continuation;
 use crate::event::EventKind;
-use crate::ids::{OpId, TurnId};
+use crate::ids::{OpId, ToolName, TurnId};
 use crate::limits::{Budget, Limit, Reached};
 use crate::machine::{Boundary, Cx, Input, Op, Origin, Pending, Phase, Record, Reply, Shared, Start};
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage, Waiver};
-use crate::port::{Judgement, OpenCall};
+use crate::port::{Judged, Judgement, OpenCall};
 use crate::time::Time;
 use crate::turn::{Leaving, TurnState, guidance_message};
 
@@ -60,6 +62,10 @@ pub struct RunState {
     iterations: u32,
     /// Continuations that stop gates asked for, in a row.
     nudges: u32,
+    /// Calls of the run, by tool; counted at the end of a turn when somebody is told.
+    tool_usage: BTreeMap<ToolName, u64>,
+    /// Whether the turn that is over gave the signal.
+    signalled: bool,
     /// The end that is being judged.
     judging: Option<Arc<End>>,
     /// When the gate that is asked is cut off.
@@ -132,7 +138,8 @@ impl Phase for RunState {
 
     fn reissue(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
         if let Pending::StopGate(gate) = pending {
-            return Some(Op::StopGate { gate, end: self.judging.clone()? });
+            let standing = Arc::new(self.standing(spec, cx));
+            return Some(Op::StopGate { gate, end: self.judging.clone()?, standing });
         }
         if pending == Pending::Shorten {
             return Some(self.shorten_op(cx));
@@ -203,6 +210,7 @@ impl RunState {
     /// A turn is over: every stop gate must believe an end that claims to be complete.
     fn decide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
         self.phase = RunPhase::Decide;
+        self.count_calls(spec, cx);
         let end = Arc::new(end);
         self.judging = Some(Arc::clone(&end));
         if end.reason() != StopReason::AnswerFinalized {
@@ -227,11 +235,14 @@ impl RunState {
     fn on_judged(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32, reply: Reply) -> Option<End> {
         // A gate without an answer is not a yes.
         let unanswered = "Check that the work is really complete, then answer again.";
-        let judgement = if let Reply::Judged(judgement) = reply {
-            judgement
+        let Judged { judgement, hook } = if let Reply::Judged(judged) = reply {
+            judged
         } else {
-            Judgement::Continue { guidance: unanswered.to_owned() }
+            Judgement::Continue { guidance: unanswered.to_owned() }.into()
         };
+        if let Some(note) = hook {
+            cx.event(|| EventKind::from(*note));
+        }
         let name = spec.stop_gates.get(gate as usize).cloned().unwrap_or_else(|| "stop-gate".into());
         let reason = match &judgement {
             Judgement::Accept => None,

@@ -116,6 +116,11 @@ impl TurnState {
         Self { inner: true, ..Self::default() }
     }
 
+    /// The length of the transcript when it began.
+    pub(crate) fn began(&self) -> usize {
+        usize::try_from(self.began).unwrap_or(usize::MAX)
+    }
+
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.is_some() || self.interrupting.is_some()
     }

@@ -10,6 +10,7 @@
     reason = "a test fails by panicking, in its helpers too; scripts are all quoted alike"
 )]
 
+mod agent_stop;
 mod allocations;
 mod append;
 mod call_hooks;

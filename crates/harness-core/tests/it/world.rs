@@ -11,8 +11,8 @@ use harness_core::message::{
 };
 use harness_core::port::{
     ArgumentFault, AskReason, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints,
-    Inspection, Judgement, ModelFault, ModelFaultCode, Offer, Overflow, Prepared, Question, RetryClass,
-    ToolDef, ToolOutcome, Verdict,
+    Inspection, Judged, Judgement, ModelFault, ModelFaultCode, Offer, Overflow, Prepared, Question,
+    RetryClass, ToolDef, ToolOutcome, Verdict,
 };
 use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
@@ -390,11 +390,11 @@ impl World {
                 let found = if self.die(8) == 7 { Inspection::trip("not here") } else { Inspection::pass() };
                 Reply::Guarded(self.fault(Box::new(found)))
             }
-            Op::StopGate { .. } => Reply::Judged(match self.die(5) {
+            Op::StopGate { .. } => Reply::Judged(Judged::from(match self.die(5) {
                 0 | 1 => Judgement::Accept,
                 2 => Judgement::Waive { why: "good enough".into() },
                 _ => Judgement::Continue { guidance: "it is not done".into() },
-            }),
+            })),
             Op::Facts { .. } => Reply::Facts(self.fault(Box::default())),
         }
     }
