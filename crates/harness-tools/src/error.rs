@@ -145,6 +145,14 @@ pub enum ToolsError {
         /// What is wrong with it.
         problem: String,
     },
+    /// There is no mode of that name.
+    #[error("there is no mode `{mode}`")]
+    UnknownMode {
+        /// The name that was asked for.
+        mode: String,
+        /// The modes that there are.
+        known: Vec<String>,
+    },
     /// The folder of a workspace cannot be opened.
     #[error("cannot open the folder {} of a workspace: {source}", folder.display())]
     Folder {
@@ -186,6 +194,7 @@ impl ToolsError {
             Self::Faulty { .. } => "tools.registry_faulty",
             Self::Unbound { .. } => "tools.target_unbound",
             Self::ShellRule { .. } => "tools.shell_rule_wrong",
+            Self::UnknownMode { .. } => "tools.mode_unknown",
             Self::Folder { .. } => "tools.folder_unusable",
             #[cfg(feature = "mcp")]
             Self::Mcp { fault, .. } => fault.kind(),
@@ -212,6 +221,7 @@ impl ToolsError {
                 "write the first words of a command, such as `git log`; quote what is no plain word"
                     .to_owned(),
             ),
+            Self::UnknownMode { known, .. } => Some(format!("there are {}", near::list(known, "and"))),
             Self::Folder { .. } => Some("check that it is a folder and that you may read it".to_owned()),
             #[cfg(feature = "mcp")]
             Self::Mcp { fault, .. } => fault.hint().map(str::to_owned),

@@ -9,6 +9,8 @@
 //! | keep a plan, a task list, notes | [`PlanningTools`], [`TodoTools`], [`ScratchpadTools`] |
 //! | keep a ledger of work items | [`WorkTools`] |
 //! | give work to another agent | [`SubagentTool`] |
+//! | plan before acting | [`Modes`] |
+//! | ask a person about one call at a time, and keep the answer | [`StandingApprovals`] |
 //! | answer calls that were made before | [`DuplicateGuard`], around any registry |
 //!
 //! All are ordinary [`Tool`](harness_core::port::Tool)s, bounded in input, output and time, that any turn
@@ -100,6 +102,7 @@
 #[cfg(not(unix))]
 compile_error!("harness-tools ends process groups by signals and needs a Unix system");
 
+mod approval;
 mod arguments;
 mod command;
 mod duplicates;
@@ -107,6 +110,7 @@ mod error;
 mod exact;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+mod modes;
 mod near;
 mod planning;
 mod registry;
@@ -123,10 +127,12 @@ mod turn_runner;
 mod work;
 mod workspace;
 
+pub use approval::{ApprovalAnswer, ApprovalRule, Asker, DynAsker, Remember, StandingApprovals};
 pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
 pub use harness_process::{Environment, MAX_PRINTED, PASSED};
+pub use modes::{Mode, ModeCalls, ModeGate, ModeNotes, Modes};
 pub use planning::PlanningTools;
 pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
 #[cfg(feature = "schema-validation")]

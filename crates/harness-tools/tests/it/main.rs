@@ -7,6 +7,7 @@
     reason = "a panic is how a test fails, in its helpers too"
 )]
 
+mod approval;
 mod builtins;
 mod command;
 mod duplicates;
@@ -25,6 +26,7 @@ mod mcp_peer;
 mod mcp_program;
 #[cfg(feature = "mcp")]
 mod mcp_registry;
+mod modes;
 mod notes;
 mod registry;
 #[cfg(feature = "schema-validation")]

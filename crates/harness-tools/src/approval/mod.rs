@@ -1,0 +1,237 @@
+//! Approvals: one question at a time, and answers that stand.
+
+mod rule;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::Fault;
+use harness_core::message::ApprovalRequest;
+use harness_core::port::{ApprovalAsk, Approver, BoxFuture, Decision, DynApprover, Prepared};
+
+pub use self::rule::ApprovalRule;
+
+/// How many rules are kept; the oldest goes for a new one.
+const MOST_RULES: usize = 1_000;
+
+/// The longest arguments that a rule is made of: 64 KiB. An approval of longer ones counts once.
+const MOST_ARGUMENTS: usize = 64 * 1024;
+
+/// For how long an approval stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remember {
+    /// For this call.
+    #[default]
+    Once,
+    /// For calls of this tool with equal arguments.
+    Arguments,
+    /// For every call of this tool.
+    Tool,
+}
+
+/// What somebody answers who was asked about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApprovalAnswer {
+    /// The decision.
+    pub decision: Decision,
+    /// For how long it stands, when it is [`Decision::Granted`]. Every other one is for this call alone.
+    pub remember: Remember,
+}
+
+impl ApprovalAnswer {
+    /// Yes, for so long.
+    pub fn granted(remember: Remember) -> Self {
+        Self { decision: Decision::Granted, remember }
+    }
+}
+
+impl From<Decision> for ApprovalAnswer {
+    fn from(decision: Decision) -> Self {
+        Self { decision, remember: Remember::Once }
+    }
+}
+
+/// Whoever answers: a person at a terminal, a form, a chat window.
+pub trait Asker: Send + Sync {
+    /// Answers for one call. `ask.cancel` fires when the answer is not wanted any more.
+    fn ask(&self, ask: ApprovalAsk) -> impl Future<Output = ApprovalAnswer> + Send;
+}
+
+/// The object-safe twin of [`Asker`].
+pub trait DynAsker: Send + Sync {
+    /// [`Asker::ask`], boxed.
+    fn ask_boxed(&self, ask: ApprovalAsk) -> BoxFuture<'_, ApprovalAnswer>;
+}
+
+impl<A: Asker> DynAsker for A {
+    fn ask_boxed(&self, ask: ApprovalAsk) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(self.ask(ask))
+    }
+}
+
+/// An approver that asks about one call at a time, in the order in which they come, and only about those that
+/// no standing approval covers.
+///
+/// What somebody has allowed for good ([`Remember`]) is a rule from then on, for calls that wait already,
+/// too. Up to 1,000 rules are kept; [`rules`](Self::rules) and [`with_rules`](Self::with_rules) carry them from one conversation to
+/// the next. Clones share them.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::machine::Origin;
+/// use harness_core::message::ToolCall;
+/// use harness_core::port::{ApprovalAsk, Approver, Decision};
+/// use harness_core::{Cancel, Json};
+/// use harness_tools::{ApprovalAnswer, Asker, Remember, StandingApprovals};
+///
+/// struct Trusting;
+///
+/// impl Asker for Trusting {
+///     async fn ask(&self, _: ApprovalAsk) -> ApprovalAnswer {
+///         ApprovalAnswer::granted(Remember::Tool)
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let approver = StandingApprovals::new(Trusting);
+/// let call = Arc::new(ToolCall::new("c", "shell", Json::empty_object()));
+/// let ask = ApprovalAsk::new(call, "it needs approval".to_owned(), Arc::new(Origin::default()), Cancel::never());
+/// assert_eq!(approver.decide(ask).await, Decision::Granted);
+/// assert_eq!(approver.rules().len(), 1);
+/// # });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct StandingApprovals {
+    asker: Arc<dyn DynAsker>,
+    shared: Arc<Shared>,
+    always: Vec<Arc<Always>>,
+    notes: Option<Arc<dyn DynApprover>>,
+}
+
+type Always = dyn Fn(&ApprovalAsk) -> bool + Send + Sync;
+
+#[derive(Default)]
+struct Shared {
+    rules: Mutex<Vec<ApprovalRule>>,
+    /// Held by the call that is asked about; others wait in order.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl fmt::Debug for StandingApprovals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StandingApprovals").field("rules", &self.lock().len()).finish_non_exhaustive()
+    }
+}
+
+impl StandingApprovals {
+    /// Nothing is allowed for good yet.
+    pub fn new(asker: impl Asker + 'static) -> Self {
+        Self { asker: Arc::new(asker), shared: Arc::default(), always: Vec::new(), notes: None }
+    }
+
+    /// The same around an approver of another kind, whose decisions are all for one call, and who still takes
+    /// note of what a model itself wants approved.
+    pub fn around(approver: impl Approver + 'static) -> Self {
+        let approver: Arc<dyn DynApprover> = Arc::new(approver);
+        Self { notes: Some(Arc::clone(&approver)), ..Self::new(Once(approver)) }
+    }
+
+    /// The same with rules in place of those that stand.
+    #[must_use]
+    pub fn with_rules(self, rules: impl IntoIterator<Item = ApprovalRule>) -> Self {
+        let rules = rules.into_iter();
+        self.lock().clear();
+        rules.for_each(|rule| self.add(rule));
+        self
+    }
+
+    /// The same with code that allows calls in place of a person. It must be quick.
+    #[must_use]
+    pub fn always(mut self, allows: impl Fn(&ApprovalAsk) -> bool + Send + Sync + 'static) -> Self {
+        self.always.push(Arc::new(allows));
+        self
+    }
+
+    /// The rules that stand, oldest first.
+    pub fn rules(&self) -> Vec<ApprovalRule> {
+        self.lock().clone()
+    }
+
+    /// One more rule; the oldest goes when there are 1,000.
+    pub fn add(&self, rule: ApprovalRule) {
+        let mut rules = self.lock();
+        if rules.contains(&rule) {
+            return;
+        }
+        if rules.len() >= MOST_RULES {
+            rules.remove(0);
+        }
+        rules.push(rule);
+    }
+
+    /// Takes a rule back. Whether it stood.
+    pub fn revoke(&self, rule: &ApprovalRule) -> bool {
+        let mut rules = self.lock();
+        let before = rules.len();
+        rules.retain(|known| known != rule);
+        rules.len() < before
+    }
+
+    fn stands(&self, ask: &ApprovalAsk) -> bool {
+        self.lock().iter().any(|rule| rule.covers(&ask.call)) || self.always.iter().any(|allows| allows(ask))
+    }
+
+    fn remember(&self, ask: &ApprovalAsk, remember: Remember) {
+        match remember {
+            Remember::Once => {}
+            Remember::Arguments if ask.call.arguments.text().len() > MOST_ARGUMENTS => {}
+            Remember::Arguments => self.add(ApprovalRule::of_call(&ask.call)),
+            Remember::Tool => self.add(ApprovalRule::of_its_tool(&ask.call)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<ApprovalRule>> {
+        self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Approver for StandingApprovals {
+    async fn decide(&self, ask: ApprovalAsk) -> Decision {
+        if self.stands(&ask) {
+            return Decision::Granted;
+        }
+        let _turn = tokio::select! {
+            turn = self.shared.turn.lock() => turn,
+            () = ask.cancel.cancelled() => return Decision::Later,
+        };
+        // Somebody may have allowed it for good while it waited.
+        if self.stands(&ask) {
+            return Decision::Granted;
+        }
+        let answer = self.asker.ask_boxed(ask.clone()).await;
+        if answer.decision == Decision::Granted {
+            self.remember(&ask, answer.remember);
+        }
+        answer.decision
+    }
+
+    async fn prepare(&self, request: ApprovalRequest) -> Result<Prepared, Fault> {
+        match &self.notes {
+            Some(approver) => approver.prepare_boxed(request).await,
+            None => Ok(Prepared::new(request, None)),
+        }
+    }
+}
+
+/// Decisions that are for one call.
+struct Once(Arc<dyn DynApprover>);
+
+impl Asker for Once {
+    async fn ask(&self, ask: ApprovalAsk) -> ApprovalAnswer {
+        self.0.decide_boxed(ask).await.into()
+    }
+}
