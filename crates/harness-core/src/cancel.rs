@@ -52,8 +52,14 @@ impl Cancel {
     }
 
     /// Whether it has fired.
+    #[inline]
     pub fn is_cancelled(&self) -> bool {
-        self.0.fired.load(Ordering::Acquire) || self.0.parent.as_ref().is_some_and(Self::is_cancelled)
+        let mut signal = &self.0;
+        while !signal.fired.load(Ordering::Acquire) {
+            let Some(parent) = &signal.parent else { return false };
+            signal = &parent.0;
+        }
+        true
     }
 
     /// Completes when it fires; at once when it has.

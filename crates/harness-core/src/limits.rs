@@ -50,6 +50,33 @@ impl Amount {
         }
     }
 
+    /// The sum, for amounts that together are at most a ceiling.
+    fn and(self, other: Self) -> Self {
+        Self {
+            iterations: self.iterations.wrapping_add(other.iterations),
+            tool_calls: self.tool_calls.wrapping_add(other.tool_calls),
+            tokens: self.tokens.wrapping_add(other.tokens),
+            cost: Cost(self.cost.0.wrapping_add(other.cost.0)),
+        }
+    }
+
+    /// The rest, for an amount that `other` fits in.
+    fn without(self, other: Self) -> Self {
+        Self {
+            iterations: self.iterations.wrapping_sub(other.iterations),
+            tool_calls: self.tool_calls.wrapping_sub(other.tool_calls),
+            tokens: self.tokens.wrapping_sub(other.tokens),
+            cost: Cost(self.cost.0.wrapping_sub(other.cost.0)),
+        }
+    }
+
+    fn fits(self, room: Self) -> bool {
+        self.iterations <= room.iterations
+            && self.tool_calls <= room.tool_calls
+            && self.tokens <= room.tokens
+            && self.cost <= room.cost
+    }
+
     /// The smaller of both, kind by kind.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
@@ -142,6 +169,11 @@ impl Budget {
         self.limit.minus(self.used).minus(self.reserved)
     }
 
+    /// Whether no more than the ceilings is used and reserved.
+    fn is_kept(&self) -> bool {
+        self.used.fits(self.limit) && self.reserved.fits(self.limit.without(self.used))
+    }
+
     fn reached(&self, want: Amount) -> Option<Reached> {
         let taken = self.used.plus(self.reserved);
         let over = |limit, value: u64, want: u64, ceiling: u64| {
@@ -167,32 +199,103 @@ impl Budget {
 }
 
 /// The levels that bind an operation: the run's, the turn's, a parent's grant. Innermost last.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Budgets(Vec<Budget>);
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<Budget>", into = "Vec<Budget>")]
+pub struct Budgets {
+    /// The levels, without what was booked since.
+    levels: Vec<Budget>,
+    /// Booked on every level, beside what the levels say themselves.
+    since: Booked,
+    /// What is left on the tightest level of each kind: what fits in here passes no ceiling.
+    room: Amount,
+    /// Whether `room` is what is left, and no ceiling is passed already.
+    exact: bool,
+    deadline: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Booked {
+    used: Amount,
+    reserved: Amount,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl PartialEq for Budgets {
+    fn eq(&self, other: &Self) -> bool {
+        self.levels().eq(other.levels())
+    }
+}
+
+impl Eq for Budgets {}
+
+impl From<Vec<Budget>> for Budgets {
+    fn from(levels: Vec<Budget>) -> Self {
+        let deadline = levels.iter().filter_map(|level| level.deadline).min();
+        let room = levels.iter().fold(Amount::UNLIMITED, |room, level| room.min(level.left()));
+        let exact = !levels.is_empty() && levels.iter().all(Budget::is_kept);
+        Self { levels, since: Booked::default(), room, exact, deadline }
+    }
+}
+
+impl From<Budgets> for Vec<Budget> {
+    fn from(budgets: Budgets) -> Self {
+        budgets.levels().collect()
+    }
+}
 
 impl Budgets {
+    /// The levels as they are.
+    fn levels(&self) -> impl DoubleEndedIterator<Item = Budget> {
+        self.levels.iter().map(|level| Budget {
+            used: level.used.plus(self.since.used),
+            reserved: level.reserved.plus(self.since.reserved),
+            ..*level
+        })
+    }
+
+    /// Changes the levels themselves.
+    fn change<T>(&mut self, change: impl FnOnce(&mut Vec<Budget>) -> T) -> T {
+        let mut levels = self.levels().collect();
+        let changed = change(&mut levels);
+        *self = levels.into();
+        changed
+    }
+
     /// Adds an inner level.
     pub fn push(&mut self, budget: Budget) {
-        self.0.push(budget);
+        self.change(|levels| levels.push(budget));
     }
 
     /// Removes the innermost level.
     pub fn pop(&mut self) -> Option<Budget> {
-        self.0.pop()
+        self.change(Vec::pop)
     }
 
     /// Sets `want` aside on every level, or on none.
     ///
     /// # Errors
     /// The first ceiling that would be passed, innermost level first.
+    #[inline]
     pub fn reserve(&mut self, want: Amount) -> Result<Grant, Reached> {
+        if self.exact && want.fits(self.room) {
+            self.since.reserved = self.since.reserved.and(want);
+            self.room = self.room.without(want);
+            return Ok(Grant(want));
+        }
+        self.reserve_on_all(want)
+    }
+
+    #[cold]
+    fn reserve_on_all(&mut self, want: Amount) -> Result<Grant, Reached> {
         if let Some(reached) = self.would_reach(want) {
             return Err(reached);
         }
-        for level in &mut self.0 {
-            level.reserved = level.reserved.plus(want);
-        }
+        self.change(|levels| levels.iter_mut().for_each(|level| level.reserved = level.reserved.plus(want)));
         Ok(Grant(want))
     }
 
@@ -213,41 +316,63 @@ impl Budgets {
     }
 
     /// Gives a grant back and books what was really used, also when that is more.
+    #[inline]
     pub fn settle(&mut self, grant: Grant, used: Amount) {
+        if self.exact && grant.0.fits(self.since.reserved) {
+            let room = self.room.and(grant.0);
+            if used.fits(room) {
+                self.since.reserved = self.since.reserved.without(grant.0);
+                self.since.used = self.since.used.and(used);
+                self.room = room.without(used);
+                return;
+            }
+        }
         self.settle_outer(usize::MAX, grant, used);
     }
 
     /// The same on the outermost levels alone.
-    fn settle_outer(&mut self, levels: usize, grant: Grant, used: Amount) {
-        for level in self.0.iter_mut().take(levels) {
-            level.reserved = level.reserved.minus(grant.0);
-            level.used = level.used.plus(used);
-        }
+    #[cold]
+    fn settle_outer(&mut self, outermost: usize, grant: Grant, used: Amount) {
+        self.change(|levels| {
+            for level in levels.iter_mut().take(outermost) {
+                level.reserved = level.reserved.minus(grant.0);
+                level.used = level.used.plus(used);
+            }
+        });
     }
 
     /// The ceiling that a reservation of `want` would pass, innermost level first.
+    #[inline]
     pub fn would_reach(&self, want: Amount) -> Option<Reached> {
-        self.0.iter().rev().find_map(|level| level.reached(want))
+        if want.fits(self.room) { None } else { self.first(|level| level.reached(want)) }
     }
 
     /// A ceiling on money or tokens that is used up on any level.
+    #[inline]
     pub fn spent(&self) -> Option<Reached> {
-        self.0.iter().rev().find_map(Budget::spent)
+        let left = self.room.cost.0 > 0 && self.room.tokens > 0;
+        if left { None } else { self.first(Budget::spent) }
+    }
+
+    /// What a level has reached, innermost level first.
+    #[cold]
+    fn first(&self, reached: impl Fn(&Budget) -> Option<Reached>) -> Option<Reached> {
+        self.levels().rev().find_map(|level| reached(&level))
     }
 
     /// What is left on the tightest level of each kind.
     pub fn left(&self) -> Amount {
-        self.0.iter().fold(Amount::UNLIMITED, |left, level| left.min(level.left()))
+        self.room
     }
 
     /// The innermost level.
-    pub fn innermost(&self) -> Option<&Budget> {
-        self.0.last()
+    pub fn innermost(&self) -> Option<Budget> {
+        self.levels().next_back()
     }
 
     /// The earliest deadline of all levels.
     pub fn deadline(&self) -> Option<Time> {
-        self.0.iter().filter_map(|level| level.deadline).min()
+        self.deadline
     }
 }
 
@@ -267,7 +392,7 @@ struct HeldGrant {
 impl HeldGrants {
     /// Keeps what is set aside on all levels for a call.
     pub(crate) fn keep(&mut self, call: CallId, grant: Grant, budgets: &Budgets) {
-        self.0.push(HeldGrant { call, grant, levels: budgets.0.len() });
+        self.0.push(HeldGrant { call, grant, levels: budgets.levels.len() });
     }
 
     /// Gives back what is kept for a call, and books what was really used of it.
@@ -281,7 +406,7 @@ impl HeldGrants {
     /// The innermost level is gone: nothing is kept on it any more.
     pub(crate) fn level_gone(&mut self, budgets: &Budgets) {
         for held in &mut self.0 {
-            held.levels = held.levels.min(budgets.0.len());
+            held.levels = held.levels.min(budgets.levels.len());
         }
         self.0.retain(|held| held.levels > 0);
     }
@@ -422,6 +547,27 @@ mod tests {
         assert_eq!(budgets.left().tool_calls, 6, "it is settled once, and not on the new level");
         budgets.pop();
         assert_eq!(budgets.left().tool_calls, 9);
+    }
+
+    #[test]
+    fn what_fits_in_the_room_is_what_no_level_refuses() {
+        let amounts = [Amount::NONE, calls(1), calls(3), Amount { tokens: 4, cost: Cost(2), ..calls(1) }];
+        let mut budgets = Budgets::default();
+        budgets.push(Budget::new(Amount { tool_calls: 9, ..Amount::UNLIMITED }, Some(Time(9))));
+        budgets.push(Budget::new(Amount { tokens: 11, ..Amount::UNLIMITED }, Some(Time(7))));
+        let mut grants = Vec::new();
+        for want in amounts.into_iter().cycle().take(24) {
+            let refused = budgets.levels().rev().find_map(|level| level.reached(want));
+            assert_eq!(budgets.would_reach(want), refused);
+            assert_eq!(budgets.spent(), budgets.levels().rev().find_map(|level| level.spent()));
+            grants.extend(budgets.reserve(want));
+            if let (3.., Some(grant)) = (grants.len(), grants.pop()) {
+                budgets.settle(grant, Amount { tokens: 2, ..calls(1) });
+            }
+            let again = Budgets::from(Vec::from(budgets.clone()));
+            assert_eq!((again.left(), &again), (budgets.left(), &budgets));
+        }
+        assert_eq!((budgets.deadline(), budgets.left().tool_calls), (Some(Time(7)), 0));
     }
 
     #[test]

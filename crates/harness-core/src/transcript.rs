@@ -6,64 +6,59 @@
 mod force;
 
 use std::ops::{Deref, Range};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::Message;
 
-/// Slots of a page: small enough for an allocator to hand out and take back at once.
+/// Messages of a page: few enough to be copied when the last page is shared while it grows, and for an
+/// allocator to hand out and take back at once.
 const PAGE: usize = 16;
-/// Enough tiers for more messages than memory can hold: the first has one page, each further one twice as
-/// many as the one before.
-const TIERS: usize = 28;
 
-type Page = OnceLock<Box<[OnceLock<Arc<Message>>; PAGE]>>;
-type Tier = OnceLock<Box<[Page]>>;
+type Page = [Option<Arc<Message>>; PAGE];
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 struct Log {
-    tiers: [Tier; TIERS],
+    /// Tells what grew out of it from any other log.
+    id: Arc<()>,
+    full: Arc<Vec<Arc<Page>>>,
+    /// The page that grows.
+    last: Page,
 }
 
 impl Log {
     fn get(&self, at: usize) -> Option<&Arc<Message>> {
-        let (tier, page) = place(at / PAGE);
-        self.tiers.get(tier)?.get()?.get(page)?.get()?.get(at % PAGE)?.get()
+        let page = self.full.get(at / PAGE).map_or(&self.last, |page| page);
+        page.get(at % PAGE)?.as_ref()
     }
 
-    fn set(&self, at: usize, message: Arc<Message>) -> bool {
-        let (tier, page) = place(at / PAGE);
-        let Some(pages) = self.tiers.get(tier) else { return false };
-        let pages = pages.get_or_init(|| (0..1 << tier).map(|_| OnceLock::new()).collect());
-        let Some(slots) = pages.get(page) else { return false };
-        let slots = slots.get_or_init(|| Box::new([const { OnceLock::new() }; PAGE]));
-        let Some(cell) = slots.get(at % PAGE) else { return false };
-        // One owner appends, so the cell is empty.
-        cell.get_or_init(|| message);
-        true
+    fn push(&mut self, at: usize, message: Arc<Message>) {
+        let at = at % PAGE;
+        if let Some(cell) = self.last.get_mut(at) {
+            *cell = Some(message);
+        }
+        if at + 1 == PAGE {
+            let page = Arc::new(std::mem::take(&mut self.last));
+            Arc::make_mut(&mut self.full).push(page);
+        }
     }
-}
-
-/// The tier of a page and its place there: tier `t` holds `1 << t` pages.
-fn place(page: usize) -> (usize, usize) {
-    let tier = (page + 1).ilog2() as usize;
-    (tier, page + 1 - (1 << tier))
 }
 
 /// The messages of a thread, in order. One owner appends; prefixes of it are shared.
 ///
-/// Messages that are there never change and never move. What can be read of it is what can be read of
-/// its [`Prefix`].
+/// Messages that are there never change. What can be read of it is what can be read of its [`Prefix`].
+///
+/// An append while a prefix of it is held elsewhere copies the references of the last page, at most fifteen;
+/// every sixteenth one those of the list of pages, too.
 #[derive(Debug, Default)]
 pub struct Transcript(Prefix);
 
 impl Transcript {
-    /// Appends a message. Beyond the address space (never in practice) it is left out.
+    /// Appends a message.
     pub fn push(&mut self, message: Arc<Message>) {
-        if self.0.log.set(self.0.len, message) {
-            self.0.len += 1;
-        }
+        Arc::make_mut(&mut self.0.log).push(self.0.len, message);
+        self.0.len += 1;
     }
 
     /// A shared prefix: everything that is there now. Costs one reference count.
@@ -91,16 +86,10 @@ impl FromIterator<Arc<Message>> for Transcript {
 }
 
 /// The first messages of a transcript, shared with it. Later appends do not show.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Prefix {
     log: Arc<Log>,
     len: usize,
-}
-
-impl Default for Prefix {
-    fn default() -> Self {
-        Self { log: Arc::new(Log { tiers: [const { OnceLock::new() }; TIERS] }), len: 0 }
-    }
 }
 
 impl Prefix {
@@ -116,7 +105,7 @@ impl Prefix {
 
     /// Whether `other` is this prefix or what the same transcript grew to later. Costs no look at a message.
     pub fn is_start_of(&self, other: &Self) -> bool {
-        self.len <= other.len && Arc::ptr_eq(&self.log, &other.log)
+        self.len <= other.len && Arc::ptr_eq(&self.log.id, &other.log.id)
     }
 
     /// The message at a position.
@@ -286,14 +275,21 @@ mod tests {
     }
 
     #[test]
-    fn pages_fall_into_tiers_without_gaps() {
-        let mut expected = (0, 0);
-        for page in 0..10_000 {
-            assert_eq!(place(page), expected);
-            expected.1 += 1;
-            if expected.1 == 1 << expected.0 {
-                expected = (expected.0 + 1, 0);
+    fn every_message_is_found_whoever_holds_what_was_there_before() {
+        let mut log = Transcript::default();
+        let mut held = Vec::new();
+        for n in 0..100 {
+            if n % 3 == 0 {
+                held.push(log.prefix());
             }
+            log.push(Arc::new(Message::user(n.to_string())));
+        }
+        let said = |prefix: &Prefix| prefix.iter().map(|message| message.joined_text()).collect::<Vec<_>>();
+        let expected: Vec<_> = (0..100).map(|n| n.to_string()).collect();
+        assert_eq!(said(&log), expected);
+        for prefix in held {
+            assert_eq!(said(&prefix), expected[..prefix.len()]);
+            assert!(prefix.is_start_of(&log));
         }
     }
 

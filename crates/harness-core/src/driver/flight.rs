@@ -45,11 +45,11 @@ impl<'p> Flight<'p> {
             self.injecting = Some(id);
         }
         let starter = Starter { ports: self.ports, sink: self.sink, machine, token: &self.token };
-        let running = starter.start(id, op);
-        if let Running::Ready(reply) = running {
-            self.ready.push_back((id, reply));
-        } else {
-            self.running.push((id, running));
+        match starter.start(id, op) {
+            Running::Ready(reply) => self.ready.push_back((id, reply)),
+            running @ (Running::Model(..) | Running::Tool(_) | Running::Other(..)) => {
+                self.running.push((id, running));
+            }
         }
     }
 
@@ -65,8 +65,8 @@ impl<'p> Flight<'p> {
 
     /// The first reply that is there, if any; polls everything that runs until then.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
-        if let Some(ready) = self.ready.pop_front() {
-            return Some(ready);
+        if !self.ready.is_empty() {
+            return self.ready.pop_front();
         }
         for (at, (id, running)) in self.running.iter_mut().enumerate() {
             if let Poll::Ready(reply) = running.poll(cx) {

@@ -20,7 +20,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 pub use compact::compact;
 pub use ports::{Command, Inbox, NotTaken, Ports, Steer};
@@ -31,7 +31,7 @@ use persist::Journal;
 use sink::Sink;
 
 use crate::cancel::Cancel;
-use crate::ids::EntryId;
+use crate::ids::{EntryId, OpId};
 use crate::machine::{Effect, Effects, Input, Machine, Phase, Record, Reply, Start};
 use crate::outcome::End;
 use crate::panics::panic_text;
@@ -64,16 +64,16 @@ pub async fn drive_with<P: Phase>(
     let mut driver = Driver::new(machine, ports, &sink, cancel);
     driver.advance(Input::Start(Box::new(begin)));
     loop {
-        let end = if ports.stores() { driver.perform().await } else { driver.perform_at_once() };
+        let end = if ports.stores() {
+            driver.go_on(inbox).await
+        } else {
+            poll_fn(|cx| driver.go_on_at_once(inbox, cx)).await
+        };
         if let Some(end) = end {
             return end;
         }
-        tokio::task::coop::consume_budget().await;
-        // What is ready at once needs no timer.
-        if !poll_fn(|cx| Poll::Ready(driver.advance_at_once(inbox, cx))).await {
-            let input = driver.next(inbox).await;
-            driver.advance(input);
-        }
+        let input = driver.next(inbox).await;
+        driver.advance(input);
     }
 }
 
@@ -119,16 +119,50 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
-    fn advance(&mut self, input: Input) {
-        if let Input::Reply(id, reply) = &input {
-            self.flight.answered(*id);
-            if let Reply::Drained(entries) = reply {
-                self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
+    /// Performs effects and takes what is ready until something has to be waited for. The end, if it came.
+    async fn go_on(&mut self, inbox: &mut Inbox) -> Option<Arc<End>> {
+        loop {
+            if let Some(end) = self.perform().await {
+                return Some(end);
             }
+            tokio::task::coop::consume_budget().await;
+            // What is ready at once needs no timer.
+            if !poll_fn(|cx| Poll::Ready(self.advance_at_once(inbox, cx))).await {
+                return None;
+            }
+        }
+    }
+
+    /// The same when nothing is stored. Pending only to let other tasks run.
+    fn go_on_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Poll<Option<Arc<End>>> {
+        loop {
+            if let Some(end) = self.perform_at_once() {
+                return Poll::Ready(Some(end));
+            }
+            ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
+            if !self.advance_at_once(inbox, cx) {
+                return Poll::Ready(None);
+            }
+        }
+    }
+
+    fn advance(&mut self, input: Input) {
+        if let Input::Reply(id, reply) = input {
+            return self.answer(id, reply);
         }
         self.end_grace();
         self.now = self.ports.clock.now();
         self.machine.advance(input, self.now, &mut self.fx);
+    }
+
+    fn answer(&mut self, id: OpId, reply: Reply) {
+        self.flight.answered(id);
+        if let Reply::Drained(entries) = &reply {
+            self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
+        }
+        self.end_grace();
+        self.now = self.ports.clock.now();
+        self.machine.answer(id, reply, self.now, &mut self.fx);
     }
 
     /// What was aborted has answered: what is started now is not part of it.
@@ -138,10 +172,24 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
-    /// Goes on with what is there without waiting. Whether there was anything.
+    /// Goes on with what is there without waiting. Whether there was anything. What the caller wants comes before
+    /// what is ready: ports that always are would hide it.
     fn advance_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> bool {
-        let Some(input) = self.ready(inbox, cx) else { return false };
-        self.advance(input);
+        if self.is_asked(inbox)
+            && let Some(input) = self.asked_for(inbox)
+        {
+            self.advance(input);
+            return true;
+        }
+        let Some((id, reply)) = self.flight.poll(cx) else { return false };
+        if self.is_asked(inbox)
+            && let Some(input) = self.asked_for(inbox)
+        {
+            self.flight.keep(id, reply);
+            self.advance(input);
+        } else {
+            self.answer(id, reply);
+        }
         true
     }
 
@@ -226,7 +274,7 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     /// Tells the events among the effects, once every record before them is safe.
     fn publish(&self) {
-        if self.ports.hub.is_silent() {
+        if !self.fx.events {
             return;
         }
         let events = self.fx.as_slice().iter().filter_map(|effect| match effect {
@@ -288,7 +336,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         .await
     }
 
-    /// What is there. What the caller wants comes before what is ready: ports that always are would hide it.
+    /// What is there; what the caller wants comes first.
     fn ready(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Option<Input> {
         if let Some(input) = self.asked_for(inbox) {
             return Some(input);
@@ -302,6 +350,12 @@ impl<'p, P: Phase> Driver<'p, P> {
         Some(input)
     }
 
+    /// Whether the caller may want something.
+    #[inline]
+    fn is_asked(&self, inbox: &Inbox) -> bool {
+        inbox.is_open() || (!self.cancel_sent && self.cancel.is_cancelled())
+    }
+
     /// The cancellation, or a command that waits.
     fn asked_for(&mut self, inbox: &mut Inbox) -> Option<Input> {
         if !self.cancel_sent && self.cancel.is_cancelled() {
@@ -310,6 +364,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         inbox.try_take().map(Input::from)
     }
 
+    #[cold]
     fn cancelled(&mut self) -> Input {
         self.cancel_sent = true;
         Input::Cancel { by: Arc::from("caller") }

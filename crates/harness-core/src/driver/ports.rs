@@ -171,8 +171,12 @@ impl Inbox {
         Self(None)
     }
 
+    /// Whether anything can arrive.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// A command that waits.
-    #[inline]
     pub(super) fn try_take(&mut self) -> Option<Command> {
         self.0.as_mut()?.try_recv().ok()
     }

@@ -19,9 +19,8 @@ use crate::message::{ApprovalRequest, ToolCall};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, DrainPoint, FactSource as _, FactsAsk, GateCx,
-    HookAsk, HookCx, Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ToolCx, ToolDef,
-    ToolScope, Updates,
+    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, GateCx, HookAsk, HookCx,
+    Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ToolCx, ToolDef, ToolScope, Updates,
 };
 use crate::time::Millis;
 
@@ -38,14 +37,13 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
     /// it runs.
     pub(super) fn start(&self, id: OpId, op: &mut Op) -> Running<'p> {
         let panicked = panicked_by(op);
-        // Taken where it is needed: an operation is large.
-        let mut take = || std::mem::replace(op, Op::Drain { point: DrainPoint::Round });
-        catch_unwind(AssertUnwindSafe(|| self.begin(id, take())))
+        catch_unwind(AssertUnwindSafe(|| self.begin(id, op)))
             .unwrap_or_else(|panic| Running::Ready(panicked(panic_text(&*panic))))
     }
 
-    fn begin(&self, id: OpId, op: Op) -> Running<'p> {
-        match op {
+    #[inline]
+    fn begin(&self, id: OpId, op: &mut Op) -> Running<'p> {
+        match op.take() {
             Op::Model { progress, plan, offer, with_tools, .. } => {
                 let (view, deadline) = (self.machine.view(plan), self.machine.cut_off());
                 let cancel = self.token.clone();

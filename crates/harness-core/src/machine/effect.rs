@@ -94,6 +94,7 @@ impl Effects {
     }
 
     /// Adds an effect.
+    #[inline]
     pub(crate) fn push(&mut self, effect: Effect) {
         match self.list.get_mut(self.live) {
             Some(over) => *over = effect,
@@ -401,4 +402,11 @@ pub enum Op {
         /// What.
         ask: Arc<FactsAsk>,
     },
+}
+
+impl Op {
+    /// Takes the operation out of its place.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Drain { point: DrainPoint::Round })
+    }
 }

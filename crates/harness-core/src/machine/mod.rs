@@ -209,6 +209,7 @@ impl Cx<'_> {
     }
 
     /// Asks the driver for an operation.
+    #[inline]
     pub(crate) fn perform(&mut self, pending: Pending, op: Op) {
         let id = OpId(self.sh.next_op);
         self.sh.next_op += 1;
@@ -441,6 +442,9 @@ impl<P: Phase> Machine<P> {
     /// Total: an input that does not fit (an unknown operation, a repeated reply, anything before the
     /// start or after the end) changes nothing.
     pub fn advance(&mut self, input: Input, now: Time, fx: &mut Effects) {
+        if let Input::Reply(id, reply) = input {
+            return self.answer(id, reply, now, fx);
+        }
         let starts = matches!(input, Input::Start(_));
         if self.end.is_some() || starts == self.shared.started {
             return;
@@ -448,11 +452,6 @@ impl<P: Phase> Machine<P> {
         self.shared.started = true;
         let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
         let end = match input {
-            Input::Reply(id, reply) => {
-                let Some(at) = cx.sh.pending.iter().position(|(pending, _)| *pending == id) else { return };
-                let (_, pending) = cx.sh.pending.swap_remove(at);
-                self.phase.answer(&self.spec, &mut cx, pending, id, reply)
-            }
             Input::PartFailed(fault) => {
                 cx.event(|| EventKind::PartFailed { fault });
                 None
@@ -462,12 +461,30 @@ impl<P: Phase> Machine<P> {
                 None
             }
             input @ (Input::Start(_)
+            | Input::Reply(..)
             | Input::Wake
             | Input::Cancel { .. }
             | Input::Steer(_)
             | Input::Interrupt { .. }
             | Input::PersistFailed { .. }) => self.phase.step(&self.spec, &mut cx, None, input),
         };
+        self.finish(end, fx);
+    }
+
+    /// Takes the reply to an operation, like [`Machine::advance`] with [`Input::Reply`].
+    pub(crate) fn answer(&mut self, id: OpId, reply: Reply, now: Time, fx: &mut Effects) {
+        if self.end.is_some() {
+            return;
+        }
+        // Mostly there is one.
+        let Some(at) = self.shared.pending.iter().position(|(pending, _)| *pending == id) else { return };
+        let (_, pending) = self.shared.pending.swap_remove(at);
+        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        let end = self.phase.answer(&self.spec, &mut cx, pending, id, reply);
+        self.finish(end, fx);
+    }
+
+    fn finish(&mut self, end: Option<End>, fx: &mut Effects) {
         if let Some(end) = end {
             let end = Arc::new(end);
             fx.push(Effect::Done(Arc::clone(&end)));

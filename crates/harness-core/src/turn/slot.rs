@@ -339,6 +339,7 @@ impl Batch {
     }
 
     /// The operation that runs an attempt of a call.
+    #[inline]
     pub(super) fn tool_op(&self, at: u32, agent: AgentId, iteration: u32, grant: Grant) -> Option<Op> {
         let slot = self.slot(at)?;
         Some(Op::Tool {
