@@ -18,6 +18,7 @@ mod kinds;
 mod memory;
 mod memory_builtin;
 mod outcome;
+mod prompts;
 mod report;
 mod runner;
 mod session_tree;

@@ -1,0 +1,48 @@
+//! Vectors of kinds `prompt-template` and `skills-prompt`: texts that a person's prompt and an agent's
+//! instructions are made of.
+
+use std::path::Path;
+
+use harness_runtime::skill::{Skill, SkillSet};
+use harness_runtime::template::PromptTemplate;
+use serde_json::{Value, json};
+
+use super::single::judged;
+use super::subset::matches;
+use super::turn::convert::{at, list, text};
+use crate::conformance::Verdict;
+
+/// Expands one template.
+pub(crate) fn run_template(path: &Path) -> Vec<(String, Verdict)> {
+    judged(path, |vector| {
+        let input = at(vector, "input");
+        let got = PromptTemplate::new("template", text(input, "content")).expand(&texts(input, "args"));
+        matches("expect", at(vector, "expect"), &json!({ "text": got }))
+    })
+}
+
+/// Lists skills, and invokes one.
+pub(crate) fn run_skills(path: &Path) -> Vec<(String, Verdict)> {
+    judged(path, |vector| {
+        let input = at(vector, "input");
+        let skills: SkillSet = list(input, "skills").iter().map(skill).collect();
+        let mut got = json!({ "system_prompt_block": skills.listing() });
+        if let Some(invoke) = input.get("invoke") {
+            let name = text(invoke, "name");
+            match skills.invoke(name, &texts(invoke, "additional")) {
+                Some(message) => got["invoke_text"] = message.into(),
+                None => got["invoke_error"] = json!([{ "code": "unknown_skill", "name": name }]),
+            }
+        }
+        matches("expect", at(vector, "expect"), &got)
+    })
+}
+
+fn skill(input: &Value) -> Skill {
+    let skill = Skill::new(text(input, "Name"), text(input, "Description"), text(input, "Content"));
+    if at(input, "DisableModelInvocation") == &Value::Bool(true) { skill.hidden() } else { skill }
+}
+
+fn texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
+    list(value, key).iter().filter_map(Value::as_str).collect()
+}
