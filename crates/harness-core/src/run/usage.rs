@@ -3,6 +3,7 @@
 use super::{RunSpec, RunState};
 use crate::control::SignalSpec;
 use crate::machine::Cx;
+use crate::message::AssistantMessage;
 use crate::port::StopStanding;
 
 impl RunState {
@@ -15,7 +16,7 @@ impl RunState {
         let signal = control.map_or_else(|| SignalSpec::default().tool, |signal| signal.tool.clone());
         let turn = cx.log.range(self.turn.began()..cx.log.len());
         self.signalled = false;
-        for call in turn.filter_map(|message| message.as_assistant()).flat_map(|answer| answer.tool_calls()) {
+        for call in turn.filter_map(|message| message.as_assistant()).flat_map(AssistantMessage::tool_calls) {
             let times = self.tool_usage.entry(call.name.clone()).or_default();
             *times = times.saturating_add(1);
             self.signalled |= call.name == signal;
