@@ -40,12 +40,12 @@ impl AgentStopHook for Hook {
     }
 }
 
-fn block() -> Result<AgentStop, Fault> {
-    Ok(AgentStop::Block { reason: "the tests do not pass".into() })
+fn block() -> AgentStop {
+    AgentStop::Block { reason: "the tests do not pass".into() }
 }
 
-fn broken() -> Result<AgentStop, Fault> {
-    Err(Fault::new(FaultSource::Hook, "down", "review service down"))
+fn broken() -> Fault {
+    Fault::new(FaultSource::Hook, "down", "review service down")
 }
 
 struct Played {
@@ -93,7 +93,7 @@ async fn play(hook: Hook, rules: HookRules, mode: StopMode) -> Played {
 
 #[tokio::test]
 async fn a_block_makes_the_run_go_on_with_its_reason_and_what_the_hook_sees_grows() {
-    let played = play(Hook::saying([block()]), HookRules::default(), StopMode::Interactive).await;
+    let played = play(Hook::saying([Ok(block())]), HookRules::default(), StopMode::Interactive).await;
     assert_eq!(played.end.reason().as_str(), "answer_finalized");
     assert_eq!(played.seen, ["1 read=2 false", "2 read=3,work_complete=1 true"]);
     assert_eq!(played.said.len(), 2);
@@ -104,11 +104,11 @@ async fn a_block_makes_the_run_go_on_with_its_reason_and_what_the_hook_sees_grow
 
 #[tokio::test]
 async fn a_hook_that_fails_allows_the_end_of_an_interactive_run_and_blocks_that_of_a_strict_one() {
-    let played = play(Hook::saying([broken()]), HookRules::default(), StopMode::Interactive).await;
+    let played = play(Hook::saying([Err(broken())]), HookRules::default(), StopMode::Interactive).await;
     assert_eq!((played.end.reason().as_str(), played.end.turns), ("answer_finalized", 1));
     assert_eq!(played.events, ["hook agent_stop review allow"]);
 
-    let played = play(Hook::saying([broken()]), HookRules::default(), StopMode::StrictAutomation).await;
+    let played = play(Hook::saying([Err(broken())]), HookRules::default(), StopMode::StrictAutomation).await;
     assert_eq!((played.end.reason().as_str(), played.end.turns), ("answer_finalized", 2));
     assert!(played.said[1].contains("agent-stop hook failed: review service down"), "{:?}", played.said);
 }
@@ -116,16 +116,16 @@ async fn a_hook_that_fails_allows_the_end_of_an_interactive_run_and_blocks_that_
 #[tokio::test]
 async fn what_a_failure_means_can_be_said() {
     let deny = HookRules::default().on_error(OnHookError::Deny);
-    let played = play(Hook::saying([broken()]), deny, StopMode::Interactive).await;
+    let played = play(Hook::saying([Err(broken())]), deny, StopMode::Interactive).await;
     assert_eq!(played.end.turns, 2);
     let allow = HookRules::default().on_error(OnHookError::Allow);
-    let played = play(Hook::saying([broken()]), allow, StopMode::StrictAutomation).await;
+    let played = play(Hook::saying([Err(broken())]), allow, StopMode::StrictAutomation).await;
     assert_eq!(played.end.turns, 1);
 }
 
 #[tokio::test]
 async fn a_strict_run_that_stays_blocked_is_deferred() {
-    let blocked = (0..9).map(|_| block());
+    let blocked = (0..9).map(|_| Ok(block()));
     let played = play(Hook::saying(blocked), HookRules::default(), StopMode::StrictAutomation).await;
     assert_eq!((played.end.reason().as_str(), played.seen.len()), ("max_turns_reached", 3));
 }

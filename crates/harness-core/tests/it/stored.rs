@@ -145,7 +145,7 @@ fn expected() -> impl Iterator<Item = String> {
 fn the_rest_survives_its_text_too() {
     use harness_core::event::{Event, EventKind};
     let input = r#"{"persistFailed":{"message":"full","messagesFrom":3,"unperformed":[4]}}"#;
-    let reply = r#"{"judged":{"continue":{"guidance":"go on"}}}"#;
+    let reply = r#"{"judged":{"judgement":{"continue":{"guidance":"go on"}},"hook":{"point":"agent_stop","name":"h","decision":"block","duration":3}}}"#;
     check::<Input>(&Json::parse(input).expect("JSON").to().expect("an input"));
     check::<Reply>(&Json::parse(reply).expect("JSON").to().expect("a reply"));
     let end = r#"{"stop":{"reason":"cancelled","evidence":{"cancelled":{"by":"me"}}},"iterations":1,"turns":1,"usage":{"modelCalls":1,"toolCalls":0},"elapsed":5}"#;
@@ -157,6 +157,8 @@ fn the_rest_survives_its_text_too() {
         r#""type":"agent_prepared","offer":{"agent":"a","instructions":"Be brief.","tools":[],"model":"m","settings":{"n":1.10}}"#
             .to_owned(),
         r#""type":"view_planned","by":"layers","messages":2,"spans":1,"plan":{"spans":[{"kept":{"start":0,"end":2}}]}"#
+            .to_owned(),
+        r#""type":"hook","point":"pre_tool","name":"h","callId":"c","decision":"deny","reason":"no","durationMs":7,"fault":{"source":"hook","code":"timeout","message":"late"}"#
             .to_owned(),
         r#""type":"stop_judged","gate":"g","judgement":"waive","reason":"why""#.to_owned(),
         format!(r#""type":"run_finished","end":{end}"#),
