@@ -47,11 +47,21 @@ impl Aside {
         Self { lanes: ports.post_tool.iter().map(lane).collect() }
     }
 
+    /// Whether there is anybody to show anything to.
+    #[inline]
+    pub(super) fn is_watching(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
     /// Takes note of an event.
+    #[inline]
     pub(super) fn see(&mut self, event: &Event) {
-        if self.lanes.is_empty() {
-            return;
+        if self.is_watching() {
+            self.show(event);
         }
+    }
+
+    fn show(&mut self, event: &Event) {
         let Some(done) = finished(event) else { return };
         let done = Arc::new(done);
         for lane in &mut self.lanes {

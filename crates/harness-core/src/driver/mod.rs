@@ -175,9 +175,8 @@ impl<'p, P: Phase> Driver<'p, P> {
     /// Goes on with what is there without waiting. Whether there was anything. What the caller wants comes before
     /// what is ready: ports that always are would hide it.
     fn advance_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> bool {
-        if self.is_asked(inbox)
-            && let Some(input) = self.asked_for(inbox)
-        {
+        if self.is_asked(inbox) || self.aside.is_watching() {
+            let Some(input) = self.ready(inbox, cx) else { return false };
             self.advance(input);
             return true;
         }

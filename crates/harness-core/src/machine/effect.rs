@@ -19,6 +19,8 @@ use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
 /// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
+// With a tag of its own, an operation is copied into it as it lies.
+#[repr(u8)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {

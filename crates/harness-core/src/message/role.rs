@@ -133,15 +133,15 @@ stored_with_rare! {
         usage: Option<Arc<Usage>> = "usage",
         /// Why the model stopped.
         stop_reason: FinishReason = "stopReason",
-        /// What went wrong, with `stop_reason` `error`.
-        error_message: Option<String> = "errorMessage",
-        /// The stable code of what went wrong.
-        error_code: Option<String> = "errorCode",
         /// When it came, in milliseconds since 1970.
         timestamp: Option<i64> = "timestamp",
     }
     /// What few of them have.
     rare AssistantRare {
+        /// What went wrong, with `stop_reason` `error`.
+        error_message: Option<String> = "errorMessage",
+        /// The stable code of what went wrong.
+        error_code: Option<String> = "errorCode",
         /// The protocol spoken.
         protocol: Option<String> = "protocol",
         /// The provider.

@@ -345,7 +345,7 @@ fn mark_unanswered(spec: &TurnSpec, cx: &mut Cx<'_>, stop: &Stop) {
         .is_some_and(|answer| matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted));
     if !marked {
         let mut answer = AssistantMessage::clone(mark);
-        (answer.stop_reason, answer.error_message) = (reason, Some(why));
+        (answer.stop_reason, answer.rare.error_message) = (reason, Some(why));
         cx.append_one(Arc::new(Message::Assistant(answer)));
     }
 }

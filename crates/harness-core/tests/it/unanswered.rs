@@ -41,7 +41,7 @@ fn lines(turn: &Turn) -> Vec<String> {
             "assistant {} {:?} {:?}",
             answer.stop_reason.as_str(),
             answer.joined_text(),
-            answer.error_message.as_deref().unwrap_or_default()
+            answer.rare.error_message.as_deref().unwrap_or_default()
         ),
         None => format!("{} {}", message.role(), message.joined_text()),
     };
