@@ -26,14 +26,20 @@ pub(crate) fn run_skills(path: &Path) -> Vec<(String, Verdict)> {
     judged(path, |vector| {
         let input = at(vector, "input");
         let skills: SkillSet = list(input, "skills").iter().map(skill).collect();
-        let mut got = json!({ "system_prompt_block": skills.listing() });
-        if let Some(invoke) = input.get("invoke") {
-            let name = text(invoke, "name");
-            match skills.invoke(name, &texts(invoke, "additional")) {
-                Some(message) => got["invoke_text"] = message.into(),
-                None => got["invoke_error"] = json!([{ "code": "unknown_skill", "name": name }]),
+        let block = skills.listing();
+        let got = match input.get("invoke") {
+            None => json!({ "system_prompt_block": block }),
+            Some(invoke) => {
+                let name = text(invoke, "name");
+                match skills.invoke(name, &texts(invoke, "additional")) {
+                    Some(message) => json!({ "system_prompt_block": block, "invoke_text": message }),
+                    None => {
+                        let error = json!([{ "code": "unknown_skill", "name": name }]);
+                        json!({ "system_prompt_block": block, "invoke_error": error })
+                    }
+                }
             }
-        }
+        };
         matches("expect", at(vector, "expect"), &got)
     })
 }

@@ -168,7 +168,8 @@ impl AssistantMessage {
     pub fn output(&self) -> ModelOutput<'_> {
         if self.stop_reason == FinishReason::Error {
             return ModelOutput::Invalid(self.marked().unwrap_or_else(|| Invalid {
-                reason: self.rare.error_message.clone().unwrap_or_else(|| "the model reported an error".into()),
+                reason:
+                    self.rare.error_message.clone().unwrap_or_else(|| "the model reported an error".into()),
                 code: self.rare.error_code.clone(),
                 ..Invalid::default()
             }));
