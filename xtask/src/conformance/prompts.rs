@@ -31,13 +31,12 @@ pub(crate) fn run_skills(path: &Path) -> Vec<(String, Verdict)> {
             None => json!({ "system_prompt_block": block }),
             Some(invoke) => {
                 let name = text(invoke, "name");
-                match skills.invoke(name, &texts(invoke, "additional")) {
-                    Some(message) => json!({ "system_prompt_block": block, "invoke_text": message }),
-                    None => {
-                        let error = json!([{ "code": "unknown_skill", "name": name }]);
-                        json!({ "system_prompt_block": block, "invoke_error": error })
-                    }
-                }
+                let error = json!([{ "code": "unknown_skill", "name": name }]);
+                let message = skills.invoke(name, &texts(invoke, "additional"));
+                message.map_or_else(
+                    || json!({ "system_prompt_block": block, "invoke_error": error }),
+                    |message| json!({ "system_prompt_block": block, "invoke_text": message }),
+                )
             }
         };
         matches("expect", at(vector, "expect"), &got)

@@ -242,7 +242,7 @@ impl Redacting {
             }
             Message::Assistant(answer) => {
                 self.blocks(&mut answer.content);
-                self.optional_text(&mut answer.error_message);
+                self.optional_text(&mut answer.rare.error_message);
                 answer.rare.diagnostics = None;
                 answer.rare.provider_metadata = None;
             }
