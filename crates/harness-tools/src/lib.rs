@@ -9,6 +9,7 @@
 //! | keep a plan, a task list, notes | [`PlanningTools`], [`TodoTools`], [`ScratchpadTools`] |
 //! | keep a ledger of work items | [`WorkTools`] |
 //! | give work to another agent | [`SubagentTool`] |
+//! | give work to agents that go on in the background | [`BackgroundAgents`] |
 //! | plan before acting | [`Modes`] |
 //! | ask a person about one call at a time, and keep the answer | [`StandingApprovals`] |
 //! | answer calls that were made before | [`DuplicateGuard`], around any registry |
@@ -104,6 +105,7 @@ compile_error!("harness-tools ends process groups by signals and needs a Unix sy
 
 mod approval;
 mod arguments;
+mod background;
 mod command;
 mod duplicates;
 mod error;
@@ -128,6 +130,7 @@ mod work;
 mod workspace;
 
 pub use approval::{ApprovalAnswer, ApprovalRule, Asker, DynAsker, Remember, StandingApprovals};
+pub use background::{BackgroundAgents, TaskRecord, TaskStatus};
 pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
@@ -142,8 +145,8 @@ pub use shell::{ShellPolicy, ShellRefusal, ShellTool};
 pub use source::{Binding, Combined, Source};
 pub use state::Keep;
 pub use subagent::{
-    DynSubagentRunner, Subagent, SubagentAsk, SubagentCode, SubagentFault, SubagentReport, SubagentRunner,
-    SubagentTool,
+    DynSubagentRunner, Exchange, Subagent, SubagentAsk, SubagentCode, SubagentFault, SubagentReport,
+    SubagentRunner, SubagentTool,
 };
 pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;

@@ -1,12 +1,13 @@
 //! Work that is given to another agent.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::limits::{Amount, Limits};
 use harness_core::message::{Cost, Usage};
 use harness_core::port::{ArgumentFault, BoxFuture, DynTool, Tool, ToolCx, ToolDef, ToolOutcome};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::arguments::{Arguments, Refused, checked};
@@ -101,10 +102,36 @@ pub(crate) fn distinct(subagents: impl IntoIterator<Item = Subagent>) -> Vec<Arc
 pub struct SubagentAsk {
     /// Which one.
     pub subagent: Arc<Subagent>,
-    /// What it is to do; all that it is told.
+    /// What it is to do; with what was said before, all that it is told.
     pub description: String,
+    /// What it was asked and answered before, when it goes on; otherwise nothing.
+    pub earlier: Vec<Exchange>,
     /// The call: whose turn it is, what may be spent ([`ToolCx::grant`]), until when, and the signal to stop.
     pub cx: ToolCx,
+}
+
+impl SubagentAsk {
+    /// Asks a sub-agent that knows of nothing before.
+    pub fn new(subagent: Arc<Subagent>, description: impl Into<String>, cx: ToolCx) -> Self {
+        Self { subagent, description: description.into(), earlier: Vec::new(), cx }
+    }
+}
+
+/// Something that a sub-agent was asked, and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exchange {
+    /// What it was asked.
+    pub asked: String,
+    /// What it answered.
+    pub answered: String,
+}
+
+impl Exchange {
+    /// A question and its answer.
+    pub fn new(asked: impl Into<String>, answered: impl Into<String>) -> Self {
+        Self { asked: asked.into(), answered: answered.into() }
+    }
 }
 
 /// What a sub-agent did.
@@ -135,7 +162,7 @@ impl SubagentReport {
 }
 
 /// Why a sub-agent has no answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubagentFault {
     /// What kind of failure it is.
@@ -145,7 +172,7 @@ pub struct SubagentFault {
 }
 
 /// The kinds of failures of a sub-agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SubagentCode {
@@ -237,6 +264,14 @@ impl SubagentTool {
         self
     }
 
+    /// Declares that the runner asks the gates of whoever calls the tool, before each call of a sub-agent: then
+    /// giving work to one changes nothing in itself, and is allowed where only looking around is.
+    #[must_use]
+    pub fn gated(mut self) -> Self {
+        self.def.internal = true;
+        self
+    }
+
     /// The same tool, one call of which may spend at most so much beyond itself: what several calls that run
     /// at once are to share. Default the most that any of the sub-agents may.
     #[must_use]
@@ -300,17 +335,18 @@ struct ToldError<'r> {
     code: SubagentCode,
 }
 
+/// What is passed on of an answer.
+pub(crate) fn shown(answer: &str) -> Cow<'_, str> {
+    if answer.len() <= MOST_OUTPUT {
+        return answer.into();
+    }
+    let kept = answer.split_at(answer.floor_char_boundary(MOST_OUTPUT)).0;
+    format!("{kept}\n[... {} bytes left out ...]", answer.len() - kept.len()).into()
+}
+
 fn told(name: &str, report: &SubagentReport) -> ToolOutcome {
-    let shown: String;
-    let output = match &report.answer {
-        Ok(answer) if answer.len() > MOST_OUTPUT => {
-            let kept = answer.split_at(answer.floor_char_boundary(MOST_OUTPUT)).0;
-            shown = format!("{kept}\n[... {} bytes left out ...]", answer.len() - kept.len());
-            Some(&*shown)
-        }
-        Ok(answer) => Some(&**answer),
-        Err(_) => None,
-    };
+    let output = report.answer.as_deref().ok().map(shown);
+    let output = output.as_deref();
     let error = report.answer.as_ref().err();
     let error = error.map(|fault| ToldError { message: &fault.message, code: fault.code });
     let iterations = report.iterations;
@@ -350,7 +386,7 @@ impl Tool for SubagentTool {
         if cx.origin.depth() >= self.max_depth {
             return told(&name, &too_deep(self.max_depth));
         }
-        let ask = SubagentAsk { subagent: Arc::clone(subagent), description, cx };
+        let ask = SubagentAsk::new(Arc::clone(subagent), description, cx);
         told(&name, &self.runner.run_boxed(ask).await)
     }
 }

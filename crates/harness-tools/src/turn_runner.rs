@@ -7,7 +7,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
 use harness_core::machine::{Origin, ParentCall, Start};
-use harness_core::message::{Message, ToolCall, Usage};
+use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
     AgentBrief, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
@@ -18,7 +18,7 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::TurnSpec;
 use harness_core::{End, Fault, Outcome, RunId, StopReason, ToolName};
 
-use crate::subagent::{SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
+use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
 
 /// Runs each sub-agent as a run with its own instructions and tools, and nothing of the conversation but
 /// what it is asked.
@@ -206,12 +206,20 @@ fn origin(cx: &ToolCx) -> Origin {
     origin
 }
 
+/// What it was asked and answered before.
+fn earlier(ask: &SubagentAsk) -> Transcript {
+    let both = |Exchange { asked, answered }: &Exchange| {
+        [Message::user(&**asked), Message::Assistant(AssistantMessage::text(&**answered))]
+    };
+    ask.earlier.iter().flat_map(both).map(Arc::new).collect()
+}
+
 impl SubagentRunner for TurnRunner {
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
         let layers = self.layers.as_ref().map(|make| make(&ask));
         let ports = self.ports(&ask, layers.as_ref());
         let spec = Arc::new(ports.fit_run(self.spec(&ask)));
-        let mut run = Run::new(spec, origin(&ask.cx), Transcript::default());
+        let mut run = Run::new(spec, origin(&ask.cx), earlier(&ask));
         let start = Start::prompt(Message::user(&*ask.description));
         let end = Box::pin(drive(&mut run, &ports, &ask.cx.cancel, start)).await;
         report(&end, layers.map(|layers| (layers.spent)()).unwrap_or_default())

@@ -3,11 +3,13 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     clippy::indexing_slicing,
     reason = "a panic is how a test fails, in its helpers too"
 )]
 
 mod approval;
+mod background;
 mod builtins;
 mod command;
 mod duplicates;
