@@ -10,6 +10,7 @@ pub(super) type Runner = fn(&Path) -> Vec<(String, Verdict)>;
 /// One line per supported kind. Vectors of any other kind count as skipped under its name.
 const RUNNERS: &[(&str, Runner)] = &[
     ("anchoring", super::memory::anchoring::run),
+    ("channel", super::runtime::channel::run),
     ("cli-runner", super::adapters::cli_runner::run),
     ("compaction-plan", super::compaction::run),
     ("content-hash", super::compaction::run),

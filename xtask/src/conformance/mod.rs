@@ -21,6 +21,7 @@ mod outcome;
 mod prompts;
 mod report;
 mod runner;
+mod runtime;
 mod session_tree;
 mod single;
 mod skips;

@@ -20,6 +20,13 @@ pub(super) fn matches(path: &str, expected: &Value, got: &Value) -> Result<(), S
     }
 }
 
+/// Sets a key of an object.
+pub(super) fn put(object: &mut Value, key: &str, value: Value) {
+    if let Value::Object(entries) = object {
+        entries.insert(key.to_owned(), value);
+    }
+}
+
 fn text_matches(want: &str, have: &str) -> bool {
     if want == "$nonempty" {
         !have.is_empty()

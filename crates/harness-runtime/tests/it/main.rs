@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod channels;
 mod context_files;
 mod skills;
 mod templates;

@@ -22,6 +22,15 @@ use crate::repo;
 
 /// Judges each vector of a file: what `check` makes of its input against what is expected.
 fn each(path: &Path, check: fn(&Value) -> Done<Value>) -> Vec<(String, Verdict)> {
+    each_with(path, check, |expected, got| matches("expected", expected, got))
+}
+
+/// The same with another comparison.
+pub(super) fn each_with(
+    path: &Path,
+    check: fn(&Value) -> Done<Value>,
+    compare: fn(&Value, &Value) -> Done<()>,
+) -> Vec<(String, Verdict)> {
     let file = repo::read(path)
         .map_err(|e| e.to_string())
         .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
@@ -31,7 +40,7 @@ fn each(path: &Path, check: fn(&Value) -> Done<Value>) -> Vec<(String, Verdict)>
     };
     let judge = |vector: &Value| {
         let got = check(at(vector, "input"));
-        let done = got.and_then(|got| matches("expected", at(vector, "expected"), &got));
+        let done = got.and_then(|got| compare(at(vector, "expected"), &got));
         (text(vector, "id").to_owned(), done.into())
     };
     list(&file, "vectors").iter().map(judge).collect()
@@ -42,7 +51,7 @@ const NOISE: f64 = 1e-6;
 
 /// Every key of `expected` must be in `got` and match; lists match in length and order. An absent value is
 /// null. The message of an error that holds `<…>` is not compared.
-fn matches(path: &str, expected: &Value, got: &Value) -> Done<()> {
+pub(super) fn matches(path: &str, expected: &Value, got: &Value) -> Done<()> {
     match (expected, got) {
         (Value::Object(want), Value::Object(have)) => want.iter().try_for_each(|(key, want)| {
             matches(&format!("{path}.{key}"), want, have.get(key).unwrap_or(&Value::Null))

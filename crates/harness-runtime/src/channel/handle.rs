@@ -1,0 +1,172 @@
+//! A channel as work inside an execution has it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::port::Clock;
+use harness_core::{Json, Millis};
+
+use super::state::{Place, State};
+use super::{ChannelError, ChannelSpec, Mode};
+use crate::abort::{Abort, Ended, within};
+
+/// How long a wait may take by default.
+const DEFAULT_TIMEOUT: Millis = Millis(30_000);
+/// How long a receiver of a topic waits when it has no limit of its own.
+const TOPIC_TIMEOUT: Millis = Millis(300_000);
+
+/// One channel of a scope.
+pub(super) struct Shared {
+    pub(super) spec: ChannelSpec,
+    pub(super) clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+impl Shared {
+    pub(super) fn new(spec: ChannelSpec, clock: Arc<dyn Clock>) -> Self {
+        let state = Mutex::new(State::new(spec.mode));
+        Self { spec, clock, state }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn closed(&self) -> ChannelError {
+        ChannelError::Closed { channel: Arc::clone(&self.spec.name) }
+    }
+
+    /// The value, when the channel is open and takes it.
+    pub(super) fn admit(&self, value: Json) -> Result<Json, ChannelError> {
+        if self.lock().closed {
+            return Err(self.closed());
+        }
+        let channel = || Arc::clone(&self.spec.name);
+        let fits = self.spec.check(&value);
+        fits.map_err(|problem| ChannelError::Schema { channel: channel(), problem }).map(|()| value)
+    }
+}
+
+/// A channel, as work inside an execution has it. Clones are handles of the same channel.
+#[derive(Clone)]
+pub struct Channel {
+    shared: Arc<Shared>,
+    abort: Abort,
+    timeout: Option<Millis>,
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel")
+            .field("spec", &self.shared.spec)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Channel {
+    pub(super) fn new(shared: Arc<Shared>, abort: Abort) -> Self {
+        Self { shared, abort, timeout: Some(DEFAULT_TIMEOUT) }
+    }
+
+    /// The same channel, with another limit of each wait; `None` waits as long as it takes, in a topic 300 s.
+    /// Default 30 s.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Option<Millis>) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.shared.spec.name
+    }
+
+    /// Sends a value. Waits only for a place in a full queue; what need not wait is sent even by work that is
+    /// aborted.
+    ///
+    /// # Errors
+    /// [`ChannelError::Schema`] and [`ChannelError::Closed`] at once; [`ChannelError::Timeout`] and
+    /// [`ChannelError::Cancelled`] while it waits: the value has not entered then.
+    pub async fn send(&self, value: Json) -> Result<(), ChannelError> {
+        let value = self.shared.admit(value)?;
+        let Some(place) = self.shared.lock().send(value) else { return Ok(()) };
+        let mut line = SendLine { shared: &self.shared, place };
+        match within(&mut line.place.answer, &*self.shared.clock, self.timeout, &self.abort).await {
+            Ended::Done(Ok(())) => Ok(()),
+            Ended::Done(Err(_)) => Err(self.shared.closed()),
+            Ended::TimedOut => Err(self.timed_out(self.timeout)),
+            Ended::Aborted(reason) => Err(ChannelError::Cancelled { reason }),
+        }
+    }
+
+    /// The next value.
+    ///
+    /// # Errors
+    /// [`ChannelError::Cancelled`], at once for work that is aborted; [`ChannelError::Closed`];
+    /// [`ChannelError::Timeout`].
+    pub async fn recv(&self) -> Result<Json, ChannelError> {
+        if let Some(reason) = self.abort.reason() {
+            return Err(ChannelError::Cancelled { reason });
+        }
+        let place = {
+            let mut state = self.shared.lock();
+            if state.closed {
+                return Err(self.shared.closed());
+            }
+            match state.recv() {
+                Ok(value) => return Ok(value),
+                Err(place) => place,
+            }
+        };
+        let timeout = self.recv_timeout();
+        let mut line = RecvLine { shared: &self.shared, place };
+        match within(&mut line.place.answer, &*self.shared.clock, timeout, &self.abort).await {
+            Ended::Done(Ok(value)) => Ok(value),
+            Ended::Done(Err(_)) => Err(self.shared.closed()),
+            Ended::TimedOut => Err(self.timed_out(timeout)),
+            Ended::Aborted(reason) => Err(ChannelError::Cancelled { reason }),
+        }
+    }
+
+    /// A value that is there now, without waiting.
+    pub fn try_recv(&self) -> Option<Json> {
+        self.shared.lock().try_recv()
+    }
+
+    fn recv_timeout(&self) -> Option<Millis> {
+        if self.timeout.is_none() && self.shared.spec.mode == Mode::Topic {
+            tracing::warn!(channel = %self.name(), "a receiver of a topic waits {TOPIC_TIMEOUT} at most");
+            return Some(TOPIC_TIMEOUT);
+        }
+        self.timeout
+    }
+
+    fn timed_out(&self, timeout: Option<Millis>) -> ChannelError {
+        ChannelError::Timeout { channel: Arc::clone(self.name()), timeout: timeout.unwrap_or_default() }
+    }
+}
+
+/// A sender's place; left when the wait ends in whatever way.
+struct SendLine<'a> {
+    shared: &'a Shared,
+    place: Place<()>,
+}
+
+impl Drop for SendLine<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().leave_parked(&self.place);
+    }
+}
+
+/// A receiver's place; left when the wait ends in whatever way.
+pub(super) struct RecvLine<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) place: Place<Json>,
+}
+
+impl Drop for RecvLine<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().leave(&mut self.place);
+    }
+}

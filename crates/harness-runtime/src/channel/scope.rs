@@ -1,0 +1,98 @@
+//! The channels of one execution.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::port::Clock;
+
+use super::handle::{Channel, Shared};
+use super::{ChannelError, ChannelSpec, ExternalChannel};
+use crate::abort::Abort;
+
+/// Channels that one execution may name.
+const MOST: usize = 4_096;
+
+/// The channels of one root execution, by name. Clones share them.
+#[derive(Clone)]
+pub struct Channels {
+    clock: Arc<dyn Clock>,
+    scope: Arc<Mutex<Scope>>,
+}
+
+#[derive(Default)]
+struct Scope {
+    channels: BTreeMap<Arc<str>, Arc<Shared>>,
+    closed: bool,
+}
+
+impl fmt::Debug for Channels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.lock().channels.keys()).finish()
+    }
+}
+
+impl Channels {
+    /// No channels yet.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, scope: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Scope> {
+        self.scope.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The channel of that name, which is made when nobody named it before. Waits for it end when `abort`
+    /// fires.
+    ///
+    /// # Errors
+    /// [`ChannelError::Mismatch`] when it is declared otherwise already, [`ChannelError::TooMany`].
+    pub fn open(&self, spec: &ChannelSpec, abort: &Abort) -> Result<Channel, ChannelError> {
+        Ok(Channel::new(self.find(spec)?, abort.clone()))
+    }
+
+    /// The channel of that name for the outside.
+    ///
+    /// # Errors
+    /// [`ChannelError::NotExternal`] when it is not meant for the outside; those of [`Channels::open`].
+    pub fn external(&self, spec: &ChannelSpec) -> Result<ExternalChannel, ChannelError> {
+        if !spec.external {
+            return Err(ChannelError::NotExternal { channel: Arc::clone(&spec.name) });
+        }
+        self.find(spec).map(ExternalChannel::new)
+    }
+
+    /// Closes them all: whoever waits hears it. What lies in queues and values stays.
+    pub fn close(&self) {
+        let mut scope = self.lock();
+        scope.closed = true;
+        scope.channels.values().for_each(|channel| channel.lock().close());
+    }
+
+    /// Opens them again.
+    pub fn reopen(&self) {
+        let mut scope = self.lock();
+        scope.closed = false;
+        scope.channels.values().for_each(|channel| channel.lock().closed = false);
+    }
+
+    fn find(&self, spec: &ChannelSpec) -> Result<Arc<Shared>, ChannelError> {
+        let mut scope = self.lock();
+        let name = || Arc::clone(&spec.name);
+        if let Some(channel) = scope.channels.get(&spec.name) {
+            let (declared, asked) = (channel.spec.mode, spec.mode);
+            return if declared == asked {
+                Ok(Arc::clone(channel))
+            } else {
+                Err(ChannelError::Mismatch { channel: name(), declared, asked })
+            };
+        }
+        if scope.channels.len() == MOST {
+            return Err(ChannelError::TooMany { channel: name(), most: MOST });
+        }
+        let channel = Arc::new(Shared::new(spec.clone(), Arc::clone(&self.clock)));
+        channel.lock().closed = scope.closed;
+        scope.channels.insert(name(), Arc::clone(&channel));
+        Ok(channel)
+    }
+}

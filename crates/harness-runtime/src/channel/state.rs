@@ -1,0 +1,271 @@
+//! What a channel holds, and who waits for it. Nothing here waits.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use harness_core::Json;
+use tokio::sync::{Notify, oneshot};
+
+use super::Mode;
+
+/// What a channel holds, and who waits.
+#[derive(Debug)]
+pub(super) struct State {
+    mode: Mode,
+    pub(super) closed: bool,
+    next_place: u64,
+    /// The present value; of a queue, the values in line.
+    buffer: VecDeque<Json>,
+    parked: VecDeque<Parked>,
+    waiting: VecDeque<Waiting>,
+    watches: Vec<Weak<Watch>>,
+}
+
+/// A sender for whose value there is no place yet.
+#[derive(Debug)]
+struct Parked {
+    place: u64,
+    value: Json,
+    taken: oneshot::Sender<()>,
+}
+
+/// A receiver for whom there is nothing yet.
+#[derive(Debug)]
+struct Waiting {
+    place: u64,
+    to: oneshot::Sender<Json>,
+}
+
+/// A place in a line.
+#[derive(Debug)]
+pub(super) struct Place<T> {
+    pub(super) place: u64,
+    pub(super) answer: oneshot::Receiver<T>,
+}
+
+impl State {
+    pub(super) fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            closed: false,
+            next_place: 0,
+            buffer: VecDeque::new(),
+            parked: VecDeque::new(),
+            waiting: VecDeque::new(),
+            watches: Vec::new(),
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        match self.mode {
+            Mode::Value => 1,
+            Mode::Queue { capacity } => capacity,
+            Mode::Topic => 0,
+        }
+    }
+
+    /// Sends, or takes a place in the line of senders.
+    pub(super) fn send(&mut self, value: Json) -> Option<Place<()>> {
+        match self.mode {
+            Mode::Value => self.put(value),
+            Mode::Topic => self.tell(&value),
+            Mode::Queue { capacity } => match self.hand_over(value) {
+                Some(value) if self.buffer.len() < capacity => self.buffer.push_back(value),
+                Some(value) => return Some(self.park(value)),
+                None => {}
+            },
+        }
+        None
+    }
+
+    /// Sends without ever waiting. Whether the oldest value of a full queue was lost.
+    pub(super) fn force(&mut self, value: Json) -> bool {
+        let Mode::Queue { capacity } = self.mode else {
+            self.send(value);
+            return false;
+        };
+        let Some(value) = self.hand_over(value) else { return false };
+        let full = self.buffer.len() >= capacity;
+        if full {
+            self.buffer.pop_front();
+        }
+        if capacity > 0 {
+            self.buffer.push_back(value);
+        }
+        full
+    }
+
+    /// Takes what is there, or a place in the line of receivers.
+    pub(super) fn recv(&mut self) -> Result<Json, Place<Json>> {
+        let there = self.try_recv().or_else(|| {
+            let parked = self.parked.pop_front()?;
+            let _ = parked.taken.send(());
+            Some(parked.value)
+        });
+        there.ok_or_else(|| self.wait())
+    }
+
+    pub(super) fn try_recv(&mut self) -> Option<Json> {
+        match self.mode {
+            Mode::Value => self.buffer.front().cloned(),
+            Mode::Topic => None,
+            Mode::Queue { .. } => {
+                let value = self.buffer.pop_front();
+                self.promote();
+                value
+            }
+        }
+    }
+
+    /// Gives a receiver's place up. What was handed over and not looked at goes back to the head.
+    pub(super) fn leave(&mut self, place: &mut Place<Json>) {
+        let before = self.waiting.len();
+        self.waiting.retain(|waiting| waiting.place != place.place);
+        let handed = self.waiting.len() == before;
+        if let Some(value) = place.answer.try_recv().ok().filter(|_| handed) {
+            self.give_back(value);
+        }
+    }
+
+    /// Gives a sender's place up; its value never enters.
+    pub(super) fn leave_parked(&mut self, place: &Place<()>) {
+        self.parked.retain(|parked| parked.place != place.place);
+    }
+
+    /// Everybody who waits hears that the execution is over. What is in line stays.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.parked.clear();
+        self.waiting.clear();
+        self.watches.drain(..).filter_map(|watch| watch.upgrade()).for_each(|watch| watch.close());
+    }
+
+    /// A private buffer of what is sent from now on; of a value channel, with the present value.
+    pub(super) fn watch(&mut self, capacity: usize) -> Arc<Watch> {
+        let watch = Arc::new(Watch::new(capacity));
+        if let (Mode::Value, Some(value)) = (self.mode, self.buffer.front()) {
+            watch.put(value.clone());
+        }
+        if self.closed {
+            watch.close();
+        }
+        self.watches.push(Arc::downgrade(&watch));
+        watch
+    }
+
+    fn put(&mut self, value: Json) {
+        self.tell(&value);
+        self.buffer.clear();
+        self.buffer.push_back(value);
+    }
+
+    /// Tells everybody who listens now.
+    fn tell(&mut self, value: &Json) {
+        for waiting in self.waiting.drain(..) {
+            let _ = waiting.to.send(value.clone());
+        }
+        self.watches.retain(|watch| watch.upgrade().is_some_and(|watch| watch.put(value.clone())));
+    }
+
+    /// Hands the value to the receiver that waits longest; gives it back when nobody waits.
+    fn hand_over(&mut self, mut value: Json) -> Option<Json> {
+        while let Some(waiting) = self.waiting.pop_front() {
+            match waiting.to.send(value) {
+                Ok(()) => return None,
+                Err(back) => value = back,
+            }
+        }
+        Some(value)
+    }
+
+    fn give_back(&mut self, value: Json) {
+        if let (Mode::Queue { .. }, Some(value)) = (self.mode, self.hand_over(value)) {
+            self.buffer.push_front(value);
+        }
+    }
+
+    fn promote(&mut self) {
+        while self.buffer.len() < self.capacity() {
+            let Some(parked) = self.parked.pop_front() else { return };
+            self.buffer.push_back(parked.value);
+            let _ = parked.taken.send(());
+        }
+    }
+
+    fn place(&mut self) -> u64 {
+        self.next_place += 1;
+        self.next_place
+    }
+
+    fn park(&mut self, value: Json) -> Place<()> {
+        let ((taken, answer), place) = (oneshot::channel(), self.place());
+        self.parked.push_back(Parked { place, value, taken });
+        Place { place, answer }
+    }
+
+    fn wait(&mut self) -> Place<Json> {
+        let ((to, answer), place) = (oneshot::channel(), self.place());
+        self.waiting.push_back(Waiting { place, to });
+        Place { place, answer }
+    }
+}
+
+/// What one listener from outside has not read yet.
+#[derive(Debug)]
+pub(super) struct Watch {
+    held: Mutex<Held>,
+    changed: Notify,
+    capacity: usize,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    values: VecDeque<Json>,
+    missed: u64,
+    closed: bool,
+}
+
+impl Watch {
+    fn new(capacity: usize) -> Self {
+        Self { held: Mutex::default(), changed: Notify::new(), capacity }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a value, in the place of the oldest when there is none. True: it still listens.
+    fn put(&self, value: Json) -> bool {
+        let mut held = self.lock();
+        if held.values.len() >= self.capacity {
+            held.values.pop_front();
+            held.missed += 1;
+        }
+        held.values.push_back(value);
+        drop(held);
+        self.changed.notify_one();
+        true
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn missed(&self) -> u64 {
+        self.lock().missed
+    }
+
+    pub(super) async fn next(&self) -> Option<Json> {
+        loop {
+            let (value, closed) = {
+                let mut held = self.lock();
+                (held.values.pop_front(), held.closed)
+            };
+            if value.is_some() || closed {
+                return value;
+            }
+            self.changed.notified().await;
+        }
+    }
+}
