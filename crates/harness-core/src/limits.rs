@@ -365,6 +365,11 @@ impl Budgets {
         self.room
     }
 
+    /// The outermost level.
+    pub fn outermost(&self) -> Option<Budget> {
+        self.levels().next()
+    }
+
     /// The innermost level.
     pub fn innermost(&self) -> Option<Budget> {
         self.levels().next_back()

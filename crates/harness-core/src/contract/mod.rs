@@ -13,6 +13,7 @@ mod evidence;
 mod predicate;
 #[cfg(test)]
 mod tests;
+mod verifier;
 mod verify;
 
 use schemars::JsonSchema;
@@ -23,6 +24,8 @@ pub use coverage::{
 };
 pub use evidence::EvidenceIndex;
 pub use predicate::{Predicate, PredicateFault, PredicateKind, SchemaSource, TextField};
+pub(crate) use verifier::FoundSchemas;
+pub use verifier::Verifier;
 pub use verify::{CheckResult, CustomChecks, Facts, FileFact, SchemaValidator, ShallowSchemas, Verification};
 
 /// What sort of thing is required. For people: the predicate decides.

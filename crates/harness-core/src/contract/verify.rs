@@ -1,7 +1,9 @@
 //! Judging a contract.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -104,6 +106,8 @@ pub struct Facts<'a> {
     pub custom: &'a CustomChecks,
     /// Who knows JSON Schema.
     pub schemas: &'a dyn SchemaValidator,
+    /// Patterns that are compiled already, by their text.
+    pub(crate) patterns: Option<&'a BTreeMap<String, Regex>>,
     /// When it is judged.
     pub now: Time,
 }
@@ -122,6 +126,7 @@ impl<'a> Facts<'a> {
             work: &NO_WORK,
             custom: &NO_CHECKS,
             schemas: &ShallowSchemas,
+            patterns: None,
             now: Time(0),
         }
     }
@@ -175,6 +180,16 @@ impl TaskContract {
     /// A requirement that was met stays met while there is nothing newer to judge it by; files and data are
     /// judged anew each time. One that was let go is not judged.
     pub fn verify(&self, coverage: &mut Coverage, facts: &Facts<'_>) -> Verification {
+        self.verify_by(coverage, facts, judge)
+    }
+
+    /// The same, with another way to judge one requirement that was not let go.
+    pub(super) fn verify_by(
+        &self,
+        coverage: &mut Coverage,
+        facts: &Facts<'_>,
+        mut judge: impl FnMut(&str, &PredicateKind, CoverageStatus, &mut Coverage, &Facts<'_>) -> CheckResult,
+    ) -> Verification {
         coverage.complete(self);
         let (mut results, mut unmet) = (Vec::new(), Vec::new());
         for output in &self.required_outputs {
@@ -200,7 +215,8 @@ impl TaskContract {
     }
 }
 
-fn judge(
+/// Judges one requirement and notes the outcome.
+pub(super) fn judge(
     id: &str,
     predicate: &PredicateKind,
     status: CoverageStatus,
@@ -263,7 +279,7 @@ fn find_file(path: &str, facts: &Facts<'_>) -> Found {
 /// A text to search, the event that it lies in, and whether its beginning is missing.
 struct Searched<'a> {
     event: &'a str,
-    text: std::borrow::Cow<'a, str>,
+    text: Cow<'a, str>,
     truncated: bool,
 }
 
@@ -274,7 +290,7 @@ impl<'a> From<&'a AnswerFact> for Searched<'a> {
 }
 
 fn texts<'a>(field: &'a TextField, facts: &Facts<'a>) -> Vec<Searched<'a>> {
-    let plain = |text: std::borrow::Cow<'a, str>| Searched { event: "", text, truncated: false };
+    let plain = |text: Cow<'a, str>| Searched { event: "", text, truncated: false };
     match field {
         TextField::Response => facts.index.newest_answer().map(Searched::from).into_iter().collect(),
         TextField::AnyResponse => facts.index.answers.iter().rev().map(Searched::from).collect(),
@@ -301,10 +317,12 @@ fn texts<'a>(field: &'a TextField, facts: &Facts<'a>) -> Vec<Searched<'a>> {
 }
 
 fn find_text(pattern: &str, field: &TextField, facts: &Facts<'_>) -> Found {
-    let regex = match compiled(pattern) {
-        Ok(regex) => regex,
-        Err(fault) => return Found::Not(format!("it can not be judged: {fault}")),
-    };
+    let known = facts.patterns.and_then(|patterns| patterns.get(pattern));
+    let regex =
+        match known.map_or_else(|| compiled(pattern).map(Cow::Owned), |known| Ok(Cow::Borrowed(known))) {
+            Ok(regex) => regex,
+            Err(fault) => return Found::Not(format!("it can not be judged: {fault}")),
+        };
     let texts = texts(field, facts);
     let name = field.name();
     let Some(newest) = texts.first() else {
@@ -357,31 +375,48 @@ fn fits(fact: &ToolFact, wanted: Option<&Map<String, Value>>) -> bool {
     wanted.iter().all(|(key, value)| arguments.get(key) == Some(value))
 }
 
-fn find_data(schema: &Value, source: &SchemaSource, facts: &Facts<'_>) -> Found {
+/// Data to be held against a schema.
+pub(super) enum Data {
+    /// The event that it lies in, empty where there is none, and the data, or why it is none.
+    There(String, Result<Value, String>),
+    /// There is none, and there was none before.
+    NotYet,
+    /// There is none, whatever was before.
+    Missing,
+}
+
+/// What a source of data holds now.
+pub(super) fn data_in(source: &SchemaSource, facts: &Facts<'_>) -> Data {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).map_err(|error| error.to_string());
-    let name = source.name();
-    let (event, data) = match source {
+    match source {
         SchemaSource::Response => match facts.index.newest_answer() {
-            Some(answer) => (answer.event.clone(), parsed(&answer.text)),
-            None => return Found::Nothing(format!("there is no data in `{name}` yet")),
+            Some(answer) => Data::There(answer.event.clone(), parsed(&answer.text)),
+            None => Data::NotYet,
         },
         SchemaSource::Artifact(item) => match facts.work.get(&ItemId::from(item.as_str())) {
-            Ok(item) if !item.artifact.is_empty() => (String::new(), parsed(&item.artifact)),
-            _ => return Found::Not(format!("there is no data in `{name}` yet")),
+            Ok(item) if !item.artifact.is_empty() => Data::There(String::new(), parsed(&item.artifact)),
+            _ => Data::Missing,
         },
         SchemaSource::Tool(tool) => {
-            let results = facts.index.tools.get(tool);
-            let latest =
-                results.into_iter().flatten().rev().find_map(|fact| Some((fact, fact.value.as_ref()?)));
-            match latest {
-                Some((fact, value)) => (fact.event.clone(), parsed(value)),
-                None => return Found::Nothing(format!("there is no data in `{name}` yet")),
+            let mut results = facts.index.tools.get(tool).into_iter().flatten().rev();
+            match results.find_map(|fact| Some((fact, fact.value.as_ref()?))) {
+                Some((fact, value)) => Data::There(fact.event.clone(), parsed(value)),
+                None => Data::NotYet,
             }
         }
         SchemaSource::Data(key) => match facts.data.get(key) {
-            Some(value) => (String::new(), Ok(value.clone())),
-            None => return Found::Not(format!("there is no data in `{name}`")),
+            Some(value) => Data::There(String::new(), Ok(value.clone())),
+            None => Data::Missing,
         },
+    }
+}
+
+fn find_data(schema: &Value, source: &SchemaSource, facts: &Facts<'_>) -> Found {
+    let name = source.name();
+    let (event, data) = match data_in(source, facts) {
+        Data::There(event, data) => (event, data),
+        Data::NotYet => return Found::Nothing(format!("there is no data in `{name}` yet")),
+        Data::Missing => return Found::Not(format!("there is no data in `{name}`")),
     };
     match data.and_then(|data| facts.schemas.check(schema, &data)) {
         Ok(()) => Found::Proof {

@@ -62,6 +62,8 @@ codes! {
     ContextOverflow = "context_overflow" => true;
     /// Nothing changed any more.
     Stalled = "stalled" => true;
+    /// The backend that runs the turn stopped before its end and can go on.
+    BackendDeferred = "backend_deferred" => true;
     /// The user, or somebody who approves, has to say something first.
     AwaitingInput = "awaiting_input" => true;
     /// The turn failed.
@@ -74,6 +76,27 @@ impl std::fmt::Display for StopCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// What a turn came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TurnOutcome {
+    /// It claims that the work is done.
+    Done {
+        /// Whether by the signal.
+        signal: bool,
+    },
+    /// It called tools and gave no signal: the work goes on.
+    Working {
+        /// Whether it did more than look at the work items.
+        productive: bool,
+    },
+    /// It called no tool and gave no signal, and prompts to go on are left.
+    Silent,
+    /// It ended in a way that ends the run: a failure, a cancellation, a question, a limit of the run.
+    Ended(StopCode),
 }
 
 /// What was decided when a turn was over, and on what that rests. There is exactly one for each turn.

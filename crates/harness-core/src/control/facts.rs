@@ -8,8 +8,8 @@ use crate::canonical::sha256_hex;
 use crate::contract::{FileFact, SchemaValidator, ShallowSchemas};
 use crate::outcome::Fault;
 use crate::port::{
-    BoxFuture, DynWorkspace, EntryKind, FactSource, FactsAsk, FactsFound, GateCx, WorkspaceFault,
-    WorkspaceFaultCode, normal_path,
+    BoxFuture, DynWorkspace, EntryKind, FactSource, FactsAsk, FactsFound, GateCx, SchemaAsk, SchemaData,
+    WorkspaceFault, WorkspaceFaultCode, normal_path,
 };
 
 /// Entries of a folder that are looked through for the size of a file that can not be read.
@@ -91,6 +91,16 @@ impl StandardFacts {
         self.checks.contains_key(name)
     }
 
+    fn held(&self, ask: &SchemaAsk) -> Result<(), String> {
+        let data = match &ask.data {
+            SchemaData::Value(data) => data,
+            SchemaData::Named(name) => {
+                self.data.get(name).ok_or_else(|| format!("there is no data named `{name}`"))?
+            }
+        };
+        self.schemas.check(&ask.schema, data)
+    }
+
     async fn look(&self, path: &str) -> FileFact {
         let Some(workspace) = &self.workspace else {
             return FileFact::Unknown { reason: "the run has no workspace".to_owned() };
@@ -149,7 +159,7 @@ impl FactSource for StandardFacts {
                 found.checks.insert(name.clone(), check(cx).await);
             }
         }
-        found.schemas = ask.schemas.iter().map(|ask| self.schemas.check(&ask.schema, &ask.data)).collect();
+        found.schemas = ask.schemas.iter().map(|ask| self.held(ask)).collect();
         Ok(found)
     }
 }

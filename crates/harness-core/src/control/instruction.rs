@@ -184,18 +184,27 @@ impl Instructions {
     /// which tools the model has; `None` when everything is there.
     pub fn due(&mut self, now: &Standing, offered: Option<&BTreeSet<ToolName>>) -> Vec<&Instruction> {
         let told = &mut self.told;
-        let due = self.list.iter().filter(|instruction| {
-            let is_possible = offered.is_none_or(|offered| {
-                // A tool that must not have been called need not be there; one that was called is.
-                instruction.when.tools().any(|tool| offered.contains(tool))
-                    || instruction.when.tools().next().is_none()
-            });
-            is_possible
-                && instruction.when.holds(now)
-                && (instruction.again || told.insert(instruction.id.clone()))
-        });
-        due.collect()
+        due(&self.list, told, now, |tool| offered.is_none_or(|offered| offered.contains(tool)))
     }
+}
+
+/// The instructions of `list` to tell now, in order; those told only once are noted in `told`.
+pub(super) fn due<'a>(
+    list: &'a [Instruction],
+    told: &mut BTreeSet<String>,
+    now: &Standing,
+    is_offered: impl Fn(&ToolName) -> bool,
+) -> Vec<&'a Instruction> {
+    let due = list.iter().filter(|instruction| {
+        // A tool that must not have been called need not be there; one that was called is.
+        let is_possible =
+            instruction.when.tools().any(&is_offered) || instruction.when.tools().next().is_none();
+        is_possible
+            && (instruction.again || !told.contains(&instruction.id))
+            && instruction.when.holds(now)
+            && (instruction.again || told.insert(instruction.id.clone()))
+    });
+    due.collect()
 }
 
 fn near_the_limit() -> Instruction {

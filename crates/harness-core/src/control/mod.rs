@@ -3,17 +3,23 @@
 //! Plain data and pure functions over what the run knows; nothing here asks a model or a tool. A
 //! [`ControlSpec`] in [`crate::run::RunSpec::control`] switches it on.
 
+mod decide;
 mod decision;
 mod facts;
 mod feedback;
+mod guidance;
 mod instruction;
 mod progress;
 mod report;
 mod spec;
+mod state;
+mod words;
 
-pub use decision::{StopCode, StopDecision};
+pub use decide::{Deciding, Refusal};
+pub use decision::{StopCode, StopDecision, TurnOutcome};
 pub use facts::{Check, StandardFacts};
 pub use feedback::{Feedback, FeedbackKind};
+pub use guidance::{Guidance, Moment, Used};
 pub use instruction::{Instruction, Instructions, Standing, When};
 pub use progress::{Fingerprint, Progress, ProgressTracker};
 pub use report::{
@@ -22,3 +28,4 @@ pub use report::{
 pub use spec::{
     ControlFault, ControlSpec, GuidanceSection, GuidanceSpec, SignalSpec, StallReaction, StallSpec, WorkSpec,
 };
+pub use state::ControlState;

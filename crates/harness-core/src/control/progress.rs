@@ -7,18 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::canonical::sha256_hex;
 use crate::contract::Coverage;
 use crate::json::Json;
-use crate::work::WorkLedger;
+use crate::work::{WorkItem, WorkLedger};
 
 /// How much of the beginning and of the end of an answer makes its shape, in characters.
 const HEAD: usize = 200;
 const TAIL: usize = 100;
 
-/// What a turn left behind, as a short text: equal for turns that changed nothing.
+/// What a turn left behind: the same for turns that changed nothing.
 ///
-/// Made of what changes only with progress: which requirements are met, how far work items are and what
+/// Made of facts that change only with progress: which requirements are met, how far work items are and what
 /// they hold, which calls had which results, and how the answer looks. Counters, times and the number of
 /// events are no part of it (in source 003 the length of the transcript was, so that no run ever stalled).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Fingerprint(BTreeSet<String>);
 
 impl Fingerprint {
@@ -45,10 +46,9 @@ impl Fingerprint {
     /// With how far work items are and what they hold.
     #[must_use]
     pub fn work(mut self, ledger: &WorkLedger) -> Self {
-        self.0.extend(ledger.items().iter().map(|item| {
-            let (status, held) = (item.status.as_str(), digest(&item.artifact));
-            format!("item {} {status} {held} {}", item.id, item.requires_revision)
-        }));
+        for item in ledger.items() {
+            self = self.item(item);
+        }
         self
     }
 
@@ -78,6 +78,14 @@ impl Fingerprint {
         self
     }
 
+    /// With one work item: how far it is and what it holds.
+    #[must_use]
+    pub(super) fn item(mut self, item: &WorkItem) -> Self {
+        let (status, held) = (item.status.as_str(), digest(&item.artifact));
+        self.0.insert(format!("item {} {status} {held} {}", item.id, item.requires_revision));
+        self
+    }
+
     /// Sixteen hexadecimal digits that stand for it, whatever the order in which it was put together.
     pub fn short(&self) -> String {
         let all: Vec<&str> = self.0.iter().map(String::as_str).collect();
@@ -102,12 +110,19 @@ pub struct Progress {
     pub same: usize,
 }
 
-/// Remembers what the latest turns left behind.
+/// How many facts are remembered.
+const FACTS: usize = 1_024;
+
+/// Remembers what turns left behind. A turn that leaves nothing behind that was not there before counts as
+/// equal to the one before it: going to and fro between two states is no progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressTracker {
     threshold: usize,
     latest: VecDeque<String>,
+    /// Facts of earlier turns, as digests.
+    #[serde(default)]
+    known: BTreeSet<String>,
 }
 
 impl Default for ProgressTracker {
@@ -119,7 +134,7 @@ impl Default for ProgressTracker {
 impl ProgressTracker {
     /// A run stalls when `threshold` turns in a row leave the same behind; at least 2, by default 3.
     pub fn new(threshold: usize) -> Self {
-        Self { threshold: threshold.max(2), latest: VecDeque::new() }
+        Self { threshold: threshold.max(2), latest: VecDeque::new(), known: BTreeSet::new() }
     }
 
     /// Takes note of a turn.
@@ -128,8 +143,22 @@ impl ProgressTracker {
         if self.latest.len() >= kept {
             self.latest.pop_front();
         }
-        self.latest.push_back(turn.short());
+        let mut is_new = false;
+        for fact in turn.0.iter().map(|fact| digest(fact)) {
+            is_new |= self.known.insert(fact);
+        }
+        while self.known.len() > FACTS {
+            self.known.pop_first();
+        }
+        let last = self.latest.back().filter(|_| !is_new).cloned();
+        self.latest.push_back(last.unwrap_or_else(|| turn.short()));
         self.progress()
+    }
+
+    /// Whether the run stalls if a turn leaves this behind.
+    pub(super) fn would_stall(&self, turn: &Fingerprint) -> bool {
+        let is_new = turn.0.iter().any(|fact| !self.known.contains(&digest(fact)));
+        !is_new && !self.latest.is_empty() && self.progress().same + 1 >= self.threshold
     }
 
     /// What the newest turn says.
@@ -204,6 +233,11 @@ mod tests {
         check(&[answer("I am  stuck."), answer("I am\nstuck."), answer("Done.")], &[1, 2, 1]);
         let long = |middle: &str| answer(&format!("{}{middle}{}", "a".repeat(200), "z".repeat(400)));
         check(&[long("x"), long("y")], &[1, 2]);
+    }
+
+    #[test]
+    fn going_to_and_fro_is_no_progress() {
+        check(&[call("a"), call("b"), call("a"), call("b"), call("c")], &[1, 1, 2, 3, 1]);
     }
 
     #[test]

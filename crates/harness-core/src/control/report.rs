@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::decision::StopDecision;
+use super::decision::{StopCode, StopDecision};
 use crate::contract::{Coverage, GapReport};
 use crate::ids::GateName;
 use crate::work::{Deliverable, ItemId, ItemStatus};
@@ -27,6 +27,31 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// The status that follows from a decision. One that does not stop the run counts as cut off.
+    pub fn of(code: StopCode) -> Self {
+        match code {
+            StopCode::AgentDone => Self::Done,
+            StopCode::Stalled => Self::Stalled,
+            StopCode::AwaitingInput => Self::AwaitingInput,
+            StopCode::Failed => Self::Failed,
+            StopCode::Cancelled => Self::Cancelled,
+            StopCode::MaxTurns
+            | StopCode::Budget
+            | StopCode::ContextOverflow
+            | StopCode::BackendDeferred
+            | StopCode::AgentWorking
+            | StopCode::ContinuationPrompt
+            | StopCode::WorkCompleteNotCalled
+            | StopCode::WorkCompleteRequiredStrict
+            | StopCode::ContractNotSatisfied
+            | StopCode::AcceptabilityNotMet
+            | StopCode::ControlInvariantViolation
+            | StopCode::WorkItemsIncomplete
+            | StopCode::AgentStopHookBlocked
+            | StopCode::StallNudged => Self::Exhausted,
+        }
+    }
+
     /// The wire name.
     pub fn as_str(self) -> &'static str {
         match self {

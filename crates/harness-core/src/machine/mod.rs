@@ -17,6 +17,7 @@
 mod effect;
 mod input;
 mod parent;
+mod snapshot;
 mod view;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use effect::Told;
 pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
 pub use parent::ParentCall;
+pub use snapshot::{RestoreError, SNAPSHOT_VERSION, Snapshot};
 pub use view::ViewState;
 
 use crate::event::EventKind;
@@ -101,6 +103,20 @@ pub struct Shared {
     pub(crate) len: usize,
     #[serde(default)]
     pub(crate) view: ViewState,
+    /// How often the view or the transcript was made shorter.
+    #[serde(default)]
+    pub(crate) compactions: u64,
+    /// Where the messages lie that were appended since somebody who folds them looked; `None` when nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) appended: Option<Vec<Appended>>,
+}
+
+/// Messages that were appended at once: the position of the first, and the event that told it. Those behind
+/// it follow in both.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Appended {
+    pub(crate) from: usize,
+    pub(crate) event: u64,
 }
 
 /// What an outstanding operation is for: a small reference into the state, from which the operation can
@@ -245,6 +261,9 @@ impl Cx<'_> {
         let unstored = self.sh.persisted..to;
         self.sh.persisted = to;
         self.persist(|| Record::Messages(unstored));
+        if let Some(appended) = &mut self.sh.appended {
+            appended.push(Appended { from, event: self.sh.next_seq });
+        }
         for at in from..to {
             self.event_about(at, |message| EventKind::MessageAppended {
                 index: at as u64,
@@ -341,37 +360,6 @@ pub struct Machine<P: Phase> {
     end: Option<Arc<End>>,
 }
 
-/// What [`Machine::snapshot`] holds: the state, and how much of the transcript belongs to it.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", bound = "P: Phase")]
-#[non_exhaustive]
-pub struct Snapshot<P: Phase> {
-    /// The version of this form: 1.
-    pub version: u32,
-    shared: Shared,
-    phase: P,
-}
-
-/// The version of [`Snapshot`].
-pub const SNAPSHOT_VERSION: u32 = 1;
-
-/// Why a snapshot cannot be restored.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// It was made by a version that this one does not read.
-    #[error("snapshot version {0} is not supported: this program reads version {SNAPSHOT_VERSION}")]
-    Version(u32),
-    /// The transcript has another length: the snapshot is stale; start from the transcript instead.
-    #[error("the snapshot was made at {snapshot} messages, the transcript has {transcript}")]
-    Stale {
-        /// Messages that the snapshot knows.
-        snapshot: usize,
-        /// Messages that there are.
-        transcript: usize,
-    },
-}
-
 impl<P: Phase> Machine<P> {
     /// A machine that has not started, over a transcript that may hold earlier work.
     pub fn new(spec: Arc<P::Spec>, origin: Origin, log: Transcript) -> Self {
@@ -389,6 +377,8 @@ impl<P: Phase> Machine<P> {
             started: false,
             len: log.len(),
             view: ViewState::default(),
+            compactions: 0,
+            appended: None,
         };
         Self { spec, shared, phase: P::default(), log, end: None }
     }
@@ -495,6 +485,14 @@ impl<P: Phase> Machine<P> {
     /// When the driver must send [`Input::Wake`], if nothing else came before.
     pub fn wake_at(&self) -> Option<Time> {
         if self.end.is_some() { None } else { self.phase.wake_at(&self.shared) }
+    }
+
+    pub(crate) fn phase(&self) -> &P {
+        &self.phase
+    }
+
+    pub(crate) fn phase_mut(&mut self) -> &mut P {
+        &mut self.phase
     }
 
     /// The transcript.

@@ -8,13 +8,23 @@ use super::{BoxFuture, GateCx};
 use crate::contract::{CustomChecks, FileFact};
 use crate::outcome::Fault;
 
-/// Data to be held against a JSON Schema.
+/// Something to be held against a JSON Schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchemaAsk {
     /// The schema.
     pub schema: serde_json::Value,
-    /// The data.
-    pub data: serde_json::Value,
+    /// What.
+    pub data: SchemaData,
+}
+
+/// What is held against a schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SchemaData {
+    /// Data of the run.
+    Value(serde_json::Value),
+    /// Data of the application, by name.
+    Named(String),
 }
 
 /// What a decision needs to know.
@@ -28,12 +38,14 @@ pub struct FactsAsk {
     pub checks: Vec<String>,
     /// Data that the contract requires a form of.
     pub schemas: Vec<SchemaAsk>,
+    /// Data of the application, by name.
+    pub data: Vec<String>,
 }
 
 impl FactsAsk {
     /// Whether nothing is asked.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.checks.is_empty() && self.schemas.is_empty()
+        self.files.is_empty() && self.checks.is_empty() && self.schemas.is_empty() && self.data.is_empty()
     }
 }
 

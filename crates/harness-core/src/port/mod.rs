@@ -43,7 +43,7 @@ pub use execution::{
     DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
     ExecutionRequest, ExecutionResult, ExecutionSink,
 };
-pub use facts::{DynFactSource, FactSource, FactsAsk, FactsFound, SchemaAsk};
+pub use facts::{DynFactSource, FactSource, FactsAsk, FactsFound, SchemaAsk, SchemaData};
 pub use gate::{
     DynStopGate, DynToolGate, GateAsk, GateCx, Judged, Judgement, Ruling, StopGate, ToolGate, Verdict,
 };

@@ -118,7 +118,7 @@ impl RunState {
         let end = self.start_turn(spec, cx, *start);
         match (end, cancelled) {
             (None, Some(by)) => {
-                let end = self.turn.cancel(&spec.turn, cx, by)?;
+                let end = self.in_turn(spec, cx, |turn, cx| turn.cancel(&spec.turn, cx, by))?;
                 self.decide(spec, cx, end)
             }
             (end, _) => end,

@@ -5,6 +5,7 @@
 //! the run's own goes to the turn inside it: there is one numbering, one journal, one set of budgets.
 
 mod compaction;
+mod control;
 mod spec;
 mod usage;
 
@@ -14,9 +15,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use compaction::Waiting;
+use control::Control;
 pub use spec::{BetweenTurns, RunLimits, RunSpec, StopMode};
 
 use crate::continuation::Continuation;
+use crate::control::ControlState;
 use crate::event::EventKind;
 use crate::ids::{OpId, ToolName, TurnId};
 use crate::limits::{Budget, Limit, Reached};
@@ -25,9 +28,25 @@ use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage, Waiver};
 use crate::port::{Judged, Judgement, OpenCall};
 use crate::time::Time;
 use crate::turn::{Leaving, TurnState, guidance_message};
+use crate::work::WorkLedger;
 
 /// A run as a machine.
 pub type Run = crate::machine::Machine<RunState>;
+
+impl Run {
+    /// The same run with the work items of an earlier one to begin with. Before the start.
+    #[must_use]
+    pub fn with_work_items(mut self, items: WorkLedger) -> Self {
+        self.phase_mut().items = Some(items);
+        self
+    }
+
+    /// What the control of the run knows; `None` without control, and before the start. A program that takes
+    /// up a run gives its work items to the work tools.
+    pub fn control(&self) -> Option<&ControlState> {
+        self.phase().control.as_deref().map(Control::state)
+    }
+}
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +94,10 @@ pub struct RunState {
     leaving: Option<Box<Leaving>>,
     /// The turn that waits for the compactor.
     waiting: Option<Box<Waiting>>,
+    /// What the control of the run knows, when it has one.
+    control: Option<Box<Control>>,
+    /// Work items of an earlier run, to begin with.
+    items: Option<WorkLedger>,
 }
 
 impl Phase for RunState {
@@ -102,6 +125,13 @@ impl Phase for RunState {
             (Some(Pending::StopGate(gate)), Input::Reply(_, reply)) => {
                 return self.on_judged(spec, cx, gate, reply);
             }
+            (Some(Pending::Facts), Input::Reply(_, reply)) => return self.on_facts(spec, cx, reply),
+            (None, Input::PersistFailed { message, messages_from, unperformed })
+                if self.phase == RunPhase::Decide =>
+            {
+                self.deciding_unstored(spec, cx, message, messages_from, &unperformed);
+                return None;
+            }
             (None, Input::Cancel { by }) if self.phase == RunPhase::Decide => {
                 let stop = Stop::new(StopReason::Cancelled, Evidence::Cancelled { by });
                 return self.cancel_judging(spec, cx, stop);
@@ -116,7 +146,7 @@ impl Phase for RunState {
             }
             (_, input) => input,
         };
-        let end = self.turn.step(&spec.turn, cx, pending, input)?;
+        let end = self.in_turn(spec, cx, |turn, cx| turn.step(&spec.turn, cx, pending, input))?;
         self.decide(spec, cx, end)
     }
 
@@ -128,11 +158,12 @@ impl Phase for RunState {
         id: OpId,
         reply: Reply,
     ) -> Option<End> {
-        let own = self.leaving.is_some() || self.waiting.is_some() || matches!(pending, Pending::StopGate(_));
+        let judges = matches!(pending, Pending::StopGate(_) | Pending::Facts);
+        let own = self.leaving.is_some() || self.waiting.is_some() || judges;
         if own {
             return self.step(spec, cx, Some(pending), Input::Reply(id, reply));
         }
-        let end = self.turn.answer(&spec.turn, cx, pending, id, reply)?;
+        let end = self.in_turn(spec, cx, |turn, cx| turn.answer(&spec.turn, cx, pending, id, reply))?;
         self.decide(spec, cx, end)
     }
 
@@ -141,13 +172,16 @@ impl Phase for RunState {
             let standing = Arc::new(self.standing(spec, cx));
             return Some(Op::StopGate { gate, end: self.judging.clone()?, standing });
         }
+        if pending == Pending::Facts {
+            return self.facts_op();
+        }
         if pending == Pending::Shorten {
             return Some(self.shorten_op(cx));
         }
         if let (Pending::Complete, Some(leaving)) = (pending, &self.leaving) {
             return Some(leaving.op());
         }
-        self.turn.reissue(&spec.turn, cx, pending)
+        self.turn.reissue(&spec.turn, cx, pending).map(|op| self.guided(cx, op))
     }
 
     fn wake_at(&self, shared: &Shared) -> Option<Time> {
@@ -186,6 +220,10 @@ impl RunState {
         cx.sh.budgets.push(Budget::new(spec.limits.amount, deadline));
         let descriptor_hash = cx.sh.origin.descriptor_hash.clone();
         cx.event(|| EventKind::RunStarted { descriptor_hash });
+        if let Some(settings) = &spec.control {
+            self.control = Some(Box::new(Control::new(settings, self.items.take())));
+            cx.sh.appended = Some(Vec::new());
+        }
         self.boundary(cx, RunPhase::Repair, Boundary::Repair);
         self.begin_turn(spec, cx, start)
     }
@@ -197,7 +235,8 @@ impl RunState {
         self.phase = RunPhase::Turn;
         self.turn = TurnState::of_run();
         name_turn(cx);
-        let end = self.turn.step(&spec.turn, cx, None, Input::Start(Box::new(start)))?;
+        let start = Input::Start(Box::new(start));
+        let end = self.in_turn(spec, cx, |turn, cx| turn.step(&spec.turn, cx, None, start))?;
         self.decide(spec, cx, end)
     }
 
@@ -209,6 +248,9 @@ impl RunState {
 
     /// A turn is over: every stop gate must believe an end that claims to be complete.
     fn decide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
+        if let Some(settings) = &spec.control {
+            return self.decide_controlled(settings, spec, cx, end);
+        }
         self.phase = RunPhase::Decide;
         self.count_calls(spec, cx);
         let end = Arc::new(end);
@@ -224,12 +266,42 @@ impl RunState {
             if let Some(op) = self.reissue(spec, cx, Pending::StopGate(gate)) {
                 cx.perform(Pending::StopGate(gate), op);
             }
-            let own = spec.stop_gate_timeout.map(|span| cx.now.after(span));
-            self.judge_by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
+            self.judge_within(spec, cx);
             return None;
         }
         let waived = self.waived.is_empty();
         self.stop(spec, cx, (!waived).then(|| StopReason::CompletionWaived.into()))
+    }
+
+    /// Sets when the question that was just asked is cut off.
+    fn judge_within(&mut self, spec: &RunSpec, cx: &Cx<'_>) {
+        let own = spec.stop_gate_timeout.map(|span| cx.now.after(span));
+        self.judge_by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
+    }
+
+    /// A record could not be stored while the end is judged: what was not asked because of it is asked again.
+    fn deciding_unstored(
+        &mut self,
+        spec: &RunSpec,
+        cx: &mut Cx<'_>,
+        message: String,
+        messages_from: Option<usize>,
+        unperformed: &[OpId],
+    ) {
+        if let Some(from) = messages_from {
+            cx.sh.persisted = cx.sh.persisted.min(from);
+        }
+        cx.event(|| EventKind::PersistFailed { message: message.clone() });
+        cx.sh.persist_failed = Some(message);
+        let (failed, kept) = std::mem::take(&mut cx.sh.pending)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(id, _)| unperformed.contains(id));
+        cx.sh.pending = kept;
+        for (_, pending) in failed {
+            if let Some(op) = self.reissue(spec, cx, pending) {
+                cx.perform(pending, op);
+            }
+        }
     }
 
     fn on_judged(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32, reply: Reply) -> Option<End> {
@@ -250,6 +322,9 @@ impl RunState {
         };
         let (gate_name, told) = (name.clone(), judgement.kind().to_owned());
         cx.event(|| EventKind::StopJudged { gate: gate_name, judgement: told, reason });
+        if spec.control.is_some() {
+            return self.on_controlled_judgement(spec, cx, (gate, name), judgement);
+        }
         match (judgement, spec.mode) {
             (Judgement::Accept, _) => self.ask_gate(spec, cx, gate + 1),
             (Judgement::Waive { why }, StopMode::Interactive) => {
@@ -296,6 +371,9 @@ impl RunState {
     }
 
     fn cancel_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
+        if spec.control.is_some() {
+            return self.cancel_controlled(spec, cx, stop);
+        }
         cx.sh.pending.clear();
         cx.fx.push(crate::machine::Effect::AbortAll);
         self.stop(spec, cx, Some(stop))

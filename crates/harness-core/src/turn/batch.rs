@@ -382,7 +382,8 @@ impl TurnState {
             return self.stop_now(spec, cx, stop);
         }
         let (refused, repairs) = (batch.refused, batch.repairs);
-        let text = if refused.is_none() { terminating_text(batch, cx.log) } else { None };
+        let offered = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let text = if refused.is_none() { ending_text(batch, offered, cx.log) } else { None };
         self.keep_what_layers_added(cx);
         if let Some(reached) = refused {
             return self.close_or_stop(spec, cx, reached);
@@ -488,28 +489,40 @@ fn terminate(slots: &[Slot]) -> bool {
     })
 }
 
-/// The texts of a batch in which every call succeeded and asked to end the turn; of a result without text
-/// the `text` or `message` of its data.
-fn terminating_text(batch: &Batch, log: &Transcript) -> Option<String> {
+/// The texts of the results that end the turn: of all, in a batch in which every call succeeded and asked for
+/// it, else of the terminal tools that succeeded. Of a result without text the `text` or `message` of its data.
+fn ending_text(batch: &Batch, offered: &[ToolDef], log: &Transcript) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Said {
         text: Option<String>,
         message: Option<String>,
     }
     let slots = &batch.slots;
-    if slots.is_empty() || !terminate(slots) {
+    let all = !slots.is_empty() && terminate(slots);
+    let ends = |slot: &Slot| match &slot.progress {
+        Progress::Finished(finished) => {
+            all || (!finished.outcome.is_error() && slot.def_in(offered).is_some_and(|def| def.terminal))
+        }
+        Progress::New
+        | Progress::Asking
+        | Progress::Ready
+        | Progress::Running
+        | Progress::Waiting(_)
+        | Progress::Parked => false,
+    };
+    if !slots.iter().any(ends) {
         return None;
     }
     let results = usize::try_from(batch.answer_at).unwrap_or(usize::MAX).saturating_add(1);
-    let mut all = String::new();
-    for (at, slot) in slots.iter().enumerate() {
+    let mut told = String::new();
+    for (at, slot) in slots.iter().enumerate().filter(|(_, slot)| ends(slot)) {
         let Progress::Finished(finished) = &slot.progress else { continue };
         let message = finished.message.as_ref().or_else(|| log.get(results.saturating_add(at)));
         let text = message.map_or_else(String::new, |message| message.joined_text());
         let data = || finished.outcome.structured.as_ref()?.to::<Said>().ok();
         let text =
             if text.is_empty() { data().and_then(|said| said.text.or(said.message)) } else { Some(text) };
-        all.push_str(&text.unwrap_or_default());
+        told.push_str(&text.unwrap_or_default());
     }
-    Some(all)
+    Some(told)
 }

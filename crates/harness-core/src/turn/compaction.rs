@@ -211,6 +211,7 @@ pub(crate) fn take_permanent(cx: &mut Cx<'_>, done: Compaction, since: Time) -> 
 }
 
 fn store(cx: &mut Cx<'_>, note: &Arc<CompactionNote>, plan: &Plan, permanent: bool) {
+    cx.sh.compactions = cx.sh.compactions.saturating_add(1);
     let (note, plan, messages) = (Arc::clone(note), plan.clone(), cx.log.len());
     cx.persist(|| Record::Compaction { note, plan, permanent, messages });
 }

@@ -31,6 +31,7 @@ mod spec;
 mod state;
 
 pub(crate) use compaction::{charge, or_failed, take_permanent, tell_start};
+pub(crate) use finish::reason_of;
 pub(crate) use flow::guidance_message;
 pub(crate) use leaving::Leaving;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};

@@ -102,11 +102,11 @@ pub struct Stored {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkLedger {
-    items: Vec<WorkItem>,
+    pub(super) items: Vec<WorkItem>,
     /// The number of the item added last.
-    added: u32,
+    pub(super) added: u32,
     /// How many times an item was added or an artifact stored.
-    changes: u32,
+    pub(super) changes: u32,
 }
 
 impl WorkLedger {

@@ -7,10 +7,12 @@
 
 mod cleaning;
 mod control;
+mod delta;
 mod item;
 mod ledger;
 
 pub use cleaning::{Cleaned, clean_artifact};
 pub use control::{AuditFault, AuditReport, FailedAudit};
+pub use delta::LedgerDelta;
 pub use item::{Deliverable, ItemId, ItemPriority, ItemRole, ItemStatus, WorkItem};
 pub use ledger::{NewItem, Stored, WorkFault, WorkLedger, WorkLimits};

@@ -42,6 +42,13 @@ macro_rules! declares {
                 self
             }
 
+            /// A good result of it ends the turn after its batch.
+            #[must_use]
+            pub fn terminal(mut self) -> Self {
+                self.def.terminal = true;
+                self
+            }
+
             /// What one call may spend beyond itself at most.
             pub fn share(mut self, share: $crate::limits::Amount) -> Self {
                 self.def.share = share;

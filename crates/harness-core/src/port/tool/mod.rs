@@ -95,6 +95,9 @@ pub struct ToolDef {
     /// conversation is touched, so it may be called where only looking around is allowed. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub internal: bool,
+    /// Whether a good result of it ends the turn after its batch, whatever else is in the batch. Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub terminal: bool,
     /// Whether each call waits for approval. Default false.
     #[serde(default)]
     pub requires_approval: bool,
@@ -119,6 +122,7 @@ impl ToolDef {
             sequential: false,
             polling: false,
             internal: false,
+            terminal: false,
             requires_approval: false,
             share: Amount::NONE,
             metadata: None,

@@ -1,0 +1,36 @@
+//! The state of a machine, to go on with later.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Phase, Shared};
+
+/// What [`Machine::snapshot`] holds: the state, and how much of the transcript belongs to it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", bound = "P: Phase")]
+#[non_exhaustive]
+pub struct Snapshot<P: Phase> {
+    /// The version of this form: 1.
+    pub version: u32,
+    pub(super) shared: Shared,
+    pub(super) phase: P,
+}
+
+/// The version of [`Snapshot`].
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// Why a snapshot cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// It was made by a version that this one does not read.
+    #[error("snapshot version {0} is not supported: this program reads version {SNAPSHOT_VERSION}")]
+    Version(u32),
+    /// The transcript has another length: the snapshot is stale; start from the transcript instead.
+    #[error("the snapshot was made at {snapshot} messages, the transcript has {transcript}")]
+    Stale {
+        /// Messages that the snapshot knows.
+        snapshot: usize,
+        /// Messages that there are.
+        transcript: usize,
+    },
+}
