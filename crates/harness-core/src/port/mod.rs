@@ -20,6 +20,7 @@ mod secrets;
 mod session;
 mod steering;
 mod storage;
+mod thinking;
 mod tokens;
 mod tool;
 mod workspace;
@@ -49,6 +50,7 @@ pub use session::{
 };
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};
+pub use thinking::ThinkingLevel;
 pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
     ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, RawTool, RetryClass,

@@ -486,7 +486,7 @@ impl TurnState {
             Some(partial) => {
                 self.book(cx, &partial);
                 let partial = Arc::new(Message::Assistant(*partial));
-                self.append_partial(spec, cx, partial, "the answer that asked for it broke off");
+                append_partial(spec, cx, partial, "the answer that asked for it broke off");
             }
             None => self.book(cx, &AssistantMessage::default()),
         }
@@ -513,14 +513,6 @@ impl TurnState {
         self.stop_now(spec, cx, Stop::new(reason, Evidence::Fault(told)))
     }
 
-    /// Takes an answer that broke off into the transcript.
-    fn append_partial(&self, spec: &TurnSpec, cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
-        cx.append_one(Arc::clone(&partial));
-        if spec.broken_calls == BrokenCalls::Answer {
-            answer_unrun(cx, &partial, why);
-        }
-    }
-
     /// The driver gave up on the model; what had arrived stays, marked.
     pub(super) fn on_model_cut(
         &mut self,
@@ -533,9 +525,17 @@ impl TurnState {
             None => self.book(cx, &AssistantMessage::default()),
         }
         if let Some(partial) = partial {
-            self.append_partial(spec, cx, partial, "the answer that asked for it was cut off");
+            append_partial(spec, cx, partial, "the answer that asked for it was cut off");
         }
         self.on_cut(spec, cx, Pending::Model)
+    }
+}
+
+/// Takes an answer that broke off into the transcript.
+fn append_partial(spec: &TurnSpec, cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
+    cx.append_one(Arc::clone(&partial));
+    if spec.broken_calls == BrokenCalls::Answer {
+        answer_unrun(cx, &partial, why);
     }
 }
 
