@@ -1,43 +1,6 @@
 //! How hard a model thinks, and what a model can be asked for.
 
-/// How hard to think, from not at all to as hard as possible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum ThinkingLevel {
-    /// Not at all.
-    Off,
-    /// As little as possible.
-    Minimal,
-    /// A little.
-    Low,
-    /// What suits most tasks.
-    Medium,
-    /// Much.
-    High,
-    /// As hard as possible.
-    XHigh,
-}
-
-impl ThinkingLevel {
-    const ALL: [Self; 6] = [Self::Off, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::XHigh];
-
-    /// The usual word for it: `off`, `minimal`, `low`, `medium`, `high` or `xhigh`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::XHigh => "xhigh",
-        }
-    }
-
-    /// The level of that word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.as_str() == word)
-    }
-}
+pub use harness_core::port::ThinkingLevel;
 
 /// The levels that a model knows, and its words for them (source 004's `thinkingLevelMap`).
 ///

@@ -1,21 +1,99 @@
-//! What lives longer than a turn.
+//! Long-lived threads: conversations that take messages while they work.
+//!
+//! A [`Runtime`] holds threads by name. A [`Thread`] is prompted, steered, interrupted, followed and
+//! reconfigured from any task; its runs go through core's one loop.
+//!
+//! | to | use |
+//! |---|---|
+//! | say something and wait for what comes of it | [`Thread::prompt`], [`Thread::continue_run`] |
+//! | say something to a thread that may be at work | [`Thread::execute`], [`Thread::steer`], [`Thread::follow_up`], [`Thread::interrupt`] |
+//! | see and change what waits | [`Thread::queue`], [`Thread::edit`], [`Thread::reorder`], [`Thread::cancel`] |
+//! | stop it | [`Thread::abort`] |
+//! | follow it | [`Thread::events`], [`Thread::text`], [`Thread::reasoning`], [`Thread::items`] |
+//! | change it for the next run | [`Thread::set_model`] and its siblings, [`Thread::configure`] |
+//! | look at it | [`Thread::status`], [`Thread::snapshot`], [`Thread::messages`], [`Thread::preview_request`] |
+//!
+//! Beside the threads stand parts that can be used without them:
 //!
 //! | module | what it has |
 //! |---|---|
 //! | [`skill`] | skills: instructions that a model loads when a task asks for them |
 //! | [`template`] | prompt templates, and the commands `/name` and `/skill:name` |
-//! | [`channel`] | channels between the steps of an execution, and from outside into it |
 //! | [`context_file`] | the files that tell an agent about a project (`AGENTS.md`) |
+//! | [`channel`] | channels between the steps of an execution, and from outside into it |
 //!
-//! The crate knows no files: what lies in folders is read through the
-//! [`Workspace`](harness_core::port::Workspace) port, or handed over by the caller.
+//! When a message is delivered stands in `docs/reference/delivery.md`.
+//!
+//! The crate knows no network, and files only through the
+//! [`Workspace`](harness_core::port::Workspace) port; it needs only `harness-core`.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness_core::Time;
+//! use harness_core::message::AssistantMessage;
+//! use harness_core::port::{Ids, Model, Deltas, ModelFault, ModelRequest};
+//! use harness_core::testing::VirtualClock;
+//! use harness_runtime::{ModelChoice, Runtime, StartAt, ThreadConfig};
+//!
+//! struct Echo;
+//!
+//! impl Model for Echo {
+//!     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+//!         let said = request.view.last().map(|message| message.joined_text()).unwrap_or_default();
+//!         Ok(AssistantMessage::text(said))
+//!     }
+//! }
+//!
+//! struct OneRun;
+//!
+//! impl Ids for OneRun {
+//!     fn run_id(&self) -> harness_core::RunId {
+//!         "run-1".into()
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let config = ThreadConfig::new(ModelChoice::new(Echo));
+//! let clock = Arc::new(VirtualClock::still(Time(0)));
+//! let runtime = Runtime::builder(config, clock, Arc::new(OneRun)).build()?;
+//!
+//! let thread = runtime.thread("support-17");
+//! let report = thread.prompt("Hello").await?;
+//! assert_eq!(report.text(), "Hello");
+//! assert_eq!(thread.messages().await?.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod abort;
+mod agent;
 pub mod channel;
+mod config;
 pub mod context_file;
+mod error;
 mod front_matter;
+mod model;
+mod queue;
+mod report;
+mod runtime;
+mod sessions;
 pub mod skill;
+mod stream;
 pub mod template;
+mod thread;
 
 pub use abort::Abort;
+pub use config::{BuildPrompt, ConvertView, Instructions, ModelChoice, PromptInfo, ThreadConfig};
+pub use error::RuntimeError;
 pub use front_matter::FrontMatterFault;
+pub use queue::{DeliveryMode, DeliveryState, LateSteering, QueueEntry, QueueMode};
+pub use report::Report;
+pub use runtime::{Limits, Runtime, RuntimeBuilder};
+pub use sessions::{DynSessions, Sessions};
+pub use stream::{
+    Item, ItemContent, ItemStream, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream, TextStream,
+    ThreadEvent, Told,
+};
+pub use thread::{Snapshot, Status, Stopping, Thread};

@@ -68,6 +68,7 @@ pub use harness_adapters as adapters;
 pub use harness_core as core;
 pub use harness_descriptor as descriptor;
 pub use harness_memory as memory;
+pub use harness_runtime as runtime;
 pub use harness_session as session;
 pub use harness_tools as tools;
 

@@ -46,11 +46,10 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
         match op.take() {
             Op::Model { progress, plan, offer, with_tools, .. } => {
                 let (view, deadline) = (self.machine.view(plan), self.machine.cut_off());
-                let cancel = self.token.clone();
-                self.model(
-                    id,
-                    ModelRequest { view, offer, with_tools, progress, deadline, key: None, cancel },
-                )
+                let (cancel, thinking, key) = (self.token.clone(), None, None);
+                let request =
+                    ModelRequest { view, offer, with_tools, progress, deadline, thinking, key, cancel };
+                self.model(id, request)
             }
             Op::Tool { call, agent, iteration, message, index, attempt, grant } => {
                 let (origin, deadline) = (Arc::clone(self.machine.origin()), self.machine.cut_off());

@@ -396,6 +396,18 @@ impl ToolResultMessage {
             rare: Rare::default(),
         }
     }
+
+    /// The agent to which the conversation moved with this result.
+    pub fn handed_to(&self) -> Option<AgentId> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Moved {
+            handoff_to: AgentId,
+            accepted: bool,
+        }
+        let moved: Moved = self.structured.as_ref().filter(|_| !self.is_error)?.to().ok()?;
+        moved.accepted.then_some(moved.handoff_to)
+    }
 }
 
 impl CustomMessage {

@@ -22,6 +22,7 @@ mod secrets;
 mod session;
 mod steering;
 mod storage;
+mod thinking;
 mod tokens;
 mod tool;
 mod workspace;
@@ -58,6 +59,7 @@ pub use session::{
 };
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};
+pub use thinking::ThinkingLevel;
 pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
     ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, Ongoing, RawTool, RetryClass,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Offer, Secret};
+use super::{BoxFuture, Offer, Secret, ThinkingLevel};
 use crate::cancel::Cancel;
 use crate::ids::{CallId, ToolName};
 use crate::json::Json;
@@ -55,6 +55,8 @@ pub struct ModelRequest {
     pub progress: Progress,
     /// When an answer is of no use any more.
     pub deadline: Option<Time>,
+    /// How hard to think; `None` leaves it to the adapter and its settings.
+    pub thinking: Option<ThinkingLevel>,
     /// The key for this request; `None` is the one that the adapter was made with.
     pub key: Option<Secret>,
     /// Fires when the answer is not wanted any more: drop the connection then.
@@ -70,6 +72,7 @@ impl ModelRequest {
             with_tools: true,
             progress: Progress::start(),
             deadline: None,
+            thinking: None,
             key: None,
             cancel: Cancel::never(),
         }

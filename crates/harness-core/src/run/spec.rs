@@ -64,6 +64,13 @@ impl Default for RunLimits {
     }
 }
 
+impl RunLimits {
+    /// No limit at all, for callers who bound the work themselves.
+    pub fn unlimited() -> Self {
+        Self { turns: u32::MAX, amount: Amount::UNLIMITED, elapsed: None }
+    }
+}
+
 /// What configures a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -531,6 +531,14 @@ impl TurnState {
     }
 }
 
+/// Takes an answer that broke off into the transcript.
+fn append_partial(spec: &TurnSpec, cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
+    cx.append_one(Arc::clone(&partial));
+    if spec.broken_calls == BrokenCalls::Answer {
+        answer_unrun(cx, &partial, why);
+    }
+}
+
 /// `message`: what the model answered.
 fn step_finished(message: Option<&AssistantMessage>, duration: Millis) -> EventKind {
     EventKind::ModelStepFinished {
@@ -564,12 +572,4 @@ pub(super) fn not_run(call: &ToolCall, why: &str, at: crate::time::Time) -> Arc<
 /// A message by which the machine itself guides the model.
 pub(crate) fn guidance_message(text: String) -> Arc<Message> {
     Arc::new(Message::User(UserMessage::text(text).from_origin("hook")))
-}
-
-/// Takes an answer that broke off into the transcript.
-fn append_partial(spec: &TurnSpec, cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
-    cx.append_one(Arc::clone(&partial));
-    if spec.broken_calls == BrokenCalls::Answer {
-        answer_unrun(cx, &partial, why);
-    }
 }

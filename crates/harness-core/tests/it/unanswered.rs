@@ -158,8 +158,10 @@ async fn a_queue_is_told_where_the_turn_stands() {
     let spec = ports.fit_turn(TurnSpec::default());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
-    let [begin, round, answer] = [DrainPoint::Begin, DrainPoint::Round, DrainPoint::Answer];
-    assert_eq!(*asked.0.lock().expect("no panic"), [begin, round, round, answer]);
+    assert_eq!(
+        *asked.0.lock().expect("no panic"),
+        [DrainPoint::Begin, DrainPoint::Round, DrainPoint::Round, DrainPoint::Answer]
+    );
 }
 
 #[derive(Default)]

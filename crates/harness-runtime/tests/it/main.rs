@@ -1,9 +1,19 @@
 //! Integration tests of harness-runtime: one module per topic.
 
-#![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a panic is how a test fails, in its helpers too"
+)]
 
 mod channels;
 mod context_files;
+mod delivery;
+mod runs;
+mod settings;
 mod skills;
+mod streams;
+mod support;
 mod templates;
 mod tree;

@@ -1,0 +1,65 @@
+//! The agents of a thread: the configuration's, with what the thread lays over them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use harness_core::Fault;
+use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef, ToolScope};
+use harness_core::transcript::Prefix;
+
+use crate::config::{Instructions, PromptInfo, Settled};
+
+/// The agents of one run.
+pub(crate) struct ThreadAgents {
+    settled: Arc<Settled>,
+    /// The transcript before the run.
+    base: Prefix,
+    /// Whether an agent was prepared already.
+    begun: AtomicBool,
+}
+
+impl ThreadAgents {
+    pub(crate) fn new(settled: Arc<Settled>, base: Prefix) -> Self {
+        Self { settled, base, begun: AtomicBool::new(false) }
+    }
+
+    async fn tools(&self, ask: &PrepareAsk, brief: &AgentBrief) -> Result<Arc<[ToolDef]>, Fault> {
+        let scope = ToolScope::new(Arc::clone(&ask.origin), None);
+        let listed = self.settled.config.tools.list_boxed(&scope).await?;
+        let own = brief.tools.as_ref();
+        let most = ask.origin.allowed_tools.as_ref();
+        let used = listed.iter().filter(|def| {
+            let named = |names: &Arc<[_]>| names.contains(&def.name);
+            own.is_none_or(named) && most.is_none_or(named)
+        });
+        Ok(used.cloned().collect())
+    }
+}
+
+impl AgentSource for ThreadAgents {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        let config = &self.settled.config;
+        let mut brief = match &config.agents {
+            Some(agents) => agents.prepare_boxed(ask).await?,
+            None => AgentBrief::new("main", ""),
+        };
+        brief.model = brief.model.or_else(|| config.model.name.clone());
+        brief.settings = brief.settings.or_else(|| config.settings.clone());
+        match &config.instructions {
+            Instructions::OfAgents => {}
+            Instructions::Text(text) => brief.instructions = Arc::clone(text),
+            Instructions::Built(build) => {
+                let begun = self.begun.swap(true, Ordering::Relaxed);
+                let info = PromptInfo {
+                    model: brief.model.clone(),
+                    thinking: config.thinking,
+                    tools: self.tools(ask, &brief).await?,
+                    messages: if begun { ask.log.clone() } else { self.base.clone() },
+                    skills: config.skills.clone(),
+                };
+                brief.instructions = Arc::from(build(&info));
+            }
+        }
+        Ok(brief)
+    }
+}

@@ -1,0 +1,281 @@
+//! What configures a thread. A run captures it when it begins; changes hold from the next run on.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use harness_core::driver::Ports;
+use harness_core::machine::Origin;
+use harness_core::message::{AssistantMessage, Message};
+use harness_core::port::{
+    Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynInputGuardrail, DynModel,
+    DynOutputGuardrail, DynSecrets, DynStopGate, DynToolGate, DynToolRegistry, DynTurnHooks, Model,
+    ThinkingLevel, ToolDef, Toolbox,
+};
+use harness_core::run::RunSpec;
+use harness_core::transcript::{Prefix, View};
+use harness_core::turn::{Execution, TurnSpec};
+use harness_core::{Json, Millis, ModelName, ToolName};
+
+use crate::queue::{LateSteering, QueueMode};
+use crate::skill::SkillSet;
+use crate::template::TemplateSet;
+
+/// A model, and who it is.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ModelChoice {
+    /// What is asked.
+    pub model: Arc<dyn DynModel>,
+    /// The name that it is asked under, for agents that name none.
+    pub name: Option<ModelName>,
+    /// The provider: whose key is asked for.
+    pub provider: Arc<str>,
+    /// The protocol, for the record.
+    pub protocol: Option<Arc<str>>,
+}
+
+impl fmt::Debug for ModelChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelChoice")
+            .field("name", &self.name)
+            .field("provider", &self.provider)
+            .field("protocol", &self.protocol)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ModelChoice {
+    /// A model without a name of its own.
+    pub fn new(model: impl Model + 'static) -> Self {
+        Self { model: Arc::new(model), name: None, provider: Arc::from(""), protocol: None }
+    }
+
+    /// The same choice under a name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<ModelName>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The same choice of a provider, over a protocol.
+    #[must_use]
+    pub fn of(mut self, provider: impl Into<Arc<str>>, protocol: impl Into<Arc<str>>) -> Self {
+        (self.provider, self.protocol) = (provider.into(), Some(protocol.into()));
+        self
+    }
+}
+
+/// What a [`Instructions::Built`] prompt is built from: what really serves the iteration.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PromptInfo {
+    /// The model.
+    pub model: Option<ModelName>,
+    /// How hard it thinks.
+    pub thinking: Option<ThinkingLevel>,
+    /// The tools that it is told of.
+    pub tools: Arc<[ToolDef]>,
+    /// The transcript: before the first request of a run without the run's own prompt, later with all that
+    /// the run has appended.
+    pub messages: Prefix,
+    /// The skills.
+    pub skills: SkillSet,
+}
+
+/// Builds a system prompt.
+pub type BuildPrompt = dyn Fn(&PromptInfo) -> String + Send + Sync;
+
+/// Turns the view of a request into what the model is sent, behind compaction.
+pub type ConvertView = dyn Fn(&View) -> Vec<Arc<Message>> + Send + Sync;
+
+/// The system prompt of a thread.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Instructions {
+    /// Those of the agents.
+    OfAgents,
+    /// This text.
+    Text(Arc<str>),
+    /// Built before every iteration.
+    Built(Arc<BuildPrompt>),
+}
+
+impl fmt::Debug for Instructions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfAgents => f.write_str("OfAgents"),
+            Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
+            Self::Built(_) => f.write_str("Built"),
+        }
+    }
+}
+
+/// Everything that a run of a thread is made from. Cheap to clone: what is large is shared.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ThreadConfig {
+    /// The model.
+    pub model: ModelChoice,
+    /// How hard it thinks. Default: as the adapter and its settings say.
+    pub thinking: Option<ThinkingLevel>,
+    /// The system prompt. Default: that of the agents.
+    pub instructions: Instructions,
+    /// Options of every request, for agents that have none of their own.
+    pub settings: Option<Json>,
+    /// The agents. Default: one, named `main`.
+    pub agents: Option<Arc<dyn DynAgentSource>>,
+    /// The tools.
+    pub tools: Arc<dyn DynToolRegistry>,
+    /// The names of the tools in use; those that are not registered match nothing. Default: all.
+    pub active_tools: Option<Arc<[ToolName]>>,
+    /// Skills.
+    pub skills: SkillSet,
+    /// Prompt templates.
+    pub templates: TemplateSet,
+    /// How much steering is delivered at once. Default one message.
+    pub steering_mode: QueueMode,
+    /// How many messages one run begins with. Default one.
+    pub follow_up_mode: QueueMode,
+    /// What becomes of steering that comes behind the answer. Default: the run goes on with it.
+    pub late_steering: LateSteering,
+    /// Makes of the view what the model is sent.
+    pub convert: Option<Arc<ConvertView>>,
+    /// Gives the key before every request.
+    pub secrets: Option<Arc<dyn DynSecrets>>,
+    /// The tool gates, in their order.
+    pub gates: Vec<Arc<dyn DynToolGate>>,
+    /// The guardrails of prompts.
+    pub input_guardrails: Vec<Arc<dyn DynInputGuardrail>>,
+    /// The guardrails of answers.
+    pub output_guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
+    /// The stop gates, in their order.
+    pub stop_gates: Vec<Arc<dyn DynStopGate>>,
+    /// Who decides about held calls.
+    pub approver: Option<Arc<dyn DynApprover>>,
+    /// Memory layers.
+    pub layers: Option<Arc<dyn DynContextPipeline>>,
+    /// The compactor.
+    pub compactor: Option<Arc<dyn DynCompactor>>,
+    /// The host's own code at points of a turn.
+    pub hooks: Option<Arc<dyn DynTurnHooks>>,
+    /// Whose work it is: the assistant, the user, the descriptor. The ids of thread, run and session and the tools
+    /// in use are filled in.
+    pub origin: Origin,
+    /// Limits and rules of runs.
+    pub run: RunSpec,
+    /// How long aborted work may still answer, before the run ends without it. Default 5 s.
+    pub grace: Millis,
+}
+
+impl fmt::Debug for ThreadConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadConfig")
+            .field("model", &self.model)
+            .field("thinking", &self.thinking)
+            .field("active_tools", &self.active_tools)
+            .field("steering_mode", &self.steering_mode)
+            .field("follow_up_mode", &self.follow_up_mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ThreadConfig {
+    /// A model, and everything else by default.
+    pub fn new(model: ModelChoice) -> Self {
+        Self {
+            model,
+            thinking: None,
+            instructions: Instructions::OfAgents,
+            settings: None,
+            agents: None,
+            tools: Arc::new(Toolbox::default()),
+            active_tools: None,
+            skills: SkillSet::default(),
+            templates: TemplateSet::default(),
+            steering_mode: QueueMode::default(),
+            follow_up_mode: QueueMode::default(),
+            late_steering: LateSteering::default(),
+            convert: None,
+            secrets: None,
+            gates: Vec::new(),
+            input_guardrails: Vec::new(),
+            output_guardrails: Vec::new(),
+            stop_gates: Vec::new(),
+            approver: None,
+            layers: None,
+            compactor: None,
+            hooks: None,
+            origin: Origin::default(),
+            run: RunSpec::default(),
+            grace: Millis(5_000),
+        }
+    }
+
+    /// The behaviour of source 004: [`TurnSpec::source_004`], and no limits of runs.
+    pub fn source_004(model: ModelChoice) -> Self {
+        let mut run = RunSpec::of(TurnSpec::source_004());
+        run.limits = harness_core::run::RunLimits::unlimited();
+        Self { run, ..Self::new(model) }
+    }
+
+    /// The behaviour of source 002: tools one after another, messages that wait for the next turn begin it
+    /// together, and steering behind the answer begins the next turn.
+    pub fn source_002(model: ModelChoice) -> Self {
+        let mut turn = TurnSpec::thread();
+        (turn.execution, turn.closing_step) = (Execution::Sequential, false);
+        let run = RunSpec::of(turn);
+        let (follow_up_mode, steering_mode) = (QueueMode::All, QueueMode::All);
+        let late_steering = LateSteering::NextTurn;
+        Self { steering_mode, follow_up_mode, late_steering, run, ..Self::new(model) }
+    }
+}
+
+/// A configuration with what follows from it.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) config: ThreadConfig,
+    spec: OnceLock<Arc<RunSpec>>,
+}
+
+impl Settled {
+    pub(crate) fn new(config: ThreadConfig) -> Arc<Self> {
+        Arc::new(Self { config, spec: OnceLock::new() })
+    }
+
+    /// What the runs of this configuration reach the outside through, but for what belongs to one thread.
+    pub(crate) fn ports(&self, clock: &Arc<dyn Clock>) -> Ports {
+        let config = &self.config;
+        let mut ports = Ports::new(Arc::clone(&config.model.model), Arc::clone(clock));
+        ports.tools = Arc::clone(&config.tools);
+        ports.gates.clone_from(&config.gates);
+        ports.input_guardrails.clone_from(&config.input_guardrails);
+        ports.output_guardrails.clone_from(&config.output_guardrails);
+        ports.stop_gates.clone_from(&config.stop_gates);
+        ports.approver.clone_from(&config.approver);
+        ports.layers.clone_from(&config.layers);
+        ports.compactor.clone_from(&config.compactor);
+        ports.hooks.clone_from(&config.hooks);
+        ports.grace = config.grace;
+        ports
+    }
+
+    /// How its runs are configured, for ports that were made from it.
+    pub(crate) fn spec(&self, ports: &Ports) -> Arc<RunSpec> {
+        Arc::clone(self.spec.get_or_init(|| {
+            let mut spec = ports.fit_run(self.config.run.clone());
+            spec.turn.prepare_each_iteration |= matches!(self.config.instructions, Instructions::Built(_));
+            if let Some(mark) = &mut spec.turn.unanswered {
+                self.identify(mark);
+            }
+            Arc::new(spec)
+        }))
+    }
+
+    /// Says in an answer who gave it.
+    fn identify(&self, answer: &mut AssistantMessage) {
+        let ModelChoice { name, provider, protocol, .. } = &self.config.model;
+        answer.rare.model.clone_from(name);
+        answer.rare.protocol = protocol.as_deref().map(str::to_owned);
+        answer.rare.provider = (!provider.is_empty()).then(|| provider.as_ref().to_owned());
+    }
+}

@@ -1,0 +1,136 @@
+//! Why a thread refuses something.
+
+use harness_core::continuation::ResumeError;
+use harness_core::port::SessionError;
+use harness_core::{EntryId, Fault, ThreadId, ToolName};
+
+/// Why a thread, or the runtime, does not do what it is asked to. How a run ended is never an error: it
+/// stands in its [`Report`](crate::Report).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// A run, or a compaction, is going on. Nothing was begun.
+    #[error("thread `{thread}` is busy")]
+    Busy {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// The thread was closed: it takes nothing any more.
+    #[error("thread `{thread}` is closed")]
+    Closed {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// There is nothing to go on with.
+    #[error("thread `{thread}` has an empty transcript: nothing can be continued")]
+    EmptyTranscript {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// The model has answered, and nothing waits that could follow.
+    #[error("the transcript of thread `{thread}` ends with an answer, and no message waits")]
+    EndsWithAnswer {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// Names that the registry does not list, in the order in which they were given.
+    #[error("unknown tools: {}", join(.names))]
+    UnknownTools {
+        /// The names.
+        names: Vec<ToolName>,
+    },
+    /// A queue that is full.
+    #[error("the queue of thread `{thread}` is full: {bound} messages wait")]
+    QueueFull {
+        /// The thread.
+        thread: ThreadId,
+        /// How many it holds at most.
+        bound: usize,
+    },
+    /// No waiting message has that id: it was never there, was removed, or is delivered.
+    #[error("no message `{entry}` waits in thread `{thread}`")]
+    NotWaiting {
+        /// The thread.
+        thread: ThreadId,
+        /// The entry.
+        entry: EntryId,
+    },
+    /// A message has that id already.
+    #[error("a message `{entry}` waits in thread `{thread}` already")]
+    EntryExists {
+        /// The thread.
+        thread: ThreadId,
+        /// The entry.
+        entry: EntryId,
+    },
+    /// A continuation that does not fit.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    /// The session cannot be read or written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// There is no compactor, or it failed.
+    #[error("the transcript could not be made shorter: {0}")]
+    Compaction(Fault),
+    /// Tools could not be listed, or an agent not be prepared.
+    #[error(transparent)]
+    Part(Fault),
+    /// The task that drove the run is gone: its tokio runtime was shut down, or it panicked.
+    #[error("the run of thread `{thread}` was lost: its task is gone")]
+    Lost {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// There is no tokio runtime to drive runs on.
+    #[error("there is no tokio runtime")]
+    NoTokio,
+}
+
+fn join(names: &[ToolName]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+impl RuntimeError {
+    /// A stable code.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Busy { .. } => "runtime.busy",
+            Self::Closed { .. } => "runtime.closed",
+            Self::EmptyTranscript { .. } => "runtime.empty_transcript",
+            Self::EndsWithAnswer { .. } => "runtime.last_message_is_assistant",
+            Self::UnknownTools { .. } => "runtime.unknown_tools",
+            Self::QueueFull { .. } => "runtime.queue_full",
+            Self::NotWaiting { .. } => "runtime.not_waiting",
+            Self::EntryExists { .. } => "runtime.entry_exists",
+            Self::Resume(_) => "runtime.resume",
+            Self::Session(_) => "runtime.session",
+            Self::Compaction(_) => "runtime.compaction",
+            Self::Part(_) => "runtime.part",
+            Self::Lost { .. } => "runtime.lost",
+            Self::NoTokio => "runtime.no_tokio",
+        }
+    }
+
+    /// What to do about it, where that is not plain from the message.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Busy { .. } => {
+                Some("queue the message with `execute`, `steer` or `follow_up`, or wait with `wait_idle`")
+            }
+            Self::EndsWithAnswer { .. } => Some("prompt the thread, or queue a message first"),
+            Self::UnknownTools { .. } => Some("bind the tools with `set_tools` first"),
+            Self::QueueFull { .. } => Some("wait until the thread has caught up, or remove what waits"),
+            Self::NoTokio => Some("build the runtime of threads inside a tokio runtime"),
+            Self::Closed { .. }
+            | Self::EmptyTranscript { .. }
+            | Self::NotWaiting { .. }
+            | Self::EntryExists { .. }
+            | Self::Resume(_)
+            | Self::Session(_)
+            | Self::Compaction(_)
+            | Self::Part(_)
+            | Self::Lost { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The model of a thread: the configuration's, asked with the thread's key, level and conversion.
+
+use std::sync::Arc;
+
+use harness_core::Fault;
+use harness_core::message::AssistantMessage;
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::transcript::{Transcript, View};
+
+use crate::config::Settled;
+use crate::stream::Tape;
+use crate::thread::Shared;
+
+/// The model of one run; of requests outside of threads when there is no thread.
+pub(crate) struct ThreadModel {
+    settled: Arc<Settled>,
+    thread: Option<Arc<Shared>>,
+}
+
+impl ThreadModel {
+    pub(crate) fn new(settled: Arc<Settled>, thread: Option<Arc<Shared>>) -> Self {
+        Self { settled, thread }
+    }
+
+    /// The request as it is sent.
+    pub(crate) async fn dress(&self, mut request: ModelRequest) -> Result<ModelRequest, ModelFault> {
+        let config = &self.settled.config;
+        request.thinking = config.thinking.or(request.thinking);
+        if let Some(convert) = &config.convert {
+            let messages: Transcript = convert(&request.view).into_iter().collect();
+            request.view = View::whole(messages.prefix());
+        }
+        if let Some(secrets) = &config.secrets {
+            let key = secrets.key_boxed(&config.model.provider).await.map_err(no_key)?;
+            request.key = key.filter(|key| !key.is_empty()).or(request.key);
+        }
+        Ok(request)
+    }
+}
+
+fn no_key(fault: Fault) -> ModelFault {
+    ModelFault::new(ModelFaultCode::AuthFailed, fault.into_parts().message)
+}
+
+impl Model for ThreadModel {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let request = self.dress(request).await?;
+        let model = &self.settled.config.model.model;
+        match &self.thread {
+            Some(thread) => model.step_boxed(request, &Tee { deltas, tape: &thread.tape }).await,
+            None => model.step_boxed(request, deltas).await,
+        }
+    }
+}
+
+/// Passes pieces on to the machine's listeners and to the thread's tape.
+struct Tee<'d> {
+    deltas: &'d dyn Deltas,
+    tape: &'d Tape,
+}
+
+impl Deltas for Tee<'_> {
+    fn part(&self, part: DeltaPart) {
+        self.tape.delta(part.clone());
+        self.deltas.part(part);
+    }
+}

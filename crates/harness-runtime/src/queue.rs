@@ -1,0 +1,203 @@
+//! Messages that wait for a thread.
+//!
+//! Plain data: what is taken when is decided here, when to take is the thread's business. The table of
+//! modes stands in `docs/reference/delivery.md`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use harness_core::port::DrainPoint;
+use harness_core::{EntryId, Time};
+
+/// When a message is delivered to a thread that is at work. To an idle thread all of them mean: now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeliveryMode {
+    /// When the run at hand is over.
+    #[default]
+    NextTurn,
+    /// Before the next model call of the run at hand.
+    BetweenRounds,
+    /// At once: the run at hand is ended for it.
+    Interrupt,
+}
+
+/// How many of the messages that wait are delivered together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum QueueMode {
+    /// The oldest alone.
+    #[default]
+    OneAtATime,
+    /// All of them.
+    All,
+}
+
+impl QueueMode {
+    fn most(self) -> usize {
+        match self {
+            Self::OneAtATime => 1,
+            Self::All => usize::MAX,
+        }
+    }
+}
+
+/// What becomes of a message for between the rounds that comes when the model has already answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LateSteering {
+    /// The run goes on with it.
+    #[default]
+    GoesOn,
+    /// It begins the next run.
+    NextTurn,
+}
+
+/// Where a message of the queue stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeliveryState {
+    /// It waits, and can be changed and removed.
+    Waiting,
+    /// A run has taken it, and does not have it in its transcript yet.
+    Delivering,
+}
+
+/// A message that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueEntry {
+    /// Its name: the caller's, or one that the thread gave it.
+    pub id: EntryId,
+    /// The message.
+    pub message: Arc<Message>,
+    /// When it is delivered.
+    pub mode: DeliveryMode,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// When it was queued.
+    pub queued_at: Time,
+    /// Whether it makes an idle thread begin: what is queued by `steer` and `follow_up` does not.
+    pub wakes: bool,
+}
+
+impl QueueEntry {
+    /// Whether a run may begin with it. What is only steering waits for a run to begin.
+    fn begins(&self) -> bool {
+        self.state == DeliveryState::Waiting && (self.wakes || self.mode != DeliveryMode::BetweenRounds)
+    }
+}
+
+/// The messages that wait for one thread, in the order of their delivery.
+#[derive(Debug, Default)]
+pub(crate) struct Queue(VecDeque<QueueEntry>);
+
+impl Queue {
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().filter(|entry| entry.state == DeliveryState::Waiting).count()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &QueueEntry> {
+        self.0.iter()
+    }
+
+    pub(crate) fn has(&self, id: &EntryId) -> bool {
+        self.0.iter().any(|entry| entry.id == *id)
+    }
+
+    pub(crate) fn push(&mut self, entry: QueueEntry) {
+        self.0.push_back(entry);
+    }
+
+    /// Before everything that waits, behind earlier interruptions.
+    pub(crate) fn push_interrupt(&mut self, entry: QueueEntry) {
+        let before = self.0.iter().take_while(|entry| entry.mode == DeliveryMode::Interrupt).count();
+        self.0.insert(before, entry);
+    }
+
+    /// What waits under that id.
+    pub(crate) fn waiting_mut(&mut self, id: &EntryId) -> Option<&mut QueueEntry> {
+        self.0.iter_mut().find(|entry| entry.id == *id && entry.state == DeliveryState::Waiting)
+    }
+
+    pub(crate) fn remove_waiting(&mut self, id: &EntryId) -> Option<QueueEntry> {
+        let at = self.0.iter().position(|entry| entry.id == *id && entry.state == DeliveryState::Waiting)?;
+        self.0.remove(at)
+    }
+
+    /// Moves what waits under that id to the n-th place.
+    pub(crate) fn move_waiting(&mut self, id: &EntryId, to: usize) -> bool {
+        let Some(entry) = self.remove_waiting(id) else { return false };
+        self.0.insert(to.min(self.0.len()), entry);
+        true
+    }
+
+    /// Whether something waits that makes an idle thread begin.
+    pub(crate) fn wakes(&self) -> bool {
+        self.0.iter().any(|entry| entry.wakes && entry.begins())
+    }
+
+    /// Takes what the next run begins with: the oldest that may begin one, or all of those. They stay in the
+    /// queue as being delivered.
+    pub(crate) fn take_beginning(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
+        self.deliver(mode, QueueEntry::begins)
+    }
+
+    /// Takes what is steering.
+    pub(crate) fn take_steering(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
+        self.deliver(mode, is_steering)
+    }
+
+    /// The steering that a run would take behind its prompt.
+    pub(crate) fn preview(&self, mode: QueueMode) -> Vec<Arc<Message>> {
+        let steering = self.0.iter().filter(|entry| is_steering(entry)).take(mode.most());
+        steering.map(|entry| Arc::clone(&entry.message)).collect()
+    }
+
+    /// What a run is given at a point of its turn.
+    pub(crate) fn take_at(
+        &mut self,
+        point: DrainPoint,
+        mode: QueueMode,
+        late: LateSteering,
+    ) -> Vec<(EntryId, Arc<Message>)> {
+        if point == DrainPoint::Answer && late == LateSteering::NextTurn {
+            return Vec::new();
+        }
+        self.take_steering(mode)
+    }
+
+    fn deliver(
+        &mut self,
+        mode: QueueMode,
+        wanted: impl Fn(&QueueEntry) -> bool,
+    ) -> Vec<(EntryId, Arc<Message>)> {
+        let taken = self.0.iter_mut().filter(|entry| wanted(entry)).take(mode.most());
+        taken
+            .map(|entry| {
+                entry.state = DeliveryState::Delivering;
+                (entry.id.clone(), Arc::clone(&entry.message))
+            })
+            .collect()
+    }
+
+    /// These are in a transcript.
+    pub(crate) fn delivered(&mut self, ids: &[EntryId]) {
+        self.0.retain(|entry| !ids.contains(&entry.id));
+    }
+
+    /// What a run had taken and not delivered waits again, in its old place. What was.
+    pub(crate) fn restore(&mut self) -> bool {
+        let mut any = false;
+        for entry in self.0.iter_mut().filter(|entry| entry.state == DeliveryState::Delivering) {
+            entry.state = DeliveryState::Waiting;
+            any = true;
+        }
+        any
+    }
+}
+
+fn is_steering(entry: &QueueEntry) -> bool {
+    entry.state == DeliveryState::Waiting && entry.mode == DeliveryMode::BetweenRounds
+}

@@ -1,0 +1,73 @@
+//! What came of a run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use harness_core::transcript::Prefix;
+use harness_core::{End, Evidence, Outcome, RunId};
+
+/// What came of one run of a thread.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Report {
+    /// The run.
+    pub run: RunId,
+    /// How and why it ended.
+    pub end: Arc<End>,
+    /// The transcript at its end.
+    pub transcript: Prefix,
+    /// The position in it of the run's first message.
+    pub from: usize,
+    /// Why it was aborted, when a caller said so; `interrupt` when a message was.
+    pub aborted: Option<Arc<str>>,
+    /// How many messages wait.
+    pub waiting: usize,
+}
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Report")
+            .field("run", &self.run)
+            .field("stop", &self.end.stop)
+            .field("messages", &(self.from..self.transcript.len()))
+            .field("aborted", &self.aborted)
+            .field("waiting", &self.waiting)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Report {
+    /// The answer, or the question that the run ended with; empty when there is none.
+    pub fn text(&self) -> &str {
+        self.end.answer.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the work is done.
+    pub fn is_completed(&self) -> bool {
+        self.end.outcome() == Outcome::Completed
+    }
+
+    /// What stood in the way, in words; `None` when the work is done.
+    pub fn problem(&self) -> Option<String> {
+        if self.is_completed() {
+            return None;
+        }
+        if let Some(why) = &self.aborted {
+            return Some(format!("Cancelled: {why}"));
+        }
+        let stop = &self.end.stop;
+        if let Evidence::Fault(fault) = &stop.evidence {
+            return Some(fault.message.clone());
+        }
+        if let Evidence::Invalid(invalid) = &stop.evidence {
+            return Some(invalid.reason.clone());
+        }
+        Some(stop.evidence.message().unwrap_or_else(|| stop.reason.meaning().to_owned()))
+    }
+
+    /// What the run appended.
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+        self.transcript.range(self.from..self.transcript.len())
+    }
+}

@@ -1,0 +1,231 @@
+//! Many threads, and what they share.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use harness_core::message::{AssistantMessage, Message};
+use harness_core::port::{Clock, Deltas, DynCheckpointStore, Ids, ModelFault, ModelRequest, Offer, ToolDef};
+use harness_core::port::{DeltaPart, Model as _};
+use harness_core::transcript::{Transcript, View};
+use harness_core::{Cancel, ThreadId};
+
+use crate::config::{Instructions, Settled, ThreadConfig};
+use crate::error::RuntimeError;
+use crate::model::ThreadModel;
+use crate::sessions::{DynSessions, Sessions};
+use crate::thread::{Shared, Thread};
+
+/// The bounds of each thread, and of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Messages that may wait in one thread; more are refused. Default 1,024.
+    pub queue: usize,
+    /// Events that one thread keeps for readers; older ones are told as missed. Default 1,024.
+    pub tape: usize,
+    /// Idle threads whose transcripts stay loaded when sessions hold them; those that were idle the longest are
+    /// unloaded. Default 1,024.
+    pub loaded: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { queue: 1_024, tape: 1_024, loaded: 1_024 }
+    }
+}
+
+/// What all threads share.
+pub(crate) struct Parts {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) sessions: Option<Arc<dyn DynSessions>>,
+    pub(crate) checkpoints: Option<Arc<dyn DynCheckpointStore>>,
+    pub(crate) limits: Limits,
+    pub(crate) tokio: tokio::runtime::Handle,
+    /// The threads; weakly, because each of them knows these parts.
+    threads: Weak<Threads>,
+    /// Idle threads that may be loaded, in the order in which they became idle.
+    loaded: Mutex<VecDeque<Weak<Shared>>>,
+}
+
+#[derive(Default)]
+struct Threads(Mutex<HashMap<ThreadId, Arc<Shared>>>);
+
+impl Threads {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, Arc<Shared>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Parts {
+    /// A thread became idle: those that were idle the longest are unloaded.
+    pub(crate) fn idle(&self, thread: &Arc<Shared>) {
+        if self.sessions.is_none() {
+            return;
+        }
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let this = Arc::downgrade(thread);
+        if let Some(at) = loaded.iter().position(|known| known.ptr_eq(&this)) {
+            loaded.remove(at);
+        }
+        loaded.push_back(this);
+        let mut over = Vec::new();
+        while loaded.len() > self.limits.loaded {
+            over.extend(loaded.pop_front());
+        }
+        drop(loaded);
+        for idle in over.iter().filter_map(Weak::upgrade) {
+            idle.unload();
+        }
+    }
+
+    /// A thread was closed.
+    pub(crate) fn forget(&self, thread: &Arc<Shared>) {
+        let Some(threads) = self.threads.upgrade() else { return };
+        let mut threads = threads.lock();
+        if threads.get(&thread.id).is_some_and(|known| Arc::ptr_eq(known, thread)) {
+            threads.remove(&thread.id);
+        }
+    }
+}
+
+/// Makes a [`Runtime`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct RuntimeBuilder {
+    config: ThreadConfig,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    sessions: Option<Arc<dyn DynSessions>>,
+    checkpoints: Option<Arc<dyn DynCheckpointStore>>,
+    limits: Limits,
+}
+
+impl fmt::Debug for RuntimeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeBuilder")
+            .field("config", &self.config)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RuntimeBuilder {
+    /// Keeps the transcripts of threads in sessions. Without, they are in memory.
+    pub fn sessions(mut self, sessions: impl Sessions + 'static) -> Self {
+        self.sessions = Some(Arc::new(sessions));
+        self
+    }
+
+    /// Keeps checkpoints of runs.
+    pub fn checkpoints(mut self, checkpoints: Arc<dyn DynCheckpointStore>) -> Self {
+        self.checkpoints = Some(checkpoints);
+        self
+    }
+
+    /// Other bounds.
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    /// Makes the runtime, which drives runs on the tokio runtime that this is called in.
+    ///
+    /// # Errors
+    /// [`RuntimeError::NoTokio`] outside of a tokio runtime.
+    pub fn build(self) -> Result<Runtime, RuntimeError> {
+        let tokio = tokio::runtime::Handle::try_current().map_err(|_| RuntimeError::NoTokio)?;
+        let Self { config, clock, ids, sessions, checkpoints, limits } = self;
+        let (all, loaded) = (Arc::<Threads>::default(), Mutex::default());
+        let threads = Arc::downgrade(&all);
+        let parts = Parts { clock, ids, sessions, checkpoints, limits, tokio, threads, loaded };
+        Ok(Runtime { threads: all, parts: Arc::new(parts), settled: Settled::new(config) })
+    }
+}
+
+/// Threads, by name, and what they share. Clones are handles to the same threads.
+///
+/// Threads know nothing of each other: each has its own transcript, queue, configuration and events.
+#[derive(Clone)]
+pub struct Runtime {
+    threads: Arc<Threads>,
+    parts: Arc<Parts>,
+    settled: Arc<Settled>,
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("threads", &self.threads.lock().len())
+            .field("limits", &self.parts.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// Begins to make a runtime whose threads begin with this configuration.
+    pub fn builder(config: ThreadConfig, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> RuntimeBuilder {
+        RuntimeBuilder { config, clock, ids, sessions: None, checkpoints: None, limits: Limits::default() }
+    }
+
+    /// The thread of that name; a new one when there is none. Nothing is loaded before it is needed.
+    pub fn thread(&self, id: impl Into<ThreadId>) -> Thread {
+        let id = id.into();
+        let mut threads = self.threads.lock();
+        let shared = threads.entry(id).or_insert_with_key(|id| {
+            Arc::new(Shared::new(id.clone(), Arc::clone(&self.parts), Arc::clone(&self.settled)))
+        });
+        Thread(Arc::clone(shared))
+    }
+
+    /// The thread of that name, when there is one.
+    pub fn existing(&self, id: &ThreadId) -> Option<Thread> {
+        self.threads.lock().get(id).cloned().map(Thread)
+    }
+
+    /// The names of all threads, in no order.
+    pub fn ids(&self) -> Vec<ThreadId> {
+        self.threads.lock().keys().cloned().collect()
+    }
+
+    /// Asks the model once, outside of any thread: with the configuration's model, key, settings and static
+    /// instructions, without layers and tools.
+    ///
+    /// # Errors
+    /// The model's own fault.
+    pub async fn call_model<M: Into<Message>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+        cancel: &Cancel,
+    ) -> Result<AssistantMessage, ModelFault> {
+        let config = &self.settled.config;
+        let instructions = match &config.instructions {
+            Instructions::Text(text) => Arc::clone(text),
+            Instructions::OfAgents | Instructions::Built(_) => Arc::from(""),
+        };
+        let offer = Offer::new("main", instructions, Vec::<ToolDef>::new())
+            .with_model(config.model.name.clone(), config.settings.clone());
+        let log: Transcript = messages.into_iter().map(|message| Arc::new(message.into())).collect();
+        let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
+        request.cancel = cancel.clone();
+        ThreadModel::new(Arc::clone(&self.settled), None).step(request, &Unheard).await
+    }
+
+    /// Ends all threads; see [`Thread::close`].
+    pub async fn shutdown(&self) {
+        let threads: Vec<Arc<Shared>> = self.threads.lock().values().cloned().collect();
+        for thread in &threads {
+            Thread(Arc::clone(thread)).abort("shutdown");
+        }
+        for thread in threads {
+            Thread(thread).close().await;
+        }
+    }
+}
+
+/// Nobody listens.
+struct Unheard;
+
+impl Deltas for Unheard {
+    fn part(&self, _: DeltaPart) {}
+}

@@ -1,0 +1,92 @@
+//! An answer while it comes.
+
+use harness_core::ToolName;
+use harness_core::port::DeltaPart;
+
+/// A block of an answer that is still coming.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PartialBlock {
+    /// Text so far.
+    Text(String),
+    /// What the model thinks, so far.
+    Thinking(String),
+    /// A call so far.
+    Call {
+        /// Its number among the calls of the answer, from 0.
+        index: u32,
+        /// The tool.
+        name: ToolName,
+        /// The text of its arguments so far.
+        arguments: String,
+    },
+}
+
+/// What of an answer has come, as blocks in their order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Assembly {
+    blocks: Vec<PartialBlock>,
+}
+
+/// What a piece did to an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grown {
+    /// The block that it belongs to.
+    pub(crate) at: usize,
+    /// Whether the block began with it.
+    pub(crate) began: bool,
+}
+
+impl Assembly {
+    pub(crate) fn blocks(&self) -> &[PartialBlock] {
+        &self.blocks
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.blocks.clear();
+    }
+
+    /// Takes a piece; `None` for one that belongs to no block.
+    pub(crate) fn take(&mut self, part: &DeltaPart) -> Option<Grown> {
+        let last = self.blocks.len().checked_sub(1);
+        match part {
+            DeltaPart::Text(more) => {
+                if let (Some(at), Some(PartialBlock::Text(text))) = (last, self.blocks.last_mut()) {
+                    text.push_str(more);
+                    return Some(Grown { at, began: false });
+                }
+                Some(self.begin(PartialBlock::Text(more.clone())))
+            }
+            DeltaPart::Thinking(more) => {
+                if let (Some(at), Some(PartialBlock::Thinking(text))) = (last, self.blocks.last_mut()) {
+                    text.push_str(more);
+                    return Some(Grown { at, began: false });
+                }
+                Some(self.begin(PartialBlock::Thinking(more.clone())))
+            }
+            DeltaPart::CallStarted { index, name } => {
+                let (index, name, arguments) = (*index, name.clone(), String::new());
+                Some(self.begin(PartialBlock::Call { index, name, arguments }))
+            }
+            DeltaPart::CallArguments { index: of, text } => {
+                let calls = self.blocks.iter_mut().enumerate().rev();
+                calls.into_iter().find_map(|(at, block)| match block {
+                    PartialBlock::Call { index, arguments, .. } if index == of => {
+                        arguments.push_str(text);
+                        Some(Grown { at, began: false })
+                    }
+                    PartialBlock::Call { .. } | PartialBlock::Text(_) | PartialBlock::Thinking(_) => None,
+                })
+            }
+            DeltaPart::BackendToolStarted { .. }
+            | DeltaPart::BackendToolFinished { .. }
+            | DeltaPart::Note(_)
+            | _ => None,
+        }
+    }
+
+    fn begin(&mut self, block: PartialBlock) -> Grown {
+        self.blocks.push(block);
+        Grown { at: self.blocks.len() - 1, began: true }
+    }
+}

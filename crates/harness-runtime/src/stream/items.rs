@@ -1,0 +1,162 @@
+//! Snapshots of messages and of the blocks of answers, as they grow.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use harness_core::event::EventKind;
+use harness_core::message::{Block, Message};
+use harness_core::port::DeltaPart;
+
+use super::assembly::{Assembly, PartialBlock};
+use super::reader::{Stream, Told};
+use super::tape::ThreadEvent;
+
+/// What an item shows. A snapshot never changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ItemContent {
+    /// A message that no model wrote: a prompt, steering, a tool's result.
+    Message(Arc<Message>),
+    /// A block of an answer that is still coming.
+    Coming(PartialBlock),
+    /// A block of an answer, as it stands in the transcript.
+    Block(Block),
+}
+
+/// A snapshot of an item: whoever shows items replaces the one with the same id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Item {
+    /// Names the item within its stream.
+    pub id: u64,
+    /// What it shows.
+    pub content: ItemContent,
+    /// Whether it stays as it is.
+    pub complete: bool,
+}
+
+/// The messages and the blocks of answers of a thread, as snapshots that grow: each block of an answer begins
+/// empty, grows, and is told once more when it is complete. Blocks of an answer that breaks off are told
+/// complete with what the transcript keeps of it.
+#[derive(Debug)]
+pub struct ItemStream {
+    stream: Stream,
+    ready: VecDeque<Item>,
+    answer: Assembly,
+    /// The ids of the blocks of the answer that is coming.
+    ids: Vec<u64>,
+    next_id: u64,
+}
+
+impl ItemStream {
+    pub(crate) fn new(stream: Stream) -> Self {
+        let (ready, answer, ids) = (VecDeque::new(), Assembly::default(), Vec::new());
+        Self { stream, ready, answer, ids, next_id: 0 }
+    }
+
+    /// The next snapshot; `None` when nothing follows.
+    ///
+    /// Cancel safe.
+    pub async fn next(&mut self) -> Option<Item> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some(item);
+            }
+            let told = self.stream.next().await?;
+            self.take(&told);
+        }
+    }
+
+    /// The next snapshot that is there without waiting.
+    pub fn try_next(&mut self) -> Option<Item> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some(item);
+            }
+            let told = self.stream.try_next()?;
+            self.take(&told);
+        }
+    }
+
+    fn take(&mut self, told: &Told) {
+        let Told::Event { event, .. } = told else { return };
+        if let ThreadEvent::Delta(part) = event {
+            self.grow(part);
+        } else if let ThreadEvent::Event(event) = event {
+            if let EventKind::ModelStepStarted { .. } = &event.kind {
+                self.begin_answer();
+            } else if let EventKind::MessageAppended { message, .. } = &event.kind {
+                self.complete(message);
+            }
+        }
+    }
+
+    fn begin_answer(&mut self) {
+        self.answer.clear();
+        self.ids.clear();
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    fn grow(&mut self, part: &DeltaPart) {
+        let Some(grown) = self.answer.take(part) else { return };
+        let Some(block) = self.answer.blocks().get(grown.at).cloned() else { return };
+        if grown.began {
+            let id = self.new_id();
+            self.ids.push(id);
+            let empty = emptied(&block);
+            let begins_empty = empty == block;
+            self.ready.push_back(Item { id, content: ItemContent::Coming(empty), complete: false });
+            if begins_empty {
+                return;
+            }
+        }
+        let id = self.ids.get(grown.at).copied().unwrap_or_default();
+        self.ready.push_back(Item { id, content: ItemContent::Coming(block), complete: false });
+    }
+
+    fn complete(&mut self, message: &Arc<Message>) {
+        let Some(answer) = message.as_assistant() else {
+            let id = self.new_id();
+            let content = ItemContent::Message(Arc::clone(message));
+            self.ready.push_back(Item { id, content, complete: true });
+            return;
+        };
+        let mut coming: Vec<Option<u64>> = self.ids.iter().copied().map(Some).collect();
+        for block in &answer.content {
+            let at = self
+                .answer
+                .blocks()
+                .iter()
+                .zip(&coming)
+                .position(|(partial, id)| id.is_some() && is_of(partial, block));
+            let known = at.and_then(|at| coming.get_mut(at)).and_then(Option::take);
+            let id = known.unwrap_or_else(|| self.new_id());
+            self.ready.push_back(Item { id, content: ItemContent::Block(block.clone()), complete: true });
+        }
+        self.begin_answer();
+    }
+}
+
+/// The same block before anything of it had come.
+fn emptied(block: &PartialBlock) -> PartialBlock {
+    match block {
+        PartialBlock::Text(_) => PartialBlock::Text(String::new()),
+        PartialBlock::Thinking(_) => PartialBlock::Thinking(String::new()),
+        PartialBlock::Call { index, name, .. } => {
+            PartialBlock::Call { index: *index, name: name.clone(), arguments: String::new() }
+        }
+    }
+}
+
+/// Whether a block of the transcript can be what came.
+fn is_of(partial: &PartialBlock, block: &Block) -> bool {
+    match partial {
+        PartialBlock::Text(_) => matches!(block, Block::Text(_)),
+        PartialBlock::Thinking(_) => matches!(block, Block::Thinking(_)),
+        PartialBlock::Call { .. } => matches!(block, Block::ToolCall(_)),
+    }
+}

@@ -1,0 +1,404 @@
+//! What can be asked of a thread.
+
+use std::sync::Arc;
+
+use harness_core::continuation::{Continuation, Resume};
+use harness_core::driver::compact;
+use harness_core::message::{Message, UserMessage};
+use harness_core::port::{CompactionNote, EntryHead, SessionError};
+use harness_core::run::Run;
+use harness_core::transcript::{Prefix, Transcript};
+use harness_core::{CallId, Cancel, FaultSource, ModelName, RunId, ThreadId};
+use tokio::sync::oneshot;
+
+use super::memory::Memory;
+use super::owner::Owner;
+use super::state::{Begin, Outcome, Shared, Status};
+use crate::error::RuntimeError;
+use crate::report::Report;
+use crate::stream::{ItemStream, PartialBlock, ReasoningStream, StartAt, Stream, TextStream, ThreadEvent};
+
+/// A conversation that goes on for as long as anybody likes. Clones are handles to the same thread.
+///
+/// Runs are driven by a task of their own: dropping a future of this handle stops nothing, [`Thread::abort`]
+/// does.
+#[derive(Clone, Debug)]
+pub struct Thread(pub(crate) Arc<Shared>);
+
+/// How a thread stands.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// What it does.
+    pub status: Status,
+    /// The model of the next run.
+    pub model: Option<ModelName>,
+    /// The transcript, with what a run has appended so far.
+    pub messages: Prefix,
+    /// The answer that is coming: `None` while no model is asked.
+    pub answer: Option<Vec<PartialBlock>>,
+    /// The calls that run, in the order in which they began.
+    pub pending_calls: Vec<CallId>,
+    /// What went wrong in the last run.
+    pub error: Option<String>,
+    /// How many messages wait.
+    pub waiting: usize,
+}
+
+/// Something that was told to stop. Dropping it changes nothing.
+#[derive(Debug)]
+pub struct Stopping {
+    thread: Arc<Shared>,
+    run: Option<RunId>,
+}
+
+impl Stopping {
+    /// Whether there was anything to stop.
+    pub fn any(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// Completes when what was stopped has ended; at once when there was nothing. Not to be awaited inside of
+    /// the run that is being stopped.
+    pub async fn ended(self) {
+        let Some(run) = self.run else { return };
+        self.thread.until(|status| !matches!(status, Status::Aborting { run: at } if *at == run)).await;
+    }
+}
+
+impl Shared {
+    /// Waits until the status is as wanted.
+    async fn until(&self, wanted: impl Fn(&Status) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if wanted(&self.lock().status) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Thread {
+    /// Its name.
+    pub fn id(&self) -> &ThreadId {
+        &self.0.id
+    }
+
+    /// Says something, and waits until the thread is idle again: for this message's run and, when that was
+    /// completed, for the messages that waited behind it. Gives the last of these runs.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Busy`] at once while the thread is at work, also from inside of its own run. How a run
+    /// ended is no error.
+    pub async fn prompt(&self, text: impl Into<String>) -> Result<Report, RuntimeError> {
+        self.prompt_items([UserMessage::text(text).from_origin("prompt")]).await
+    }
+
+    /// Says several things at once, in this order; see [`Thread::prompt`]. With none of them a run goes on where
+    /// the transcript ends.
+    ///
+    /// # Errors
+    /// As [`Thread::prompt`].
+    pub async fn prompt_items<M: Into<Message>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Report, RuntimeError> {
+        let messages = messages.into_iter().map(|message| Arc::new(message.into())).collect();
+        self.begin(Begin::Prompt(messages)).await
+    }
+
+    /// Goes on where the transcript ends: calls that a crash or a pending approval left open are settled, and the
+    /// model is asked. Behind an answer, steering that waits comes first, or else the next message of the queue.
+    ///
+    /// # Errors
+    /// As [`Thread::prompt`]; [`RuntimeError::EmptyTranscript`], and [`RuntimeError::EndsWithAnswer`] behind an
+    /// answer when nothing waits.
+    pub async fn continue_run(&self) -> Result<Report, RuntimeError> {
+        self.begin(Begin::GoOn).await
+    }
+
+    /// Takes up work that an earlier run left: answers its question, decides about the calls that it parked, or
+    /// gives more of what had run out.
+    ///
+    /// # Errors
+    /// As [`Thread::prompt`]; [`RuntimeError::Resume`] when the continuation does not fit.
+    pub async fn resume(&self, continuation: Continuation, resume: Resume) -> Result<Report, RuntimeError> {
+        self.begin(Begin::Resume(Box::new((continuation, resume)))).await
+    }
+
+    async fn begin(&self, begin: Begin) -> Result<Report, RuntimeError> {
+        let (job, waiter) = {
+            let mut state = self.0.lock();
+            self.0.free(&state)?;
+            let job = self.0.claim(&mut state, begin);
+            let (sender, waiter) = oneshot::channel();
+            state.waiters.push(sender);
+            (job, waiter)
+        };
+        self.0.spawn(job);
+        self.answered(waiter).await
+    }
+
+    async fn answered(&self, waiter: oneshot::Receiver<Outcome>) -> Outcome {
+        waiter.await.unwrap_or_else(|_| Err(RuntimeError::Lost { thread: self.0.id.clone() }))
+    }
+
+    /// What came of the messages so far: of the last run at once while nothing is going on and nothing waits to
+    /// begin; otherwise of the run that empties the queue, or of the first one that is not completed. An
+    /// interruption is no end: the run that it leads to answers.
+    ///
+    /// # Errors
+    /// Why the last run could not begin.
+    pub async fn response(&self) -> Result<Report, RuntimeError> {
+        let waiter = {
+            let mut state = self.0.lock();
+            if state.cancel.is_none()
+                && let Some(last) = &state.last
+            {
+                return last.clone();
+            }
+            let (sender, waiter) = oneshot::channel();
+            state.waiters.push(sender);
+            waiter
+        };
+        self.answered(waiter).await
+    }
+
+    /// Completes when nothing is going on.
+    pub async fn wait_idle(&self) {
+        self.0.until(|status| *status == Status::Idle).await;
+    }
+
+    /// What the thread does.
+    pub fn status(&self) -> Status {
+        self.0.lock().status.clone()
+    }
+
+    /// Stops the run, or the compaction, that is going on. What it had finished is kept, what waits begins the
+    /// next run. Work that does not listen is given the configuration's grace, then the run ends without it.
+    pub fn abort(&self, reason: impl Into<Arc<str>>) -> Stopping {
+        let mut state = self.0.lock();
+        let stopped = self.0.stop(&mut state, reason.into());
+        let run = match &state.status {
+            Status::Aborting { run } if stopped => Some(run.clone()),
+            Status::Idle | Status::Generating { .. } | Status::Aborting { .. } | Status::Compacting => None,
+        };
+        drop(state);
+        Stopping { thread: Arc::clone(&self.0), run }
+    }
+
+    /// The transcript, with what a run has appended so far.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub async fn messages(&self) -> Result<Prefix, RuntimeError> {
+        self.0.transcript().await
+    }
+
+    /// How the thread stands.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub async fn snapshot(&self) -> Result<Snapshot, RuntimeError> {
+        let messages = self.0.transcript().await?;
+        let (answer, pending_calls) = self.0.tape.live(|live| {
+            let answer = live.answering.then(|| live.answer.blocks().to_vec());
+            (answer, live.calls.clone())
+        });
+        let state = self.0.lock();
+        let error = match &state.last {
+            Some(Err(error)) => Some(error.to_string()),
+            Some(Ok(report)) if state.cancel.is_none() => report.problem(),
+            Some(Ok(_)) | None => None,
+        };
+        Ok(Snapshot {
+            status: state.status.clone(),
+            model: state.settled.config.model.name.clone(),
+            messages,
+            answer,
+            pending_calls,
+            error,
+            waiting: state.queue.len(),
+        })
+    }
+
+    /// What happens in the thread.
+    pub fn events(&self, from: StartAt) -> Stream {
+        Stream::new(Arc::clone(&self.0), from)
+    }
+
+    /// The text of answers.
+    pub fn text(&self, from: StartAt) -> TextStream {
+        TextStream::new(self.events(from))
+    }
+
+    /// What the model thinks.
+    pub fn reasoning(&self, from: StartAt) -> ReasoningStream {
+        ReasoningStream::new(self.events(from))
+    }
+
+    /// Messages and the blocks of answers, as they grow.
+    pub fn items(&self, from: StartAt) -> ItemStream {
+        ItemStream::new(self.events(from))
+    }
+
+    /// Replaces the history of an idle thread.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Busy`] while the thread is at work; [`RuntimeError::Session`] when its session holds a
+    /// history and cannot be replaced.
+    pub async fn seed_history<M: Into<Message>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<(), RuntimeError> {
+        let messages: Vec<Arc<Message>> =
+            messages.into_iter().map(|message| Arc::new(message.into())).collect();
+        let owner = self.hold()?;
+        let (memory, _) = match self.0.open().await {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.let_go(owner);
+                return Err(error);
+            }
+        };
+        let replaced = self.replace(&messages).await;
+        let seeded = match replaced {
+            Ok(true) => {
+                let (log, stored): (Transcript, _) = (messages.iter().cloned().collect(), messages.len());
+                Ok(Memory { log, stored, ..Memory::default() })
+            }
+            Ok(false) if memory.stored == 0 => Ok(Memory::seeded(messages.into_iter().collect())),
+            Ok(false) => Err(SessionError::new(
+                "session.not_replaceable",
+                format!("the session of thread `{}` holds a history and cannot be replaced", self.0.id),
+            )),
+            Err(error) => Err(error),
+        };
+        let done = match seeded {
+            Ok(seeded) => {
+                self.0.keep(seeded);
+                Ok(())
+            }
+            Err(error) => {
+                self.0.keep(memory);
+                Err(error.into())
+            }
+        };
+        self.let_go(owner);
+        done
+    }
+
+    async fn replace(&self, messages: &[Arc<Message>]) -> Result<bool, SessionError> {
+        let Some(sessions) = &self.0.parts.sessions else { return Ok(false) };
+        let head = EntryHead::new(self.0.parts.clock.now(), None, 0, None);
+        sessions.replace_boxed(&self.0.id, &head, messages).await
+    }
+
+    /// Makes the transcript of an idle thread shorter for good, whatever the compactor's trigger says. A session
+    /// keeps everything, unless its [`Sessions`](crate::Sessions) replace it. `instructions` say what a summary is
+    /// to keep. Gives what was done; `None` when there was nothing to do. [`Thread::abort`] stops it.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Busy`] while the thread is at work; [`RuntimeError::Compaction`] without a compactor, when
+    /// it failed, was stopped, or while calls wait; [`RuntimeError::Session`].
+    pub async fn compact(
+        &self,
+        instructions: Option<String>,
+    ) -> Result<Option<Arc<CompactionNote>>, RuntimeError> {
+        let owner = self.hold()?;
+        let done = Box::pin(self.shorten(instructions)).await;
+        self.let_go(owner);
+        done
+    }
+
+    async fn shorten(
+        &self,
+        instructions: Option<String>,
+    ) -> Result<Option<Arc<CompactionNote>>, RuntimeError> {
+        let (settled, cancel) = {
+            let state = self.0.lock();
+            (Arc::clone(&state.settled), state.cancel.clone().unwrap_or_default())
+        };
+        let (memory, session) = self.0.open().await?;
+        let ports = self.0.ports(&settled, session.clone(), memory.log.prefix(), Vec::new());
+        let mut origin = settled.config.origin.clone();
+        origin.thread = Some(self.0.id.clone());
+        origin.session = session.as_ref().and_then(|session| session.session_id());
+        let Memory { log, stored, open_calls, view, waiting, .. } = memory;
+        let mut machine = Run::new(settled.spec(&ports), origin, log).with_view(view).with_stored(stored);
+        let done = compact(&mut machine, &ports, &cancel, instructions).await;
+        let unstored = done.as_ref().err().is_some_and(|fault| fault.source_part == FaultSource::Session);
+        if unstored {
+            // The session counts: it is read again.
+            self.0.lock().opened = false;
+        } else {
+            self.0.keep(Memory::of(machine, open_calls, waiting));
+        }
+        let note = done.map_err(|fault| {
+            if fault.source_part == FaultSource::Session {
+                let told = fault.into_parts();
+                return SessionError::new(told.code, told.message).into();
+            }
+            RuntimeError::Compaction(fault)
+        })?;
+        if note.is_some() {
+            let shown: Vec<Arc<Message>> = self.0.tape.live(|live| live.base.iter().cloned().collect());
+            self.replace(&shown).await?;
+        }
+        Ok(note)
+    }
+
+    /// Makes a free thread busy without a run.
+    fn hold(&self) -> Result<Owner, RuntimeError> {
+        let mut state = self.0.lock();
+        self.0.free(&state)?;
+        state.status = Status::Compacting;
+        state.cancel = Some(Cancel::new());
+        drop(state);
+        Ok(Owner::of(&self.0))
+    }
+
+    /// Gives back what [`Self::hold`] took, and begins what came meanwhile.
+    fn let_go(&self, owner: Owner) {
+        owner.leave();
+        let mut state = self.0.lock();
+        let next = self.0.next(&mut state, false);
+        if next.is_none() {
+            self.0.release(&mut state);
+        }
+        drop(state);
+        self.0.changed.notify_waiters();
+        if let Some(job) = next {
+            self.0.spawn(job);
+        }
+    }
+
+    /// Lets go of the transcript, the session and the kept events of an idle thread; they are loaded again when
+    /// they are needed. Whether that was possible: nothing is unloaded that no session holds.
+    pub fn unload(&self) -> bool {
+        self.0.unload()
+    }
+
+    /// Ends the thread: what is going on is stopped, what waits is dropped, streams end. Its session stays.
+    pub async fn close(&self) {
+        {
+            let mut state = self.0.lock();
+            state.closed = true;
+            let waiting: Vec<_> = state.queue.iter().map(|entry| entry.id.clone()).collect();
+            for entry in waiting {
+                if state.queue.remove_waiting(&entry).is_some() {
+                    let change = crate::stream::QueueChange::Removed;
+                    self.0.tape.tell(ThreadEvent::Queue { entry, change });
+                }
+            }
+            if !self.0.stop(&mut state, Arc::from("closed")) && state.status == Status::Idle {
+                self.0.tape.close();
+            }
+        }
+        self.wait_idle().await;
+        self.0.unload();
+        self.0.parts.forget(&self.0);
+    }
+}

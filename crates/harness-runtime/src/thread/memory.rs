@@ -1,0 +1,131 @@
+//! The transcript of a thread between its runs.
+
+use std::sync::Arc;
+
+use harness_core::machine::ViewState;
+use harness_core::message::Message;
+use harness_core::port::{DynSession, OpenCall};
+use harness_core::run::Run;
+use harness_core::transcript::{Prefix, Transcript};
+use harness_core::{AgentId, End};
+
+use super::state::Shared;
+use crate::error::RuntimeError;
+
+/// What a thread remembers between its runs.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) log: Transcript,
+    /// Messages of it that the session holds.
+    pub(crate) stored: usize,
+    pub(crate) open_calls: Vec<OpenCall>,
+    pub(crate) view: ViewState,
+    /// Messages that were pushed in while calls were parked.
+    pub(crate) waiting: Vec<Arc<Message>>,
+}
+
+impl Memory {
+    /// A history that no session holds.
+    pub(crate) fn seeded(log: Transcript) -> Self {
+        Self { log, ..Self::default() }
+    }
+
+    /// What a run, or a compaction, leaves.
+    pub(crate) fn of(run: Run, open_calls: Vec<OpenCall>, waiting: Vec<Arc<Message>>) -> Self {
+        let (stored, view) = (run.stored(), run.view_state().clone());
+        Self { log: run.into_log(), stored, open_calls, view, waiting }
+    }
+
+    /// What a run that has ended leaves.
+    pub(crate) fn after(run: Run, end: &End) -> Self {
+        let waiting = end.continuation.as_ref().map(|made| made.waiting.clone()).unwrap_or_default();
+        let open_calls = run.open_calls();
+        Self::of(run, open_calls, waiting)
+    }
+
+    /// Whether a session holds all of it.
+    fn is_stored(&self) -> bool {
+        self.stored == self.log.len() && self.waiting.is_empty()
+    }
+
+    /// The agent to which the last handoff went, or else the one that spoke last.
+    pub(crate) fn agent(&self) -> Option<AgentId> {
+        self.log.iter().rev().find_map(|message| match &**message {
+            Message::ToolResult(result) => result.handed_to(),
+            Message::Assistant(answer) => answer.agent.clone(),
+            Message::System(_) | Message::User(_) | Message::Custom(_) | _ => None,
+        })
+    }
+}
+
+impl Shared {
+    /// Takes the transcript for a run, loading it when it is not there, and shows it as what is going on.
+    pub(crate) async fn open(&self) -> Result<(Memory, Option<Arc<dyn DynSession>>), RuntimeError> {
+        let mut session = self.session.lock().await;
+        let memory = self.load(&mut session).await?;
+        self.tape.live(|live| live.reset(memory.log.prefix()));
+        self.lock().opened = true;
+        Ok((memory, session.clone()))
+    }
+
+    /// The transcript as it is now, loaded when it is not there.
+    pub(crate) async fn transcript(&self) -> Result<Prefix, RuntimeError> {
+        let mut session = self.session.lock().await;
+        if self.lock().opened {
+            return Ok(self.tape.live(|live| live.transcript()));
+        }
+        let memory = self.load(&mut session).await?;
+        let log = memory.log.prefix();
+        self.keep(memory);
+        Ok(log)
+    }
+
+    /// Puts the transcript back.
+    pub(crate) fn keep(&self, memory: Memory) {
+        self.tape.live(|live| live.reset(memory.log.prefix()));
+        let mut state = self.lock();
+        (state.memory, state.opened) = (Some(memory), false);
+    }
+
+    async fn load(&self, session: &mut Option<Arc<dyn DynSession>>) -> Result<Memory, RuntimeError> {
+        if let Some(memory) = self.lock().memory.take() {
+            return Ok(memory);
+        }
+        let Some(sessions) = &self.parts.sessions else { return Ok(Memory::default()) };
+        let opened = match session.take() {
+            Some(opened) => opened,
+            None => sessions.open_boxed(&self.id).await?,
+        };
+        let loaded = opened.load_boxed().await?;
+        *session = Some(opened);
+        if let Some(torn) = &loaded.torn_tail {
+            tracing::warn!(thread = %self.id, ?torn, "an unfinished line of the session was left out");
+        }
+        let log: Transcript = loaded.messages.into_iter().collect();
+        Ok(Memory {
+            stored: log.len(),
+            log,
+            open_calls: loaded.open_calls,
+            view: ViewState::of(loaded.plan),
+            waiting: Vec::new(),
+        })
+    }
+
+    /// Lets go of the transcript, the session and the tape of an idle thread, when the session holds all of it.
+    /// Whether that was so.
+    pub(crate) fn unload(&self) -> bool {
+        if self.parts.sessions.is_none() {
+            return false;
+        }
+        let Ok(mut session) = self.session.try_lock() else { return false };
+        let mut state = self.lock();
+        let idle = state.cancel.is_none() && state.queue.iter().next().is_none();
+        if !idle || !state.memory.as_ref().is_some_and(Memory::is_stored) {
+            return false;
+        }
+        (state.memory, state.last, *session) = (None, None, None);
+        self.tape.forget();
+        self.tape.live(|live| live.reset(Prefix::default()));
+        true
+    }
+}

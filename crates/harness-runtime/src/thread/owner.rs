@@ -1,0 +1,200 @@
+//! The owner of a thread's runs: one task while the thread is busy.
+
+use std::sync::Arc;
+
+use harness_core::driver::drive;
+use harness_core::machine::{Origin, Start};
+use harness_core::message::Message;
+use harness_core::run::Run;
+use harness_core::{Cancel, EntryId};
+
+use super::memory::Memory;
+use super::state::{Begin, Job, Outcome, Shared};
+use crate::error::RuntimeError;
+use crate::report::Report;
+use crate::stream::ThreadEvent;
+
+impl Shared {
+    /// Drives a claimed run, and those that follow it, in a task of their own.
+    pub(crate) fn spawn(self: &Arc<Self>, job: Job) {
+        let owner = Owner(Arc::clone(self));
+        self.parts.tokio.spawn(async move {
+            let mut job = Some(job);
+            while let Some(claimed) = job.take() {
+                let ended = Box::pin(owner.0.run(claimed)).await;
+                job = owner.0.settle(ended);
+            }
+            owner.leave();
+        });
+    }
+
+    async fn run(self: &Arc<Self>, job: Job) -> Outcome {
+        let Job { run, cancel, settled, begin } = job;
+        let (memory, session) = match self.open().await {
+            Ok(opened) => opened,
+            Err(error) => return self.refused(run, error),
+        };
+        let mut origin = settled.config.origin.clone();
+        origin.thread = Some(self.id.clone());
+        origin.run = Some(run.clone());
+        origin.session = session.as_ref().and_then(|session| session.session_id());
+        origin.allowed_tools.clone_from(&settled.config.active_tools);
+        let (start, entries) = match self.start(begin, &memory, &origin) {
+            Ok(started) => started,
+            Err(error) => {
+                self.keep(memory);
+                return self.refused(run, error);
+            }
+        };
+        let agent = settled.config.agents.as_ref().and_then(|_| memory.agent());
+        let Memory { log, stored, open_calls, view, waiting, .. } = memory;
+        let start = match &start.continuation {
+            Some(_) => start,
+            None => start.with_agent(agent).with_waiting(waiting),
+        };
+        let start = start.with_open_calls(open_calls);
+        let ports = self.ports(&settled, session, log.prefix(), entries.clone());
+        let spec = settled.spec(&ports);
+        self.tape.tell(ThreadEvent::Status(self.lock().status.clone()));
+        self.tape.tell(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
+        let mut machine = Run::new(spec, origin, log).with_view(view).with_stored(stored);
+        let end = drive(&mut machine, &ports, &cancel, start).await;
+        let from = self.tape.live(|live| live.base.len()).min(machine.log().len());
+        let transcript = machine.log().prefix();
+        self.keep(Memory::after(machine, &end));
+        self.lock().queue.delivered(&entries);
+        Ok(Report { run, end, transcript, from, aborted: None, waiting: 0 })
+    }
+
+    /// What the run begins with.
+    fn start(
+        &self,
+        begin: Begin,
+        memory: &Memory,
+        origin: &Origin,
+    ) -> Result<(Start, Vec<EntryId>), RuntimeError> {
+        let prompt = |messages| {
+            let mut start = Start::resume();
+            start.prompt = messages;
+            start
+        };
+        let queued = |entries: Vec<(EntryId, Arc<Message>)>| {
+            let (ids, messages): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+            (prompt(messages), ids)
+        };
+        match begin {
+            Begin::Prompt(messages) => Ok((prompt(messages), Vec::new())),
+            Begin::Queue(entries) => Ok(queued(entries)),
+            Begin::Resume(taken_up) => {
+                let (continuation, resume) = *taken_up;
+                Ok((continuation.start(resume, origin, &memory.log)?, Vec::new()))
+            }
+            Begin::GoOn => {
+                let thread = self.id.clone();
+                let last = memory.log.last().ok_or(RuntimeError::EmptyTranscript { thread })?;
+                let waits = last.as_assistant().is_some() && !has_open_calls(last);
+                if !waits {
+                    return Ok((Start::resume(), Vec::new()));
+                }
+                let mut state = self.lock();
+                let config = Arc::clone(&state.settled);
+                let steering = state.queue.take_steering(config.config.steering_mode);
+                if !steering.is_empty() {
+                    state.skip_begin = true;
+                    return Ok(queued(steering));
+                }
+                let entries = state.queue.take_beginning(config.config.follow_up_mode);
+                if entries.is_empty() {
+                    return Err(RuntimeError::EndsWithAnswer { thread: self.id.clone() });
+                }
+                Ok(queued(entries))
+            }
+        }
+    }
+
+    fn refused(&self, run: harness_core::RunId, error: RuntimeError) -> Outcome {
+        self.tape.tell(ThreadEvent::RunFailed { run, error: Arc::new(error.clone()) });
+        Err(error)
+    }
+
+    /// A run is over: tells it, answers who waits, and claims the next one or lets go of the thread.
+    fn settle(self: &Arc<Self>, ended: Outcome) -> Option<Job> {
+        let mut state = self.lock();
+        state.queue.restore();
+        let interrupted = std::mem::take(&mut state.interrupting);
+        let aborted = state.aborted.take();
+        let waiting = state.queue.len();
+        let ended = ended.map(|report| Report { aborted, waiting, ..report });
+        let completed = ended.as_ref().is_ok_and(Report::is_completed);
+        state.last = Some(ended.clone());
+        let next = self.next(&mut state, completed);
+        let answered = match &next {
+            Some(_) if completed || interrupted => Vec::new(),
+            Some(_) | None => std::mem::take(&mut state.waiters),
+        };
+        if let Ok(report) = &ended {
+            self.tape.tell(ThreadEvent::RunEnded(Arc::new(report.clone())));
+        }
+        if next.is_none() {
+            self.release(&mut state);
+        }
+        drop(state);
+        for waiter in answered {
+            // Whoever does not wait any more needs no answer.
+            let _ = waiter.send(ended.clone());
+        }
+        self.changed.notify_waiters();
+        if next.is_none() {
+            self.parts.idle(self);
+        }
+        next
+    }
+}
+
+/// Whether an answer calls tools.
+fn has_open_calls(answer: &Message) -> bool {
+    answer.as_assistant().is_some_and(|answer| {
+        use harness_core::message::FinishReason;
+        let broken = matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted);
+        !broken && answer.tool_calls().next().is_some()
+    })
+}
+
+/// Gives the claim back when its task ends before the run does.
+pub(crate) struct Owner(Arc<Shared>);
+
+impl Owner {
+    /// Owns the claim on a thread that is busy.
+    pub(crate) fn of(thread: &Arc<Shared>) -> Self {
+        Self(Arc::clone(thread))
+    }
+
+    /// The claim was given back in order.
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let shared = &self.0;
+        let lost = RuntimeError::Lost { thread: shared.id.clone() };
+        let mut state = shared.lock();
+        if state.opened && shared.parts.sessions.is_none() {
+            // Nothing else knows what was said.
+            let log = shared.tape.live(|live| live.transcript()).iter().cloned().collect();
+            state.memory = Some(Memory::seeded(log));
+        }
+        state.queue.restore();
+        state.interrupting = false;
+        state.cancel.take().as_ref().map(Cancel::cancel);
+        state.last = Some(Err(lost.clone()));
+        shared.release(&mut state);
+        let waiters = std::mem::take(&mut state.waiters);
+        drop(state);
+        for waiter in waiters {
+            let _ = waiter.send(Err(lost.clone()));
+        }
+        shared.changed.notify_waiters();
+    }
+}

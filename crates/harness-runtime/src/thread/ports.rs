@@ -1,0 +1,89 @@
+//! What a run reaches its thread through.
+
+use std::sync::Arc;
+
+use harness_core::EntryId;
+use harness_core::driver::Ports;
+use harness_core::event::{Event, EventKind, Fold};
+use harness_core::message::{Message, ToolCall};
+use harness_core::port::{Content, DrainPoint, DynSession, Steering, ToolUpdates};
+use harness_core::transcript::Prefix;
+
+use super::state::Shared;
+use crate::agent::ThreadAgents;
+use crate::config::Settled;
+use crate::model::ThreadModel;
+
+impl Shared {
+    /// The ports of a run that begins with `entries` of the queue.
+    pub(crate) fn ports(
+        self: &Arc<Self>,
+        settled: &Arc<Settled>,
+        session: Option<Arc<dyn DynSession>>,
+        base: Prefix,
+        entries: Vec<EntryId>,
+    ) -> Ports {
+        let mut ports = settled.ports(&self.parts.clock);
+        ports.model = Arc::new(ThreadModel::new(Arc::clone(settled), Some(Arc::clone(self))));
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(settled), base));
+        ports.session = session;
+        ports.checkpoints.clone_from(&self.parts.checkpoints);
+        ports.steering = Some(Arc::new(Mailbox { thread: Arc::clone(self), settled: Arc::clone(settled) }));
+        ports.updates = Some(Arc::new(Updates(Arc::clone(self))));
+        ports.hub.fold(Ear { thread: Arc::clone(self), entries });
+        ports
+    }
+}
+
+/// Takes down what a run tells.
+struct Ear {
+    thread: Arc<Shared>,
+    /// What the run began with, until it stands in the transcript.
+    entries: Vec<EntryId>,
+}
+
+impl Fold for Ear {
+    fn apply(&mut self, event: &Event) {
+        if !self.entries.is_empty() && matches!(event.kind, EventKind::MessageAppended { .. }) {
+            let entries = std::mem::take(&mut self.entries);
+            self.thread.lock().queue.delivered(&entries);
+        }
+        self.thread.tape.event(event);
+    }
+}
+
+/// Hands out steering.
+struct Mailbox {
+    thread: Arc<Shared>,
+    settled: Arc<Settled>,
+}
+
+impl Steering for Mailbox {
+    fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
+        self.waiting_at(DrainPoint::Round)
+    }
+
+    fn waiting_at(&self, point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
+        let config = &self.settled.config;
+        let mut state = self.thread.lock();
+        let skips = std::mem::take(&mut state.skip_begin) && point == DrainPoint::Begin;
+        if skips {
+            Vec::new()
+        } else {
+            state.queue.take_at(point, config.steering_mode, config.late_steering)
+        }
+    }
+
+    fn injected(&self, entries: &[EntryId]) {
+        self.thread.lock().queue.delivered(entries);
+    }
+}
+
+/// Passes on what tools tell.
+struct Updates(Arc<Shared>);
+
+impl ToolUpdates for Updates {
+    fn update(&self, call: &Arc<ToolCall>, content: Content) {
+        self.0.tape.update(call, content);
+    }
+}

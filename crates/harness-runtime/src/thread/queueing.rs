@@ -1,0 +1,160 @@
+//! Messages for a thread that may be at work.
+
+use std::sync::Arc;
+
+use harness_core::EntryId;
+use harness_core::message::Message;
+
+use super::handle::Thread;
+use super::state::Status;
+use crate::error::RuntimeError;
+use crate::queue::{DeliveryMode, DeliveryState, QueueEntry};
+use crate::stream::{QueueChange, ThreadEvent};
+
+impl Thread {
+    /// Delivers a message in the given mode; an idle thread begins with it at once. Gives the name under which it
+    /// waits. Never waits itself, and may be called from inside of the thread's own run.
+    ///
+    /// # Errors
+    /// [`RuntimeError::QueueFull`]; [`RuntimeError::Closed`].
+    pub fn execute(&self, message: impl Into<Message>, mode: DeliveryMode) -> Result<EntryId, RuntimeError> {
+        self.enqueue(None, message.into(), mode, true)
+    }
+
+    /// The same, under a name of the caller's.
+    ///
+    /// # Errors
+    /// As [`Thread::execute`]; [`RuntimeError::EntryExists`].
+    pub fn execute_as(
+        &self,
+        entry: impl Into<EntryId>,
+        message: impl Into<Message>,
+        mode: DeliveryMode,
+    ) -> Result<EntryId, RuntimeError> {
+        self.enqueue(Some(entry.into()), message.into(), mode, true)
+    }
+
+    /// Ends the run at hand for a message; see [`DeliveryMode::Interrupt`].
+    ///
+    /// # Errors
+    /// As [`Thread::execute`].
+    pub fn interrupt(&self, message: impl Into<Message>) -> Result<EntryId, RuntimeError> {
+        self.execute(message, DeliveryMode::Interrupt)
+    }
+
+    /// Queues a message for between the rounds of the run at hand. An idle thread stays idle: the next run takes
+    /// it behind its prompt.
+    ///
+    /// # Errors
+    /// As [`Thread::execute`].
+    pub fn steer(&self, message: impl Into<Message>) -> Result<EntryId, RuntimeError> {
+        self.enqueue(None, message.into(), DeliveryMode::BetweenRounds, false)
+    }
+
+    /// Queues a message for when the work at hand is completed. An idle thread stays idle: the message follows the
+    /// next completed run.
+    ///
+    /// # Errors
+    /// As [`Thread::execute`].
+    pub fn follow_up(&self, message: impl Into<Message>) -> Result<EntryId, RuntimeError> {
+        self.enqueue(None, message.into(), DeliveryMode::NextTurn, false)
+    }
+
+    fn enqueue(
+        &self,
+        id: Option<EntryId>,
+        message: Message,
+        mode: DeliveryMode,
+        wakes: bool,
+    ) -> Result<EntryId, RuntimeError> {
+        let shared = &self.0;
+        let mut state = shared.lock();
+        if state.closed {
+            return Err(RuntimeError::Closed { thread: shared.id.clone() });
+        }
+        let bound = shared.parts.limits.queue;
+        if state.queue.iter().count() >= bound {
+            return Err(RuntimeError::QueueFull { thread: shared.id.clone(), bound });
+        }
+        let id = id.unwrap_or_else(|| {
+            state.named += 1;
+            EntryId::from(format!("msg-{}", state.named))
+        });
+        if state.queue.has(&id) {
+            return Err(RuntimeError::EntryExists { thread: shared.id.clone(), entry: id });
+        }
+        let queued_at = shared.parts.clock.now();
+        let (state_of, message) = (DeliveryState::Waiting, Arc::new(message));
+        let entry = QueueEntry { id: id.clone(), message, mode, state: state_of, queued_at, wakes };
+        if mode == DeliveryMode::Interrupt {
+            state.queue.push_interrupt(entry);
+        } else {
+            state.queue.push(entry);
+        }
+        shared.tape.tell(ThreadEvent::Queue { entry: id.clone(), change: QueueChange::Queued(mode) });
+        if mode == DeliveryMode::Interrupt && matches!(state.status, Status::Generating { .. }) {
+            state.interrupting = true;
+            shared.stop(&mut state, Arc::from("interrupt"));
+        }
+        let job = if state.status == Status::Idle { shared.next(&mut state, false) } else { None };
+        drop(state);
+        if let Some(job) = job {
+            shared.spawn(job);
+        }
+        Ok(id)
+    }
+
+    /// What waits, in the order of its delivery, and what a run has taken and does not have yet.
+    pub fn queue(&self) -> Vec<QueueEntry> {
+        self.0.lock().queue.iter().cloned().collect()
+    }
+
+    /// How many messages wait; what a run has taken is not counted.
+    pub fn queue_len(&self) -> usize {
+        self.0.lock().queue.len()
+    }
+
+    /// Changes what a waiting message says.
+    ///
+    /// # Errors
+    /// [`RuntimeError::NotWaiting`] when it is not there, or a run has taken it.
+    pub fn edit(&self, entry: &EntryId, message: impl Into<Message>) -> Result<(), RuntimeError> {
+        let mut state = self.0.lock();
+        let waiting = state.queue.waiting_mut(entry).ok_or_else(|| self.not_waiting(entry))?;
+        waiting.message = Arc::new(message.into());
+        self.tell_queue(entry, QueueChange::Changed);
+        Ok(())
+    }
+
+    /// Moves a waiting message to the n-th place of the queue, from 0.
+    ///
+    /// # Errors
+    /// As [`Thread::edit`].
+    pub fn reorder(&self, entry: &EntryId, place: usize) -> Result<(), RuntimeError> {
+        let mut state = self.0.lock();
+        if !state.queue.move_waiting(entry, place) {
+            return Err(self.not_waiting(entry));
+        }
+        self.tell_queue(entry, QueueChange::Changed);
+        Ok(())
+    }
+
+    /// Takes a waiting message out of the queue: it is not delivered.
+    ///
+    /// # Errors
+    /// As [`Thread::edit`].
+    pub fn cancel(&self, entry: &EntryId) -> Result<QueueEntry, RuntimeError> {
+        let mut state = self.0.lock();
+        let removed = state.queue.remove_waiting(entry).ok_or_else(|| self.not_waiting(entry))?;
+        self.tell_queue(entry, QueueChange::Removed);
+        Ok(removed)
+    }
+
+    fn not_waiting(&self, entry: &EntryId) -> RuntimeError {
+        RuntimeError::NotWaiting { thread: self.0.id.clone(), entry: entry.clone() }
+    }
+
+    fn tell_queue(&self, entry: &EntryId, change: QueueChange) {
+        self.0.tape.tell(ThreadEvent::Queue { entry: entry.clone(), change });
+    }
+}

@@ -1,0 +1,193 @@
+//! What a thread is, behind one short lock.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::continuation::{Continuation, Resume};
+use harness_core::message::Message;
+use harness_core::port::DynSession;
+use harness_core::{Cancel, EntryId, RunId, ThreadId, Time};
+use tokio::sync::{Notify, oneshot};
+
+use super::memory::Memory;
+use crate::config::Settled;
+use crate::error::RuntimeError;
+use crate::queue::Queue;
+use crate::report::Report;
+use crate::runtime::Parts;
+use crate::stream::{Tape, ThreadEvent};
+
+/// What a thread does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// A run is going on.
+    Generating {
+        /// The run.
+        run: RunId,
+        /// Since when.
+        since: Time,
+    },
+    /// A run was told to stop, and has not ended yet.
+    Aborting {
+        /// The run.
+        run: RunId,
+    },
+    /// Its transcript is made shorter.
+    Compacting,
+}
+
+/// What came of the last run.
+pub(crate) type Outcome = Result<Report, RuntimeError>;
+
+/// What a run begins with.
+#[derive(Debug)]
+pub(crate) enum Begin {
+    /// These messages, which never waited.
+    Prompt(Vec<Arc<Message>>),
+    /// These messages of the queue.
+    Queue(Vec<(EntryId, Arc<Message>)>),
+    /// Where the transcript ends.
+    GoOn,
+    /// Work that an earlier run left.
+    Resume(Box<(Continuation, Resume)>),
+}
+
+/// A run that was claimed.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) run: RunId,
+    pub(crate) cancel: Cancel,
+    pub(crate) settled: Arc<Settled>,
+    pub(crate) begin: Begin,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) status: Status,
+    pub(crate) closed: bool,
+    pub(crate) queue: Queue,
+    /// The transcript, while no run has it and it is loaded.
+    pub(crate) memory: Option<Memory>,
+    /// Whether a run, or a compaction, has the transcript.
+    pub(crate) opened: bool,
+    pub(crate) settled: Arc<Settled>,
+    pub(crate) waiters: Vec<oneshot::Sender<Outcome>>,
+    pub(crate) last: Option<Outcome>,
+    /// Stops what is going on.
+    pub(crate) cancel: Option<Cancel>,
+    /// Why it was stopped.
+    pub(crate) aborted: Option<Arc<str>>,
+    /// Whether it was stopped for a message.
+    pub(crate) interrupting: bool,
+    /// Whether the run at hand passes over steering at its beginning: it began with some.
+    pub(crate) skip_begin: bool,
+    /// Entries that were named so far.
+    pub(crate) named: u64,
+}
+
+/// The shared state of a thread.
+pub(crate) struct Shared {
+    pub(crate) id: ThreadId,
+    pub(crate) parts: Arc<Parts>,
+    state: Mutex<State>,
+    pub(crate) tape: Tape,
+    /// The session, while it is open; held while a transcript is loaded or let go of.
+    pub(crate) session: tokio::sync::Mutex<Option<Arc<dyn DynSession>>>,
+    /// A run has ended, or the status has changed.
+    pub(crate) changed: Notify,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Thread")
+            .field("id", &self.id)
+            .field("status", &self.lock().status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(id: ThreadId, parts: Arc<Parts>, settled: Arc<Settled>) -> Self {
+        let state = State {
+            status: Status::Idle,
+            closed: false,
+            queue: Queue::default(),
+            memory: None,
+            opened: false,
+            settled,
+            waiters: Vec::new(),
+            last: None,
+            cancel: None,
+            aborted: None,
+            interrupting: false,
+            skip_begin: false,
+            named: 0,
+        };
+        let tape = Tape::new(parts.limits.tape);
+        let (state, session) = (Mutex::new(state), tokio::sync::Mutex::default());
+        Self { id, parts, state, tape, session, changed: Notify::new() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn busy(&self) -> RuntimeError {
+        RuntimeError::Busy { thread: self.id.clone() }
+    }
+
+    /// Refuses when the thread is closed or at work.
+    pub(crate) fn free(&self, state: &State) -> Result<(), RuntimeError> {
+        if state.closed {
+            return Err(RuntimeError::Closed { thread: self.id.clone() });
+        }
+        if state.status == Status::Idle { Ok(()) } else { Err(self.busy()) }
+    }
+
+    /// Makes a free thread busy with a run.
+    pub(crate) fn claim(&self, state: &mut State, begin: Begin) -> Job {
+        let (run, cancel) = (self.parts.ids.run_id(), Cancel::new());
+        state.status = Status::Generating { run: run.clone(), since: self.parts.clock.now() };
+        state.cancel = Some(cancel.clone());
+        (state.aborted, state.interrupting, state.skip_begin) = (None, false, false);
+        Job { run, cancel, settled: Arc::clone(&state.settled), begin }
+    }
+
+    /// The next run: when something waits that wakes the thread, or, behind a run that was completed, when
+    /// anything waits.
+    pub(crate) fn next(&self, state: &mut State, completed: bool) -> Option<Job> {
+        if state.closed || !(completed || state.queue.wakes()) {
+            return None;
+        }
+        let entries = state.queue.take_beginning(state.settled.config.follow_up_mode);
+        (!entries.is_empty()).then(|| self.claim(state, Begin::Queue(entries)))
+    }
+
+    /// Stops what is going on. Whether there was anything.
+    pub(crate) fn stop(&self, state: &mut State, why: Arc<str>) -> bool {
+        let Some(cancel) = state.cancel.clone() else { return false };
+        match &state.status {
+            Status::Generating { run, .. } => state.status = Status::Aborting { run: run.clone() },
+            Status::Compacting => {}
+            Status::Idle | Status::Aborting { .. } => return false,
+        }
+        state.aborted = Some(why);
+        self.tape.tell(ThreadEvent::Status(state.status.clone()));
+        cancel.cancel();
+        true
+    }
+
+    /// Nothing is going on any more.
+    pub(crate) fn release(&self, state: &mut State) {
+        state.status = Status::Idle;
+        state.cancel = None;
+        (state.aborted, state.opened) = (None, false);
+        self.tape.tell(ThreadEvent::Status(Status::Idle));
+        if state.closed {
+            self.tape.close();
+        }
+    }
+}

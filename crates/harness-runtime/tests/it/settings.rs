@@ -1,0 +1,136 @@
+//! What runs are made from.
+
+use std::sync::Arc;
+
+use harness_core::message::Message;
+use harness_core::port::{Secret, Secrets, ThinkingLevel, ToolDef};
+use harness_core::testing::ScriptedTools;
+use harness_core::{Cancel, Fault, Json};
+
+use crate::support::{Step, during, thread_of, thread_with};
+
+#[tokio::test]
+async fn changes_hold_from_the_next_run_on() {
+    let (thread, model) = thread_of([
+        during(|thread| {
+            thread.set_instructions("new");
+            thread.set_thinking(Some(ThinkingLevel::Low));
+            thread.set_model(thread.config().model.named("m2"));
+            thread.set_settings(Json::parse(r#"{"temperature":0}"#).ok());
+        }),
+        Step::Call("c1"),
+        Step::Say("x"),
+        Step::Say("y"),
+    ]);
+    thread.set_instructions("old");
+    thread.prompt("one").await.unwrap();
+    thread.prompt("two").await.unwrap();
+    let of = |at: usize| {
+        let request = &model.requests()[at];
+        let model = request.offer.model.as_ref().map(ToString::to_string).unwrap_or_default();
+        let settings = request.offer.settings.as_ref().map(|json| json.text().to_owned());
+        (request.offer.instructions.to_string(), model, request.thinking, settings)
+    };
+    assert_eq!(of(0), ("old".into(), "m1".into(), None, None));
+    assert_eq!(of(1), of(0));
+    let settings = Some(r#"{"temperature":0}"#.to_owned());
+    assert_eq!(of(2), ("new".into(), "m2".into(), Some(ThinkingLevel::Low), settings));
+}
+
+#[tokio::test]
+async fn a_built_prompt_sees_what_serves_the_iteration() {
+    let (thread, model) = thread_of([Step::Call("c1"), Step::Say("x"), Step::Say("y")]);
+    thread.set_tools(Arc::new(ScriptedTools::new([ToolDef::new("t", "")])));
+    thread.build_instructions(|info| {
+        let tools: Vec<_> = info.tools.iter().map(|def| def.name.as_str()).collect();
+        format!("{} {tools:?} {}", info.model.as_ref().unwrap(), info.messages.len())
+    });
+    thread.prompt("one").await.unwrap();
+    thread.prompt("two").await.unwrap();
+    let prompts: Vec<_> =
+        model.requests().iter().map(|request| request.offer.instructions.to_string()).collect();
+    assert_eq!(prompts, [r#"m1 ["t"] 0"#, r#"m1 ["t"] 3"#, r#"m1 ["t"] 4"#]);
+}
+
+#[tokio::test]
+async fn only_active_tools_are_offered_and_unknown_names_change_nothing() {
+    let (thread, model) = thread_of([Step::Say("x"), Step::Say("y")]);
+    let tools = || Arc::new(ScriptedTools::new(["a", "b"].map(|name| ToolDef::new(name, ""))));
+    thread.set_tools(tools());
+    let error = thread.set_active_tools(["b", "ghost", "spook"]).await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tools: `ghost`, `spook`");
+    thread.set_active_tools(["b"]).await.unwrap();
+    thread.prompt("go").await.unwrap();
+    thread.set_tools(Arc::new(ScriptedTools::new([ToolDef::new("a", "")])));
+    assert!(thread.active_tools().await.unwrap().is_empty());
+    thread.set_tools(tools());
+    assert_eq!(thread.active_tools().await.unwrap(), ["b".into()] as [harness_core::ToolName; 1]);
+    thread.set_active_tools([] as [&str; 0]).await.unwrap();
+    thread.prompt("go").await.unwrap();
+    let offered: Vec<usize> = model.requests().iter().map(|request| request.offer.tools.len()).collect();
+    assert_eq!(offered, [1, 2]);
+}
+
+struct Rotating(std::sync::Mutex<Vec<&'static str>>);
+
+impl Secrets for Rotating {
+    async fn key(&self, provider: &str) -> Result<Option<Secret>, Fault> {
+        assert_eq!(provider, "prov");
+        Ok(self.0.lock().unwrap().pop().map(Secret::new))
+    }
+}
+
+#[tokio::test]
+async fn law_10_each_request_gets_its_key_and_nothing_shows_it() {
+    let (thread, model) = thread_with([Step::Say("x"), Step::Say("y"), Step::Say("z")], |config| {
+        config.model = config.model.clone().of("prov", "chat");
+        config.secrets = Some(Arc::new(Rotating(std::sync::Mutex::new(vec!["", "k1"]))));
+    });
+    for _ in 0..3 {
+        thread.prompt("go").await.unwrap();
+    }
+    let keys: Vec<_> = model
+        .requests()
+        .iter()
+        .map(|request| request.key.as_ref().map(|key| key.expose().to_owned()))
+        .collect();
+    assert_eq!(keys, [Some("k1".into()), None, None]);
+    assert!(!format!("{:?}", model.requests()).contains("k1"));
+}
+
+#[tokio::test]
+async fn a_preview_is_the_next_request() {
+    let (thread, model) = thread_with([Step::Say("x"), Step::Say("y")], |config| {
+        config.convert = Some(Arc::new(|view| {
+            let mut kept = Vec::new();
+            view.for_each(|message| {
+                if message.as_assistant().is_none() {
+                    kept.push(Arc::clone(message));
+                }
+            });
+            kept
+        }));
+    });
+    thread.set_instructions("be brief");
+    thread.prompt("one").await.unwrap();
+    thread.steer(Message::user("s")).unwrap();
+    let preview = thread.preview_request([Message::user("two")]).await.unwrap();
+    assert_eq!(thread.queue_len(), 1, "nothing was delivered");
+    thread.prompt_items([Message::user("two")]).await.unwrap();
+    let next = model.requests().pop().unwrap();
+    let messages = |request: &harness_core::port::ModelRequest| {
+        let mut all = Vec::new();
+        request.view.for_each(|message| all.push(Json::of(&**message).unwrap()));
+        all
+    };
+    assert_eq!(messages(&preview), messages(&next));
+    assert_eq!((preview.offer, preview.thinking, preview.key), (next.offer, next.thinking, next.key));
+}
+
+#[tokio::test]
+async fn a_model_can_be_asked_outside_of_threads() {
+    let model = crate::support::Scripted::new([Step::Say("x")]);
+    let runtime = crate::support::builder(crate::support::config(&model)).build().unwrap();
+    let answer = runtime.call_model([Message::user("q")], &Cancel::never()).await.unwrap();
+    assert_eq!((answer.joined_text(), runtime.ids().len()), ("x".to_owned(), 0));
+}

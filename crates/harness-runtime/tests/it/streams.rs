@@ -1,0 +1,78 @@
+//! Following a thread.
+
+use harness_core::message::Message;
+use harness_runtime::{DeliveryMode, Item, ItemContent, PartialBlock, StartAt, ThreadEvent, Told};
+
+use crate::support::{Step, builder, config, short, thread_of};
+
+fn line(item: &Item) -> String {
+    let mark = if item.complete { "done" } else { "part" };
+    match &item.content {
+        ItemContent::Message(message) => format!("{mark} {}", short(message)),
+        ItemContent::Coming(PartialBlock::Text(text)) => format!("{mark} a:{text}"),
+        ItemContent::Block(block) => format!("{mark} a:{}", block.as_text().unwrap_or_default()),
+        other => format!("{mark} {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_reader_follows_two_runs_and_a_late_one_sees_them_again() {
+    let (thread, _) = thread_of([Step::Say("hello"), Step::Say("bye")]);
+    let mut live = thread.items(StartAt::Live);
+    thread.prompt("hi").await.unwrap();
+    thread.prompt("more").await.unwrap();
+    let expected = [
+        "done u:hi",
+        "part a:",
+        "part a:hel",
+        "part a:hello",
+        "done a:hello",
+        "done u:more",
+        "part a:",
+        "part a:by",
+        "part a:bye",
+        "done a:bye",
+    ];
+    let mut late = thread.items(StartAt::Replay);
+    for items in [&mut live, &mut late] {
+        let told: Vec<String> = std::iter::from_fn(|| items.try_next()).map(|item| line(&item)).collect();
+        assert_eq!(told, expected);
+    }
+    let mut last = thread.text(StartAt::Turn);
+    assert_eq!((last.next().await, last.next().await), (Some("by".into()), Some("e".into())));
+}
+
+#[tokio::test]
+async fn law_11_who_falls_behind_is_told_how_much_and_slows_nobody() {
+    let model = crate::support::Scripted::new((0..9).map(|_| Step::Say("x")));
+    let runtime = builder(config(&model)).limits(|limits| limits.tape = 8).build().unwrap();
+    let thread = runtime.thread("t");
+    let mut slow = thread.events(StartAt::Live);
+    for _ in 0..9 {
+        thread.prompt("go").await.unwrap();
+    }
+    let Some(Told::Lagged { missed }) = slow.try_next() else { panic!("nothing was missed") };
+    let seqs: Vec<u64> = std::iter::from_fn(|| slow.try_next())
+        .map(|told| match told {
+            Told::Event { seq, .. } => seq,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(seqs, (missed..missed + 8).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_stream_of_one_run_ends_with_it_whatever_came_of_it() {
+    let (thread, _) = thread_of([Step::Fail("down"), Step::Say("fine")]);
+    for problem in [Some("down"), None] {
+        let mut events = thread.events(StartAt::Live).of_one_run();
+        thread.execute(Message::user("go"), DeliveryMode::NextTurn).unwrap();
+        let mut last = None;
+        while let Some(Told::Event { event, .. }) = events.next().await {
+            last = Some(event);
+        }
+        let Some(ThreadEvent::RunEnded(report)) = last else { panic!("{last:?}") };
+        assert_eq!(report.problem().as_deref(), problem);
+        thread.wait_idle().await;
+    }
+}
