@@ -8,6 +8,7 @@
 //! | run a program of yours | [`CommandTool`] |
 //! | keep a plan, a task list, notes | [`PlanningTools`], [`TodoTools`], [`ScratchpadTools`] |
 //! | keep a ledger of work items | [`WorkTools`] |
+//! | say that the work is done | [`work_complete`] |
 //! | give work to another agent | [`SubagentTool`] |
 //! | plan before acting | [`Modes`] |
 //! | ask a person about one call at a time, and keep the answer | [`StandingApprovals`] |
@@ -148,7 +149,7 @@ pub use subagent::{
 pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
 pub use turn_runner::{ChildLayers, TurnRunner};
-pub use work::WorkTools;
+pub use work::{WorkTools, work_complete};
 pub use workspace::{
     FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };
