@@ -8,6 +8,7 @@
 //! | run a program of yours | [`CommandTool`] |
 //! | keep a plan, a task list, notes | [`PlanningTools`], [`TodoTools`], [`ScratchpadTools`] |
 //! | keep a ledger of work items | [`WorkTools`] |
+//! | say that the work is done | [`work_complete`] |
 //! | give work to another agent | [`SubagentTool`] |
 //! | give work to agents that go on in the background | [`BackgroundAgents`] |
 //! | plan before acting | [`Modes`] |
@@ -151,7 +152,7 @@ pub use subagent::{
 pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
 pub use turn_runner::{ChildLayers, TurnRunner};
-pub use work::WorkTools;
+pub use work::{WorkTools, work_complete};
 pub use workspace::{
     FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };

@@ -1,6 +1,7 @@
 //! Work items: what a run has set out to do, kept with the model's help.
 
 mod arguments;
+mod completion;
 mod told;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use harness_core::port::{Clock, DynTool, RetryClass, ToolCx, ToolOutcome, tool_f
 use harness_core::work::{ItemId, ItemStatus, NewItem, WorkFault, WorkLedger, WorkLimits};
 
 use self::arguments::{Add, AddArguments, Flag, Get, List, Store, Update, UpdateArguments};
+pub use self::completion::work_complete;
 use self::told::Told;
 use crate::state::{Keep, Kept, MOST_KEPT};
 use crate::tool_set::ToolSet;
@@ -39,9 +41,12 @@ const FLAG: (&str, &str) = (
 /// [`WorkLedger`] (source 003's work items).
 ///
 /// There is one ledger per run ([`Keep::Run`]) or per conversation, within [`WorkLimits`]; those of the 50
-/// latest runs are kept. [`WorkTools::ledger`] gives it to whoever judges the run, and
-/// [`WorkTools::restore`] puts a stored one back. What a tool did is also in the structured part of its
-/// result: the changed items, whole but for their artifacts.
+/// latest runs are kept. What a tool did is also in the structured part of its result, under `ledger`: the
+/// items that changed, whole with their artifacts. A controlled run rebuilds the ledger from that; the one here
+/// is the tools' working copy. [`WorkTools::restore`] puts that of a run back which is taken up
+/// ([`harness_core::run::Run`]'s `control().ledger()`), and [`WorkTools::ledger`] gives a new run of a
+/// conversation what there is already (`with_work_items`). Tools that change the ledger run alone in their
+/// batch, so that the results tell the changes in their order.
 ///
 /// An unknown item, status or filter is answered in words that name what there is; nothing changes then.
 #[derive(Clone)]
@@ -177,7 +182,7 @@ impl WorkTools {
         self.ledgers.with(&cx.origin, |ledger| {
             let (before, mut told) = (ledger.clone(), Told::default());
             match change(ledger, &mut told) {
-                Ok(()) => told.outcome(),
+                Ok(()) => told.outcome(&ledger.delta_since(&before)),
                 Err(fault) => {
                     *ledger = before;
                     refused(&told::fault(&fault))
@@ -211,5 +216,5 @@ where
         let outcome = run(&shared, &cx, arguments);
         async move { outcome }
     });
-    if class == RetryClass::Pure { Arc::new(tool.pure()) } else { Arc::new(tool.internal()) }
+    if class == RetryClass::Pure { Arc::new(tool.pure()) } else { Arc::new(tool.internal().sequential()) }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use harness_core::Json;
 use harness_core::port::ToolOutcome;
-use harness_core::work::{AuditReport, ItemStatus, WorkFault, WorkItem, WorkLedger};
+use harness_core::work::{AuditReport, ItemStatus, LedgerDelta, WorkFault, WorkItem, WorkLedger};
 use serde::Serialize;
 
 /// How many characters of an artifact a list shows.
@@ -39,8 +39,9 @@ struct Left {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct Answer<'a> {
     changed: Vec<Change>,
+    ledger: &'a LedgerDelta,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     progress: Option<Left>,
 }
@@ -104,9 +105,11 @@ impl Told {
         self.changed.push(Change::of(revision));
     }
 
-    pub(super) fn outcome(self) -> ToolOutcome {
+    /// The answer, with what the change of the ledger was.
+    pub(super) fn outcome(self, ledger: &LedgerDelta) -> ToolOutcome {
         let mut outcome = ToolOutcome::text(self.lines.join("\n"));
-        outcome.structured = Json::of(&Answer { changed: self.changed, progress: self.progress }).ok();
+        outcome.structured =
+            Json::of(&Answer { changed: self.changed, ledger, progress: self.progress }).ok();
         outcome
     }
 }

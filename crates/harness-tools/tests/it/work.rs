@@ -7,7 +7,7 @@ use harness_core::port::ToolCx;
 use harness_core::testing::VirtualClock;
 use harness_core::work::{WorkLedger, WorkLimits};
 use harness_core::{Json, Time};
-use harness_tools::{Keep, WorkTools};
+use harness_tools::{Keep, WorkTools, work_complete};
 
 fn tools() -> WorkTools {
     WorkTools::new(Keep::Run, Arc::new(VirtualClock::still(Time(0))))
@@ -111,4 +111,49 @@ fn a_stored_ledger_goes_on() {
     after.restore(&origin, before.ledger(&origin));
     let update = ("work_item_update", r#"{"item_id":"00000002","status":"skipped"}"#);
     assert_eq!(runtime.block_on(said(&after, &[update])), "[00000002] is skipped.\n1 left, 50% complete.");
+}
+
+#[test]
+fn a_ledger_is_rebuilt_from_the_results_of_the_tools() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let (tools, origin) = (tools(), harness_core::machine::Origin::default());
+    let calls = [
+        ADD,
+        (
+            "work_item_set_artifact",
+            r#"{"item_id":"00000001","artifact":"Let me see:\nv1","role":"deliverable"}"#,
+        ),
+        ("work_item_update", r#"{"item_id":"00000001","status":"done"}"#),
+        ("work_item_flag_revision", r#"{"item_id":"00000001","reason":"wrong year"}"#),
+        ("work_item_update", r#"{"item_id":"99","status":"done"}"#),
+        ("work_item_set_artifact", r#"{"item_id":"00000003","artifact":"v2"}"#),
+        ("work_item_update", r#"{"item_id":"00000003","status":"done"}"#),
+        ("work_item_list", "{}"),
+    ];
+    let set = tools.clone().into_set();
+    let mut rebuilt = WorkLedger::default();
+    for (name, arguments) in calls {
+        let tool = set.tools().iter().find(|tool| tool.tool_def().name == name).expect("a tool");
+        let call = Arc::new(ToolCall::new("c", name, Json::parse(arguments).expect("JSON")));
+        let outcome = runtime.block_on(tool.call_boxed(ToolCx::for_call(Arc::clone(&call))));
+        rebuilt.fold(&outcome.to_message(&call, None, Time(0)));
+        assert_eq!(rebuilt, tools.ledger(&origin), "after {name}");
+    }
+    assert_eq!(rebuilt.deliverables().len(), 1, "the revision took the place of what it revises");
+}
+
+#[test]
+fn the_completion_signal_says_what_was_done_or_what_is_wrong_with_it() {
+    #[track_caller]
+    fn check(arguments: &str, expected: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let call = ToolCall::new("c", "work_complete", Json::parse(arguments).expect("JSON"));
+        let outcome = runtime.block_on(work_complete().call_boxed(ToolCx::for_call(Arc::new(call))));
+        let said: String = outcome.content.iter().filter_map(|block| block.as_text()).collect();
+        assert_eq!(outcome.error.map_or(said, |error| error.message), expected);
+    }
+    assert!(work_complete().tool_def().terminal, "it ends the turn");
+    check(r#"{"summary":" Counted. "}"#, "Work recorded as complete: Counted.");
+    check(r#"{"summary":" "}"#, "`summary` is blank; say what was done");
+    check(r#"{"summary":"x","confidence":7}"#, "`confidence` is 7, and must be between 0 and 1");
 }
