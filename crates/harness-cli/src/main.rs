@@ -20,6 +20,7 @@ mod paths;
 mod records;
 mod relay;
 mod render;
+mod report;
 mod run;
 mod schema;
 mod session;

@@ -140,7 +140,7 @@ pub use modes::{Mode, ModeCalls, ModeGate, ModeNotes, Modes};
 pub use planning::PlanningTools;
 pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
 #[cfg(feature = "schema-validation")]
-pub use schema::{ArgumentSchema, Validated};
+pub use schema::{ArgumentSchema, JsonSchemas, Validated};
 pub use scratchpad::ScratchpadTools;
 pub use shell::{ShellPolicy, ShellRefusal, ShellTool};
 pub use source::{Binding, Combined, Source};

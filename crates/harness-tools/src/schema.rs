@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
+use harness_core::contract::SchemaValidator;
 use harness_core::port::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::LocationSegment;
@@ -162,6 +163,36 @@ impl<T: Tool> Tool for Validated<T> {
 
 fn told((path, problem): &(String, String)) -> String {
     if path.is_empty() { problem.clone() } else { format!("`{path}`: {problem}") }
+}
+
+/// All of JSON Schema, for contracts: what [`ArgumentSchema`] understands, held against any data.
+///
+/// ```
+/// use harness_core::contract::SchemaValidator;
+/// use harness_tools::JsonSchemas;
+/// use serde_json::json;
+///
+/// let schema = json!({ "properties": { "files": { "type": "integer", "minimum": 1 } } });
+/// assert_eq!(JsonSchemas.check(&schema, &json!({ "files": 3 })), Ok(()));
+/// let fault = JsonSchemas.check(&schema, &json!({ "files": 0 })).unwrap_err();
+/// assert!(fault.starts_with("`files`: expected"), "{fault}");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JsonSchemas;
+
+impl SchemaValidator for JsonSchemas {
+    fn check(&self, schema: &Value, data: &Value) -> Result<(), String> {
+        let compiled = jsonschema::options().build(schema);
+        let validator = compiled.map_err(|error| format!("the schema is none: {}", problem(&error)))?;
+        let Some(error) = validator.iter_errors(data).next() else { return Ok(()) };
+        let unexpected =
+            matches!(error.kind(), Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. });
+        let problem = if unexpected { "it is not expected".to_owned() } else { problem(&error) };
+        match path_of(&error).as_str() {
+            "" => Err(problem),
+            path => Err(format!("`{path}`: {problem}")),
+        }
+    }
 }
 
 /// The wrong field: `items[2].price`. A missing or unexpected field is itself the wrong one.

@@ -11,16 +11,18 @@ use harness_core::limits::Limits;
 use harness_core::machine::Origin;
 use harness_core::policy::{HandoffPolicy, PolicyGate, ToolPolicy};
 use harness_core::port::{
-    AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynTool, DynToolRegistry, Ids,
-    InputGuardrail, Model, OutputGuardrail, Session, SingleAgent, Steering, StopGate, Tool, ToolGate,
-    ToolRegistry, Toolbox,
+    AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel,
+    DynTool, DynToolRegistry, Ids, InputGuardrail, Model, OutputGuardrail, Session, SingleAgent, Steering,
+    StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ThreadId, ToolName};
-use harness_descriptor::{GraphAgents, Map, Value};
+use harness_descriptor::{CompactionPreset, CompactionSetting, GraphAgents, Map, Value};
+use harness_memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
 use harness_tools::{Combined, Source};
 
 use crate::agents::{BoundGraph, WithCommonTools};
+use crate::control::{ControlParts, missing_tools};
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
 use crate::recording::Recording;
@@ -64,6 +66,9 @@ pub struct Builder {
     hooks: Hooks,
     wrappers: Vec<WrapTools>,
     recording: Option<Recording>,
+    pub(crate) control: ControlParts,
+    /// How a descriptor wants the model to be shown less.
+    compaction: Option<CompactionSetting>,
 }
 
 /// Puts something between a harness and its tools.
@@ -96,6 +101,8 @@ impl Builder {
             hooks: Hooks::new(),
             wrappers: Vec::new(),
             recording: None,
+            control: ControlParts::default(),
+            compaction: None,
         }
     }
 
@@ -152,10 +159,16 @@ impl Builder {
     }
 
     /// The agents of a descriptor, and the tools that they use. Its `max_turns`, if it has one, is the
-    /// limit of [`max_iterations`](Self::max_iterations); a limit that is set later replaces it.
+    /// limit of [`max_iterations`](Self::max_iterations), and its section `run` configures runs and their
+    /// control; what is set later replaces that. Where it asks for compaction and no
+    /// [`compactor`](Self::compactor) is given, there is one whose summaries the model writes.
     pub fn graph(mut self, bound: BoundGraph) -> Self {
         if let Some(limit) = bound.graph().max_turns() {
             self = self.max_iterations(limit.get());
+        }
+        if let Some(run) = bound.graph().run() {
+            run.apply(&mut self.spec);
+            self.compaction = run.compaction;
         }
         self.agents_given += 1;
         self.origin.descriptor_hash = Some(bound.hash().into());
@@ -344,8 +357,17 @@ impl Builder {
         if !faults.is_empty() {
             return Err(HarnessError::Setup(faults));
         }
+        let missing = missing_tools(&self.spec, &self.tools, &self.ports.clock);
+        self = missing.into_iter().fold(self, Self::common_tool);
+        if self.spec.control.is_some() {
+            self.ports.facts = Some(self.control.into_facts());
+        }
+        if let (Some(setting), None) = (self.compaction, &self.ports.compactor) {
+            self.ports.compactor = Some(compactor(setting, &self.ports.model));
+        }
         self.ports.tools = match self.registry {
-            Some(registry) => registry,
+            Some(registry) if self.tools.is_empty() => registry,
+            Some(registry) => Arc::new(Combined::new(Toolbox::new(self.tools), [Source::new("", registry)])),
             None if self.sources.is_empty() => Arc::new(Toolbox::new(self.tools)),
             None => Arc::new(Combined::new(Toolbox::new(self.tools), self.sources)),
         };
@@ -390,6 +412,18 @@ impl Builder {
             }
         }
         faults.extend(self.spec.check().into_iter().map(SetupFault::from));
+        faults.extend(self.control.faults(&self.spec));
         faults
     }
+}
+
+/// What a descriptor asks for; the model writes the summaries.
+fn compactor(setting: CompactionSetting, model: &Arc<dyn DynModel>) -> Arc<dyn DynCompactor> {
+    let CompactionSetting { preset, window, .. } = setting;
+    let policy = match preset {
+        CompactionPreset::Projection => CompactionPolicy::projection(window),
+        CompactionPreset::Ladder | _ => CompactionPolicy::ladder(window),
+    };
+    let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
+    Arc::new(LadderCompactor::new(policy).with_summarizer(summarizer))
 }

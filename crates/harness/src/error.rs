@@ -2,6 +2,7 @@
 
 use harness_core::Fault;
 use harness_core::continuation::ResumeError;
+use harness_core::control::ControlFault;
 use harness_core::port::SessionError;
 use harness_core::turn::SpecFault;
 use harness_descriptor::DescriptorError;
@@ -77,4 +78,17 @@ pub enum SetupFault {
     /// A setting of the turn is out of its range.
     #[error(transparent)]
     Spec(#[from] SpecFault),
+    /// A setting of what controls a run.
+    #[error(transparent)]
+    Control(#[from] ControlFault),
+    /// A contract names a check that nobody gave; a strict run could never be done.
+    #[error(
+        "required output `{output}` names the check `{name}`, which was not given; give it with `contract_check`"
+    )]
+    NoCheck {
+        /// The required output.
+        output: String,
+        /// The check.
+        name: String,
+    },
 }

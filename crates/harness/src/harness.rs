@@ -61,6 +61,11 @@ impl Harness {
         self.prompt_message(UserMessage::text(text))
     }
 
+    /// What configures its runs, with everything that the builder filled in.
+    pub fn spec(&self) -> Arc<RunSpec> {
+        Arc::clone(&self.parts.spec)
+    }
+
     /// Says something that is more than text.
     pub fn prompt_message(&self, message: impl Into<Message>) -> Prompt<'_> {
         Prompt::new(self, Some(message.into()))

@@ -54,6 +54,7 @@
 
 mod agents;
 mod builder;
+mod control;
 mod error;
 mod execution;
 mod harness;

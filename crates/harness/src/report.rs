@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use harness_core::control::{ControlReport, GateReport};
 use harness_core::port::TornTail;
 use harness_core::transcript::Prefix;
+use harness_core::work::Deliverable;
 use harness_core::{End, Outcome, StopReason};
 use harness_session::record::RunRecord;
 
@@ -44,6 +46,22 @@ impl Report {
     /// How the run ended.
     pub fn outcome(&self) -> Outcome {
         self.end.outcome()
+    }
+
+    /// What the control of the run reports: gates, evidence, work items, what the model reported. `None` when
+    /// the run was not controlled.
+    pub fn control(&self) -> Option<&ControlReport> {
+        self.end.control.as_deref()
+    }
+
+    /// What each gate said about the end, in order, and on which evidence; empty when there was no control.
+    pub fn gates(&self) -> &[GateReport] {
+        self.control().map(|control| &*control.gates).unwrap_or_default()
+    }
+
+    /// What is handed over: the artifacts of work items of that role, in the order of the items.
+    pub fn deliverables(&self) -> &[Deliverable] {
+        self.control().map(|control| &*control.deliverables).unwrap_or_default()
     }
 
     /// Exactly why it ended.

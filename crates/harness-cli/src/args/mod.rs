@@ -7,6 +7,7 @@ mod doctor;
 mod records;
 mod session;
 mod tools;
+mod until;
 mod values;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub(crate) use session::{
     SessionVerb, ShowSessionArgs,
 };
 pub(crate) use tools::{InputArg, ToolsArgs};
+pub(crate) use until::UntilArgs;
 pub(crate) use values::{ContextArg, MessageArg, time};
 
 use crate::env;
@@ -153,6 +155,9 @@ pub(crate) struct RunArgs {
     pub(crate) backend: BackendArgs,
 
     #[command(flatten)]
+    pub(crate) until: UntilArgs,
+
+    #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
     #[command(flatten)]
@@ -219,6 +224,10 @@ pub(crate) struct ModelArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
+    /// Turns, for runs that go on until the work is done [default: the descriptor's, or else 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+
     /// Model calls [default: the descriptor's max_turns, or else 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: Option<u32>,

@@ -4,12 +4,14 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use harness::core::End;
+use harness::core::control::{StopCode, StopDecision};
 use harness::core::event::{Delta, Event, EventKind, RepairHow, Seen};
 use harness::core::port::{CompactionNote, DeltaPart};
 use harness::core::{CallId, Evidence, Json, OpId, Outcome, StopReason, ToolName};
 
 use super::Render;
 use super::line::{harmless, one_line};
+use super::status::Status;
 use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
 
 /// Where the answer goes.
@@ -34,7 +36,14 @@ pub(crate) struct Human<A, P> {
     handed_off: Option<CallId>,
     /// A backend's own tools that are at work.
     backend_tools: Vec<(CallId, ToolName)>,
+    /// How far the run is, for a terminal.
+    status: Option<Status>,
+    /// Whether its line is shown, below everything else.
+    status_shown: bool,
 }
+
+/// Goes back to the beginning of the line and empties it.
+const ERASE: &[u8] = b"\r\x1b[2K";
 
 /// Tools of a backend that are at work and known by their names, at most.
 const OPEN_TOOLS: usize = 256;
@@ -49,6 +58,34 @@ impl<A: Write, P: Write> Human<A, P> {
             inside_line: false,
             handed_off: None,
             backend_tools: Vec::new(),
+            status: None,
+            status_shown: false,
+        }
+    }
+
+    /// The same with a line that says how far the run is. It is rewritten in its place, which only a terminal
+    /// can do.
+    pub(crate) fn with_status(self, status: Option<Status>) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Shows how far the run is, unless text is just being shown.
+    fn show_status(&mut self) {
+        if self.inside_line {
+            return;
+        }
+        self.hide_status();
+        if let Some(status) = &self.status {
+            let _ = write!(self.progress, "{DIM}{}{DIM:#}", status.line());
+            let _ = self.progress.flush();
+            self.status_shown = true;
+        }
+    }
+
+    fn hide_status(&mut self) {
+        if std::mem::take(&mut self.status_shown) {
+            let _ = self.progress.write_all(ERASE);
+            let _ = self.progress.flush();
         }
     }
 
@@ -80,6 +117,7 @@ impl<A: Write, P: Write> Human<A, P> {
         if self.on == AnswerOn::Pipe {
             return Ok(());
         }
+        self.hide_status();
         if self.streamed.as_ref().is_none_or(|(shown, _)| *shown != op) {
             self.end_line()?;
             self.streamed = Some((op, String::new()));
@@ -105,8 +143,9 @@ impl<A: Write, P: Write> Human<A, P> {
     fn note(&mut self, style: Style, mark: &str, text: &str) -> io::Result<()> {
         self.end_line()?;
         // In one piece, because others write to standard error, too.
-        let line = format!("{style}{mark}{style:#} {text}\n");
-        let _ = self.progress.write_all(line.as_bytes());
+        let mut line = if std::mem::take(&mut self.status_shown) { ERASE.to_vec() } else { Vec::new() };
+        let _ = writeln!(line, "{style}{mark}{style:#} {text}");
+        let _ = self.progress.write_all(&line);
         Ok(())
     }
 
@@ -166,6 +205,10 @@ impl<A: Write, P: Write> Human<A, P> {
             EventKind::PersistFailed { message, .. } => {
                 self.note(BAD, "!", &format!("the session was not written: {}", one_line(message)))
             }
+            EventKind::StopDecided { decision } => self.decided(decision),
+            EventKind::StallDetected { turns } => {
+                self.note(NOTE, "!", &format!("the last {turns} turns changed nothing"))
+            }
             EventKind::SteeringInjected { .. } => self.note(NOTE, "•", "new messages"),
             EventKind::Interrupted { .. } => self.note(NOTE, "•", "interrupted"),
             EventKind::RuntimePolicy { action, reason, .. } => {
@@ -185,14 +228,27 @@ impl<A: Write, P: Write> Human<A, P> {
             | EventKind::CompactionStarted { .. }
             | EventKind::LimitReached { .. }
             | EventKind::TurnFinished { .. }
-            | EventKind::RunFinished { .. } => Ok(()),
-            told @ (EventKind::StopDecided { .. }
             | EventKind::FeedbackGiven { .. }
             | EventKind::GuidanceInjected { .. }
             | EventKind::WorkItemsChanged { .. }
-            | EventKind::StallDetected { .. }
-            | _) => self.note(DIM, "•", told.name()),
+            | EventKind::RunFinished { .. } => Ok(()),
+            other => self.note(DIM, "•", other.name()),
         }
+    }
+
+    /// Why a run goes on although its end was claimed. The last line tells why it stopped.
+    fn decided(&mut self, decision: &StopDecision) -> io::Result<()> {
+        if decision.stops || decision.code == StopCode::AgentWorking {
+            return Ok(());
+        }
+        let what = match &decision.gaps {
+            Some(gaps) => {
+                let unmet: Vec<&str> = gaps.unmet_requirements.iter().map(|one| &*one.id).collect();
+                format!(": {}", unmet.join(", "))
+            }
+            None => String::new(),
+        };
+        self.note(NOTE, "↻", &format!("not done yet ({}){}", decision.code, one_line(&what)))
     }
 
     /// The text for the user, unless it was shown while it came.
@@ -212,7 +268,14 @@ impl<A: Write, P: Write> Human<A, P> {
 impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
     fn see(&mut self, seen: &Seen) -> io::Result<()> {
         match seen {
-            Seen::Event(event) => self.event(event),
+            Seen::Event(event) => {
+                self.event(event)?;
+                let is_shown = self.status.as_mut().is_some_and(|status| status.see(event));
+                if is_shown || !self.status_shown && self.status.as_ref().is_some_and(Status::has_begun) {
+                    self.show_status();
+                }
+                Ok(())
+            }
             Seen::Delta(delta) => self.delta(delta),
             Seen::Lagged { missed } => self.note(NOTE, "•", &format!("{missed} events were not shown")),
             _ => Ok(()),
@@ -220,6 +283,8 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
     }
 
     fn end(&mut self, end: &End) -> io::Result<()> {
+        self.hide_status();
+        self.status = None;
         if let Some(text) = end.answer.as_deref().filter(|text| !text.is_empty()) {
             self.answer(text)?;
         }

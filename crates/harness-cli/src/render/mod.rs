@@ -3,6 +3,7 @@
 mod human;
 mod json;
 mod line;
+mod status;
 mod style;
 
 use std::io;
@@ -14,6 +15,7 @@ use harness::core::{Cancel, End};
 pub(crate) use human::{AnswerOn, Human};
 pub(crate) use json::JsonLines;
 pub(crate) use line::{harmless, one_line};
+pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
 
 /// Shows what is seen of a run, then its end.

@@ -2,20 +2,24 @@
 
 pub(crate) mod approve;
 pub(crate) mod context;
+pub(crate) mod deliverables;
 mod message;
 mod session;
+mod until;
 pub(crate) mod view;
 
-use std::io::{self, IsTerminal as _, Write as _, stdout};
+use std::io::{self, IsTerminal as _, Write as _, stderr, stdout};
 use std::sync::Arc;
 
 use harness::adapters::{Recorder, Replay};
+use harness::core::control::ControlSpec;
 use harness::core::port::{Clock, DynModel, Session};
 use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence, ThreadId};
 use harness::system::SystemClock;
 use harness::{Harness, Report};
 
+use self::until::{Told, Until};
 use crate::args::{LimitArgs, RunArgs};
 use crate::backend;
 use crate::bind;
@@ -23,7 +27,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::{self, Asking, Source};
 use crate::records::recording::recording;
-use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering};
+use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering, Status};
 use crate::signal::Signals;
 
 /// Things seen that may wait for a slow reader of the output; after that deltas go first, then the oldest
@@ -57,6 +61,9 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
     let thread = session.as_ref().and_then(Session::id);
     let source = answers(args, asking, thread.map(|id| ThreadId::from(id.as_str())), &clock)?;
+    let section = bound.graph.graph().run().cloned();
+    let until = Until::of(&args.until, section.as_ref(), &args.descriptor)?;
+    let hash = bound.graph.hash();
 
     let mut builder = Harness::new(Arc::clone(&source.model))
         .graph(bound.graph)
@@ -64,6 +71,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         .approver(approve::CommandLineApprover(args.approve))
         .clock(Arc::clone(&clock))
         .spec(|spec| set_limits(spec, &args.limits));
+    builder = until.build(builder);
     if let Some(session) = session {
         if let Some(id) = session.id() {
             builder = builder.thread(id.as_str());
@@ -74,13 +82,15 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
     }
     let session_file = args.session.as_deref();
-    builder = view::compacted(builder, &args.view, session_file, &source.model, &clock)?;
+    let compaction = section.and_then(|section| section.compaction);
+    builder = view::compacted(builder, &args.view, compaction, session_file, &source.model, &clock)?;
     builder = view::remembering(builder, &args.view, &source.model, &clock)?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
+    let spec = harness.spec();
 
     let stop = Cancel::new();
-    let rendering = Rendering::start(seen, renderer(args.json), stop.clone())
+    let rendering = Rendering::start(seen, renderer(args.json, &spec), stop.clone())
         .map_err(|source| CliError::Io { action: "start to show the run", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let prompt = match message {
@@ -99,7 +109,14 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         registry.close().await;
     }
     let report = report?;
-    finish(args, &report, rendering, source.replay.as_deref())
+    let run = Ran { hash: &hash, control: spec.control.as_deref() };
+    finish(args, &report, &run, rendering, source.replay.as_deref())
+}
+
+/// What was run.
+struct Ran<'a> {
+    hash: &'a str,
+    control: Option<&'a ControlSpec>,
 }
 
 /// Who answers: a backend, or a model.
@@ -119,17 +136,19 @@ fn answers(
     Ok(Source { model, replay: None })
 }
 
-fn renderer(json: bool) -> Box<dyn Render> {
+fn renderer(json: bool, spec: &RunSpec) -> Box<dyn Render> {
     if json {
         return Box::new(JsonLines::new(stdout()));
     }
     let on = if stdout().is_terminal() { AnswerOn::Terminal } else { AnswerOn::Pipe };
-    Box::new(Human::new(stdout(), anstream::stderr(), on))
+    let status = if stderr().is_terminal() { Status::of(spec) } else { None };
+    Box::new(Human::new(stdout(), anstream::stderr(), on).with_status(status))
 }
 
 fn finish(
     args: &RunArgs,
     report: &Report,
+    run: &Ran<'_>,
     rendering: Rendering,
     replay: Option<&Replay>,
 ) -> Result<Exit, CliError> {
@@ -150,7 +169,18 @@ fn finish(
             "line {line} of the session was not written to its end; its {bytes} bytes were left out"
         );
     }
-    if let Some(next) = what_next(args, exit, &report.end.stop.evidence) {
+    let next = what_next(args, exit, &report.end.stop.evidence);
+    let told = Told {
+        descriptor: &args.descriptor,
+        descriptor_hash: run.hash,
+        session: args.session.as_deref(),
+        contract: run.control.and_then(|control| control.contract.as_ref()),
+        next: next.as_deref(),
+    };
+    for line in until::leave_behind(&args.until, report, &told)? {
+        let _ = writeln!(notes, "{line}");
+    }
+    if let Some(next) = &next {
         let _ = writeln!(notes, "{next}");
     }
     match replay.map_or(Ok(()), Replay::finish) {
@@ -184,6 +214,7 @@ fn set_limits(spec: &mut RunSpec, args: &LimitArgs) {
     if let Some(iterations) = args.max_iterations {
         (turn.iterations, run.amount.iterations) = (iterations, iterations);
     }
+    run.turns = args.max_turns.unwrap_or(run.turns);
     if let Some(calls) = args.max_tool_calls {
         (turn.tool_calls, run.amount.tool_calls) = (calls, calls);
     }

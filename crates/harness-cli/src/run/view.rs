@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use harness::Builder;
 use harness::core::port::{Clock, DynArtifactStore, DynModel};
+use harness::descriptor::{CompactionPreset, CompactionSetting};
 use harness::memory::builtin::notes::{LongTermMemory, SqliteNotes};
 use harness::memory::builtin::{SemanticRecall, memory_tools};
 use harness::memory::compact::artifacts::{LargeResults, MemoryArtifacts, read_artifact_tool};
@@ -15,29 +16,43 @@ use harness::session::artifact::FolderArtifacts;
 use crate::args::{Preset, ViewArgs};
 use crate::error::CliError;
 
-/// Compaction as the command line says. Large results, and what a compaction stores elsewhere, lie in a
+/// Compaction as the command line says, and else the descriptor. Large results, and what a compaction stores elsewhere, lie in a
 /// folder beside the session, so that a later run reads them, too; without a session they live as long as the
 /// run.
 pub(super) fn compacted(
     builder: Builder,
     args: &ViewArgs,
+    descriptor: Option<CompactionSetting>,
     session: Option<&Path>,
     model: &Arc<dyn DynModel>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Builder, CliError> {
-    let Some(how) = args.compact else { return Ok(builder) };
+    let Some((how, window)) = compaction(args, descriptor) else { return Ok(builder) };
     let artifacts: Arc<dyn DynArtifactStore> = match session {
         Some(path) => Arc::new(FolderArtifacts::open(path.with_extension("artifacts"))?),
         None => Arc::new(MemoryArtifacts::default()),
     };
-    let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), args.window));
-    let compactor = LadderCompactor::new(policy(how, args.window))
+    let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
+    let compactor = LadderCompactor::new(policy(how, window))
         .with_summarizer(summarizer)
         .with_artifacts(Arc::clone(&artifacts));
     let read = read_artifact_tool(Arc::clone(&artifacts), Arc::clone(clock));
     let clock = Arc::clone(clock);
     let large = move |tools| LargeResults::new(tools, artifacts, clock);
     Ok(builder.compactor(compactor).common_tool(read).wrap_tools(large))
+}
+
+/// How the view is made shorter, and for which window.
+fn compaction(args: &ViewArgs, descriptor: Option<CompactionSetting>) -> Option<(Preset, u64)> {
+    if let Some(how) = args.compact {
+        return Some((how, args.window));
+    }
+    let CompactionSetting { preset, window, .. } = descriptor?;
+    let how = match preset {
+        CompactionPreset::Projection => Preset::Projection,
+        CompactionPreset::Ladder | _ => Preset::Ladder,
+    };
+    Some((how, window))
 }
 
 /// The policy of that name.

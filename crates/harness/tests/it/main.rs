@@ -4,6 +4,7 @@
 
 mod approval;
 mod compaction;
+mod control;
 mod execution;
 mod files;
 mod graph;

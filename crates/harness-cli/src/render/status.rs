@@ -1,0 +1,126 @@
+//! The line that says how far a run of many turns is.
+
+use harness::core::event::{Event, EventKind};
+use harness::core::outcome::TotalUsage;
+use harness::core::run::{RunLimits, RunSpec};
+
+/// How far a run is: `turn 2 of 12 · 1 of 3 items · 64 % of the budget left`.
+#[derive(Debug)]
+pub(crate) struct Status {
+    limits: RunLimits,
+    turn: u32,
+    closed: u64,
+    items: u64,
+    used: TotalUsage,
+}
+
+impl Status {
+    /// A line for runs that are controlled; others are over so soon that they need none.
+    pub(crate) fn of(spec: &RunSpec) -> Option<Self> {
+        spec.control.as_ref()?;
+        let (limits, used) = (spec.limits.clone(), TotalUsage::default());
+        Some(Self { limits, turn: 0, closed: 0, items: 0, used })
+    }
+
+    /// Takes note of an event; whether the line is another one then.
+    pub(super) fn see(&mut self, event: &Event) -> bool {
+        if matches!(event.kind, EventKind::TurnStarted { .. }) {
+            self.turn = event.turn;
+        } else if let EventKind::ModelStepFinished { usage, .. } = &event.kind {
+            self.used.model_calls = self.used.model_calls.saturating_add(1);
+            if let Some(usage) = usage {
+                self.used.add(usage);
+            }
+        } else if let EventKind::CompactionCompleted { usage, .. } = &event.kind {
+            self.used.merge(usage);
+        } else if matches!(event.kind, EventKind::ToolStarted { .. }) {
+            self.used.tool_calls = self.used.tool_calls.saturating_add(1);
+        } else if let EventKind::WorkItemsChanged { closed, total, .. } = &event.kind {
+            (self.closed, self.items) = (*closed, *total);
+        } else {
+            return false;
+        }
+        self.has_begun()
+    }
+
+    /// Whether there is something to tell.
+    pub(super) fn has_begun(&self) -> bool {
+        self.turn > 0
+    }
+
+    /// The line.
+    pub(super) fn line(&self) -> String {
+        let items = if self.items > 0 {
+            format!("{} of {} items · ", self.closed, self.items)
+        } else {
+            String::new()
+        };
+        format!("turn {} of {} · {items}{} % of the budget left", self.turn, self.limits.turns, self.left())
+    }
+
+    /// What is left of the limit that is nearest, in percent, rounded down.
+    fn left(&self) -> u64 {
+        let amount = &self.limits.amount;
+        let tokens = self.used.input_tokens.unwrap_or(0).saturating_add(self.used.output_tokens.unwrap_or(0));
+        let used = [
+            (u64::from(self.used.model_calls), u64::from(amount.iterations)),
+            (u64::from(self.used.tool_calls), u64::from(amount.tool_calls)),
+            (tokens, amount.tokens),
+            (self.used.cost.unwrap_or_default().0, amount.cost.0),
+        ];
+        let left = used.iter().filter(|(_, limit)| *limit > 0).map(|(used, limit)| {
+            let share = u128::from(limit.saturating_sub(*used)) * 100 / u128::from(*limit);
+            u64::try_from(share).unwrap_or(100)
+        });
+        left.min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use harness::core::control::ControlSpec;
+
+    use super::*;
+
+    fn event(turn: u32, json: &str) -> Event {
+        let (kind, fields) = json.split_once(' ').unwrap_or((json, ""));
+        let line = format!(
+            r#"{{"seq":0,"at":0,"type":"{kind}","turn":{turn},"iteration":0{fields},"origin":{{}}}}"#
+        );
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
+    #[track_caller]
+    fn check(events: &[(u32, &str)], expected: &str) {
+        let mut spec = RunSpec::default();
+        spec.control = Some(ControlSpec::default().into());
+        spec.limits.turns = 5;
+        spec.limits.amount.iterations = 8;
+        spec.limits.amount.tokens = 1_000;
+        let mut status = Status::of(&spec).unwrap();
+        for (turn, json) in events {
+            status.see(&event(*turn, json));
+        }
+        assert_eq!(status.line(), expected);
+    }
+
+    #[test]
+    fn a_run_without_control_has_no_line() {
+        assert!(Status::of(&RunSpec::default()).is_none());
+    }
+
+    #[test]
+    fn turns_items_and_the_nearest_limit_are_told() {
+        let turn = (1, r#"turn_started ,"agent":"a","resumed":false"#);
+        check(&[turn], "turn 1 of 5 · 100 % of the budget left");
+        let step =
+            (1, r#"model_step_finished ,"outputType":"text","durationMs":1,"usage":{"input":10,"output":5}"#);
+        check(&[turn, step], "turn 1 of 5 · 87 % of the budget left");
+        let long = (
+            2,
+            r#"model_step_finished ,"outputType":"text","durationMs":1,"usage":{"input":600,"output":5}"#,
+        );
+        let items = (2, r#"work_items_changed ,"changed":["00000001"],"closed":1,"total":3"#);
+        check(&[turn, step, long, items], "turn 1 of 5 · 1 of 3 items · 38 % of the budget left");
+    }
+}

@@ -1,0 +1,212 @@
+//! The report of a run: what was done, on which evidence it was accepted, why it stopped, what to do next.
+
+mod markdown;
+
+use std::path::Path;
+
+use harness::Report;
+use harness::core::contract::{CoverageStatus, RequirementCoverage, TaskContract};
+use harness::core::control::{
+    CompletionReport, ControlReport, GateReport, ItemsSummary, RunStatus, StopCode,
+};
+use harness::core::outcome::TotalUsage;
+use harness::core::{Millis, Outcome, StopReason};
+use serde::Serialize;
+
+use crate::error::CliError;
+use crate::run::deliverables::Written;
+
+/// The version of the JSON form.
+const VERSION: u32 = 1;
+
+/// The report of a run, as it is written as JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunReport<'a> {
+    kind: &'static str,
+    version: u32,
+    descriptor: &'a Path,
+    descriptor_hash: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a Path>,
+    outcome: Outcome,
+    stop_reason: StopReason,
+    /// The stop reason in words.
+    meaning: &'static str,
+    /// How a controlled run ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<RunStatus>,
+    /// The last decision about going on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<StopCode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a str>,
+    gates: &'a [GateReport],
+    requirements: Vec<Requirement<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<&'a ItemsSummary>,
+    deliverables: Vec<DeliverableLine<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completion: Option<&'a CompletionReport>,
+    turns: u32,
+    usage: &'a TotalUsage,
+    elapsed: Millis,
+    /// What a person can do about a run that is not over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
+}
+
+/// A requirement of the contract.
+#[derive(Debug, Serialize)]
+struct Requirement<'a> {
+    id: &'a str,
+    description: &'a str,
+    optional: bool,
+    status: CoverageStatus,
+    /// What proves it; the latest last.
+    proof: Vec<Proof<'a>>,
+    /// Why it is not met, or why it was let go.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    notes: &'a str,
+}
+
+/// What proves a requirement.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Proof<'a> {
+    /// The event, by its number, or a word where there is none.
+    event: &'a str,
+    value: &'a str,
+}
+
+/// A deliverable.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeliverableLine<'a> {
+    item: &'a str,
+    title: &'a str,
+    bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+}
+
+/// What a report tells beside the run's own.
+#[derive(Debug)]
+pub(crate) struct Around<'a> {
+    pub(crate) descriptor: &'a Path,
+    pub(crate) descriptor_hash: &'a str,
+    pub(crate) session: Option<&'a Path>,
+    pub(crate) contract: Option<&'a TaskContract>,
+    /// The files of the deliverables, in their order; empty when none were written.
+    pub(crate) files: &'a [Written],
+    pub(crate) next: Option<&'a str>,
+}
+
+impl<'a> RunReport<'a> {
+    /// The report of a run that has ended.
+    pub(crate) fn of(report: &'a Report, around: &Around<'a>) -> Self {
+        let end = &*report.end;
+        let control = end.control.as_deref();
+        Self {
+            kind: "harness.run_report",
+            version: VERSION,
+            descriptor: around.descriptor,
+            descriptor_hash: around.descriptor_hash,
+            session: around.session,
+            outcome: end.outcome(),
+            stop_reason: end.reason(),
+            meaning: end.reason().meaning(),
+            status: control.map(|control| control.status),
+            decision: control.map(|control| control.decision.code),
+            answer: end.answer.as_deref(),
+            gates: control.map(|control| &*control.gates).unwrap_or_default(),
+            requirements: requirements(control, around.contract),
+            items: control.and_then(|control| control.items.as_ref()),
+            deliverables: deliverables(control, around.files),
+            completion: control.and_then(|control| control.completion.as_ref()),
+            turns: end.turns,
+            usage: &end.usage,
+            elapsed: end.elapsed,
+            next: around.next,
+        }
+    }
+
+    /// Writes it: as JSON when the file's name says so, as Markdown otherwise. A report that is there is
+    /// replaced.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), CliError> {
+        let fault = |source| CliError::NotWritten { path: path.to_owned(), source };
+        let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+        let text = if is_json {
+            serde_json::to_string_pretty(self).map_err(|error| fault(error.into()))? + "\n"
+        } else {
+            self.markdown()
+        };
+        std::fs::write(path, text).map_err(fault)
+    }
+
+    /// In a few lines for a person who watched the run.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.requirements.is_empty() {
+            let met = self.requirements.iter().filter(|one| one.status.is_satisfied()).count();
+            lines.push(format!("requirements: {met} of {} met", self.requirements.len()));
+            let unmet = self.requirements.iter().filter(|one| !one.status.is_satisfied());
+            lines.extend(unmet.map(|one| format!("{} is not met: {}", one.id, one.description)));
+        }
+        if let Some(items) = self.items {
+            let closed = items.done + items.skipped;
+            lines.push(format!("work items: {closed} of {} closed", items.total));
+        }
+        for one in &self.deliverables {
+            let note = one.note.map(|note| format!(" ({note})")).unwrap_or_default();
+            lines.push(match one.file {
+                Some(file) => format!("deliverable: {}, {} bytes{note}", file.display(), one.bytes),
+                None => format!("deliverable: {}, {} bytes", one.title, one.bytes),
+            });
+        }
+        lines
+    }
+}
+
+fn requirements<'a>(
+    control: Option<&'a ControlReport>,
+    contract: Option<&'a TaskContract>,
+) -> Vec<Requirement<'a>> {
+    let coverage = control.and_then(|control| control.coverage.as_ref());
+    let outputs = contract.map(|contract| &*contract.required_outputs).unwrap_or_default();
+    let proof = |found: &'a RequirementCoverage| {
+        found.evidence.iter().map(|one| Proof { event: &one.event_ref, value: &one.value }).collect()
+    };
+    outputs
+        .iter()
+        .map(|output| {
+            let found = coverage.and_then(|coverage| coverage.coverage.get(&output.id));
+            Requirement {
+                id: &output.id,
+                description: &output.description,
+                optional: output.optional,
+                status: found.map(|found| found.status).unwrap_or_default(),
+                proof: found.map(proof).unwrap_or_default(),
+                notes: found.map(|found| &*found.notes).unwrap_or_default(),
+            }
+        })
+        .collect()
+}
+
+fn deliverables<'a>(control: Option<&'a ControlReport>, files: &'a [Written]) -> Vec<DeliverableLine<'a>> {
+    let deliverables = control.map(|control| &*control.deliverables).unwrap_or_default();
+    let mut files = files.iter();
+    let line = |one: &'a harness::core::work::Deliverable| {
+        let file = files.next();
+        DeliverableLine {
+            item: one.item_id.as_str(),
+            title: &one.title,
+            bytes: one.content.len(),
+            file: file.map(|file| &*file.path),
+            note: file.and_then(|file| file.note.as_deref()),
+        }
+    };
+    deliverables.iter().map(line).collect()
+}

@@ -1,0 +1,98 @@
+//! When a run is over: what the command line says, laid over the descriptor's `run`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use harness::core::contract::TaskContract;
+use harness::core::control::ControlSpec;
+use harness::core::run::StopMode;
+use harness::descriptor::{RunSection, load_contract};
+use harness::tools::FolderWorkspace;
+use harness::{Builder, Report};
+
+use super::deliverables;
+use crate::args::UntilArgs;
+use crate::error::CliError;
+use crate::report::{Around, RunReport};
+
+/// What makes a run go on until its work is done.
+#[derive(Debug)]
+pub(super) struct Until {
+    mode: StopMode,
+    control: Option<Arc<ControlSpec>>,
+    workspace: Option<FolderWorkspace>,
+}
+
+impl Until {
+    /// As the arguments say, and else the descriptor. A contract is read and the workspace opened here, so
+    /// that a fault in either is told before anything runs.
+    pub(super) fn of(
+        args: &UntilArgs,
+        section: Option<&RunSection>,
+        descriptor: &Path,
+    ) -> Result<Self, CliError> {
+        let mode = args.mode.map(StopMode::from).or(section.and_then(|section| section.mode));
+        let mode = mode.unwrap_or_default();
+        let mut control = section.and_then(|section| section.control(mode));
+        if args.until_done || args.mode.is_some() || args.contract.is_some() {
+            control.get_or_insert_with(|| ControlSpec::for_mode(mode));
+        }
+        if let (Some(path), Some(control)) = (&args.contract, &mut control) {
+            control.contract = Some(load_contract(path)?);
+        }
+        let workspace =
+            control.as_ref().map(|_| FolderWorkspace::open(folder(args, descriptor))).transpose()?;
+        Ok(Self { mode, control: control.map(Arc::new), workspace })
+    }
+
+    /// Puts it into a builder.
+    pub(super) fn build(self, builder: Builder) -> Builder {
+        let Self { mode, control, workspace } = self;
+        let builder = builder.spec(|spec| (spec.mode, spec.control) = (mode, control));
+        match workspace {
+            Some(workspace) => builder.contract_files(Arc::new(workspace)),
+            None => builder,
+        }
+    }
+}
+
+/// The folder of the contract's files.
+fn folder(args: &UntilArgs, descriptor: &Path) -> PathBuf {
+    let beside = || descriptor.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let given = args.workspace.as_deref();
+    given.or_else(beside).unwrap_or(Path::new(".")).to_path_buf()
+}
+
+/// What is told of a run beside the run's own report.
+pub(super) struct Told<'a> {
+    pub(super) descriptor: &'a Path,
+    pub(super) descriptor_hash: &'a str,
+    pub(super) session: Option<&'a Path>,
+    pub(super) contract: Option<&'a TaskContract>,
+    pub(super) next: Option<&'a str>,
+}
+
+/// Writes the deliverables and the report, as asked for; gives what a person who watched is told.
+pub(super) fn leave_behind(
+    args: &UntilArgs,
+    report: &Report,
+    told: &Told<'_>,
+) -> Result<Vec<String>, CliError> {
+    let files = match &args.deliverables {
+        Some(folder) => deliverables::write(folder, report.deliverables())?,
+        None => Vec::new(),
+    };
+    let around = Around {
+        descriptor: told.descriptor,
+        descriptor_hash: told.descriptor_hash,
+        session: told.session,
+        contract: told.contract,
+        files: &files,
+        next: told.next,
+    };
+    let page = RunReport::of(report, &around);
+    if let Some(path) = &args.report {
+        page.write(path)?;
+    }
+    Ok(page.lines())
+}
