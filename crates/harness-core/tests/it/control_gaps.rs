@@ -1,0 +1,205 @@
+//! The gaps that source 003 names in its own control plane, each closed; and its recommendations.
+
+use std::sync::Arc;
+
+use harness_core::contract::{PredicateKind, SchemaSource, TaskContract, TextField};
+use harness_core::control::{ControlSpec, SignalSpec, StandardFacts};
+use harness_core::event::EventKind;
+use harness_core::port::{
+    DynWorkspace, EntryKind, ToolOutcome, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile,
+    WorkspaceHit,
+};
+
+use crate::controlled::{Played, Scene, calls, done, impatient, says};
+
+fn contract(predicate: PredicateKind) -> ControlSpec {
+    impatient().with_contract(TaskContract::new("c", "Publish").require("R1", "it is there", predicate))
+}
+
+fn result_of(tool: &str) -> PredicateKind {
+    PredicateKind::ToolResultSuccess { tool_name: tool.to_owned(), args_match: None, min_count: 1 }
+}
+
+/// One file, `/report.md`.
+struct OneFile;
+
+impl Workspace for OneFile {
+    async fn list(&self, _: &str, _: u32, _: u32) -> Result<Vec<WorkspaceEntry>, WorkspaceFault> {
+        Ok(vec![WorkspaceEntry::new("/report.md", EntryKind::File)])
+    }
+
+    async fn read(&self, path: &str) -> Result<Option<WorkspaceFile>, WorkspaceFault> {
+        Ok((path == "report.md").then(|| WorkspaceFile::text("/report.md", "v2")))
+    }
+
+    async fn search(&self, _: &str, _: Option<&str>, _: u32) -> Result<Vec<WorkspaceHit>, WorkspaceFault> {
+        Ok(Vec::new())
+    }
+}
+
+fn facts() -> StandardFacts {
+    StandardFacts::default()
+        .with_workspace(Arc::new(OneFile) as Arc<dyn DynWorkspace>)
+        .with_check("tests", Arc::new(|_| Box::pin(async { Ok("all passed".to_owned()) })))
+        .with_check("lint", Arc::new(|_| Box::pin(async { Err("two warnings".to_owned()) })))
+}
+
+/// Publishes, says so, and signals; with the contract of one predicate.
+fn published(predicate: PredicateKind) -> Played {
+    let replies = [calls(&[("publish", r#"{"to":"feed"}"#)]), says("Published v2.4 to the feed."), done()];
+    let mut scene = Scene::new(contract(predicate), replies).turns(2);
+    scene.facts = Some(facts());
+    scene.with_tool("publish", [ToolOutcome::text(r#"{"version":2}"#)]).play()
+}
+
+/// Whether a predicate is met by a real run, and in which event the proof lies.
+#[track_caller]
+fn check(predicate: PredicateKind, expected: &str) {
+    let played = published(predicate);
+    let report = played.end.control.as_ref().expect("a report");
+    let coverage = report.coverage.as_ref().expect("a contract");
+    let told = match coverage.coverage["R1"].evidence.last() {
+        Some(evidence) => match played.numbered().get(&evidence.event_ref) {
+            Some(event) => event.name().to_owned(),
+            None => evidence.event_ref.clone(),
+        },
+        None => "nothing".to_owned(),
+    };
+    assert_eq!(format!("{} by {told}", coverage.status("R1").as_str()), expected);
+    assert_eq!(report.decision.contract_verified, Some(expected.starts_with("met")));
+    assert_eq!(played.end.outcome().as_str() == "completed", expected.starts_with("met"));
+}
+
+#[test]
+fn gap_6_1_every_predicate_is_judged_on_the_evidence_of_a_real_run() {
+    let text = |pattern: &str, field| PredicateKind::ContainsText { pattern: pattern.to_owned(), field };
+    check(PredicateKind::AlwaysTrue, "met by model_judgment");
+    check(result_of("publish"), "met by message_appended");
+    check(result_of("retract"), "unmet by nothing");
+    check(text(r"v\d+\.\d+", TextField::Response), "met by message_appended");
+    check(text("v9", TextField::AnyResponse), "unmet by nothing");
+    check(text("version", TextField::Transcript), "met by message_appended");
+    let schema = |required: &str, source| PredicateKind::JsonSchemaValid {
+        schema: serde_json::json!({"type": "object", "required": [required]}),
+        source,
+    };
+    check(schema("version", SchemaSource::Tool("publish".to_owned())), "met by message_appended");
+    check(schema("date", SchemaSource::Tool("publish".to_owned())), "unmet by nothing");
+    check(PredicateKind::FileExists { path: "report.md".to_owned() }, "met by file_check");
+    check(PredicateKind::FileExists { path: "other.md".to_owned() }, "unmet by nothing");
+    let custom = |name: &str| PredicateKind::Custom { check: Some(name.to_owned()) };
+    check(custom("tests"), "met by custom_check");
+    check(custom("lint"), "unmet by nothing");
+    check(custom("spelling"), "unmet by nothing");
+}
+
+#[test]
+fn gap_6_1_what_is_missing_is_told_once_and_stays_in_the_transcript() {
+    let replies = [done(), calls(&[("publish", "{}")]), says("now it is"), done()];
+    let scene = Scene::new(contract(result_of("publish")), replies);
+    let played = scene.with_tool("publish", [ToolOutcome::text("ok")]).play();
+    assert_eq!(played.decisions(), ["contract_not_satisfied", "agent_working", "agent_done"]);
+    assert_eq!(played.told("R1: it is there (`publish` gave no result yet)"), [0, 1, 1, 1]);
+    let told = |kind: &EventKind| matches!(kind, EventKind::FeedbackGiven { .. });
+    assert_eq!(played.events.events().iter().filter(|event| told(&event.kind)).count(), 1);
+}
+
+#[test]
+fn gap_6_1_a_later_failure_of_the_same_tool_takes_the_proof_away() {
+    let publish = || calls(&[("publish", "{}")]);
+    let scene = Scene::new(contract(result_of("publish")), [publish(), publish(), done(), done()]).turns(2);
+    let played =
+        scene.with_tool("publish", [ToolOutcome::text("ok"), ToolOutcome::error("no", "rolled back")]).play();
+    assert_eq!(played.decisions(), ["contract_not_satisfied", "max_turns"]);
+    let report = played.end.control.as_ref().expect("a report");
+    assert_eq!(report.unmet.as_ref().map(|gaps| gaps.unmet_requirements.len()), Some(1));
+}
+
+#[test]
+fn gap_6_5_guidance_is_told_once_in_a_request_and_stored_nowhere() {
+    let mut control = impatient();
+    control.guidance.environment = Some("Folder /project, Linux.".to_owned());
+    let turn = || [calls(&[("look", "{}")]), says("looking")];
+    let replies = turn().into_iter().chain(turn()).chain(turn()).chain([done()]);
+    let played = Scene::new(control, replies).with_tool("look", [ToolOutcome::text("1")]).turns(4).play();
+    assert!(played.told("Folder /project").iter().all(|count| *count == 1), "once in each request");
+    assert!(played.told("<harness-guidance>").iter().all(|count| *count == 1));
+    assert_eq!(
+        played.told("Few turns are left").iter().sum::<usize>(),
+        1,
+        "an instruction of the moment once"
+    );
+    assert!(!played.log.iter().any(|message| message.joined_text().contains("harness-guidance")));
+    for event in played.events.events() {
+        if let EventKind::GuidanceInjected { sections, tokens } = event.kind {
+            let mut distinct = sections.clone();
+            distinct.dedup();
+            assert_eq!(sections, distinct);
+            assert!(tokens <= 600, "{tokens}");
+        }
+    }
+}
+
+#[test]
+fn gap_6_5_nothing_to_tell_leaves_a_request_as_it_is() {
+    let played = Scene::new(impatient(), [done()]).play();
+    assert_eq!(played.told("harness-guidance"), [0]);
+    assert_eq!(played.requests[0].view.len(), 1);
+}
+
+#[test]
+fn gap_6_5_guidance_keeps_its_bound_and_can_be_switched_off() {
+    let mut control = impatient();
+    control.guidance.environment = Some("a long line of words\n".repeat(500));
+    control.guidance.tokens = 50;
+    let text_of = |control: ControlSpec| {
+        let played = Scene::new(control, [done()]).play();
+        played.requests[0].view.last().map(|message| message.joined_text()).unwrap_or_default()
+    };
+    let text = text_of(control.clone());
+    assert!(text.len() <= 200 && text.contains("a long line"), "{text}");
+    control.guidance.off = harness_core::control::GuidanceSection::ALL.iter().copied().collect();
+    assert_eq!(text_of(control), "go");
+}
+
+#[test]
+fn gap_6_7_strict_automation_needs_every_gate_in_the_same_decision() {
+    let unmet = contract(result_of("publish"));
+    let played = Scene::new(unmet, (0..5).map(|_| done())).strict().turns(5).play();
+    assert_eq!(played.decisions().join(" "), "contract_not_satisfied ".repeat(4) + "max_turns");
+    assert_eq!(
+        played.ended(),
+        "max_turns_reached exhausted signal:accepted contract:refused acceptability:not_asked"
+    );
+    let report = played.end.control.as_ref().expect("a report");
+    assert_eq!(report.decision.first_unmet.map(|kind| kind.as_str()), Some("contract_gap"));
+}
+
+#[test]
+fn gap_6_7_the_models_own_report_must_be_good_enough() {
+    let signal = |arguments: &str| calls(&[("work_complete", arguments)]);
+    let replies = [
+        signal(r#"{"summary":"s","confidence":0.2}"#),
+        signal(r#"{"summary":"s","open_questions":["which year?"]}"#),
+        signal(r#"{"summary":"s","confidence":0.9}"#),
+    ];
+    let played = Scene::new(contract(PredicateKind::AlwaysTrue), replies.clone()).strict().play();
+    assert_eq!(played.decisions(), ["acceptability_not_met", "acceptability_not_met", "agent_done"]);
+    let interactive = Scene::new(contract(PredicateKind::AlwaysTrue), replies).play();
+    assert_eq!(interactive.decisions(), ["agent_done"], "a person sees the report");
+}
+
+#[test]
+fn gap_6_7_a_signal_that_says_nothing_is_none_where_nothing_else_is_required() {
+    let silent = || calls(&[("work_complete", r#"{"summary":" "}"#)]);
+    let played = Scene::new(impatient(), [silent(), done()]).strict().play();
+    assert_eq!(played.decisions(), ["work_complete_not_called", "agent_done"]);
+}
+
+#[test]
+fn gap_7_stop_modes_interactive_says_when_it_let_the_signal_go() {
+    let control = ControlSpec::default().with_signal(SignalSpec::default().patience(0, 0));
+    let played = Scene::new(control, [says("that is all")]).play();
+    assert_eq!(played.ended(), "completion_waived done signal:waived");
+    assert!(played.end.control.as_ref().is_some_and(|report| report.decision.waived));
+}
