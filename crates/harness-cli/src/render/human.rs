@@ -206,7 +206,9 @@ impl<A: Write, P: Write> Human<A, P> {
                 self.note(BAD, "!", &format!("the session was not written: {}", one_line(message)))
             }
             EventKind::StopDecided { decision } => self.decided(decision),
-            EventKind::Hook { fault: None, decision, .. } if decision == "allow" || decision == "seen" => Ok(()),
+            EventKind::Hook { fault: None, decision, .. } if decision == "allow" || decision == "seen" => {
+                Ok(())
+            }
             EventKind::Hook { point, name, decision, reason, .. } => {
                 let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
                 self.note(NOTE, "•", &format!("{point} hook {name}: {decision}{reason}"))

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use super::op::Running;
+use super::op::{Running, Spare};
 use super::ports::Ports;
 use super::sink::Sink;
 use super::start::Starter;
@@ -45,11 +45,11 @@ impl<'p> Flight<'p> {
             self.injecting = Some(id);
         }
         let starter = Starter { ports: self.ports, sink: self.sink, machine, token: &self.token };
-        match starter.start(id, op) {
-            Running::Ready(reply) => self.ready.push_back((id, reply)),
-            running @ (Running::Model(..) | Running::Tool(_) | Running::Other(..)) => {
-                self.running.push((id, running));
-            }
+        self.running.push((id, starter.start(id, op)));
+        if let Some((_, Running::Ready(_))) = self.running.last()
+            && let Some((id, Running::Ready(reply))) = self.running.pop()
+        {
+            self.ready.push_back((id, reply));
         }
     }
 
@@ -63,13 +63,14 @@ impl<'p> Flight<'p> {
         self.injecting.is_some()
     }
 
-    /// The first reply that is there, if any; polls everything that runs until then.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
+    /// The first reply that is there, if any; polls everything that runs until then. An outcome may use `spare`
+    /// memory.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, spare: &mut Spare) -> Option<(OpId, Reply)> {
         if !self.ready.is_empty() {
             return self.ready.pop_front();
         }
         for (at, (id, running)) in self.running.iter_mut().enumerate() {
-            if let Poll::Ready(reply) = running.poll(cx) {
+            if let Poll::Ready(reply) = running.poll(cx, spare) {
                 let id = *id;
                 // Mostly the last one, or the only one.
                 if at + 1 == self.running.len() {

@@ -13,7 +13,7 @@ use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
     AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, FactsAsk, GateAsk, GuardedAnswer,
-    HookAsk, Measured, Offer, Progress, RetryClass, StopStanding,
+    HookAsk, Measured, Offer, Progress, RetryClass, StopStanding, ToolOutcome,
 };
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
@@ -40,13 +40,15 @@ pub enum Effect {
 /// Effects in order, and what of them is wanted.
 #[derive(Debug)]
 pub struct Effects {
-    /// The effects, and behind them what is left of earlier ones: an event that is over keeps its share of the
-    /// origin for the next event in its place.
+    /// The effects, and behind them what is left of earlier ones: an event that is over leaves its share of the
+    /// origin to the next event in its place.
     list: Vec<Effect>,
     /// How many effects there are.
     live: usize,
     pub(crate) events: bool,
     pub(crate) journal: bool,
+    /// The memory of an outcome that is over, for the next one.
+    pub(crate) spare: Option<Box<ToolOutcome>>,
 }
 
 impl Default for Effects {
@@ -62,7 +64,7 @@ impl Effects {
 
     /// All effects.
     pub fn new() -> Self {
-        Self { list: Vec::with_capacity(Self::USUAL), live: 0, events: true, journal: true }
+        Self { list: Vec::with_capacity(Self::USUAL), live: 0, events: true, journal: true, spare: None }
     }
 
     /// Leaves events out (they are still numbered), for runs that nobody listens to.
@@ -121,20 +123,8 @@ impl Effects {
         }
     }
 
-    /// Lets go of the effects.
+    /// Forgets the effects. What they hold is let go of when others take their places.
     pub(crate) fn clear(&mut self) {
-        if !self.events {
-            self.live = 0;
-            return self.list.clear();
-        }
-        for effect in self.as_mut_slice() {
-            match effect {
-                Effect::Event(event) => event.kind = EventKind::Interrupted { messages: 0 },
-                Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => {
-                    *effect = Effect::AbortAll;
-                }
-            }
-        }
         self.live = 0;
     }
 }

@@ -10,15 +10,15 @@ use serde::Serialize;
 
 use super::slot::{Batch, Came, Finished, Next, Progress, Slot};
 use super::spec::{BudgetRule, OnTrouble, TurnSpec};
-use super::state::TurnState;
+use super::state::{TurnState, agent_of};
 use crate::event::{EventKind, ResultNote};
-use crate::ids::AgentId;
+use crate::ids::{AgentId, CallId};
 use crate::json::Json;
 use crate::limits::{Amount, Grant, Reached};
 use crate::machine::{Cx, Pending, Record};
 use crate::message::{Message, ToolCall};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason};
-use crate::port::{RetryClass, SettledGrant, ToolDef, ToolKind, ToolOutcome, ToolStatus};
+use crate::port::{Ongoing, RetryClass, SettledGrant, ToolDef, ToolKind, ToolOutcome, ToolStatus};
 use crate::time::{Millis, Time};
 use crate::transcript::Transcript;
 
@@ -54,12 +54,12 @@ impl Done {
 impl TurnState {
     /// Begins with the calls of the answer that is the last message of the transcript.
     pub(super) fn open_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        let answer = cx.log.last()?.as_assistant()?;
-        let offer = self.offer.as_deref();
-        let mut slots = std::mem::take(&mut self.spare);
-        slots.extend(answer.tool_calls().map(|call| Slot::new(Arc::clone(call), offer)));
-        let batch = self.batch.insert(Batch::new(slots, cx.log.len().saturating_sub(1), spec, offer));
-        if let Some(stop) = self.closing.clone() {
+        let answer_at = cx.log.len().saturating_sub(1);
+        let answer = cx.log.get(answer_at)?.as_assistant()?;
+        let batch = self.batch.insert(self.spare.take().unwrap_or_default());
+        batch.open(answer.tool_calls().map(Arc::clone), answer_at, spec, self.offer.as_deref());
+        if let Some(stop) = &self.closing {
+            let stop = stop.clone();
             return self.stop_now(spec, cx, stop);
         }
         if spec.on_unknown_tool == OnTrouble::EndTurn
@@ -87,21 +87,25 @@ impl TurnState {
         while !self.is_stopping() {
             let batch = self.batch.as_ref()?;
             let in_order = batch.is_sequential();
-            let at = match batch.next(spec) {
-                Next::Start(at) => at,
+            match batch.next(spec) {
+                // In sequence it is its turn, else others may be before it.
                 Next::Prepare(at) => {
-                    let ready = !self.blocked_by_policy(spec, cx, at) && self.prepare_call(spec, cx, at);
-                    // In sequence it is its turn, else others may be before it.
-                    if !(ready && in_order) {
+                    if !self.prepare_call(spec, cx, at) {
                         continue;
                     }
-                    at
+                    if !in_order {
+                        self.set(at, Progress::Ready);
+                    } else if self.start_call(spec, cx, at) {
+                        return None;
+                    }
+                }
+                Next::Start(at) => {
+                    if self.start_call(spec, cx, at) && in_order {
+                        return None;
+                    }
                 }
                 Next::Wait => return None,
                 Next::Done => return self.end_batch(spec, cx),
-            };
-            if !self.answered_from_cache(spec, cx, at) && self.start_call(spec, cx, at) && in_order {
-                return None;
             }
         }
         self.settle(spec, cx)
@@ -124,15 +128,14 @@ impl TurnState {
 
     /// Sets the budget aside, journals the start, and runs an attempt. Whether one runs.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
+        if spec.policies.is_some() && self.answered_from_cache(spec, cx, at) {
+            return false;
+        }
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
         let Some(batch) = &mut self.batch else { return false };
         let Some(slot) = batch.slots.get_mut(at as usize) else { return false };
         let def = slot.def_in(tools);
         let share = def.map_or(Amount::NONE, |def| def.share);
-        let handoff = def.and_then(|def| match &def.kind {
-            ToolKind::Handoff(agent) => Some(agent.clone()),
-            ToolKind::Function => None,
-        });
         // A repeated attempt is not another call, but may spend again.
         slot.own_calls = u32::from(!slot.counted);
         let own = Amount { tool_calls: slot.own_calls, ..Amount::NONE };
@@ -140,36 +143,41 @@ impl TurnState {
             Ok(grant) => slot.grant = grant,
             Err(reached) => {
                 batch.refused.get_or_insert(reached);
-                let why = format!("the permitted {} are used up ({})", reached.limit, reached.ceiling);
-                self.answer_call(spec, cx, at, not_run_outcome(&why));
+                self.refuse_call(spec, cx, at, reached);
                 return false;
             }
         }
         slot.started.get_or_insert(cx.now);
         let first = !std::mem::replace(&mut slot.counted, true);
-        let (call, class, attempt) = (&slot.call, slot.class, slot.attempt);
-        if class != RetryClass::Pure {
+        if slot.class != RetryClass::Pure {
+            let (call, class, attempt) = (&slot.call, slot.class, slot.attempt);
             cx.persist(|| Record::CallStarted { call: Arc::clone(call), attempt, class });
         }
         if first {
             self.usage.tool_calls += 1;
-            cx.event(|| EventKind::ToolStarted { call: Arc::clone(call) });
+            cx.event(|| EventKind::ToolStarted { call: Arc::clone(&slot.call) });
         }
-        if let Some(agent) = handoff {
+        if let Some(ToolKind::Handoff(agent)) = def.map(|def| &def.kind) {
+            let agent = agent.clone();
             self.hand_off(spec, cx, at, agent);
             return false;
         }
         slot.progress = Progress::Running;
-        let share = slot.share();
-        let agent = self.agent_id();
-        let op = self.batch.as_ref().and_then(|b| b.tool_op(at, agent, cx.sh.iteration, share));
-        if let Some(op) = op {
-            cx.perform(Pending::Tool(at), op);
-        }
+        let agent = agent_of(self.offer.as_deref(), self.agent.as_ref());
+        let op = slot.op(at, batch.answer_at, agent, cx.sh.iteration);
+        cx.perform(Pending::Tool(at), op);
         true
     }
 
+    /// Answers a call for which nothing is left.
+    #[cold]
+    fn refuse_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, reached: Reached) {
+        let why = format!("the permitted {} are used up ({})", reached.limit, reached.ceiling);
+        self.answer_call(spec, cx, at, not_run_outcome(&why));
+    }
+
     /// Moves to another agent from the next iteration on. Of several in one batch the last one wins.
+    #[cold]
     fn hand_off(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, to: AgentId) {
         let from = self.agent_id();
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return };
@@ -207,15 +215,9 @@ impl TurnState {
             used.tokens = used.tokens.saturating_add(usage.all_tokens());
             used.cost = used.cost.plus(usage.total_cost().unwrap_or_default());
         }
-        let kept = outcome.ongoing.as_ref().is_some_and(|ongoing| ongoing.keeps_grant);
-        let given_back = if kept { Grant(own) } else { grant };
-        cx.sh.budgets.settle(given_back, used);
-        if kept {
-            let rest = Grant(grant.0.minus(own));
-            cx.sh.held.keep(slot.call.id.clone(), rest, &cx.sh.budgets);
-        }
-        for SettledGrant { call, spent } in outcome.ongoing.iter().flat_map(|ongoing| &ongoing.settled) {
-            cx.sh.held.settle(call, *spent, &mut cx.sh.budgets);
+        match &outcome.ongoing {
+            None => cx.sh.budgets.settle(grant, used),
+            Some(ongoing) => settle_ongoing(cx, ongoing, &slot.call.id, (grant, own), used),
         }
         let attempt = slot.attempt;
         let retries = outcome.is_retryable() && !stopping && attempt <= spec.retry.max_retries;
@@ -243,7 +245,7 @@ impl TurnState {
         let previous_error = outcome.error.clone();
         slot.progress =
             if backoff.0 == 0 { Progress::Ready } else { Progress::Waiting(cx.now.after(backoff)) };
-        slot.last = Some(outcome);
+        slot.particulars_mut().last = Some(outcome);
         cx.event(|| EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error });
     }
 
@@ -296,8 +298,14 @@ impl TurnState {
         // Nobody sees the outcome's content when there are no events and no hooks.
         let seen = cx.fx.events || spec.seams.hooks.sees_result(outcome.is_error());
         let message = outcome.share_message(&slot.call, slot.started, cx.now, seen);
-        let outcome = if seen { Came::Shared(outcome.into()) } else { Came::Own(outcome) };
-        slot.last = None;
+        let outcome = if seen {
+            let shared = Came::Shared(Arc::new(std::mem::take(&mut *outcome)));
+            cx.fx.spare = Some(outcome);
+            shared
+        } else {
+            Came::Own(outcome)
+        };
+        slot.take_last();
         let took = took(&message);
         let mut finished = Finished { outcome, message: None, fault, ran, note, told };
         if in_turn {
@@ -371,35 +379,25 @@ impl TurnState {
 
     fn close_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let batch = self.batch.as_ref()?;
-        let held: Vec<_> = batch
-            .slots
-            .iter()
-            .filter(|slot| matches!(slot.progress, Progress::Parked))
-            .map(Slot::held_request)
-            .collect();
-        if !held.is_empty() {
-            let stop = Stop::new(StopReason::ApprovalRequired, Evidence::Held(held));
-            return self.stop_now(spec, cx, stop);
+        if batch.slots.iter().any(|slot| matches!(slot.progress, Progress::Parked)) {
+            return self.park(spec, cx);
         }
         let (refused, repairs) = (batch.refused, batch.repairs);
         let offered = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
         let text = if refused.is_none() { ending_text(batch, offered, cx.log) } else { None };
-        self.keep_what_layers_added(cx);
+        if !batch.added.is_empty() {
+            self.keep_what_layers_added(cx);
+        }
         if let Some(reached) = refused {
             return self.close_or_stop(spec, cx, reached);
         }
-        self.forget_batch();
+        self.forget_batch(cx);
         if let Some(text) = text {
-            let text = self.user_text(spec, cx, text);
-            if self.guards_text(spec, cx, &text) {
-                return None;
-            }
-            self.answer = Some(text);
-            return self.complete(spec, cx);
+            return self.end_with(spec, cx, &text);
         }
         self.invalid = 0;
         if let Some(hint) = self.cycles.take_hint().filter(|_| !repairs) {
-            cx.append_one(super::flow::guidance_message(hint));
+            cx.append_one(super::flow::guidance_message(hint.to_owned()));
         }
         if repairs {
             return self.append_prompt(spec, cx);
@@ -407,16 +405,39 @@ impl TurnState {
         self.drain(spec, cx, super::state::AfterDrain::Iterate)
     }
 
-    /// A batch is over; its memory is kept for the next one.
-    fn forget_batch(&mut self) {
-        if let Some(batch) = &mut self.batch {
-            self.spare = std::mem::take(&mut batch.slots);
-            self.spare.clear();
+    /// Calls wait for decisions that come after this turn.
+    #[cold]
+    fn park(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let slots = self.batch.iter().flat_map(|batch| &batch.slots);
+        let held = slots.filter(|slot| matches!(slot.progress, Progress::Parked)).map(Slot::held_request);
+        let evidence = Evidence::Held(held.collect());
+        self.stop_now(spec, cx, Stop::new(StopReason::ApprovalRequired, evidence))
+    }
+
+    /// Every call of the batch asked to end the turn, with this text.
+    #[cold]
+    fn end_with(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, text: &str) -> Option<End> {
+        let text = self.user_text(spec, cx, text.to_owned());
+        if self.guards_text(spec, cx, &text) {
+            return None;
         }
-        self.batch = None;
+        self.answer = Some(text);
+        self.complete(spec, cx)
+    }
+
+    /// A batch is over; its memory is kept for the next one.
+    fn forget_batch(&mut self, cx: &mut Cx<'_>) {
+        if let Some(mut batch) = self.batch.take() {
+            if let Some(outcome) = batch.slots.last_mut().and_then(Slot::take_outcome) {
+                cx.fx.spare = Some(outcome);
+            }
+            batch.close();
+            self.spare = Some(batch);
+        }
     }
 
     /// A call was refused for a limit: one more step without tools, if that is wanted and possible.
+    #[cold]
     fn close_or_stop(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, reached: Reached) -> Option<End> {
         let reason = super::finish::reason_of(reached.limit);
         if !spec.closing_step {
@@ -445,11 +466,31 @@ impl TurnState {
             .iter_mut()
             .flat_map(|batch| batch.slots.iter_mut().enumerate())
             .filter(|(_, slot)| matches!(slot.progress, Progress::Waiting(_) | Progress::Ready))
-            .filter_map(|(at, slot)| Some((u32::try_from(at).ok()?, slot.last.take()?)))
+            .filter_map(|(at, slot)| Some((u32::try_from(at).ok()?, slot.take_last()?)))
             .collect();
         for (at, outcome) in waiting {
             self.finish_call(spec, cx, at, outcome, Done::ran(None));
         }
+    }
+}
+
+/// Books what a call used whose work goes on, or settles what other calls had kept for theirs. `granted`: what
+/// was set aside for the call, and how much of that is the call itself.
+#[cold]
+fn settle_ongoing(
+    cx: &mut Cx<'_>,
+    ongoing: &Ongoing,
+    call: &CallId,
+    (grant, own): (Grant, Amount),
+    used: Amount,
+) {
+    let given_back = if ongoing.keeps_grant { Grant(own) } else { grant };
+    cx.sh.budgets.settle(given_back, used);
+    if ongoing.keeps_grant {
+        cx.sh.held.keep(call.clone(), Grant(grant.0.minus(own)), &cx.sh.budgets);
+    }
+    for SettledGrant { call, spent } in &ongoing.settled {
+        cx.sh.held.settle(call, *spent, &mut cx.sh.budgets);
     }
 }
 

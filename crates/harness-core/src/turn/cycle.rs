@@ -42,16 +42,25 @@ impl Cycles {
         if longest < SHORTEST {
             return None;
         }
+        let mut repeats = false;
         self.rows.resize(longest + 1 - SHORTEST, 0);
         let mut before = self.recent.iter().rev().skip(SHORTEST - 1);
         for row in &mut self.rows {
-            *row = if before.next().is_some_and(|old| new.repeats(old)) { *row + 1 } else { 0 };
+            let goes_on = before.next().is_some_and(|old| new.repeats(old));
+            *row = if goes_on { *row + 1 } else { 0 };
+            repeats |= goes_on;
         }
         // More than are needed, so that they seldom have to move.
         if self.recent.len() >= 2 * longest {
             self.recent.drain(..longest);
         }
         self.recent.push(new.counted());
+        if repeats { self.gone_round(new) } else { None }
+    }
+
+    /// Whether a cycle has gone round, now that a result repeats another.
+    #[cold]
+    fn gone_round(&mut self, new: &Fresh<'_>) -> Option<Vec<Arc<str>>> {
         let period = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?.1;
         self.rows.fill(0);
         if self.hint != Hint::Given {
@@ -64,15 +73,15 @@ impl Cycles {
     }
 
     /// What the model is told now, once per turn.
-    pub(super) fn take_hint(&mut self) -> Option<String> {
+    #[inline]
+    pub(super) fn take_hint(&mut self) -> Option<&'static str> {
         if self.hint != Hint::Due {
             return None;
         }
         self.hint = Hint::Given;
         Some(
             "You repeat the same calls and get the same results. Use what you know already: answer, try \
-             something different, or say what is missing."
-                .to_owned(),
+             something different, or say what is missing.",
         )
     }
 }

@@ -113,7 +113,7 @@ impl TurnState {
             return None;
         }
         // A driver whose clock stands still says with the wake-up itself that the time has come.
-        let asked = self.batch.as_ref().and_then(super::slot::Batch::wake_at).unwrap_or(cx.now);
+        let asked = self.batch.as_deref().and_then(super::slot::Batch::wake_at).unwrap_or(cx.now);
         self.wake_retries(asked.max(cx.now));
         if self.batch.is_some() { self.run_batch(spec, cx) } else { None }
     }

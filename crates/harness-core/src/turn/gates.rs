@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::slot::{Progress, Slot};
+use super::slot::{Particulars, Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
@@ -18,31 +18,40 @@ use crate::policy::call_digest;
 use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict};
 
 impl TurnState {
-    /// Takes a call to its gates. Whether there is none and it may run.
+    /// Takes a call to the runtime policies and its gates. Whether nothing holds it and it may run;
+    /// then it is for the caller to say so.
     pub(super) fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
-        let names = || {
-            let tools = self.offer.iter().flat_map(|offer| offer.tools.iter());
-            tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ")
-        };
-        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return false };
-        let Some(def) = self.def_of(slot) else {
-            let text = match names() {
-                none if none.is_empty() => {
-                    format!("There is no tool named `{}`; no tool is available.", slot.call.name)
-                }
-                names => format!("There is no tool named `{}`. Available: {names}.", slot.call.name),
-            };
-            self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
+        if spec.policies.is_some() && self.blocked_by_policy(spec, cx, at) {
+            return false;
+        }
+        let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return false };
+        let Some(def) = slot.def_in(tools) else {
+            self.refuse_unknown(spec, cx, at);
             return false;
         };
-        let decided = slot.granted || slot.edited;
-        if spec.seams.gates.is_empty() && !def.requires_approval && !decided {
-            self.set(at, Progress::Ready);
+        let Particulars { granted, edited, .. } = slot.particulars();
+        if spec.seams.gates.is_empty() && !def.requires_approval && !granted && !edited {
             return true;
         }
-        self.set(at, Progress::Asking);
+        slot.progress = Progress::Asking;
         self.issue(cx, Pending::Arguments(at));
         false
+    }
+
+    /// Answers a call of something that is not offered.
+    #[cold]
+    fn refuse_unknown(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        let tools = self.offer.iter().flat_map(|offer| offer.tools.iter());
+        let names = tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ");
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let name = &slot.call.name;
+        let text = if names.is_empty() {
+            format!("There is no tool named `{name}`; no tool is available.")
+        } else {
+            format!("There is no tool named `{name}`. Available: {names}.")
+        };
+        self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
     }
 
     pub(super) fn on_arguments(
@@ -58,7 +67,9 @@ impl TurnState {
         match result {
             Ok(()) => {
                 let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at));
-                let gate = slot.map(|slot| std::mem::take(&mut slot.next_gate)).unwrap_or_default();
+                let gate = slot
+                    .map(|slot| std::mem::take(&mut slot.particulars_mut().next_gate))
+                    .unwrap_or_default();
                 self.ask_gate(spec, cx, at, gate);
             }
             Err(fault) => {
@@ -74,11 +85,11 @@ impl TurnState {
             return self.issue(cx, Pending::Gate(at, gate));
         }
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        if slot.granted {
+        if slot.particulars().granted {
             return self.redeem(spec, cx, at);
         }
         let demanded = self.def_of(slot).is_some_and(|def| def.requires_approval);
-        match (slot.held.is_some(), slot.edited, demanded) {
+        match (slot.particulars().held.is_some(), slot.particulars().edited, demanded) {
             (true, true, _) => {
                 let text = "Denied: the changed arguments would need another approval.";
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", text));
@@ -93,7 +104,7 @@ impl TurnState {
     fn redeem(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
         let now = self.def_of(slot).map(|def| call_digest(def, &slot.call.arguments));
-        if now.is_some() && now.as_deref() == slot.parked_as.as_deref() {
+        if now.is_some() && now.as_deref() == slot.particulars().parked_as.as_deref() {
             return self.set(at, Progress::Ready);
         }
         let text = "Denied: the approval was given for another call. Ask for it again.";
@@ -143,11 +154,11 @@ impl TurnState {
             Verdict::Rewrite(arguments) => {
                 // What a gate put in place is checked like what a model wrote, before anybody else sees it.
                 rewrite(slot, arguments);
-                slot.next_gate = gate + 1;
+                slot.particulars_mut().next_gate = gate + 1;
                 self.issue(cx, Pending::Arguments(at));
             }
             Verdict::Hold { reason } => {
-                slot.held.get_or_insert(reason);
+                slot.particulars_mut().held.get_or_insert(reason);
                 self.ask_gate(spec, cx, at, gate + 1);
             }
             Verdict::Deny { message } => {
@@ -184,8 +195,8 @@ impl TurnState {
             }
             Decision::Edited(arguments) => {
                 rewrite(slot, arguments);
-                slot.edited = true;
-                slot.held = None;
+                slot.particulars_mut().edited = true;
+                slot.particulars_mut().held = None;
                 self.issue(cx, Pending::Arguments(at));
             }
         }
@@ -214,5 +225,5 @@ pub(super) fn rewrite(slot: &mut Slot, arguments: Json) {
         call.rare.raw_arguments = None;
     }
     slot.call = Arc::new(call);
-    slot.rewritten = true;
+    slot.particulars_mut().rewritten = true;
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::redundancy::Fresh;
-use super::slot::Progress;
+use super::slot::{Finished, Progress};
 use super::spec::{OnTrouble, Redundancy, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
 use crate::limits::{Amount, Limit, Reached};
 use crate::machine::Cx;
+use crate::message::ToolCall;
 use crate::outcome::{Evidence, Stop, StopReason};
 use crate::transcript::Transcript;
 
@@ -29,6 +30,25 @@ impl TurnState {
         }
     }
 
+    /// The stop that an error itself leads to.
+    #[cold]
+    fn stop_for_error(&self, spec: &TurnSpec, call: &ToolCall, finished: &Finished) -> Option<Stop> {
+        let outcome = &*finished.outcome;
+        if let (Some(fault), OnTrouble::EndTurn) = (&finished.fault, spec.on_tool_fault) {
+            return Some(Stop::new(StopReason::RuntimeError, Evidence::Fault(fault.clone())));
+        }
+        let repairs = self.batch.as_ref().is_some_and(|batch| batch.repairs);
+        let lasting = finished.fault.is_none() && finished.ran && !outcome.is_retryable();
+        if !lasting || repairs || spec.on_tool_error != OnTrouble::EndTurn {
+            return None;
+        }
+        let evidence = Evidence::Tool {
+            name: Arc::from(call.name.as_str()),
+            code: outcome.error.as_ref().map(|error| Arc::from(error.code.as_str())),
+        };
+        Some(Stop::new(StopReason::ToolErrorUnrecoverable, evidence))
+    }
+
     /// The stop that a result itself leads to.
     fn stop_for_result(&mut self, spec: &TurnSpec, log: &Transcript, at: u32) -> Option<Stop> {
         let batch = self.batch.as_ref()?;
@@ -37,16 +57,8 @@ impl TurnState {
         let (call, outcome) = (&slot.call, &*finished.outcome);
         if outcome.is_error() {
             self.history.clear();
-            if let (Some(fault), OnTrouble::EndTurn) = (&finished.fault, spec.on_tool_fault) {
-                return Some(Stop::new(StopReason::RuntimeError, Evidence::Fault(fault.clone())));
-            }
-            let lasting = finished.fault.is_none() && finished.ran && !outcome.is_retryable();
-            if lasting && !batch.repairs && spec.on_tool_error == OnTrouble::EndTurn {
-                let evidence = Evidence::Tool {
-                    name: Arc::from(call.name.as_str()),
-                    code: outcome.error.as_ref().map(|error| Arc::from(error.code.as_str())),
-                };
-                return Some(Stop::new(StopReason::ToolErrorUnrecoverable, evidence));
+            if let Some(stop) = self.stop_for_error(spec, call, finished) {
+                return Some(stop);
             }
         }
         let counts = !outcome.is_error() && finished.note != Some(ResultNote::RuntimePolicy);

@@ -121,6 +121,7 @@ impl TurnState {
 
     /// Brings what layers added to results into the transcript: behind the last result, or, behind a parked
     /// call, later.
+    #[cold]
     pub(super) fn keep_what_layers_added(&mut self, cx: &mut Cx<'_>) {
         let Some(batch) = self.batch.as_mut().filter(|batch| !batch.added.is_empty()) else { return };
         let added = std::mem::take(&mut batch.added);

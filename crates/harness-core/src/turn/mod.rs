@@ -113,7 +113,7 @@ impl Phase for TurnState {
         if self.ended.is_some() {
             return Some(self.finish_by);
         }
-        let retry = self.batch.as_ref().filter(|_| !self.is_stopping()).and_then(slot::Batch::wake_at);
+        let retry = self.batch.as_deref().filter(|_| !self.is_stopping()).and_then(slot::Batch::wake_at);
         [retry, self.cut_off(shared)].into_iter().flatten().min()
     }
 
@@ -129,7 +129,7 @@ impl Phase for TurnState {
     }
 
     fn open_calls(&self) -> Vec<OpenCall> {
-        self.batch.iter().flat_map(slot::Batch::begun).collect()
+        self.batch.iter().flat_map(|batch| batch.begun()).collect()
     }
 }
 

@@ -146,6 +146,7 @@ fn facts(fields: &[(&str, serde_json::Value)]) -> Json {
 
 impl TurnState {
     /// Answers a call that a policy does not let through. Whether it did.
+    #[cold]
     pub(super) fn blocked_by_policy(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
         let Some(policies) = &spec.policies else { return false };
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return false };
@@ -166,6 +167,7 @@ impl TurnState {
     }
 
     /// Answers a call with a result that the turn already has. Whether there is one.
+    #[cold]
     pub(super) fn answered_from_cache(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
         let (Some(_), Some(state)) = (&spec.policies, &mut self.policy) else { return false };
         if state.cached.is_empty() {

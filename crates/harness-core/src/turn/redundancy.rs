@@ -80,9 +80,14 @@ impl<'a> Fresh<'a> {
     }
 
     /// Whether it equals an earlier one in tool, arguments and payload.
+    #[inline]
     pub(super) fn repeats(&self, old: &Counted) -> bool {
-        old.sketch.is_none_or(|sketch| sketch == self.sketch)
-            && old.call(self.log).is_some_and(|call| call.arguments == self.slot.call.arguments)
+        old.sketch.is_none_or(|sketch| sketch == self.sketch) && self.repeats_in_full(old)
+    }
+
+    #[cold]
+    fn repeats_in_full(&self, old: &Counted) -> bool {
+        old.call(self.log).is_some_and(|call| call.arguments == self.slot.call.arguments)
             && self.repeats_result(old)
     }
 
@@ -92,7 +97,7 @@ impl<'a> Fresh<'a> {
     }
 
     pub(super) fn counted(&self) -> Counted {
-        let call = self.slot.rewritten.then(|| Arc::clone(&self.slot.call));
+        let call = self.slot.particulars().rewritten.then(|| Arc::clone(&self.slot.call));
         Counted { at: self.at as u64, index: self.index, call, sketch: Some(self.sketch) }
     }
 }

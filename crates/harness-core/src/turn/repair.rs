@@ -84,26 +84,23 @@ impl TurnState {
     /// Builds the open batch, with what is known about each call. Whether there is one.
     fn settle_open_calls(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: &Start, goes_on: bool) -> bool {
         let Some(open) = find_open(cx.log) else { return false };
-        let mut slots = Vec::with_capacity(open.calls.len());
-        for (at, call) in open.calls.iter().enumerate() {
-            let mut slot = Slot::new(Arc::clone(call), self.offer.as_deref());
+        let mut batch = Box::<Batch>::default();
+        batch.open(open.calls.iter().map(Arc::clone), open.answer_at, spec, self.offer.as_deref());
+        for (at, slot) in batch.slots.iter_mut().enumerate() {
             if at < open.answered {
                 if let Some(message) = cx.log.get(open.answer_at + 1 + at) {
                     slot.progress = finished(Arc::clone(message), false);
                 }
-            } else {
-                let before = start.open_calls.iter().find(|open| open.call == call.id);
-                if before.is_none() && take_decision(cx, &mut slot, start) {
-                    slots.push(slot);
-                    continue;
-                }
-                let how = settle_open(cx, &mut slot, before, goes_on && !open.broken);
-                let call = Arc::clone(call);
-                cx.event(|| EventKind::CallRepaired { call, how });
+                continue;
             }
-            slots.push(slot);
+            let before = start.open_calls.iter().find(|open| open.call == slot.call.id);
+            if before.is_none() && take_decision(cx, slot, start) {
+                continue;
+            }
+            let how = settle_open(cx, slot, before, goes_on && !open.broken);
+            let call = &slot.call;
+            cx.event(|| EventKind::CallRepaired { call: Arc::clone(call), how });
         }
-        let mut batch = Batch::new(slots, open.answer_at, spec, self.offer.as_deref());
         batch.flushed = open.answered;
         batch.repairs = true;
         self.batch = Some(batch);
@@ -146,21 +143,21 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut Slot, start: &Start) -> bool {
     }
     let given = start.decisions.iter().find(|decided| decided.call == slot.call.id);
     let decision = given.map_or(Decision::Later, |decided| decided.decision.clone());
-    slot.held = Some(parked.reason.clone());
-    slot.parked_as = Some(parked.digest.as_str().into());
+    slot.particulars_mut().held = Some(parked.reason.clone());
+    slot.particulars_mut().parked_as = Some(parked.digest.as_str().into());
     if given.is_some() {
         super::gates::tell_decision(cx, slot.call.id.clone(), &decision);
     }
     match decision {
         Decision::Granted => {
-            slot.granted = true;
-            slot.held = None;
+            slot.particulars_mut().granted = true;
+            slot.particulars_mut().held = None;
             false
         }
         Decision::Edited(arguments) => {
             super::gates::rewrite(slot, arguments);
-            slot.edited = true;
-            slot.held = None;
+            slot.particulars_mut().edited = true;
+            slot.particulars_mut().held = None;
             false
         }
         Decision::Denied { reason } => {

@@ -107,30 +107,54 @@ pub(super) struct Slot {
     #[serde(default)]
     pub(super) own_calls: u32,
     pub(super) started: Option<Time>,
+    /// Whether its start was counted.
+    pub(super) counted: bool,
+    #[serde(default)]
+    particulars: Option<Box<Particulars>>,
+}
+
+/// What is particular about a call: few have any, and those are asked about before they run, or tried again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Particulars {
     /// Why it is held.
     pub(super) held: Option<String>,
     /// Whether the approver changed its arguments.
     pub(super) edited: bool,
     /// Whether anybody did: the transcript holds other ones.
-    #[serde(default)]
     pub(super) rewritten: bool,
     /// The gate that is asked next, once its arguments were checked.
-    #[serde(default)]
     pub(super) next_gate: u32,
     /// Whether it was approved while it was parked.
     pub(super) granted: bool,
     /// What it was parked as; an approval is bound to this.
     pub(super) parked_as: Option<Box<str>>,
-    /// Whether its start was counted.
-    pub(super) counted: bool,
     /// What the last failed attempt gave, while the next one is waited for.
     pub(super) last: Option<Box<ToolOutcome>>,
 }
 
+impl Particulars {
+    const NONE: Self = Self {
+        held: None,
+        edited: false,
+        rewritten: false,
+        next_gate: 0,
+        granted: false,
+        parked_as: None,
+        last: None,
+    };
+}
+
+impl Default for Particulars {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl Slot {
     /// A call that nothing was asked about yet.
-    pub(super) fn new(call: Arc<ToolCall>, offer: Option<&Offer>) -> Self {
-        let tools = offer.map_or(&[][..], |offer| &offer.tools);
+    #[inline]
+    pub(super) fn new(call: Arc<ToolCall>, tools: &[ToolDef]) -> Self {
         let at = tools.iter().position(|def| def.name == call.name);
         Self {
             class: at.and_then(|at| tools.get(at)).map_or(RetryClass::Unsafe, |def| def.class),
@@ -141,15 +165,25 @@ impl Slot {
             grant: Grant::default(),
             own_calls: 0,
             started: None,
-            held: None,
-            edited: false,
-            rewritten: false,
-            next_gate: 0,
-            granted: false,
-            parked_as: None,
             counted: false,
-            last: None,
+            particulars: None,
         }
+    }
+
+    /// What is particular about it.
+    pub(super) fn particulars(&self) -> &Particulars {
+        static NONE: Particulars = Particulars::NONE;
+        self.particulars.as_deref().unwrap_or(&NONE)
+    }
+
+    /// The same, to change it.
+    pub(super) fn particulars_mut(&mut self) -> &mut Particulars {
+        self.particulars.get_or_insert_default()
+    }
+
+    /// Takes what the last failed attempt gave.
+    pub(super) fn take_last(&mut self) -> Option<Box<ToolOutcome>> {
+        self.particulars.as_mut()?.last.take()
     }
 
     /// What an attempt may spend beyond itself.
@@ -157,19 +191,27 @@ impl Slot {
         Grant(self.grant.0.minus(Amount { tool_calls: self.own_calls, ..Amount::NONE }))
     }
 
+    /// The operation that runs an attempt of it, the call at place `index` of the answer at `message`.
+    #[inline]
+    pub(super) fn op(&self, index: u32, message: u64, agent: AgentId, iteration: u32) -> Op {
+        let (call, attempt, grant) = (Arc::clone(&self.call), self.attempt, self.share());
+        Op::Tool { call, agent, iteration, message, index, attempt, grant }
+    }
+
     /// What it calls, of the tools that were offered.
+    #[inline]
     pub(super) fn def_in<'t>(&self, tools: &'t [ToolDef]) -> Option<&'t ToolDef> {
         tools.get(self.tool? as usize)
     }
 
     /// Why it is held, for the one who decides.
     pub(super) fn hold_reason(&self) -> String {
-        self.held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
+        self.particulars().held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
     }
 
     /// What an approval of it is bound to: what it was parked as, or else what it is now.
     pub(super) fn digest(&self, def: Option<&ToolDef>) -> String {
-        match (&self.parked_as, def) {
+        match (&self.particulars().parked_as, def) {
             (Some(parked_as), _) => parked_as.to_string(),
             (None, Some(def)) => call_digest(def, &self.call.arguments),
             (None, None) => String::new(),
@@ -183,6 +225,20 @@ impl Slot {
         request.details = Some(self.call.arguments.text().to_owned());
         request.call_id = Some(self.call.id.clone());
         request
+    }
+
+    /// Takes what came of a call that is over.
+    pub(super) fn take_outcome(&mut self) -> Option<Box<ToolOutcome>> {
+        match std::mem::replace(&mut self.progress, Progress::New) {
+            Progress::Finished(Finished { outcome: Came::Own(outcome), .. }) => Some(outcome),
+            Progress::Finished(_)
+            | Progress::New
+            | Progress::Asking
+            | Progress::Ready
+            | Progress::Running
+            | Progress::Waiting(_)
+            | Progress::Parked => None,
+        }
     }
 
     pub(super) fn is_answered(&self) -> bool {
@@ -204,7 +260,7 @@ pub(super) enum Next {
 }
 
 /// The calls of one answer, in call order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Batch {
     pub(super) slots: Vec<Slot>,
@@ -230,23 +286,32 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(slots: Vec<Slot>, answer_at: usize, spec: &TurnSpec, offer: Option<&Offer>) -> Self {
+    /// Begins with the calls of the answer at a position of the transcript.
+    pub(super) fn open(
+        &mut self,
+        calls: impl Iterator<Item = Arc<ToolCall>>,
+        answer_at: usize,
+        spec: &TurnSpec,
+        offer: Option<&Offer>,
+    ) {
         let tools = offer.map_or(&[][..], |offer| &offer.tools);
-        let demanded = || slots.iter().filter_map(|slot| slot.def_in(tools)).any(|def| def.sequential);
-        let sequential = spec.execution == Execution::Sequential || demanded();
-        Self {
-            slots,
-            flushed: 0,
-            answer_at: answer_at as u64,
-            sequential,
-            refused: None,
-            watched: None,
-            seen: 0,
-            showing: None,
-            added: Vec::new(),
-            defers: spec.results == ResultRule::AfterBatch,
-            repairs: false,
+        self.answer_at = answer_at as u64;
+        self.defers = spec.results == ResultRule::AfterBatch;
+        self.sequential = spec.execution == Execution::Sequential;
+        for call in calls {
+            let slot = Slot::new(call, tools);
+            self.sequential |= slot.def_in(tools).is_some_and(|def| def.sequential);
+            self.slots.push(slot);
         }
+    }
+
+    /// Lets go of all calls; their memory stays for the next ones.
+    pub(super) fn close(&mut self) {
+        self.slots.clear();
+        self.added.clear();
+        (self.flushed, self.seen) = (0, 0);
+        (self.refused, self.watched, self.showing) = (None, None, None);
+        self.repairs = false;
     }
 
     /// Whether its results wait until all of its calls have run.
@@ -336,21 +401,6 @@ impl Batch {
             (_, Some(new)) => Next::Prepare(new),
             (_, None) => Next::Wait,
         }
-    }
-
-    /// The operation that runs an attempt of a call.
-    #[inline]
-    pub(super) fn tool_op(&self, at: u32, agent: AgentId, iteration: u32, grant: Grant) -> Option<Op> {
-        let slot = self.slot(at)?;
-        Some(Op::Tool {
-            call: Arc::clone(&slot.call),
-            agent,
-            iteration,
-            message: self.answer_at,
-            index: at,
-            attempt: slot.attempt,
-            grant,
-        })
     }
 
     /// Whether somebody looks at a result: nothing new is started meanwhile.

@@ -10,7 +10,7 @@ use super::layers::Injecting;
 use super::leaving::Leaving;
 use super::policy::PolicyState;
 use super::redundancy::History;
-use super::slot::{Batch, Slot};
+use super::slot::Batch;
 use crate::ids::AgentId;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
@@ -76,10 +76,10 @@ pub struct TurnState {
     /// The end, while the layers take note of it.
     pub(super) leaving: Option<Box<Leaving>>,
     pub(super) noted: Option<ApprovalRequest>,
-    pub(super) batch: Option<Batch>,
+    pub(super) batch: Option<Box<Batch>>,
     /// The memory of the batch before.
     #[serde(skip)]
-    pub(super) spare: Vec<Slot>,
+    pub(super) spare: Option<Box<Batch>>,
     pub(super) history: History,
     pub(super) cycles: Cycles,
     /// What the last model step used, and how long it took.
@@ -126,12 +126,7 @@ impl TurnState {
     }
 
     pub(super) fn agent_id(&self) -> AgentId {
-        match (&self.offer, &self.agent) {
-            (Some(offer), _) => offer.agent.clone(),
-            (None, Some(agent)) => agent.clone(),
-            // Before the first agent is known nothing is asked in its name.
-            (None, None) => AgentId::from("main"),
-        }
+        agent_of(self.offer.as_deref(), self.agent.as_ref())
     }
 
     /// What is left, with what is set aside for the step itself.
@@ -211,10 +206,17 @@ impl TurnState {
             Pending::Approve(at) => {
                 Op::Approve { call: Arc::clone(&call(at)?.call), reason: call(at)?.hold_reason() }
             }
-            Pending::Tool(at) => {
-                self.batch.as_ref()?.tool_op(at, self.agent_id(), iteration, call(at)?.share())?
-            }
+            Pending::Tool(at) => call(at)?.op(at, self.batch.as_ref()?.answer_at, self.agent_id(), iteration),
             Pending::StopGate(_) | Pending::Facts | Pending::Shorten => return None,
         })
+    }
+}
+
+/// The agent at work.
+pub(super) fn agent_of(offer: Option<&Offer>, agent: Option<&AgentId>) -> AgentId {
+    match (offer, agent) {
+        (Some(Offer { agent, .. }), _) | (None, Some(agent)) => agent.clone(),
+        // Before the first agent is known nothing is asked in its name.
+        (None, None) => AgentId::from("main"),
     }
 }

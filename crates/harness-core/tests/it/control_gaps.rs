@@ -172,7 +172,10 @@ fn gap_6_7_strict_automation_needs_every_gate_in_the_same_decision() {
         "max_turns_reached exhausted signal:accepted contract:refused acceptability:not_asked"
     );
     let report = played.end.control.as_ref().expect("a report");
-    assert_eq!(report.decision.first_unmet.map(|kind| kind.as_str()), Some("contract_gap"));
+    assert_eq!(
+        report.decision.first_unmet.map(harness_core::control::FeedbackKind::as_str),
+        Some("contract_gap")
+    );
 }
 
 #[test]
