@@ -6,6 +6,7 @@
 
 mod compaction;
 mod spec;
+mod take_up;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use compaction::Waiting;
 pub use spec::{BetweenTurns, RunLimits, RunSpec, StopMode};
+use take_up::Saved;
+pub use take_up::{TakeUp, TakeUpError};
 
 use crate::continuation::Continuation;
 use crate::event::EventKind;
@@ -75,6 +78,8 @@ pub struct RunState {
     leaving: Option<Box<Leaving>>,
     /// The turn that waits for the compactor.
     waiting: Option<Box<Waiting>>,
+    /// Where the state was saved, until the run that is taken up goes on.
+    taken_up: Option<Box<Saved>>,
 }
 
 impl Phase for RunState {
@@ -87,6 +92,10 @@ impl Phase for RunState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
+        if let Some(saved) = self.taken_up.take() {
+            let Input::Start(start) = input else { return None };
+            return self.go_on_taken_up(spec, cx, *saved, *start);
+        }
         if let Some(leaving) = &mut self.leaving {
             if !leaving.step(cx, pending, input) {
                 return None;
@@ -224,12 +233,17 @@ impl RunState {
             if let Some(op) = self.reissue(spec, cx, Pending::StopGate(gate)) {
                 cx.perform(Pending::StopGate(gate), op);
             }
-            let own = spec.stop_gate_timeout.map(|span| cx.now.after(span));
-            self.judge_by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
+            self.judge_within(spec, cx);
             return None;
         }
         let waived = self.waived.is_empty();
         self.stop(spec, cx, (!waived).then(|| StopReason::CompletionWaived.into()))
+    }
+
+    /// Sets when the question that was just asked is cut off.
+    fn judge_within(&mut self, spec: &RunSpec, cx: &Cx<'_>) {
+        let own = spec.stop_gate_timeout.map(|span| cx.now.after(span));
+        self.judge_by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
     }
 
     fn on_judged(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32, reply: Reply) -> Option<End> {
