@@ -160,6 +160,12 @@ impl Budget {
         Self::new(grant.0.min(own), deadline)
     }
 
+    /// The same level, of which this much was used before.
+    #[must_use]
+    pub fn having_used(self, used: Amount) -> Self {
+        Self { used: self.used.plus(used), ..self }
+    }
+
     /// What has been used.
     pub fn used(&self) -> Amount {
         self.used
@@ -368,6 +374,14 @@ impl Budgets {
     /// The outermost level.
     pub fn outermost(&self) -> Option<Budget> {
         self.levels().next()
+    }
+
+    /// Takes all levels away. Gives what was used on the outermost and, when there is more than one, on the
+    /// innermost.
+    pub(crate) fn take_used(&mut self) -> (Amount, Amount) {
+        let levels: Vec<Budget> = std::mem::take(self).into();
+        let used = |level: Option<&Budget>| level.map_or(Amount::NONE, Budget::used);
+        (used(levels.first()), used(levels.get(1..).and_then(<[Budget]>::last)))
     }
 
     /// The innermost level.

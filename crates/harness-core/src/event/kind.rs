@@ -132,6 +132,14 @@ events! {
         /// The descriptor that its agents come from.
         descriptor_hash: Option<Arc<str>> = "descriptorHash",
     },
+    /// A run that an earlier process had begun goes on. The messages that were stored since its state was saved
+    /// are told next.
+    RunTakenUp = "run_taken_up" {
+        /// The turn at its checkpoint, from 1.
+        turn: u32 = "atTurn",
+        /// Messages that were stored since.
+        messages: u64 = "messages",
+    },
     /// An agent is what the next model requests are made with: at the start of a turn, after a handoff, and
     /// when it was prepared again and has changed.
     AgentPrepared = "agent_prepared" {

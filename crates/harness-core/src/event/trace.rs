@@ -245,6 +245,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         }
         EventKind::ToolFailed { .. }
         | EventKind::RunStarted { .. }
+        | EventKind::RunTakenUp { .. }
         | EventKind::AgentPrepared { .. }
         | EventKind::CallRepaired { .. }
         | EventKind::MessageAppended { .. }

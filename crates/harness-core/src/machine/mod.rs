@@ -101,6 +101,9 @@ pub struct Shared {
     pub(crate) persist_failed: Option<String>,
     pub(crate) started: bool,
     pub(crate) len: usize,
+    /// The time of the last input.
+    #[serde(default)]
+    pub(crate) at: Time,
     #[serde(default)]
     pub(crate) view: ViewState,
     /// How often the view or the transcript was made shorter.
@@ -272,6 +275,22 @@ impl Cx<'_> {
         }
     }
 
+    /// Messages of the transcript, from a position on, that were stored before the machine was made from a saved
+    /// state: they are taken as if they were appended now.
+    pub(crate) fn append_stored(&mut self, from: usize) {
+        let to = self.log.len();
+        (self.sh.len, self.sh.persisted) = (to, to);
+        if let Some(appended) = self.sh.appended.as_mut().filter(|_| from < to) {
+            appended.push(Appended { from, event: self.sh.next_seq });
+        }
+        for at in from..to {
+            self.event_about(at, |message| EventKind::MessageAppended {
+                index: at as u64,
+                message: Arc::clone(message),
+            });
+        }
+    }
+
     /// Makes the transcript itself what `plan` shows of it: positions begin anew, and nothing is in force any
     /// more. What was stored before stays stored.
     pub(crate) fn shorten(&mut self, plan: &Plan) {
@@ -376,6 +395,7 @@ impl<P: Phase> Machine<P> {
             persist_failed: None,
             started: false,
             len: log.len(),
+            at: Time(0),
             view: ViewState::default(),
             compactions: 0,
             appended: None,
@@ -440,6 +460,7 @@ impl<P: Phase> Machine<P> {
             return;
         }
         self.shared.started = true;
+        self.shared.at = now;
         let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
         let end = match input {
             Input::PartFailed(fault) => {
@@ -484,7 +505,8 @@ impl<P: Phase> Machine<P> {
 
     /// When the driver must send [`Input::Wake`], if nothing else came before.
     pub fn wake_at(&self) -> Option<Time> {
-        if self.end.is_some() { None } else { self.phase.wake_at(&self.shared) }
+        let runs = self.shared.started && self.end.is_none();
+        if runs { self.phase.wake_at(&self.shared) } else { None }
     }
 
     pub(crate) fn phase(&self) -> &P {
@@ -556,8 +578,34 @@ impl<P: Phase> Machine<P> {
             version: u32,
             shared: &'a Shared,
             phase: &'a P,
+            anchor: Option<String>,
         }
-        Json::of(&Borrowed { version: SNAPSHOT_VERSION, shared: &self.shared, phase: &self.phase })
+        let (shared, phase, anchor) = (&self.shared, &self.phase, anchor(&self.log, self.log.len()));
+        Json::of(&Borrowed { version: SNAPSHOT_VERSION, shared, phase, anchor })
+    }
+
+    /// A machine with a saved state, over a transcript that may have gone on since.
+    pub(crate) fn of_snapshot(
+        spec: Arc<P::Spec>,
+        snapshot: Snapshot<P>,
+        log: Transcript,
+    ) -> Result<Self, RestoreError> {
+        if snapshot.version != SNAPSHOT_VERSION {
+            return Err(RestoreError::Version(snapshot.version));
+        }
+        let message = snapshot.shared.len;
+        if log.len() < message {
+            return Err(RestoreError::Stale { snapshot: message, transcript: log.len() });
+        }
+        if snapshot.anchor.is_some() && snapshot.anchor != anchor(&log, message) {
+            return Err(RestoreError::Foreign { message });
+        }
+        Ok(Self { spec, shared: snapshot.shared, phase: snapshot.phase, log, end: None })
+    }
+
+    /// What a machine that is made from a snapshot still has to be told.
+    pub(crate) fn parts_mut(&mut self) -> (&mut P, &mut Shared) {
+        (&mut self.phase, &mut self.shared)
     }
 
     /// A machine as it was when the snapshot was made. Outstanding operations are asked for again.
@@ -570,13 +618,10 @@ impl<P: Phase> Machine<P> {
         log: Transcript,
         fx: &mut Effects,
     ) -> Result<Self, RestoreError> {
-        if snapshot.version != SNAPSHOT_VERSION {
-            return Err(RestoreError::Version(snapshot.version));
-        }
-        if snapshot.shared.len != log.len() {
+        if snapshot.shared.len < log.len() {
             return Err(RestoreError::Stale { snapshot: snapshot.shared.len, transcript: log.len() });
         }
-        let mut machine = Self { spec, shared: snapshot.shared, phase: snapshot.phase, log, end: None };
+        let mut machine = Self::of_snapshot(spec, snapshot, log)?;
         let outstanding = machine.shared.pending.clone();
         let cx = Cx { now: Time(0), sh: &mut machine.shared, log: &mut machine.log, fx };
         let ops: Vec<_> = outstanding
@@ -588,4 +633,10 @@ impl<P: Phase> Machine<P> {
         }
         Ok(machine)
     }
+}
+
+/// What the last of the first `messages` messages is known by.
+fn anchor(log: &Transcript, messages: usize) -> Option<String> {
+    let last = log.get(messages.checked_sub(1)?)?;
+    serde_json::to_string(&**last).ok().map(|text| crate::canonical::sha256_hex(&text))
 }

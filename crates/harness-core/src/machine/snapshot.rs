@@ -11,8 +11,11 @@ use super::{Phase, Shared};
 pub struct Snapshot<P: Phase> {
     /// The version of this form: 1.
     pub version: u32,
-    pub(super) shared: Shared,
-    pub(super) phase: P,
+    pub(crate) shared: Shared,
+    pub(crate) phase: P,
+    /// What the last message of its transcript is known by; absent when there is none, and in earlier versions.
+    #[serde(default)]
+    pub(super) anchor: Option<String>,
 }
 
 /// The version of [`Snapshot`].
@@ -32,5 +35,11 @@ pub enum RestoreError {
         snapshot: usize,
         /// Messages that there are.
         transcript: usize,
+    },
+    /// The transcript holds another message where the snapshot was made: it belongs to another conversation.
+    #[error("message {message} of the transcript is not the one that the snapshot was made at")]
+    Foreign {
+        /// Which message, from 1.
+        message: usize,
     },
 }

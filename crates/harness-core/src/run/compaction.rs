@@ -19,27 +19,54 @@ use crate::turn::{charge, has_open_calls, or_failed, take_permanent, tell_start}
 pub(super) struct Waiting {
     start: Box<Start>,
     since: Time,
+    /// Whether the compactor was asked. Before that nothing happens in this moment, so that what was decided is
+    /// stored, and the state saved, before anything follows from it.
+    #[serde(default)]
+    asked: bool,
     /// Who cancelled meanwhile: the turn begins, and ends at once.
     cancelled: Option<Arc<str>>,
     aborted: bool,
 }
 
 impl Waiting {
-    /// When the compactor is cut off.
+    /// When it is over: at once, or when the compactor is cut off.
     pub(super) fn wake_at(&self, deadline: Option<Time>) -> Option<Time> {
-        deadline.filter(|_| !self.aborted)
+        if self.asked { deadline.filter(|_| !self.aborted) } else { Some(self.since) }
+    }
+
+    /// It goes on in another process.
+    pub(super) fn take_up(&mut self, now: Time, start: Start) {
+        (self.since, self.aborted, self.cancelled) = (now, false, None);
+        self.start.prompt.extend(start.prompt);
+        self.start.open_calls = start.open_calls;
+    }
+
+    /// What the turn begins with.
+    pub(super) fn into_start(self) -> Start {
+        *self.start
     }
 }
 
 impl RunState {
     /// Begins a turn, with a shorter transcript where that is wanted.
     pub(super) fn begin_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if !may_shorten(spec, cx, &start) {
+        if cx.sh.turn == 1 && !may_shorten(spec, cx, &start) {
             return self.start_turn(spec, cx, start);
         }
         self.phase = RunPhase::Compact;
         let start = Box::new(start);
-        self.waiting = Some(Box::new(Waiting { start, since: cx.now, cancelled: None, aborted: false }));
+        let waiting = Waiting { start, since: cx.now, asked: false, cancelled: None, aborted: false };
+        self.waiting = Some(Box::new(waiting));
+        if cx.sh.turn == 1 { self.shorten_or_go_on(spec, cx) } else { None }
+    }
+
+    /// Asks the compactor where that is wanted, else goes on.
+    fn shorten_or_go_on(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let waiting = self.waiting.as_mut()?;
+        if waiting.cancelled.is_some() || !may_shorten(spec, cx, &waiting.start) {
+            return self.go_on(spec, cx);
+        }
+        (waiting.asked, waiting.since) = (true, cx.now);
         let op = self.shorten_op(cx);
         cx.perform(Pending::Shorten, op);
         None
@@ -71,13 +98,17 @@ impl RunState {
                 return self.on_shortened(spec, cx, reply);
             }
             Input::Reply(..) | Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) => {}
+            Input::Wake if !waiting.asked => return self.shorten_or_go_on(spec, cx),
             Input::Wake => waiting.abort(cx),
             Input::Cancel { by } => {
                 waiting.cancelled.get_or_insert(by);
                 waiting.abort(cx);
             }
             Input::Steer(messages) | Input::Interrupt { messages } => waiting.start.prompt.extend(messages),
-            Input::PersistFailed { message, unperformed, .. } => {
+            Input::PersistFailed { message, messages_from, unperformed } => {
+                if let Some(from) = messages_from {
+                    cx.sh.persisted = cx.sh.persisted.min(from);
+                }
                 cx.event(|| EventKind::PersistFailed { message: message.clone() });
                 cx.sh.persist_failed = Some(message);
                 if !unperformed.is_empty() {
@@ -128,7 +159,7 @@ impl RunState {
 
 impl Waiting {
     fn abort(&mut self, cx: &mut Cx<'_>) {
-        if !std::mem::replace(&mut self.aborted, true) {
+        if self.asked && !std::mem::replace(&mut self.aborted, true) {
             cx.fx.push(Effect::AbortAll);
         }
     }

@@ -7,6 +7,7 @@
 mod compaction;
 mod control;
 mod spec;
+mod take_up;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use compaction::Waiting;
 use control::Control;
 pub use spec::{BetweenTurns, RunLimits, RunSpec, StopMode};
+use take_up::Saved;
+pub use take_up::{TakeUp, TakeUpError};
 
 use crate::continuation::Continuation;
 use crate::control::ControlState;
@@ -98,6 +101,8 @@ pub struct RunState {
     control: Option<Box<Control>>,
     /// Work items of an earlier run, to begin with.
     items: Option<WorkLedger>,
+    /// Where the state was saved, until the run that is taken up goes on.
+    taken_up: Option<Box<Saved>>,
 }
 
 impl Phase for RunState {
@@ -110,6 +115,10 @@ impl Phase for RunState {
         pending: Option<Pending>,
         input: Input,
     ) -> Option<End> {
+        if let Some(saved) = self.taken_up.take() {
+            let Input::Start(start) = input else { return None };
+            return self.go_on_taken_up(spec, cx, *saved, *start);
+        }
         if let Some(leaving) = &mut self.leaving {
             if !leaving.step(cx, pending, input) {
                 return None;

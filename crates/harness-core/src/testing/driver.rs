@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use super::Journal;
 use crate::event::Event;
-use crate::ids::OpId;
-use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Record, Reply, Start};
+use crate::ids::{OpId, RunId};
+use crate::machine::{Effect, Effects, Input, Machine, Op, Phase, Record, Reply, SNAPSHOT_VERSION, Start};
 use crate::message::Message;
 use crate::outcome::End;
+use crate::port::Checkpoint;
 use crate::time::{Millis, Time};
 use crate::transcript::Transcript;
 
@@ -86,6 +87,9 @@ pub struct ScriptedDriver<P: Phase, O> {
     performed: u64,
     crash_after: Option<u64>,
     echo: bool,
+    /// Whether the state is saved at boundaries, and the last that was.
+    saves: bool,
+    saved: Option<Checkpoint>,
 }
 
 impl<P: Phase, O> fmt::Debug for ScriptedDriver<P, O> {
@@ -124,6 +128,8 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
             performed: 0,
             crash_after: None,
             echo: false,
+            saves: false,
+            saved: None,
         }
     }
 
@@ -145,6 +151,13 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
     #[must_use]
     pub fn repeating_replies(mut self) -> Self {
         self.echo = true;
+        self
+    }
+
+    /// The same driver, which saves the state after the effects of each boundary; saving is an effect, too.
+    #[must_use]
+    pub fn saving_checkpoints(mut self) -> Self {
+        self.saves = true;
         self
     }
 
@@ -244,6 +257,7 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
     fn take(&mut self, batch: Vec<Effect>) {
         let mut failed: Option<String> = None;
         let mut unperformed = Vec::new();
+        let (mut boundary, mut done) = (false, false);
         for effect in batch {
             if self.has_crashed() {
                 return;
@@ -251,6 +265,7 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
             self.performed += 1;
             match effect {
                 Effect::Persist(record) => {
+                    boundary |= matches!(record, Record::Boundary { .. });
                     if let Err(message) = self.persist(&record) {
                         failed.get_or_insert(message);
                     }
@@ -259,12 +274,32 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
                 Effect::Perform(id, _) if failed.is_some() => unperformed.push(id),
                 Effect::Perform(id, op) => self.start(id, op),
                 Effect::AbortAll => self.abort(),
-                Effect::Done(_) => self.queue.clear(),
+                Effect::Done(_) => {
+                    done = true;
+                    self.queue.clear();
+                }
             }
+        }
+        if self.saves && boundary && !done {
+            self.save();
         }
         if let Some(message) = failed {
             let messages_from = self.unsaved().map(|range| range.start);
             self.feed(Input::PersistFailed { message, messages_from, unperformed });
+        }
+    }
+
+    /// Saves the state, unless the process is dead.
+    fn save(&mut self) {
+        if self.has_crashed() {
+            return;
+        }
+        self.performed += 1;
+        if let Ok(state) = self.machine.snapshot() {
+            let run = self.machine.origin().run.clone().unwrap_or_else(|| RunId::from("run"));
+            let messages = self.machine.log().len() as u64;
+            let state = Arc::new(state);
+            self.saved = Some(Checkpoint::new(run, self.now, SNAPSHOT_VERSION, messages, state));
         }
     }
 
@@ -355,6 +390,11 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
     /// What is durable.
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// The state as it was saved last; see [`ScriptedDriver::saving_checkpoints`].
+    pub fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.saved.as_ref()
     }
 
     /// The messages at the end of the transcript that could not be stored; `None` when all are.

@@ -60,6 +60,7 @@ impl Observer for RecordingObserver {
 pub fn event_line(kind: &EventKind) -> String {
     let detail = match kind {
         EventKind::RunStarted { .. } | EventKind::ModelStepStarted { .. } => String::new(),
+        EventKind::RunTakenUp { turn, messages } => format!("turn {turn} and {messages} messages"),
         EventKind::AgentPrepared { offer } => format!("{} with {} tools", offer.agent, offer.tools.len()),
         EventKind::TurnStarted { agent, resumed } => {
             format!("{agent}{}", if *resumed { " resumed" } else { "" })

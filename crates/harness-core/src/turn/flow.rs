@@ -26,6 +26,7 @@ impl TurnState {
         self.agent.clone_from(&start.agent);
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
+        self.charge_carried(cx);
         self.turn_deadline = cx.sh.budgets.deadline().filter(|_| self.deadline_enforced);
         self.policy = spec.policies.as_ref().map(|_| Box::default());
         self.prompt.clone_from(&start.prompt);
@@ -43,7 +44,7 @@ impl TurnState {
 
     /// What comes first: calls that an earlier process left open, or else the prompt.
     pub(super) fn open(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if super::repair::has_unsettled_calls(spec, cx.log) {
+        if super::repair::has_unsettled_calls(spec, cx.log) || self.goes_on_from_last(cx.log) {
             return self.repair(cx, start);
         }
         self.append_prompt(spec, cx)
@@ -128,7 +129,7 @@ impl TurnState {
         self.drain(spec, cx, AfterDrain::Iterate)
     }
 
-    fn announce(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn announce(&mut self, cx: &mut Cx<'_>) {
         self.announced = true;
         let (agent, resumed) = (self.agent_id(), self.resumed);
         cx.event(|| EventKind::TurnStarted { agent, resumed });

@@ -29,6 +29,7 @@ mod slot;
 pub mod source_001;
 mod spec;
 mod state;
+mod take_up;
 
 pub(crate) use compaction::{charge, or_failed, take_permanent, tell_start};
 pub(crate) use finish::reason_of;
@@ -42,6 +43,7 @@ pub use spec::{
     RetryPolicy, Seams, SpecFault, TurnSpec, WithoutCalls,
 };
 pub use state::TurnState;
+pub(crate) use take_up::Carried;
 
 use crate::ids::OpId;
 use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};

@@ -67,6 +67,9 @@ impl TurnState {
 
     /// Takes up the open batch where it was left.
     pub(super) fn reopen_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
+        if self.goes_on_from_last(cx.log) && !has_unsettled_calls(spec, cx.log) {
+            return self.go_on_from_last(spec, cx);
+        }
         let goes_on = start.prompt.is_empty() || !start.decisions.is_empty();
         if !self.settle_open_calls(spec, cx, &start, goes_on) {
             return self.append_prompt(spec, cx);
@@ -98,6 +101,7 @@ impl TurnState {
                 continue;
             }
             let how = settle_open(cx, slot, before, goes_on && !open.broken);
+            self.count_repaired(cx, how);
             let call = &slot.call;
             cx.event(|| EventKind::CallRepaired { call: Arc::clone(call), how });
         }
@@ -114,7 +118,7 @@ fn last_agent(log: &Prefix) -> Option<crate::ids::AgentId> {
     log.iter().rev().find_map(|message| message.as_assistant()?.agent.clone())
 }
 
-fn finished(message: Arc<Message>, ran: bool) -> Progress {
+pub(super) fn finished(message: Arc<Message>, ran: bool) -> Progress {
     let is_error = message.as_tool_result().is_some_and(|result| result.is_error);
     let outcome = ToolOutcome {
         status: if is_error { ToolStatus::Failed } else { ToolStatus::Success },

@@ -71,6 +71,8 @@ pub struct TurnState {
     pub(super) storing: Option<Arc<Message>>,
     /// What the layers look at before it is injected.
     pub(super) injecting: Option<Box<Injecting>>,
+    /// What it had used when its process ended, while it is taken up.
+    pub(super) carried: Option<Box<super::take_up::Carried>>,
     /// Whether it is part of a run, which tells the layers of its end.
     pub(super) inner: bool,
     /// The end, while the layers take note of it.
@@ -116,9 +118,19 @@ impl TurnState {
         Self { inner: true, ..Self::default() }
     }
 
+    /// The agent of the next step; `None` until the entry agent is known.
+    pub(crate) fn agent(&self) -> Option<AgentId> {
+        self.agent.clone()
+    }
+
     /// The length of the transcript when it began.
     pub(crate) fn began(&self) -> usize {
         usize::try_from(self.began).unwrap_or(usize::MAX)
+    }
+
+    /// A turn of a run that has not begun, with what it begins with.
+    pub(crate) fn of_start(start: Start) -> Self {
+        Self { prompt: start.prompt, agent: start.agent, ..Self::of_run() }
     }
 
     pub(super) fn is_stopping(&self) -> bool {

@@ -36,6 +36,7 @@ mod prepared;
 mod resume;
 mod run;
 mod stored;
+mod take_up;
 mod trace;
 mod turn_calls;
 mod turn_limits;

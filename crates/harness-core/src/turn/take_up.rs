@@ -1,0 +1,145 @@
+//! A turn that an earlier process had begun, taken up where its messages end.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::slot::Batch;
+use super::spec::TurnSpec;
+use super::state::TurnState;
+use crate::event::RepairHow;
+use crate::limits::{Amount, Budgets, Grant};
+use crate::machine::Cx;
+use crate::message::{AssistantMessage, Message};
+use crate::outcome::{End, TotalUsage};
+use crate::transcript::Transcript;
+
+/// What a turn had used when its process ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Carried {
+    /// The length of the transcript when it began.
+    began: u64,
+    /// Its answers so far.
+    iterations: u32,
+    usage: TotalUsage,
+    /// What its own limits had been charged with when its state was saved.
+    charged: Amount,
+    /// What was used since, which no limit has been charged with.
+    since: Amount,
+}
+
+impl Carried {
+    /// A turn that began with the message at `began` and had used this much when its state was saved at `saved`
+    /// messages, of a transcript that goes on behind them.
+    pub(crate) fn new(
+        (began, saved): (usize, usize),
+        (mut usage, charged): (TotalUsage, Amount),
+        log: &Transcript,
+    ) -> Self {
+        let mut since = Amount::NONE;
+        for message in log.range(saved..log.len()) {
+            match &**message {
+                Message::Assistant(answer) => {
+                    usage.model_calls = usage.model_calls.saturating_add(1);
+                    since.iterations = since.iterations.saturating_add(1);
+                    if let Some(used) = &answer.usage {
+                        usage.add(used);
+                        since.tokens = since.tokens.saturating_add(used.all_tokens());
+                        since.cost = since.cost.plus(used.total_cost().unwrap_or_default());
+                    }
+                }
+                Message::ToolResult(_) => {
+                    usage.tool_calls = usage.tool_calls.saturating_add(1);
+                    since.tool_calls = since.tool_calls.saturating_add(1);
+                }
+                Message::System(_) | Message::User(_) | Message::Custom(_) => {}
+            }
+        }
+        let answers = log.range(began..log.len()).filter(|message| message.as_assistant().is_some());
+        let iterations = u32::try_from(answers.count()).unwrap_or(u32::MAX);
+        Self { began: began as u64, iterations, usage, charged, since }
+    }
+}
+
+impl TurnState {
+    /// A turn of a run that was begun before.
+    pub(crate) fn taken_up(carried: Carried) -> Self {
+        Self { carried: Some(Box::new(carried)), ..Self::of_run() }
+    }
+
+    /// What the turn has to append before its first iteration.
+    pub(crate) fn take_prompt(&mut self) -> Vec<Arc<Message>> {
+        std::mem::take(&mut self.prompt)
+    }
+
+    /// What it used so far.
+    pub(crate) fn take_usage(&mut self) -> TotalUsage {
+        std::mem::take(&mut self.usage)
+    }
+
+    /// Charges what was used before.
+    pub(super) fn charge_carried(&mut self, cx: &mut Cx<'_>) {
+        let Some(carried) = &self.carried else { return };
+        self.began = carried.began;
+        self.usage.clone_from(&carried.usage);
+        cx.sh.iteration = carried.iterations;
+        book_innermost(&mut cx.sh.budgets, carried.charged);
+        cx.sh.budgets.settle(Grant::default(), carried.since);
+    }
+
+    /// A call that had started, and does not start again, counts.
+    pub(super) fn count_repaired(&mut self, cx: &mut Cx<'_>, how: RepairHow) {
+        let started = match how {
+            RepairHow::Recovered | RepairHow::Interrupted => self.carried.is_some(),
+            RepairHow::Rerun | RepairHow::NotRun | RepairHow::Run => false,
+        };
+        if started {
+            self.usage.tool_calls = self.usage.tool_calls.saturating_add(1);
+            cx.sh.budgets.settle(Grant::default(), Amount { tool_calls: 1, ..Amount::NONE });
+        }
+    }
+
+    /// Whether the turn goes on from an answer of its own, or from the results of one, and not with a request.
+    pub(super) fn goes_on_from_last(&self, log: &Transcript) -> bool {
+        self.carried.is_some()
+            && self.prompt.is_empty()
+            && self.began() < log.len()
+            && log.last().is_some_and(|last| match &**last {
+                Message::Assistant(answer) => answer.tool_calls().next().is_none(),
+                Message::ToolResult(_) => true,
+                Message::System(_) | Message::User(_) | Message::Custom(_) => false,
+            })
+    }
+
+    /// Does what would have followed the last message.
+    pub(super) fn go_on_from_last(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        self.carried = None;
+        self.announce(cx);
+        if cx.log.last()?.as_assistant().is_some() {
+            return self.act_on_last(spec, cx);
+        }
+        let answer_at = (0..cx.log.len()).rev().find(|at| as_answer(cx.log, *at).is_some())?;
+        let calls = as_answer(cx.log, answer_at)?.tool_calls().cloned();
+        let mut batch = Box::<Batch>::default();
+        batch.open(calls, answer_at, spec, self.offer.as_deref());
+        for (at, slot) in batch.slots.iter_mut().enumerate() {
+            if let Some(result) = cx.log.get(answer_at + 1 + at) {
+                slot.progress = super::repair::finished(Arc::clone(result), false);
+            }
+        }
+        (batch.flushed, batch.seen) = (batch.slots.len(), batch.slots.len());
+        self.batch = Some(batch);
+        self.run_batch(spec, cx)
+    }
+}
+
+fn as_answer(log: &Transcript, at: usize) -> Option<&AssistantMessage> {
+    log.get(at)?.as_assistant()
+}
+
+fn book_innermost(budgets: &mut Budgets, used: Amount) {
+    if let Some(innermost) = budgets.pop() {
+        budgets.push(innermost.having_used(used));
+    }
+}

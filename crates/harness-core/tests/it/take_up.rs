@@ -1,0 +1,165 @@
+//! A run dies after any effect; another process takes it up and comes to the same end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use harness_core::machine::{Op, Origin, Reply, Start};
+use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
+use harness_core::port::{Judged, Judgement, Offer, RetryClass, ToolDef, ToolOutcome};
+use harness_core::run::{Run, RunSpec, StopMode, TakeUp};
+use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
+use harness_core::transcript::Transcript;
+use harness_core::{CallId, End, Json, OpId, Time};
+
+const TURNS: u32 = 6;
+
+/// A model that goes by what it sees: in each turn it calls two tools, one of which must not run twice, and
+/// then answers. A stop gate wants six turns.
+#[derive(Clone, Default)]
+struct Desk {
+    runs: BTreeMap<CallId, u32>,
+    requests: u32,
+}
+
+fn tools() -> Vec<ToolDef> {
+    let class = |name: &str, class| ToolDef::new(name, "").with_class(class);
+    vec![class("look", RetryClass::Pure), class("pay", RetryClass::Unsafe)]
+}
+
+fn answer(log: &Transcript) -> AssistantMessage {
+    let said = log.iter().filter(|message| message.as_assistant().is_some()).count();
+    let message = if said % 2 == 0 {
+        let call = |name: &str| ToolCall::new(format!("{name}{said}"), name, Json::empty_object());
+        AssistantMessage::calls([call("look"), call("pay"), call("look2")].into_iter().take(2))
+    } else {
+        AssistantMessage::text(format!("answer {said}"))
+    };
+    message.with_usage(Usage::tokens(10, 1))
+}
+
+impl Outside for Desk {
+    fn perform(&mut self, _: OpId, op: &Op, log: &Transcript) -> Answer {
+        Answer::now(match op {
+            Op::Prepare { .. } => Reply::Prepared(Ok(Arc::new(Offer::new("main", "", tools())))),
+            Op::Model { .. } => {
+                self.requests += 1;
+                Reply::Model(Ok(Arc::new(Message::Assistant(answer(log)))))
+            }
+            Op::Tool { call, .. } => {
+                *self.runs.entry(call.id.clone()).or_default() += 1;
+                Reply::Tool(Ok(Box::new(ToolOutcome::text(format!("did {}", call.id)))))
+            }
+            Op::StopGate { standing, .. } => {
+                let judgement = if standing.turn_count < TURNS {
+                    Judgement::Continue { guidance: format!("go on after {}", standing.turn_count) }
+                } else {
+                    Judgement::Accept
+                };
+                Reply::Judged(Judged::from(judgement))
+            }
+            other => panic!("{other:?}"),
+        })
+    }
+}
+
+fn spec() -> Arc<RunSpec> {
+    let mut spec = RunSpec::default();
+    (spec.mode, spec.limits.turns) = (StopMode::StrictAutomation, TURNS);
+    spec.stop_gates = vec!["six".into()];
+    Arc::new(spec)
+}
+
+fn origin() -> Origin {
+    let mut origin = Origin::default();
+    origin.run = Some("r".into());
+    origin
+}
+
+fn first() -> ScriptedDriver<harness_core::run::RunState, Desk> {
+    let run = Run::new(spec(), origin(), Transcript::default());
+    ScriptedDriver::new(run, Desk::default(), Time(1_000)).saving_checkpoints()
+}
+
+fn begin() -> Start {
+    Start::prompt(Message::user("go"))
+}
+
+/// What the next process does with what the dead one left.
+fn next(
+    dead: &ScriptedDriver<harness_core::run::RunState, Desk>,
+) -> (ScriptedDriver<harness_core::run::RunState, Desk>, Start) {
+    let durable = dead.journal().reopen();
+    let start = if durable.messages.is_empty() {
+        begin()
+    } else {
+        Start::resume().with_open_calls(durable.open_calls)
+    };
+    let log: Transcript = durable.messages.into_iter().collect();
+    let run = match dead.checkpoint() {
+        Some(saved) => {
+            TakeUp::read(saved).expect("its own form").onto(spec(), &origin(), log).expect("it fits")
+        }
+        None => Run::new(spec(), origin(), log),
+    };
+    // A day later.
+    let later = Time(dead.now().0 + 86_400_000);
+    (ScriptedDriver::new(run, dead.outside().clone(), later).saving_checkpoints(), start)
+}
+
+fn texts(driver: &ScriptedDriver<harness_core::run::RunState, Desk>) -> Vec<String> {
+    driver.journal().messages().map(|message| message.joined_text()).collect()
+}
+
+/// The texts, but for those of calls that a crash interrupted.
+#[track_caller]
+fn same_but_for_repairs(expected: &[String], got: &[String], context: &str) {
+    assert_eq!(expected.len(), got.len(), "{context}: {got:#?}");
+    for (want, have) in expected.iter().zip(got) {
+        let repaired = have.contains("The process ended") || have.contains("did not run");
+        assert!(want == have || (want.starts_with("did pay") && repaired), "{context}: {want:?}, {have:?}");
+    }
+}
+
+fn ended(ran: Ran) -> Option<Arc<End>> {
+    match ran {
+        Ran::Ended(end) => Some(end),
+        Ran::Crashed => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_run_that_dies_after_any_effect_is_taken_up_and_ends_as_if_nothing_had_happened() {
+    let mut whole = first();
+    let expected = ended(whole.run(begin())).expect("an end");
+    assert_eq!(
+        (expected.reason().as_str(), expected.turns, expected.usage.model_calls),
+        ("answer_finalized", TURNS, 12)
+    );
+    let all = texts(&whole);
+    let mut crashes = 0;
+    for n in 1.. {
+        let mut dead = first().crash_after(n);
+        if ended(dead.run(begin())).is_some() {
+            break;
+        }
+        crashes += 1;
+        let (mut driver, start) = next(&dead);
+        let context = format!("crash after effect {n}");
+        let end = ended(driver.run(start)).expect("an end");
+        let told = || driver.events().iter().map(|e| event_line(&e.kind)).collect::<Vec<_>>().join("\n");
+        assert_eq!((end.reason(), end.turns), (expected.reason(), TURNS), "{context}\n{}", told());
+        same_but_for_repairs(&all, &texts(&driver), &format!("{context}\n{}", told()));
+        assert_eq!(end.answer, expected.answer, "{context}");
+        assert_eq!(end.usage, expected.usage, "{context}\n{}", told());
+        assert_eq!(end.iterations, expected.iterations, "{context}\n{}", told());
+        assert!(end.elapsed.0 < 86_400_000, "the time without a process does not count: {}", end.elapsed);
+        for (call, runs) in &driver.outside().runs {
+            assert!(
+                *runs <= if call.as_str().starts_with("pay") { 1 } else { 2 },
+                "{context}: #{call} ran {runs} times"
+            );
+        }
+    }
+    assert!(crashes > 150, "{crashes} crash points");
+}
