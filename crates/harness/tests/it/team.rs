@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use harness::core::GateName;
 use harness::core::event::{Event, EventKind, Fold};
 use harness::core::message::Usage;
-use harness::core::port::{GateAsk, GateCx, Verdict};
+use harness::core::port::Tool;
 use harness::core::run::StopMode;
 use harness::prelude::*;
 use harness::tools::{Keep, Modes, Subagent};
