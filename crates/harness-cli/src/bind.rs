@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use harness::core::port::{Clock, DynTool};
 use harness::descriptor::{Fault, load_file};
-use harness::tools::Registry;
-use harness::{BoundGraph, HarnessError};
+use harness::tools::{Modes, Registry, RunnerSlot};
+use harness::{BoundGraph, Builder, HarnessError};
 
 use crate::error::CliError;
 
@@ -14,6 +14,27 @@ use crate::error::CliError;
 pub(crate) struct Bound {
     pub(crate) graph: BoundGraph,
     pub(crate) registry: Option<Registry>,
+}
+
+/// What a registry's tools need of the harness that uses them: somebody who runs sub-agents, the gate of modes.
+#[derive(Clone)]
+pub(crate) struct Needs {
+    runner: Option<RunnerSlot>,
+    modes: Option<Modes>,
+}
+
+impl Needs {
+    pub(crate) fn of(registry: Option<&Registry>) -> Self {
+        Self {
+            runner: registry.and_then(Registry::runner_slot).cloned(),
+            modes: registry.and_then(Registry::modes).cloned(),
+        }
+    }
+
+    pub(crate) fn meet(&self, builder: Builder) -> Builder {
+        let builder = self.runner.iter().cloned().fold(builder, Builder::runner_slot);
+        self.modes.iter().cloned().fold(builder, Builder::modes)
+    }
 }
 
 /// Loads both files and binds the tools.

@@ -41,6 +41,16 @@ impl Amount {
         }
     }
 
+    /// Half of it, rounded up.
+    fn half(self) -> Self {
+        Self {
+            iterations: self.iterations.div_ceil(2),
+            tool_calls: self.tool_calls.div_ceil(2),
+            tokens: self.tokens.div_ceil(2),
+            cost: Cost(self.cost.0.div_ceil(2)),
+        }
+    }
+
     pub(crate) fn minus(self, other: Self) -> Self {
         Self {
             iterations: self.iterations.saturating_sub(other.iterations),
@@ -305,7 +315,8 @@ impl Budgets {
         Ok(Grant(want))
     }
 
-    /// Sets `own` aside, and of `share` as much of each kind as is left beside it.
+    /// Sets `own` aside, and `share`, but of each kind at most half of what is left beside it: something is left
+    /// for whoever shares, and for others who work at the same time.
     ///
     /// # Errors
     /// The first ceiling that is in the way, when there is no room for `own` or nothing is left of something
@@ -318,7 +329,7 @@ impl Budgets {
         if let Some(reached) = self.would_reach(least) {
             return Err(reached);
         }
-        self.reserve(own.plus(share.min(self.left().minus(own))))
+        self.reserve(own.plus(share.min(self.left().minus(own).half())))
     }
 
     /// Gives a grant back and books what was really used, also when that is more.
@@ -533,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn law_3_a_share_is_what_is_left_of_it() {
+    fn law_3_a_share_leaves_something() {
         let mut budgets = Budgets::default();
         budgets.push(Budget::new(calls(6), None));
         assert_eq!(budgets.reserve_share(calls(1), calls(3)), Ok(Grant(calls(4))));

@@ -124,6 +124,7 @@ mod shell;
 mod source;
 mod state;
 mod subagent;
+mod surroundings;
 mod todos;
 mod tool_set;
 mod turn_runner;
@@ -146,9 +147,10 @@ pub use shell::{ShellPolicy, ShellRefusal, ShellTool};
 pub use source::{Binding, Combined, Source};
 pub use state::Keep;
 pub use subagent::{
-    DynSubagentRunner, Exchange, Subagent, SubagentAsk, SubagentCode, SubagentFault, SubagentReport,
-    SubagentRunner, SubagentTool,
+    DynSubagentRunner, Exchange, RunnerSlot, SUBAGENT_TOOLS, Subagent, SubagentAsk, SubagentCode,
+    SubagentFault, SubagentReport, SubagentRunner, SubagentTool,
 };
+pub use surroundings::{Surroundings, SurroundingsPart, WithSurroundings};
 pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
 pub use turn_runner::{ChildLayers, TurnRunner};

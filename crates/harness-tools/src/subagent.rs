@@ -1,7 +1,7 @@
 //! Work that is given to another agent.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::Json;
 use harness_core::limits::{Amount, Limits};
@@ -222,14 +222,63 @@ impl<R: SubagentRunner> DynSubagentRunner for R {
     }
 }
 
+/// The names of the tools that give work to sub-agents: what a sub-agent is not offered.
+pub const SUBAGENT_TOOLS: [&str; 7] = [
+    "task",
+    "background_agents_start_task",
+    "background_agents_wait_for_first_completion",
+    "background_agents_get_task_results",
+    "background_agents_get_all_tasks",
+    "background_agents_continue_task",
+    "background_agents_clear_completed_task",
+];
+
+/// A place for a runner that comes later: the tools of a registry file are there before the model is.
+/// Clones share the place; until it is filled, every sub-agent fails and says so.
+///
+/// Whoever fills it gives a runner that asks the gates of those who call the tools.
+#[derive(Clone, Default)]
+pub struct RunnerSlot(Arc<Mutex<Option<Arc<dyn DynSubagentRunner>>>>);
+
+impl std::fmt::Debug for RunnerSlot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RunnerSlot").field(&self.get().is_some()).finish()
+    }
+}
+
+impl RunnerSlot {
+    /// An empty place.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts a runner there, in place of one that was there before.
+    pub fn fill(&self, runner: Arc<dyn DynSubagentRunner>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(runner);
+    }
+
+    fn get(&self) -> Option<Arc<dyn DynSubagentRunner>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl SubagentRunner for RunnerSlot {
+    async fn run(&self, ask: SubagentAsk) -> SubagentReport {
+        match self.get() {
+            Some(runner) => runner.run_boxed(ask).await,
+            None => SubagentReport::failed(SubagentCode::SubagentError, "nothing here can run sub-agents", 0),
+        }
+    }
+}
+
 /// The tool `task` of source 001: gives work to a sub-agent and waits for its answer.
 ///
 /// Wrong arguments are `invalid_input`; whatever happens to the sub-agent is a success with
 /// `{"ok": false, "error": {"message", "code"}, …}`, so that the turn goes on. Of an answer 64 KiB are
 /// passed on. Nothing is kept between calls. The tool may run beside others.
 ///
-/// A sub-agent spends of its caller's budget: as much as its own limits allow and as is left when it begins
-/// ([`share`](Self::share)). What it really used counts for the caller, in its report, too. A sub-agent
+/// A sub-agent spends of its caller's budget: as much as its own limits allow, and at most half of what is
+/// left when it begins ([`share`](Self::share)). What it really used counts for the caller, in its report, too. A sub-agent
 /// cannot start another one, unless [`max_depth`](Self::max_depth) says otherwise.
 #[derive(Clone)]
 pub struct SubagentTool {

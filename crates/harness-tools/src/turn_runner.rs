@@ -11,7 +11,8 @@ use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
     AgentBrief, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
-    DynStopGate, DynToolGate, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
+    DynPostToolHook, DynStopGate, DynToolGate, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome,
+    ToolScope,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::Transcript;
@@ -53,6 +54,7 @@ pub struct TurnRunner {
     tools: Arc<dyn DynToolRegistry>,
     clock: Arc<dyn Clock>,
     gates: Vec<Arc<dyn DynToolGate>>,
+    post_tool: Vec<Arc<dyn DynPostToolHook>>,
     stop_gates: Vec<Arc<dyn DynStopGate>>,
     approver: Option<Arc<dyn DynApprover>>,
     compactor: Option<Arc<dyn DynCompactor>>,
@@ -103,6 +105,7 @@ impl TurnRunner {
             tools,
             clock,
             gates: Vec::new(),
+            post_tool: Vec::new(),
             stop_gates: Vec::new(),
             approver: None,
             compactor: None,
@@ -115,6 +118,13 @@ impl TurnRunner {
     #[must_use]
     pub fn gate(mut self, gate: Arc<dyn DynToolGate>) -> Self {
         self.gates.push(gate);
+        self
+    }
+
+    /// The same runner with one more hook after each call of a sub-agent.
+    #[must_use]
+    pub fn post_tool(mut self, hook: Arc<dyn DynPostToolHook>) -> Self {
+        self.post_tool.push(hook);
         self
     }
 
@@ -173,6 +183,7 @@ impl TurnRunner {
         ports.agents = Arc::new(SingleAgent::of(brief));
         ports.tools = Arc::clone(&self.tools);
         ports.gates.clone_from(&self.gates);
+        ports.post_tool.clone_from(&self.post_tool);
         ports.stop_gates.clone_from(&self.stop_gates);
         ports.approver.clone_from(&self.approver);
         ports.compactor.clone_from(&self.compactor);

@@ -27,6 +27,7 @@ use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
 use crate::recording::Recording;
 use crate::system::{SystemClock, SystemIds};
+use crate::team::Team;
 
 /// Puts a harness together: every method is one seam, and only the model is needed. Made by
 /// [`Harness::new`].
@@ -49,13 +50,13 @@ use crate::system::{SystemClock, SystemIds};
 /// ```
 #[must_use = "call `build`"]
 pub struct Builder {
-    ports: Ports,
+    pub(crate) ports: Ports,
     spec: RunSpec,
     origin: Origin,
     ids: Arc<dyn Ids>,
-    tools: Vec<Arc<dyn DynTool>>,
+    pub(crate) tools: Vec<Arc<dyn DynTool>>,
     /// Tools that every agent has.
-    common: Vec<ToolName>,
+    pub(crate) common: Vec<ToolName>,
     registry: Option<Arc<dyn DynToolRegistry>>,
     sources: Vec<Source>,
     /// How often agents were given; once is right.
@@ -69,6 +70,7 @@ pub struct Builder {
     pub(crate) control: ControlParts,
     /// How a descriptor wants the model to be shown less.
     compaction: Option<CompactionSetting>,
+    pub(crate) team: Team,
 }
 
 /// Puts something between a harness and its tools.
@@ -103,6 +105,7 @@ impl Builder {
             recording: None,
             control: ControlParts::default(),
             compaction: None,
+            team: Team::default(),
         }
     }
 
@@ -357,6 +360,7 @@ impl Builder {
         if !faults.is_empty() {
             return Err(HarnessError::Setup(faults));
         }
+        let of_subagents = Team::tools_of_subagents(&self.tools);
         let missing = missing_tools(&self.spec, &self.tools, &self.ports.clock);
         self = missing.into_iter().fold(self, Self::common_tool);
         if self.spec.control.is_some() {
@@ -365,12 +369,18 @@ impl Builder {
         if let (Some(setting), None) = (self.compaction, &self.ports.compactor) {
             self.ports.compactor = Some(compactor(setting, &self.ports.model));
         }
-        self.ports.tools = match self.registry {
-            Some(registry) if self.tools.is_empty() => registry,
-            Some(registry) => Arc::new(Combined::new(Toolbox::new(self.tools), [Source::new("", registry)])),
-            None if self.sources.is_empty() => Arc::new(Toolbox::new(self.tools)),
-            None => Arc::new(Combined::new(Toolbox::new(self.tools), self.sources)),
+        let together = |tools: Vec<Arc<dyn DynTool>>| -> Arc<dyn DynToolRegistry> {
+            match &self.registry {
+                Some(registry) if tools.is_empty() => Arc::clone(registry),
+                Some(registry) => {
+                    Arc::new(Combined::new(Toolbox::new(tools), [Source::new("", Arc::clone(registry))]))
+                }
+                None if self.sources.is_empty() => Arc::new(Toolbox::new(tools)),
+                None => Arc::new(Combined::new(Toolbox::new(tools), self.sources.clone())),
+            }
         };
+        let of_subagents = together(of_subagents);
+        self.ports.tools = together(self.tools);
         if !self.common.is_empty() {
             let (agents, names) = (self.ports.agents, self.common);
             self.ports.agents = Arc::new(WithCommonTools { agents, names });
@@ -382,6 +392,7 @@ impl Builder {
         if !self.policies.is_empty() {
             self.ports.gates.push(Arc::new(self.policies));
         }
+        let modes = self.team.install(&mut self.ports, of_subagents);
         if let Some(session) = &self.ports.session {
             self.origin.session = session.session_id();
         }
@@ -393,7 +404,7 @@ impl Builder {
         }
         let (ports, origin, ids, graph, context) =
             (self.ports, self.origin, self.ids, self.graph, self.context);
-        Ok(Harness::of(Parts { ports, spec, origin, ids, graph, context, recorder }))
+        Ok(Harness::of(Parts { ports, spec, modes, origin, ids, graph, context, recorder }))
     }
 
     fn faults(&self) -> Vec<SetupFault> {

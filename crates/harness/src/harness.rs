@@ -12,6 +12,7 @@ use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::Prefix;
 use harness_core::{Cancel, FaultSource};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
+use harness_tools::Modes;
 
 use crate::builder::Builder;
 use crate::error::HarnessError;
@@ -24,6 +25,7 @@ use crate::thread::Thread;
 pub(crate) struct Parts {
     pub(crate) ports: Ports,
     pub(crate) spec: Arc<RunSpec>,
+    pub(crate) modes: Option<Modes>,
     pub(crate) origin: Origin,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) graph: Option<Arc<GraphAgents>>,
@@ -184,7 +186,8 @@ impl Harness {
         if let Some(recorder) = recorder {
             recorder.begin(snapshot.as_deref(), opened.log.iter().cloned());
         }
-        let machine = Run::new(Arc::clone(spec), origin, opened.log).with_view(opened.view);
+        let spec = spec_in(self.parts.modes.as_ref(), spec);
+        let machine = Run::new(spec, origin, opened.log).with_view(opened.view);
         let machine = thread.begin(machine);
         let end = drive(machine, ports, &options.cancel, start).await;
         let transcript = thread.finish(&end);
@@ -194,6 +197,17 @@ impl Harness {
         };
         Ok(Report::new(end, transcript, opened.torn_tail, recorded))
     }
+}
+
+/// What configures a run that begins in the mode that it is now.
+fn spec_in(modes: Option<&Modes>, spec: &Arc<RunSpec>) -> Arc<RunSpec> {
+    let mode = modes.map_or(spec.mode, |modes| modes.stop_mode(spec.mode));
+    if mode == spec.mode {
+        return Arc::clone(spec);
+    }
+    let mut spec = RunSpec::clone(spec);
+    spec.mode = mode;
+    Arc::new(spec)
 }
 
 /// What a run begins with.

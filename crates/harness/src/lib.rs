@@ -63,6 +63,7 @@ mod prompt;
 mod recording;
 mod report;
 pub mod system;
+mod team;
 mod thread;
 
 pub use harness_adapters as adapters;
@@ -93,6 +94,10 @@ struct CookbookMcp;
 #[doc = include_str!("../../../docs/cookbook/long-conversations.md")]
 #[cfg(doctest)]
 struct CookbookLongConversations;
+
+#[doc = include_str!("../../../docs/cookbook/sub-agents.md")]
+#[cfg(doctest)]
+struct CookbookSubagents;
 
 #[doc = include_str!("../../../docs/cookbook/memory.md")]
 #[cfg(all(doctest, feature = "sqlite"))]

@@ -30,7 +30,9 @@ pub(super) fn own(
     };
     let asking = Asking { graph: Some(&bound.graph), descriptor, message: None };
     let source = model::choose(&asked, asking, &clock)?;
+    let needs = bind::Needs::of(bound.registry.as_ref());
     let (graph, model) = (bound.graph, source.model);
-    let backend = HarnessExecution::new(move |_| Ok(Harness::new(Arc::clone(&model)).graph(graph.clone())));
+    let backend =
+        HarnessExecution::new(move |_| Ok(needs.meet(Harness::new(Arc::clone(&model)).graph(graph.clone()))));
     Ok((backend.clock(clock), bound.registry))
 }

@@ -72,6 +72,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         .clock(Arc::clone(&clock))
         .spec(|spec| set_limits(spec, &args.limits));
     builder = until.build(builder);
+    builder = bind::Needs::of(bound.registry.as_ref()).meet(builder);
     if let Some(session) = session {
         if let Some(id) = session.id() {
             builder = builder.thread(id.as_str());

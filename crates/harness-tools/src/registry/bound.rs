@@ -10,6 +10,7 @@ use std::sync::Arc;
 use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
 use harness_process::{Environment, PASSED, is_path};
 
+use super::agents::Wanted;
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
 use super::entry::{self, Entry, child, known_keys};
 use super::faults::Faults;
@@ -38,6 +39,7 @@ pub struct Registry {
     file: PathBuf,
     text: String,
     tools: BTreeMap<String, Bound>,
+    pub(super) wanted: Wanted,
     #[cfg(feature = "mcp")]
     pub(super) servers: BTreeMap<String, Remote>,
 }
@@ -96,8 +98,8 @@ impl Registry {
     pub fn parse(text: &str, file: &Path, environment: &Environment) -> Result<Self, ToolsError> {
         let mut faults = Faults::new(text);
         let folder = folder_of(file);
-        let mut workshop =
-            Workshop { rooted: &|path| below(folder, path), environment, seen: BTreeMap::new() };
+        let rooted = |path: &str| below(folder, path);
+        let mut workshop = Workshop::new(&rooted, environment);
         let mut tools: BTreeMap<String, Bound> = BTreeMap::new();
         #[cfg(feature = "mcp")]
         let mut servers = BTreeMap::new();
@@ -131,6 +133,7 @@ impl Registry {
                 file: file.to_owned(),
                 text: text.to_owned(),
                 tools,
+                wanted: workshop.wanted,
                 #[cfg(feature = "mcp")]
                 servers,
             }),

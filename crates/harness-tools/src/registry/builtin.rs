@@ -11,19 +11,23 @@ use harness_core::port::{
 };
 use harness_process::{Environment, PASSED};
 
+use super::agents::{self, Wanted};
 use super::entry::{Fields, unknown_keys};
 use super::faults::Faults;
 use super::yaml::{Node, Step};
+use crate::background::BackgroundAgents;
+use crate::modes::{Mode, Modes};
 use crate::near;
 use crate::planning::PlanningTools;
 use crate::scratchpad::ScratchpadTools;
 use crate::shell::{ShellPolicy, ShellTool};
 use crate::state::Keep;
+use crate::subagent::{SUBAGENT_TOOLS, Subagent, SubagentTool};
 use crate::todos::TodoTools;
 use crate::workspace::{FileEdits, FolderWorkspace, SeenFiles, WorkspaceOptions, WorkspaceTools};
 
 /// The built-in tools by their names in the file, with their keys beside `builtin`.
-const KINDS: [(&str, &[&str]); 6] = [
+const KINDS: [(&str, &[&str]); 9] = [
     ("workspace", &["root", "prefix", "max_file"]),
     ("file_edit", &["root", "prefix", "max_file", "requires_approval"]),
     (
@@ -44,6 +48,9 @@ const KINDS: [(&str, &[&str]); 6] = [
     ("planning", &["max_todos", "keep"]),
     ("scratchpad", &["max_file", "max_total", "keep"]),
     ("todos", &["keep"]),
+    ("modes", &["initial", "model_may_set"]),
+    ("subagents", &["agents"]),
+    ("background", &["agents", "most_running", "keep"]),
 ];
 
 /// The most that a file of a workspace may have: 1 GiB.
@@ -67,6 +74,17 @@ enum Which {
     Planning { max_todos: Option<u64>, keep: Keep },
     Scratchpad { max_file: Option<u64>, max_total: Option<u64>, keep: Keep },
     Todos { keep: Keep },
+    Modes { initial: Initial, model_may_set: bool },
+    Subagents { agents: Vec<Subagent> },
+    Background { agents: Vec<Subagent>, most_running: Option<u64>, keep: Keep },
+}
+
+/// The mode that a conversation begins in.
+#[derive(Clone, Copy, Debug, Default)]
+enum Initial {
+    #[default]
+    Plan,
+    Execute,
 }
 
 #[derive(Debug)]
@@ -120,6 +138,16 @@ pub(crate) fn read(
             Which::Planning { max_todos: fields.whole("max_todos", 1, 1_000), keep: keep(&mut fields) }
         }
         "todos" => Which::Todos { keep: keep(&mut fields) },
+        "modes" => Which::Modes {
+            initial: fields.one_of("initial", &[("plan", Initial::Plan), ("execute", Initial::Execute)]),
+            model_may_set: fields.flag("model_may_set", false),
+        },
+        "subagents" => Which::Subagents { agents: agents::read(entries, path, fields.faults()) },
+        "background" => Which::Background {
+            agents: agents::read(entries, path, fields.faults()),
+            most_running: fields.whole("most_running", 1, 32),
+            keep: keep(&mut fields),
+        },
         _ => Which::Scratchpad {
             max_file: fields.bytes("max_file", 1, MAX_PAD),
             max_total: fields.bytes("max_total", 1, MAX_PAD),
@@ -185,7 +213,8 @@ pub(crate) struct Workshop<'e> {
     pub(crate) rooted: &'e dyn Fn(&str) -> PathBuf,
     pub(crate) environment: &'e Environment,
     /// What tools have read, by folder: those that change a folder know what those that read it saw.
-    pub(crate) seen: BTreeMap<PathBuf, SeenFiles>,
+    seen: BTreeMap<PathBuf, SeenFiles>,
+    pub(super) wanted: Wanted,
 }
 
 impl Builtin {
@@ -204,6 +233,9 @@ impl Builtin {
                 with("", &["scratch_list", "scratch_read", "scratch_write", "scratch_edit"])
             }
             Which::Todos { .. } => with("todos_", &["add", "complete", "remove", "get_remaining", "get_all"]),
+            Which::Modes { .. } => with("mode_", &["get", "set"]),
+            Which::Subagents { .. } => with("", &["task"]),
+            Which::Background { .. } => with("", SUBAGENT_TOOLS.split_first().map_or(&[], |(_, rest)| rest)),
         }
     }
 
@@ -248,6 +280,27 @@ impl Builtin {
                 (self.set(ScratchpadTools::new(*keep).with_bounds(file, total).into_set(), ""), None)
             }
             Which::Todos { keep } => (self.set(TodoTools::new(*keep).into_set(), "todos_"), None),
+            Which::Modes { initial, model_may_set } => {
+                let modes = initial.modes();
+                let modes = if *model_may_set { modes.model_may_set() } else { modes };
+                let tools = modes.tools();
+                workshop.wanted.modes = Some(modes);
+                (self.set(tools, "mode_"), None)
+            }
+            Which::Subagents { agents } => {
+                let runner = Arc::new(workshop.wanted.runner());
+                let tool = SubagentTool::new(agents.iter().cloned(), runner).map(SubagentTool::gated);
+                (self.set(SubagentTool::set_of(tool), ""), None)
+            }
+            Which::Background { agents, most_running, keep } => {
+                let runner = Arc::new(workshop.wanted.runner());
+                let tools = BackgroundAgents::new(agents.iter().cloned(), runner, *keep).map(|tools| {
+                    let most = most_running.and_then(|most| usize::try_from(most).ok());
+                    let tools = most.into_iter().fold(tools, BackgroundAgents::most_running);
+                    self.set(tools.gated().into_set(), "background_agents_")
+                });
+                (tools.unwrap_or_default(), None)
+            }
         }
     }
 
@@ -262,7 +315,20 @@ impl Builtin {
     }
 }
 
-impl Workshop<'_> {
+impl Initial {
+    fn modes(self) -> Modes {
+        match self {
+            Self::Plan => Modes::plan_and_execute(),
+            Self::Execute => Modes::new(Mode::execute(), [Mode::plan()]),
+        }
+    }
+}
+
+impl<'e> Workshop<'e> {
+    pub(crate) fn new(rooted: &'e dyn Fn(&str) -> PathBuf, environment: &'e Environment) -> Self {
+        Self { rooted, environment, seen: BTreeMap::new(), wanted: Wanted::default() }
+    }
+
     /// A folder as a workspace; one that cannot be opened answers every call with why.
     fn folder(
         &mut self,

@@ -1,5 +1,6 @@
 //! The registry file, and the tools that it binds to targets.
 
+mod agents;
 mod bound;
 mod builtin;
 mod entry;

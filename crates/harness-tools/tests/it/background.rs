@@ -247,9 +247,9 @@ fn law_3_a_task_has_its_share_set_aside_until_it_is_settled() {
     let reason = |calls: &[(&str, &str)], iterations| run(calls, iterations).0.reason().as_str();
     assert_eq!(reason(&[WAIT, ("get_all_tasks", "{}")], 6), "max_iterations_reached");
     assert_eq!(reason(&[WAIT, ("get_all_tasks", "{}")], 7), "answer_finalized");
-    // The task that is over used one, and gives two back.
-    assert_eq!(reason(&[DIG, FIRST], 5), "max_iterations_reached");
-    assert_eq!(reason(&[DIG, FIRST], 6), "answer_finalized");
+    // The task gets half of the four that are left, uses one, and gives one back.
+    assert_eq!(reason(&[DIG, FIRST], 4), "max_iterations_reached");
+    assert_eq!(reason(&[DIG, FIRST], 5), "answer_finalized");
 }
 
 #[test]

@@ -56,6 +56,18 @@ fn an_entry_binds_each_of_its_tools_to_a_target_of_its_own() {
          notes.scratch_list = scratch_list notes.scratch_read = scratch_read notes.scratch_write = scratch_write \
          notes.scratch_edit = scratch_edit"
     );
+    assert_eq!(bound("  mode: { builtin: modes }\n"), ["mode.get = mode_get", "mode.set = mode_set (asks)"]);
+    let agents = "agents: { scout: { description: looks, instructions: Look. } }";
+    let text =
+        format!("  team: {{ builtin: subagents, {agents} }}\n  bg: {{ builtin: background, {agents} }}\n");
+    assert_eq!(
+        bound(&text).join(" "),
+        "team.task = task bg.start_task = background_agents_start_task \
+         bg.wait_for_first_completion = background_agents_wait_for_first_completion \
+         bg.get_task_results = background_agents_get_task_results \
+         bg.get_all_tasks = background_agents_get_all_tasks bg.continue_task = background_agents_continue_task \
+         bg.clear_completed_task = background_agents_clear_completed_task"
+    );
     assert_eq!(
         bound("  list: { builtin: todos, keep: thread }\n").join(" "),
         "list.add = todos_add list.complete = todos_complete list.remove = todos_remove \
@@ -101,7 +113,7 @@ fn faults_are_told_with_their_place_and_what_was_meant() {
     refused(
         "  a: { builtin: sql }\n",
         "F:3:17: tools.a.builtin: there is no built-in tool `sql`; there are `workspace`, `file_edit`, `shell`, \
-         `planning`, `scratchpad` and `todos`",
+         `planning`, `scratchpad`, `todos`, `modes`, `subagents` and `background`",
     );
     refused(
         "  a: { builtin: workspace, rot: . }\n",
@@ -166,5 +178,52 @@ fn the_example_of_the_reference_page_is_a_registry() {
     for example in examples {
         let registry = Registry::parse(example, &folder.path().join("tools.yaml"), &environment()).unwrap();
         assert!(registry.targets().count() > 0);
+    }
+}
+
+#[test]
+fn agents_of_a_file_are_checked_with_their_places() {
+    refused(
+        "  t: { builtin: subagents }\n",
+        "F:3:3: tools.t: `agents` is missing; write `NAME: { description: …, instructions: … }` for each agent",
+    );
+    refused(
+        "  t:\n    builtin: subagents\n    agents:\n      a b: { description: looks, instructions: Look. }\n      c: { description: looks, max_turn: 2 }\n",
+        "F:6:7: tools.t.agents.\"a b\": `a b` is no name that models can write; use 1 to 64 letters, digits, `_` and `-`\n\
+         F:7:7: tools.t.agents.c: `instructions` is missing; write the agent's instructions\n\
+         F:7:32: tools.t.agents.c.max_turn: unknown key `max_turn`; did you mean `max_turns`?",
+    );
+}
+
+#[test]
+fn a_file_tells_what_it_asks_of_the_program() {
+    let parse = |text: &str| parse(text, Path::new("")).unwrap();
+    let none = parse("  plan: { builtin: planning }\n");
+    assert!(none.modes().is_none() && none.runner_slot().is_none());
+    let modes = parse("  m: { builtin: modes, initial: execute, model_may_set: true }\n");
+    let modes = modes.modes().unwrap();
+    assert_eq!(&*modes.current().name, "execute");
+    let text = "  t: { builtin: subagents, agents: { scout: { description: looks, instructions: Look., tools: [look] } } }\n";
+    let registry = parse(text);
+    let tools = registry.toolbox(registry.targets()).unwrap();
+    let tool = tools.get(&"task".into()).unwrap();
+    let ask = || {
+        let arguments = r#"{"description":"go","subagent_type":"scout"}"#;
+        let call =
+            harness_core::message::ToolCall::new("c", "task", harness_core::Json::parse(arguments).unwrap());
+        told(&block_on(tool.call_boxed(harness_core::port::ToolCx::for_call(std::sync::Arc::new(call)))))
+    };
+    assert!(ask().contains("nothing here can run sub-agents"), "{}", ask());
+    registry.runner_slot().unwrap().fill(std::sync::Arc::new(Names));
+    assert!(ask().contains("scout: look"), "{}", ask());
+}
+
+/// Answers with its name and tools.
+struct Names;
+
+impl harness_tools::SubagentRunner for Names {
+    async fn run(&self, ask: harness_tools::SubagentAsk) -> harness_tools::SubagentReport {
+        let tools = ask.subagent.tools.clone().unwrap_or_default().join(" ");
+        harness_tools::SubagentReport::answered(format!("{}: {tools}", ask.subagent.name), 1)
     }
 }

@@ -13,4 +13,5 @@ mod recording;
 mod setup;
 mod sources;
 mod support;
+mod team;
 mod thread;

@@ -101,8 +101,8 @@ pub struct ToolDef {
     /// Whether each call waits for approval. Default false.
     #[serde(default)]
     pub requires_approval: bool,
-    /// What one call may spend beyond itself at most (a sub-agent); of each kind it gets what is left, and it
-    /// does not run when nothing is. Default nothing.
+    /// What one call may spend beyond itself at most (a sub-agent). Of each kind it gets no more than half of
+    /// what is left when it begins, and it does not run when nothing is. Default nothing.
     #[serde(default)]
     pub share: Amount,
     /// The caller's own data.

@@ -1,0 +1,120 @@
+//! Sub-agents, modes and surroundings of a harness.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use harness_core::driver::Ports;
+use harness_core::event::Fold;
+use harness_core::port::{DynTool, DynToolRegistry};
+use harness_tools::{
+    BackgroundAgents, Keep, Modes, RunnerSlot, SUBAGENT_TOOLS, Subagent, SubagentTool, Surroundings, ToolSet,
+    TurnRunner, WithSurroundings,
+};
+
+use crate::builder::Builder;
+
+/// What is made of a builder's parts when all of them are there.
+#[derive(Default)]
+pub(crate) struct Team {
+    slots: Vec<RunnerSlot>,
+    listeners: Vec<Listen>,
+    modes: Option<Modes>,
+    folder: Option<PathBuf>,
+}
+
+type Listen = Box<dyn FnOnce(TurnRunner) -> TurnRunner + Send>;
+
+impl Builder {
+    /// Agents that every agent can give work to, by the tool `task`: each knows only what it is told, has its
+    /// own instructions and those of the tools that it names, and spends of its caller's budget. They ask the
+    /// same model, and the same gates, hooks and approver decide about their calls. Default none.
+    pub fn subagents(self, agents: impl IntoIterator<Item = Subagent>) -> Self {
+        let slot = RunnerSlot::new();
+        let tool = SubagentTool::new(agents, Arc::new(slot.clone())).map(SubagentTool::gated);
+        self.common_set(&SubagentTool::set_of(tool)).runner_slot(slot)
+    }
+
+    /// The same for agents that work in the background, by the tools `background_agents_*`. Their tasks are
+    /// kept for a run or for the conversation, and end with the run that started them. Default none.
+    pub fn background_agents(self, agents: impl IntoIterator<Item = Subagent>, keep: Keep) -> Self {
+        let slot = RunnerSlot::new();
+        match BackgroundAgents::new(agents, Arc::new(slot.clone()), keep) {
+            Some(agents) => self.common_set(&agents.gated().into_set()).runner_slot(slot),
+            None => self,
+        }
+    }
+
+    /// A place of tools that wait for somebody who can run sub-agents, such as those of a
+    /// [registry file](harness_tools::Registry::runner_slot): it gets the runner that
+    /// [`subagents`](Self::subagents) have.
+    pub fn runner_slot(mut self, slot: RunnerSlot) -> Self {
+        self.team.slots.push(slot);
+        self
+    }
+
+    /// An inline listener of what sub-agents do, which a share of is given to each: `Arc<Mutex<F>>`.
+    pub fn watch_subagents<F: Fold + Clone + Sync + 'static>(mut self, fold: F) -> Self {
+        self.team.listeners.push(Box::new(|runner| runner.fold(fold)));
+        self
+    }
+
+    /// The modes of the conversation, in place of those given before: their tools, which every agent has,
+    /// their gate, and their notes before everything that waits in the steering queue. A run is interactive
+    /// or strict as the mode says that it begins in. Default no modes.
+    pub fn modes(mut self, modes: Modes) -> Self {
+        self.ports.gates.push(Arc::new(modes.gate()));
+        let set = modes.tools();
+        self.team.modes = Some(modes);
+        self.common_set(&set)
+    }
+
+    /// Tells agents which folder they work in, with what is in it, the platform and the day, at the end of
+    /// their instructions. It is captured once per run. Default nothing is told.
+    pub fn surroundings(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.team.folder = Some(folder.into());
+        self
+    }
+
+    /// Tools that every agent has; those that a graph brings already are not there twice.
+    fn common_set(mut self, set: &ToolSet) -> Self {
+        for tool in set.tools() {
+            if self.tools.iter().any(|known| known.tool_def().name == tool.tool_def().name) {
+                self.common.push(tool.tool_def().name.clone());
+            } else {
+                self = self.common_tool(Arc::clone(tool));
+            }
+        }
+        self
+    }
+}
+
+impl Team {
+    /// The tools that sub-agents have: all but those that would start further ones.
+    pub(crate) fn tools_of_subagents(tools: &[Arc<dyn DynTool>]) -> Vec<Arc<dyn DynTool>> {
+        let starts_others =
+            |tool: &&Arc<dyn DynTool>| SUBAGENT_TOOLS.contains(&tool.tool_def().name.as_str());
+        tools.iter().filter(|tool| !starts_others(tool)).cloned().collect()
+    }
+
+    /// Puts everything in its place, behind what `ports` have.
+    pub(crate) fn install(self, ports: &mut Ports, tools: Arc<dyn DynToolRegistry>) -> Option<Modes> {
+        if let Some(modes) = &self.modes {
+            ports.steering = Some(Arc::new(modes.notes(ports.steering.take())));
+        }
+        if let Some(folder) = self.folder {
+            let surroundings = Surroundings::new(folder, Arc::clone(&ports.clock));
+            ports.agents = Arc::new(WithSurroundings::new(Arc::clone(&ports.agents), surroundings));
+        }
+        if !self.slots.is_empty() {
+            let runner = TurnRunner::new(Arc::clone(&ports.model), tools, Arc::clone(&ports.clock));
+            let runner = runner.without(SUBAGENT_TOOLS);
+            let runner = ports.gates.iter().cloned().fold(runner, TurnRunner::gate);
+            let runner = ports.post_tool.iter().cloned().fold(runner, TurnRunner::post_tool);
+            let runner = ports.approver.iter().cloned().fold(runner, TurnRunner::approver);
+            let runner = self.listeners.into_iter().fold(runner, |runner, listen| listen(runner));
+            let runner = Arc::new(runner);
+            self.slots.iter().for_each(|slot| slot.fill(Arc::clone(&runner) as _));
+        }
+        self.modes
+    }
+}

@@ -1,0 +1,165 @@
+//! Sub-agents, modes and surroundings, put together by the builder.
+
+use std::sync::{Arc, Mutex};
+
+use harness::core::GateName;
+use harness::core::event::{Event, EventKind, Fold};
+use harness::core::message::Usage;
+use harness::core::port::Tool;
+use harness::core::run::StopMode;
+use harness::prelude::*;
+use harness::tools::{Keep, Modes, Subagent};
+
+use crate::support::{Script, call};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn pay() -> impl Tool {
+    tool_fn("pay", "Pays", |_: Nothing, _| async { "paid" })
+}
+
+fn scout() -> Subagent {
+    Subagent::new("scout", "looks around", "You look around.")
+}
+
+const TASK: &str = r#"{"description":"Look.","subagent_type":"scout"}"#;
+
+fn used(mut answer: AssistantMessage) -> AssistantMessage {
+    answer.usage = Some(Arc::new(Usage::tokens(10, 1)));
+    answer
+}
+
+/// Denies paying, whoever pays.
+struct NoPaying;
+
+impl ToolGate for NoPaying {
+    fn name(&self) -> GateName {
+        "no-paying".into()
+    }
+
+    async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+        match ask.call.name.as_str() {
+            "pay" => Verdict::Deny { message: "no money".into() },
+            _ => Verdict::Allow,
+        }
+    }
+}
+
+/// Names of tools that were denied.
+#[derive(Default)]
+struct Denied(Vec<String>);
+
+impl Fold for Denied {
+    fn apply(&mut self, event: &Event) {
+        if let EventKind::GateDecided { reason: Some(reason), .. } = &event.kind {
+            self.0.push(format!("{} {reason}", event.origin.actor()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_subagent_has_the_tools_and_the_gates_of_its_caller() {
+    let steps = [
+        call("c1", "task", TASK),
+        used(call("s1", "pay", "{}")),
+        used(AssistantMessage::text("I could not pay.")),
+        used(AssistantMessage::text("It was not possible.")),
+    ];
+    let (script, denied) = (Script::new(steps), Arc::new(Mutex::new(Denied::default())));
+    let builder = Harness::new(script.clone()).instructions("You lead.").tool(pay()).gate(NoPaying);
+    let harness = builder.subagents([scout()]).watch_subagents(Arc::clone(&denied)).build().unwrap();
+    let report = harness.prompt("Pay.").await.unwrap();
+    assert_eq!(report.answer(), "It was not possible.");
+    assert_eq!(denied.lock().unwrap().0, ["sub_agent no money"]);
+    assert_eq!(report.end.usage.input_tokens, Some(30), "the scout's, too");
+    let seen = script.seen();
+    let second = seen.get(1).map(String::as_str);
+    assert_eq!(second, Some("scout: You look around. | user Look."));
+}
+
+#[tokio::test]
+async fn agents_work_in_the_background_of_a_run() {
+    let start = r#"{"agent":"scout","description":"Look."}"#;
+    let script = Parallel::default();
+    let harness = Harness::new(script.clone()).background_agents([scout()], Keep::Run).build().unwrap();
+    script.lead([
+        call("c1", "background_agents_start_task", start),
+        call("c2", "background_agents_wait_for_first_completion", "{}"),
+        AssistantMessage::text("Seen."),
+    ]);
+    let report = harness.prompt("Look.").await.unwrap();
+    assert_eq!(report.answer(), "Seen.");
+    let told: Vec<String> = report.transcript.iter().map(|message| message.joined_text()).collect();
+    assert!(told.iter().any(|text| text.contains(r#""status":"completed","answer":"a ship""#)), "{told:?}");
+}
+
+/// Says what it is told to as the leading agent; every other one sees a ship.
+#[derive(Clone, Default)]
+struct Parallel(Arc<Mutex<Vec<AssistantMessage>>>);
+
+impl Parallel {
+    fn lead(&self, steps: impl IntoIterator<Item = AssistantMessage>) {
+        let mut steps: Vec<_> = steps.into_iter().collect();
+        steps.reverse();
+        *self.0.lock().unwrap() = steps;
+    }
+}
+
+impl Model for Parallel {
+    async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        match request.offer.agent.as_str() {
+            "scout" => Ok(AssistantMessage::text("a ship")),
+            _ => Ok(self.0.lock().unwrap().pop().unwrap()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plan_changes_nothing_and_is_interactive() {
+    let steps = [
+        call("c1", "pay", "{}"),
+        AssistantMessage::text("I would pay."),
+        call("c2", "pay", "{}"),
+        AssistantMessage::text("Paid."),
+    ];
+    let (script, modes) = (Script::new(steps), Modes::plan_and_execute());
+    let builder = Harness::new(script.clone()).tool(pay()).modes(modes.clone());
+    let harness = builder.spec(|run| run.mode = StopMode::StrictAutomation).build().unwrap();
+    let said = |report: &harness::Report| -> Vec<String> {
+        report.transcript.iter().map(|message| message.joined_text()).collect()
+    };
+    let planned = said(&harness.prompt("Pay.").await.unwrap());
+    assert!(planned.iter().any(|text| text.starts_with("The mode is `plan` from now on.")), "{planned:?}");
+    assert!(planned.iter().any(|text| text.starts_with("`pay` may change something")), "{planned:?}");
+    modes.set("execute").unwrap();
+    let done = said(&harness.prompt("Go on.").await.unwrap());
+    assert!(done.iter().any(|text| text == "paid"), "{done:?}");
+    assert!(done.iter().any(|text| text.starts_with("The mode is `execute` from now on.")), "{done:?}");
+}
+
+#[tokio::test]
+async fn agents_are_told_once_per_run_where_they_work() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    let put = folder.path().join("new.md");
+    let write = tool_fn("write", "Writes", move |_: Nothing, _| {
+        let written = std::fs::write(&put, "x").map_err(|error| error.to_string());
+        async move { written.map(|()| "written") }
+    });
+    let steps = [call("c1", "write", "{}"), AssistantMessage::text("done"), AssistantMessage::text("again")];
+    let script = Script::new(steps);
+    let builder = Harness::new(script.clone()).instructions("Be brief.").tool(write);
+    let harness = builder.surroundings(folder.path()).build().unwrap();
+    harness.prompt("Write.").await.unwrap();
+    harness.prompt("Again.").await.unwrap();
+    let told: Vec<String> = script.seen().iter().map(|seen| listing(seen)).collect();
+    assert_eq!(told, ["- src/", "- src/", "- new.md\n- src/"]);
+}
+
+/// What a request says is in the folder.
+fn listing(seen: &str) -> String {
+    let told = seen.strip_prefix("main: Be brief.\n\n# Environment\n").unwrap();
+    let (_, listed) = told.split_once("In the folder:\n").unwrap();
+    listed.split(" | ").next().unwrap().to_owned()
+}
