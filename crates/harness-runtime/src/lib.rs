@@ -19,6 +19,8 @@
 //! |---|---|
 //! | [`skill`] | skills: instructions that a model loads when a task asks for them |
 //! | [`template`] | prompt templates, and the commands `/name` and `/skill:name` |
+//! | [`flow`] | programs of steps: code, models, tools, in parallel, in loops |
+//! | [`checkpoint`] | how an execution of a flow outlives its process |
 //! | [`context_file`] | the files that tell an agent about a project (`AGENTS.md`) |
 //! | [`channel`] | channels between the steps of an execution, and from outside into it |
 //!
@@ -70,9 +72,11 @@
 mod abort;
 mod agent;
 pub mod channel;
+pub mod checkpoint;
 mod config;
 pub mod context_file;
 mod error;
+pub mod flow;
 mod front_matter;
 mod model;
 mod queue;
@@ -97,3 +101,7 @@ pub use stream::{
     ThreadEvent, Told,
 };
 pub use thread::{Snapshot, Status, Stopping, Thread};
+
+#[doc = include_str!("../../../docs/cookbook/flows.md")]
+#[cfg(doctest)]
+struct CookbookFlows;

@@ -8,11 +8,15 @@
 )]
 
 mod channels;
+mod checkpoints;
 mod context_files;
 mod delivery;
+mod flows;
+mod loops;
 mod runs;
 mod settings;
 mod skills;
+mod stage;
 mod streams;
 mod support;
 mod templates;

@@ -1,0 +1,122 @@
+//! Code around steps, and who hears of them.
+
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::port::BoxFuture;
+
+use super::context::StepCx;
+use super::error::FlowError;
+use super::step::StepKind;
+
+/// Which step it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StepInfo {
+    /// Its place in the execution: `/root#0/ask#2`.
+    pub path: Arc<str>,
+    /// Its name.
+    pub id: Arc<str>,
+    /// What sort of step it is.
+    pub kind: StepKind,
+}
+
+/// Code around every step that runs, awaited, in order. A step that is taken from the ledger has none.
+pub trait StepHooks: Send + Sync {
+    /// Before the step; an error fails it.
+    ///
+    /// # Errors
+    /// Why the step must not run.
+    fn before(
+        &self,
+        step: &StepInfo,
+        input: &Json,
+        cx: &StepCx,
+    ) -> impl Future<Output = Result<(), String>> + Send {
+        let _ = (step, input, cx);
+        async { Ok(()) }
+    }
+
+    /// After the step, whatever came of it; an error is told as [`FlowEvent::HookFailed`] and changes nothing.
+    ///
+    /// # Errors
+    /// What went wrong in the hook.
+    fn after(
+        &self,
+        step: &StepInfo,
+        output: &Result<Json, FlowError>,
+        cx: &StepCx,
+    ) -> impl Future<Output = Result<(), String>> + Send {
+        let _ = (step, output, cx);
+        async { Ok(()) }
+    }
+}
+
+/// The object-safe twin of [`StepHooks`].
+pub trait DynStepHooks: Send + Sync {
+    /// [`StepHooks::before`], boxed.
+    fn before_boxed<'a>(
+        &'a self,
+        step: &'a StepInfo,
+        input: &'a Json,
+        cx: &'a StepCx,
+    ) -> BoxFuture<'a, Result<(), String>>;
+
+    /// [`StepHooks::after`], boxed.
+    fn after_boxed<'a>(
+        &'a self,
+        step: &'a StepInfo,
+        output: &'a Result<Json, FlowError>,
+        cx: &'a StepCx,
+    ) -> BoxFuture<'a, Result<(), String>>;
+}
+
+impl<H: StepHooks> DynStepHooks for H {
+    fn before_boxed<'a>(
+        &'a self,
+        step: &'a StepInfo,
+        input: &'a Json,
+        cx: &'a StepCx,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.before(step, input, cx))
+    }
+
+    fn after_boxed<'a>(
+        &'a self,
+        step: &'a StepInfo,
+        output: &'a Result<Json, FlowError>,
+        cx: &'a StepCx,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.after(step, output, cx))
+    }
+}
+
+/// What happens to steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FlowEvent {
+    /// A step begins.
+    StepStarted(StepInfo),
+    /// A step has an output.
+    StepCompleted(StepInfo),
+    /// A step was taken from the ledger.
+    StepReplayed(StepInfo),
+    /// A step ended without an output.
+    StepFailed(StepInfo, FlowError),
+    /// The hook after a step failed.
+    HookFailed(StepInfo, String),
+    /// A step has an output that is not recorded: a restored flow runs it again.
+    NotRecorded(StepInfo, String),
+}
+
+/// Hears of steps, inline: be quick. Any function of an event is one.
+pub trait FlowObserver: Send + Sync {
+    /// Something happened.
+    fn event(&self, event: &FlowEvent);
+}
+
+impl<F: Fn(&FlowEvent) + Send + Sync> FlowObserver for F {
+    fn event(&self, event: &FlowEvent) {
+        self(event);
+    }
+}

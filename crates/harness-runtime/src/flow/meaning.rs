@@ -1,0 +1,101 @@
+//! Choosing by what a text means.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness_core::port::DynEmbedder;
+
+use super::step::Step;
+use super::until::text_of;
+
+/// How alike two vectors are: the cosine of the angle between them, from -1 to 1; 0 when one is nothing.
+pub(super) fn likeness(a: &[f32], b: &[f32]) -> Result<f32, String> {
+    if a.len() != b.len() {
+        return Err(format!("vectors of {} and {} numbers cannot be compared", a.len(), b.len()));
+    }
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    let lengths = (product(a, a) * product(b, b)).sqrt();
+    Ok(if lengths > 0.0 { product(a, b) / lengths } else { 0.0 })
+}
+
+/// Chooses a step by the label whose meaning is nearest to that of the input.
+///
+/// The vectors of the labels are made once and kept as long as the router.
+#[must_use]
+pub struct MeaningRouter {
+    embedder: Arc<dyn DynEmbedder>,
+    cases: Vec<(String, Step)>,
+    otherwise: Option<Step>,
+    threshold: f32,
+    labels: Mutex<Option<Labels>>,
+}
+
+type Labels = Arc<Vec<Vec<f32>>>;
+
+impl fmt::Debug for MeaningRouter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MeaningRouter")
+            .field("cases", &self.cases)
+            .field("threshold", &self.threshold)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MeaningRouter {
+    /// A router without cases: every input passes through. Threshold 0.7.
+    pub fn new(embedder: Arc<dyn DynEmbedder>) -> Self {
+        Self { embedder, cases: Vec::new(), otherwise: None, threshold: 0.7, labels: Mutex::new(None) }
+    }
+
+    /// One more label with its step.
+    pub fn case(mut self, label: impl Into<String>, step: Step) -> Self {
+        self.cases.push((label.into(), step));
+        self
+    }
+
+    /// The step for what is like no label.
+    pub fn otherwise(mut self, step: Step) -> Self {
+        self.otherwise = Some(step);
+        self
+    }
+
+    /// The least likeness that counts.
+    pub fn threshold(mut self, threshold: f32) -> Self {
+        self.threshold = threshold;
+        self
+    }
+
+    /// The branch step that asks this router.
+    pub fn into_step(self, id: impl Into<Arc<str>>) -> Step {
+        let router = Arc::new(self);
+        Step::branch(id, move |input, _| {
+            let router = Arc::clone(&router);
+            async move { router.choose(&text_of(&input)).await }
+        })
+    }
+
+    async fn choose(&self, text: &str) -> Result<Option<Step>, String> {
+        let labels = self.labels().await?;
+        let asked = self.embedder.embed_boxed(&[text]).await.map_err(|error| error.to_string())?;
+        let asked = asked.first().ok_or("a vector was expected")?;
+        let mut best: Option<(f32, &Step)> = None;
+        for (label, (_, step)) in labels.iter().zip(&self.cases) {
+            let likeness = likeness(asked, label)?;
+            if likeness >= self.threshold && best.is_none_or(|(so_far, _)| likeness > so_far) {
+                best = Some((likeness, step));
+            }
+        }
+        Ok(best.map(|(_, step)| step).or(self.otherwise.as_ref()).cloned())
+    }
+
+    async fn labels(&self) -> Result<Labels, String> {
+        let known = || self.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(labels) = &*known() {
+            return Ok(Arc::clone(labels));
+        }
+        let texts: Vec<&str> = self.cases.iter().map(|(label, _)| &**label).collect();
+        let labels = Arc::new(self.embedder.embed_boxed(&texts).await.map_err(|error| error.to_string())?);
+        *known() = Some(Arc::clone(&labels));
+        Ok(labels)
+    }
+}

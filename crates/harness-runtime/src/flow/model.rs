@@ -1,0 +1,225 @@
+//! Model steps: a turn of core's machine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::driver::{Ports, drive};
+use harness_core::limits::{Amount, Grant, Reached};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::Message;
+use harness_core::port::BoxFuture;
+use harness_core::transcript::Transcript;
+use harness_core::turn::{Turn, TurnSpec};
+use harness_core::{Cancel, End, Evidence, Json, Outcome, StopReason};
+
+use super::context::{StepCx, lock};
+use super::error::FlowError;
+use super::purse::{amount, smaller};
+use super::until::text_of;
+
+/// What a model step asks of its agent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AgentAsk {
+    /// What was said before.
+    pub history: Transcript,
+    /// What is said now.
+    pub prompt: Message,
+    /// What may be spent: on every level above, this much is set aside.
+    pub grant: Grant,
+    /// Whose work it is. The run is named after execution and place, equal at every attempt.
+    pub origin: Origin,
+    /// Fires when the answer is not wanted any more.
+    pub cancel: Cancel,
+}
+
+/// What an agent gave.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AgentTurn {
+    /// How the turn ended; its usage is what is charged.
+    pub end: Arc<End>,
+    /// What was said, the prompt included, also of a turn that failed.
+    pub messages: Vec<Arc<Message>>,
+}
+
+impl AgentTurn {
+    /// A turn with its messages.
+    pub fn new(end: Arc<End>, messages: Vec<Arc<Message>>) -> Self {
+        Self { end, messages }
+    }
+}
+
+/// Runs one turn for a model step. [`TurnAgent`] is one over core's machine.
+pub trait StepAgent: Send + Sync {
+    /// The most that one turn wants to spend; so much is set aside, as far as it is there.
+    fn wants(&self) -> Amount;
+
+    /// Runs the turn. It must end soon after `ask.cancel` fired.
+    fn turn(&self, ask: AgentAsk) -> impl Future<Output = AgentTurn> + Send;
+}
+
+/// The object-safe twin of [`StepAgent`].
+pub trait DynStepAgent: Send + Sync {
+    /// [`StepAgent::wants`].
+    fn agent_wants(&self) -> Amount;
+
+    /// [`StepAgent::turn`], boxed.
+    fn turn_boxed(&self, ask: AgentAsk) -> BoxFuture<'_, AgentTurn>;
+}
+
+impl<A: StepAgent> DynStepAgent for A {
+    fn agent_wants(&self) -> Amount {
+        self.wants()
+    }
+
+    fn turn_boxed(&self, ask: AgentAsk) -> BoxFuture<'_, AgentTurn> {
+        Box::pin(self.turn(ask))
+    }
+}
+
+/// An agent whose turns are run by core's machine, with ports that are made for each turn.
+#[derive(Clone)]
+pub struct TurnAgent {
+    ports: Arc<dyn Fn() -> Ports + Send + Sync>,
+    spec: TurnSpec,
+}
+
+impl fmt::Debug for TurnAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnAgent").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl TurnAgent {
+    /// An agent with the limits of a thread's turn.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use harness_core::driver::Ports;
+    /// use harness_core::message::AssistantMessage;
+    /// use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+    /// use harness_runtime::flow::{Step, TurnAgent};
+    ///
+    /// let model = Arc::new(ScriptedModel::new([ModelStep::answer(AssistantMessage::text("Done."))]));
+    /// let clock = Arc::new(VirtualClock::still(harness_core::Time(0)));
+    /// let agent = TurnAgent::new(move || Ports::new(model.clone(), clock.clone()));
+    /// let ask = Step::model("ask", Arc::new(agent));
+    /// # let _ = ask;
+    /// ```
+    pub fn new(ports: impl Fn() -> Ports + Send + Sync + 'static) -> Self {
+        Self { ports: Arc::new(ports), spec: TurnSpec::thread() }
+    }
+
+    /// The same agent with other rules for its turns.
+    #[must_use]
+    pub fn spec(mut self, spec: TurnSpec) -> Self {
+        self.spec = spec;
+        self
+    }
+}
+
+impl StepAgent for TurnAgent {
+    fn wants(&self) -> Amount {
+        self.spec.limits.amount()
+    }
+
+    async fn turn(&self, ask: AgentAsk) -> AgentTurn {
+        let ports = (self.ports)();
+        let mut spec = self.spec.clone();
+        let most = smaller(spec.limits.amount(), ask.grant.0);
+        spec.limits.iterations = most.iterations;
+        spec.limits.tool_calls = most.tool_calls;
+        (spec.limits.tokens, spec.limits.cost) = (most.tokens, most.cost);
+        let known = ask.history.prefix().len();
+        let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), ask.origin, ask.history);
+        let end = Box::pin(drive(&mut turn, &ports, &ask.cancel, Start::prompt(ask.prompt))).await;
+        let log = turn.log().prefix();
+        AgentTurn::new(end, log.range(known..log.len()).cloned().collect())
+    }
+}
+
+/// What the answer must be.
+#[derive(Clone)]
+pub(super) enum AnswerForm {
+    Text,
+    Json(ReadsAs),
+}
+
+/// Whether a value can be read as what is wanted.
+type ReadsAs = Arc<dyn Fn(&Json) -> Result<(), String> + Send + Sync>;
+
+pub(super) async fn perform(
+    id: &Arc<str>,
+    agent: &Arc<dyn DynStepAgent>,
+    form: &AnswerForm,
+    input: Json,
+    cx: &StepCx,
+) -> Result<Json, FlowError> {
+    let exceeded = |reached: Reached| FlowError::BudgetExceeded { step: Arc::clone(id), reached };
+    if let Some(reached) = cx.purse().exhausted() {
+        return Err(exceeded(reached));
+    }
+    let mut want = smaller(agent.agent_wants(), cx.budget_left());
+    // A turn needs one call of the model, so that an empty budget says which limit it is.
+    want.iterations = want.iterations.max(1);
+    let held = cx.purse().reserve(want).map_err(exceeded)?;
+    let mut origin = Origin::default();
+    origin.thread = cx.thread().cloned();
+    origin.run = Some(format!("{}{}", cx.execution(), cx.path()).into());
+    let history = lock(&cx.context().log).transcript();
+    let (prompt, cancel) = (Message::user(text_of(&input)), cx.abort().cancel().clone());
+    let turn = agent.turn_boxed(AgentAsk { history, prompt, grant: held.grant(), origin, cancel }).await;
+    let spent = spent(&turn.end);
+    held.settle(spent);
+    cx.note_spent(spent);
+    turn.messages.into_iter().for_each(|message| cx.append(message));
+    output(id, form, &turn.end, cx)
+}
+
+fn spent(end: &End) -> Amount {
+    let usage = &end.usage;
+    let tokens =
+        usage.input_tokens.unwrap_or_default().saturating_add(usage.output_tokens.unwrap_or_default());
+    amount(usage.model_calls, usage.tool_calls, tokens, usage.cost.unwrap_or_default())
+}
+
+fn output(id: &Arc<str>, form: &AnswerForm, end: &End, cx: &StepCx) -> Result<Json, FlowError> {
+    let (step, answer) = (Arc::clone(id), end.answer.clone().unwrap_or_default());
+    if end.outcome() == Outcome::Completed {
+        return read(step, form, answer);
+    }
+    #[expect(clippy::wildcard_enum_match_arm, reason = "every other reason is told as it is")]
+    match (end.reason(), &end.stop.evidence) {
+        (StopReason::ModelRefused, _) => Err(FlowError::ModelRefused { step, refusal: answer }),
+        (StopReason::Cancelled, _) => {
+            Err(FlowError::Cancelled { reason: cx.abort().reason().unwrap_or_else(|| "cancelled".into()) })
+        }
+        (_, Evidence::Limit(reached)) => Err(FlowError::BudgetExceeded { step, reached: *reached }),
+        (reason, evidence) => {
+            let message = match evidence {
+                Evidence::Fault(fault) => Some(fault.to_string()),
+                _ => None,
+            };
+            Err(FlowError::TurnStopped { step, reason, message })
+        }
+    }
+}
+
+fn read(step: Arc<str>, form: &AnswerForm, answer: String) -> Result<Json, FlowError> {
+    let AnswerForm::Json(check) = form else { return Ok(Json::string(&answer)) };
+    let read = Json::parse(unfenced(&answer)).map_err(|error| error.to_string());
+    read.and_then(|value| check(&value).map(|()| value)).map_err(|problem| FlowError::ModelParse {
+        step,
+        raw: answer.clone(),
+        problem,
+    })
+}
+
+/// A text without the fence of a code block around all of it.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
+    inner.and_then(|inner| inner.split_once('\n')).map_or(text, |(_, inner)| inner)
+}

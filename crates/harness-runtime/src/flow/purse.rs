@@ -1,0 +1,158 @@
+//! What steps may spend: a tree of budgets.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness_core::limits::{Amount, Budget, Budgets, Grant, Reached};
+use harness_core::message::Cost;
+
+/// One level of what may be spent, which draws from the level above.
+#[derive(Debug)]
+pub(super) struct Purse {
+    own: Mutex<Budgets>,
+    parent: Option<Arc<Purse>>,
+}
+
+impl Purse {
+    pub(super) fn new(limit: Amount, parent: Option<Arc<Self>>) -> Arc<Self> {
+        let mut own = Budgets::default();
+        own.push(Budget::new(limit, None));
+        Arc::new(Self { own: Mutex::new(own), parent })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Budgets> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn levels(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |level| level.parent.as_deref())
+    }
+
+    /// Sets `want` aside up to the root, or nowhere.
+    pub(super) fn reserve(self: &Arc<Self>, want: Amount) -> Result<Held, Reached> {
+        for (at, level) in self.levels().enumerate() {
+            if let Err(reached) = level.lock().reserve(want) {
+                self.levels().take(at).for_each(|level| level.lock().settle(Grant(want), Amount::NONE));
+                return Err(reached);
+            }
+        }
+        Ok(Held { purse: Arc::clone(self), grant: Grant(want), open: true })
+    }
+
+    /// The first ceiling on tokens or money that is used up.
+    pub(super) fn exhausted(&self) -> Option<Reached> {
+        self.levels().find_map(|level| level.lock().spent())
+    }
+
+    /// Books what was spent without having been set aside.
+    pub(super) fn charge(&self, used: Amount) {
+        self.levels().for_each(|level| level.lock().settle(Grant(Amount::NONE), used));
+    }
+
+    /// Books what an earlier process spent, on this level only.
+    pub(super) fn remember(&self, used: Amount) {
+        self.lock().settle(Grant(Amount::NONE), used);
+    }
+
+    /// What this level and all below it have spent.
+    pub(super) fn used(&self) -> Amount {
+        self.lock().innermost().map(|level| level.used()).unwrap_or_default()
+    }
+
+    /// What is left on the tightest level.
+    pub(super) fn left(&self) -> Amount {
+        self.levels().fold(Amount::UNLIMITED, |left, level| smaller(left, level.lock().left()))
+    }
+}
+
+/// What is set aside, until it is settled; given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    purse: Arc<Purse>,
+    grant: Grant,
+    open: bool,
+}
+
+impl Held {
+    pub(super) fn grant(&self) -> Grant {
+        self.grant
+    }
+
+    pub(super) fn settle(mut self, used: Amount) {
+        self.close(used);
+    }
+
+    fn close(&mut self, used: Amount) {
+        if std::mem::take(&mut self.open) {
+            self.purse.levels().for_each(|level| level.lock().settle(self.grant, used));
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.close(Amount::NONE);
+    }
+}
+
+/// The smaller of each.
+pub(super) fn smaller(a: Amount, b: Amount) -> Amount {
+    amount(
+        a.iterations.min(b.iterations),
+        a.tool_calls.min(b.tool_calls),
+        a.tokens.min(b.tokens),
+        a.cost.min(b.cost),
+    )
+}
+
+/// The sum of each.
+pub(crate) fn sum(a: Amount, b: Amount) -> Amount {
+    amount(
+        a.iterations.saturating_add(b.iterations),
+        a.tool_calls.saturating_add(b.tool_calls),
+        a.tokens.saturating_add(b.tokens),
+        a.cost.plus(b.cost),
+    )
+}
+
+pub(super) fn amount(iterations: u32, tool_calls: u32, tokens: u64, cost: Cost) -> Amount {
+    let mut amount = Amount::NONE;
+    amount.iterations = iterations;
+    amount.tool_calls = tool_calls;
+    amount.tokens = tokens;
+    amount.cost = cost;
+    amount
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(n: u32) -> Amount {
+        amount(n, 0, 0, Cost(0))
+    }
+
+    #[test]
+    fn law_3_what_is_set_aside_binds_every_level() {
+        let root = Purse::new(calls(3), None);
+        let (a, b) =
+            (Purse::new(calls(9), Some(Arc::clone(&root))), Purse::new(calls(9), Some(Arc::clone(&root))));
+        let held = a.reserve(calls(2)).expect("room");
+        let reached = b.reserve(calls(2)).expect_err("the root has one left");
+        assert_eq!((reached.value, reached.ceiling), (2, 3));
+        assert_eq!((b.left().iterations, b.used()), (1, Amount::NONE), "nothing stays set aside below");
+        held.settle(calls(1));
+        assert_eq!((a.used(), root.used(), b.left().iterations), (calls(1), calls(1), 2));
+        drop(b.reserve(calls(2)).expect("room"));
+        assert_eq!(b.left().iterations, 2, "what is dropped goes back");
+    }
+
+    #[test]
+    fn what_is_charged_counts_up_to_the_root() {
+        let root = Purse::new(amount(0, 0, 10, Cost(u64::MAX)), None);
+        let child = Purse::new(Amount::UNLIMITED, Some(Arc::clone(&root)));
+        child.charge(amount(0, 0, 10, Cost(0)));
+        assert!(child.exhausted().is_some_and(|reached| reached.ceiling == 10));
+        child.remember(amount(0, 0, 5, Cost(0)));
+        assert_eq!((child.used().tokens, root.used().tokens), (15, 10));
+    }
+}

@@ -1,0 +1,182 @@
+//! Tool steps: one call, behind the same gates as a model's.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use harness_core::limits::Grant;
+use harness_core::machine::Origin;
+use harness_core::message::{Cost, ToolCall};
+use harness_core::port::{
+    ApprovalAsk, Decision, DynTool, GateAsk, GateCx, RetryClass, ToolCx, ToolOutcome, Verdict,
+};
+use harness_core::{CallId, Json, Millis};
+use serde::ser::SerializeMap as _;
+
+use super::context::{StepCx, lock};
+use super::error::FlowError;
+use super::purse::{amount, sum};
+
+/// How long a tool may still answer after an abort.
+const GRACE: Millis = Millis(2_000);
+
+pub(super) async fn perform(
+    id: &Arc<str>,
+    tool: &Arc<dyn DynTool>,
+    fixed: &Json,
+    input: Json,
+    cx: &StepCx,
+) -> Result<Json, FlowError> {
+    let def = tool.tool_def();
+    let arguments = overlaid(&input, fixed).map_err(|problem| FlowError::failed(id, problem))?;
+    let call_id = CallId::from(format!("{}{}", cx.execution(), cx.path()));
+    let call = Arc::new(ToolCall::new(call_id, def.name.clone(), arguments));
+    let check = |call: &ToolCall| {
+        tool.check_dyn(&call.arguments).map_err(|fault| FlowError::failed(id, fault.to_string()))
+    };
+    check(&call)?;
+    let call = admit(id, tool, call, cx).await?;
+    check(&call)?;
+    let want = sum(def.share, amount(0, 1, 0, Cost(0)));
+    let held = cx
+        .purse()
+        .reserve(want)
+        .map_err(|reached| FlowError::BudgetExceeded { step: Arc::clone(id), reached })?;
+    begin(id, tool, cx).await?;
+    let mut tool_cx = ToolCx::for_call(call);
+    tool_cx.origin = Arc::new(origin(cx));
+    tool_cx.grant = Grant(def.share);
+    tool_cx.cancel = cx.abort().cancel().clone();
+    let outcome = called(id, tool, tool_cx, cx).await;
+    let used = outcome.as_ref().map(spent).unwrap_or_default();
+    let used = sum(used, amount(0, 1, 0, Cost(0)));
+    held.settle(used);
+    cx.note_spent(used);
+    output(id, outcome?)
+}
+
+fn origin(cx: &StepCx) -> Origin {
+    let mut origin = Origin::default();
+    origin.thread = cx.thread().cloned();
+    origin.run = Some(cx.execution().clone());
+    origin
+}
+
+/// Asks the gates and, when one holds the call or the tool demands it, the approver.
+async fn admit(
+    id: &Arc<str>,
+    tool: &Arc<dyn DynTool>,
+    mut call: Arc<ToolCall>,
+    cx: &StepCx,
+) -> Result<Arc<ToolCall>, FlowError> {
+    let (def, parts) = (tool.tool_def(), &cx.shared().parts);
+    let denied =
+        |message: String| FlowError::Denied { step: Arc::clone(id), tool: def.name.clone(), message };
+    let mut hold = def.requires_approval.then(|| "the tool demands approval".to_owned());
+    let (log, origin) = (lock(&cx.context().log).transcript().prefix(), Arc::new(origin(cx)));
+    for gate in &parts.gates {
+        let ask = GateAsk::new(Arc::clone(&call), def.clone(), "flow".into(), 1);
+        let now = cx.shared().clock().now();
+        let gate_cx = GateCx::new(log.clone(), Arc::clone(&origin), cx.abort().cancel().clone(), now);
+        match gate.rule_boxed(&ask, &gate_cx.with_facts(false)).await.verdict {
+            Verdict::Allow => {}
+            Verdict::Rewrite(arguments) => call = with_arguments(&call, arguments),
+            Verdict::Hold { reason } => hold = hold.or(Some(reason)),
+            Verdict::Deny { message } | Verdict::Halt { message, .. } => return Err(denied(message)),
+        }
+    }
+    let Some(reason) = hold else { return Ok(call) };
+    let waits = |message: String| {
+        let (step, tool, call) = (Arc::clone(id), def.name.clone(), call.id.clone());
+        FlowError::AwaitingApproval { step, tool, call, message }
+    };
+    let Some(approver) = &parts.approver else { return Err(waits(reason)) };
+    let ask = ApprovalAsk::new(Arc::clone(&call), reason.clone(), origin, cx.abort().cancel().clone());
+    match approver.decide_boxed(ask).await {
+        Decision::Granted => Ok(call),
+        Decision::Edited(arguments) => Ok(with_arguments(&call, arguments)),
+        Decision::Denied { reason } => Err(denied(reason)),
+        Decision::Later => Err(waits(reason)),
+    }
+}
+
+fn with_arguments(call: &ToolCall, arguments: Json) -> Arc<ToolCall> {
+    Arc::new(ToolCall::new(call.id.clone(), call.name.clone(), arguments))
+}
+
+/// Notes that a call which must not be made twice begins; refuses one that had begun before.
+async fn begin(id: &Arc<str>, tool: &Arc<dyn DynTool>, cx: &StepCx) -> Result<(), FlowError> {
+    let def = tool.tool_def();
+    let context = cx.context();
+    let Some(ledger) = context.shared.ledger.as_ref().filter(|_| context.recorded) else { return Ok(()) };
+    if def.class != RetryClass::Unsafe {
+        return Ok(());
+    }
+    if ledger.had_begun(cx.path()) {
+        return Err(FlowError::OutcomeUnknown { step: Arc::clone(id), tool: def.name.clone() });
+    }
+    let noted = ledger.begin_call(cx.path(), context).await;
+    noted.map_err(|error| {
+        FlowError::failed(id, format!("the call is not made, as it cannot be noted: {error}"))
+    })
+}
+
+/// The call; after an abort it may answer within the grace period.
+async fn called(
+    id: &Arc<str>,
+    tool: &Arc<dyn DynTool>,
+    tool_cx: ToolCx,
+    cx: &StepCx,
+) -> Result<ToolOutcome, FlowError> {
+    use futures_util::FutureExt as _;
+    let clock = cx.shared().clock();
+    let given_up = async {
+        let reason = cx.abort().aborted().await;
+        clock.sleep_until(clock.now().after(GRACE)).await;
+        reason
+    };
+    let call = std::panic::AssertUnwindSafe(async { tool.call_boxed(tool_cx).await }).catch_unwind();
+    match select(pin!(call), pin!(given_up)).await {
+        Either::Left((Ok(outcome), _)) => Ok(outcome),
+        Either::Left((Err(panic), _)) => {
+            Err(FlowError::failed(id, format!("it panicked: {}", super::dispatch::panic_text(&*panic))))
+        }
+        Either::Right((reason, _)) => Err(FlowError::Cancelled { reason }),
+    }
+}
+
+fn spent(outcome: &ToolOutcome) -> harness_core::limits::Amount {
+    let usage = outcome.usage.as_ref();
+    let cost = usage.and_then(|usage| usage.total_cost()).unwrap_or_default();
+    sum(outcome.spent, amount(0, 0, usage.map_or(0, |usage| usage.all_tokens()), cost))
+}
+
+fn output(id: &Arc<str>, outcome: ToolOutcome) -> Result<Json, FlowError> {
+    let text = || outcome.content.iter().filter_map(|block| block.as_text()).collect::<String>();
+    if outcome.is_error() {
+        let cause = match &outcome.error {
+            Some(error) => format!("{}: {}", error.code, error.message),
+            None => text(),
+        };
+        return Err(FlowError::failed(id, cause));
+    }
+    Ok(outcome.structured.clone().unwrap_or_else(|| Json::string(&text())))
+}
+
+/// The entries of `input`, if it is an object, with those of `fixed` over them.
+fn overlaid(input: &Json, fixed: &Json) -> Result<Json, String> {
+    struct Entries(Vec<(String, Json)>);
+    impl serde::Serialize for Entries {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(Some(self.0.len()))?;
+            self.0.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+            map.end()
+        }
+    }
+    let entries = |value: &Json| if value.is_object() { value.entries() } else { Ok(Vec::new()) };
+    let problem = |error: serde_json::Error| format!("the arguments cannot be read: {error}");
+    let (mut all, over) = (entries(input).map_err(problem)?, entries(fixed).map_err(problem)?);
+    all.retain(|(key, _)| !over.iter().any(|(other, _)| other == key));
+    all.extend(over);
+    Json::of(&Entries(all)).map_err(problem)
+}
