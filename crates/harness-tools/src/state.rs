@@ -66,7 +66,9 @@ impl<T: Default> Kept<T> {
         let thread = origin.thread.as_ref().map(|id| format!("thread {id}"));
         let session = origin.session.as_ref().map(|id| format!("session {id}"));
         let run = origin.run.as_ref().map(|id| format!("run {id}"));
-        let turn = origin.turn.as_ref().map(|id| format!("turn {id}"));
+        // The turns of one run share its state.
+        let alone = origin.turn.as_ref().filter(|_| origin.run.is_none());
+        let turn = alone.map(|id| format!("turn {id}"));
         match (self.keep, &thread, &session) {
             (Keep::Thread, Some(_), _) => thread.into_iter().collect(),
             (Keep::Thread, None, Some(_)) => session.into_iter().collect(),
@@ -109,6 +111,20 @@ mod tests {
         check(Keep::Run, &[(Some("t"), "a"), (Some("u"), "a")], &[1, 1]);
         check(Keep::Thread, &[(Some("t"), "a"), (Some("t"), "b"), (Some("u"), "b")], &[1, 2, 1]);
         check(Keep::Thread, &[(None, "a"), (None, "b")], &[1, 1]);
+    }
+
+    #[test]
+    fn the_turns_of_a_run_share_its_state_and_a_turn_alone_has_its_own() {
+        let kept = Kept::<u32>::new(Keep::Run, 4);
+        let of = |run: Option<&str>, turn: &str| {
+            let mut origin = Origin::default();
+            (origin.run, origin.turn) = (run.map(Into::into), Some(turn.into()));
+            kept.with(&origin, |n| {
+                *n += 1;
+                *n
+            })
+        };
+        assert_eq!([of(Some("r"), "r.1"), of(Some("r"), "r.2"), of(None, "a"), of(None, "b")], [1, 2, 1, 1]);
     }
 
     #[test]

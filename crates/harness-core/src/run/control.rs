@@ -132,6 +132,7 @@ impl RunState {
         end: End,
     ) -> Option<End> {
         self.phase = RunPhase::Decide;
+        self.count_calls(spec, cx);
         let control = self.control.get_or_insert_default();
         control.fold(settings, cx);
         let outcome =

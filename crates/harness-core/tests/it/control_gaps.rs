@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::contract::{PredicateKind, SchemaSource, TaskContract, TextField};
-use harness_core::control::{ControlSpec, SignalSpec, StandardFacts};
+use harness_core::control::{ControlSpec, FeedbackKind, SignalSpec, StandardFacts};
 use harness_core::event::EventKind;
 use harness_core::port::{
     DynWorkspace, EntryKind, ToolOutcome, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile,
@@ -172,10 +172,7 @@ fn gap_6_7_strict_automation_needs_every_gate_in_the_same_decision() {
         "max_turns_reached exhausted signal:accepted contract:refused acceptability:not_asked"
     );
     let report = played.end.control.as_ref().expect("a report");
-    assert_eq!(
-        report.decision.first_unmet.map(harness_core::control::FeedbackKind::as_str),
-        Some("contract_gap")
-    );
+    assert_eq!(report.decision.first_unmet.map(FeedbackKind::as_str), Some("contract_gap"));
 }
 
 #[test]

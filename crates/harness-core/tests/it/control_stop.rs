@@ -1,6 +1,6 @@
 //! When a controlled run ends, and what its end says.
 
-use harness_core::control::{ControlSpec, SignalSpec, StallSpec, StopCode, WorkSpec};
+use harness_core::control::{ControlSpec, FeedbackKind, SignalSpec, StallSpec, StopCode, WorkSpec};
 use harness_core::port::{GateCx, Judgement, StopGate, ToolDef, ToolOutcome};
 use harness_core::{End, GateName, Json};
 
@@ -87,10 +87,7 @@ fn a_limit_names_the_first_gate_that_is_not_satisfied() {
         Scene::new(impatient(), working("x")).with_tool("look", [ToolOutcome::text("1")]).turns(1).play();
     assert_eq!(played.decisions(), ["max_turns"]);
     let report = played.end.control.as_ref().expect("a report");
-    assert_eq!(
-        report.decision.first_unmet.map(harness_core::control::FeedbackKind::as_str),
-        Some("work_complete_missing")
-    );
+    assert_eq!(report.decision.first_unmet.map(FeedbackKind::as_str), Some("work_complete_missing"));
     assert_eq!(played.end.outcome().as_str(), "deferred", "a limit is never completion");
 }
 

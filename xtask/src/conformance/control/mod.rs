@@ -1,8 +1,11 @@
 //! Vectors of source 003's control plane: work items, artifacts and contracts.
 
 mod contract;
+mod decision;
 mod hooks;
 mod steering;
+mod stop;
+mod whole;
 mod work;
 
 use std::path::Path;
@@ -40,7 +43,9 @@ fn check(vector: &Value) -> Done<()> {
         "contract" => contract::run(input)?,
         "hooks" => hooks::run(input)?,
         "jit" => steering::jit(input),
+        "run" => whole::run(input)?,
         "stall" => steering::stall(input),
+        "stop-decision" => stop::run(input)?,
         "work-items" => work::run(input)?,
         other => return Err(format!("`{other}` is no kind of the control plane")),
     };
@@ -52,8 +57,11 @@ fn check(vector: &Value) -> Done<()> {
             }
         }
     }
-    if text(vector, "kind") == "stall" {
-        steering::without_values(&mut wanted);
+    match text(vector, "kind") {
+        "stall" => steering::without_values(&mut wanted),
+        "stop-decision" => stop::without_early_deliverables(&mut wanted),
+        "run" => whole::only_wanted(&wanted, &mut got),
+        _ => {}
     }
     unword(&mut wanted);
     unword(&mut got);

@@ -1,0 +1,353 @@
+//! Whole runs over a scripted model.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness::tools::{Keep, WorkTools, work_complete};
+use harness_core::contract::TaskContract;
+use harness_core::control::{ControlSpec, Feedback, SignalSpec, StallSpec, StopCode, StopDecision, WorkSpec};
+use harness_core::driver::{Ports, drive};
+use harness_core::event::{Event, EventKind};
+use harness_core::hooks::Hooks;
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Message, ToolCall};
+use harness_core::outcome::{End, Evidence};
+use harness_core::port::{
+    Deltas, DynTool, GateAsk, GateCx, Model, ModelFault, ModelFaultCode, ModelRequest, PreTool, PreToolHook,
+    RawTool, SingleAgent, ToolOutcome, Toolbox,
+};
+use harness_core::run::{Run, RunSpec, StopMode};
+use harness_core::testing::{EventLog, VirtualClock};
+use harness_core::transcript::{Transcript, View};
+use harness_core::{Cancel, Fault, GateName, Json, Time};
+use serde_json::{Map, Value, json};
+
+use super::super::turn::convert::{Done, at, list, text};
+use super::decision;
+
+const SIGNAL: &str = "work_complete";
+/// Characters of a result that the source's event shows.
+const PREVIEW: usize = 2_000;
+
+/// Gives the replies of the script, in order.
+///
+/// The source asks its model once more after the signal; the product does not. A text that the script has for
+/// that request is passed over when the next turn has begun.
+struct Scripted {
+    replies: Vec<Value>,
+    next: Mutex<Next>,
+}
+
+#[derive(Default)]
+struct Next {
+    at: usize,
+    signalled: bool,
+    passed_over: usize,
+    seen: Vec<View>,
+}
+
+impl Scripted {
+    fn next(&self) -> std::sync::MutexGuard<'_, Next> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, request: &ModelRequest) -> Option<Value> {
+        let mut next = self.next();
+        next.seen.push(request.view.clone());
+        let in_turn = request.view.last().is_some_and(|message| message.as_tool_result().is_some());
+        let is_text = |reply: &Value| reply.get("text").is_some() && list(reply, "calls").is_empty();
+        if next.signalled && !in_turn && self.replies.get(next.at).is_some_and(is_text) {
+            next.at += 1;
+            next.passed_over += 1;
+        }
+        let reply = self.replies.get(next.at)?.clone();
+        next.at += 1;
+        next.signalled = list(&reply, "calls").iter().any(|call| text(call, "tool") == SIGNAL);
+        Some(reply)
+    }
+}
+
+struct Replies(Arc<Scripted>);
+
+impl Model for Replies {
+    async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let unknown = |text: &str| ModelFault::new(ModelFaultCode::Unknown, text);
+        let reply = self.0.take(&request).ok_or_else(|| unknown("the script is over"))?;
+        if let Some(error) = reply.get("error").and_then(Value::as_str) {
+            return Err(unknown(error));
+        }
+        let calls: Vec<ToolCall> = list(&reply, "calls")
+            .iter()
+            .map(|call| {
+                let args = call.get("args").map_or_else(|| Ok(Json::empty_object()), Json::of);
+                ToolCall::new(text(call, "id"), text(call, "tool"), args.unwrap_or_default())
+            })
+            .collect();
+        let said = text(&reply, "text");
+        if calls.is_empty() {
+            return Ok(AssistantMessage::text(said));
+        }
+        let mut answer = AssistantMessage::calls(calls);
+        if !said.is_empty() {
+            answer.content.insert(0, harness_core::message::Block::text(said));
+        }
+        Ok(answer)
+    }
+}
+
+/// Denies the tools that it is told to.
+struct Denies(Vec<Value>);
+
+impl PreToolHook for Denies {
+    fn name(&self) -> GateName {
+        "denies".into()
+    }
+
+    async fn before(&self, ask: &GateAsk, _: &GateCx) -> Result<PreTool, Fault> {
+        let denied = self.0.iter().any(|tool| tool == ask.call.name.as_str());
+        Ok(if denied { PreTool::Deny { reason: "not here".to_owned() } } else { PreTool::Allow })
+    }
+}
+
+pub(super) fn run(input: &Value) -> Done<Value> {
+    let config = at(input, "config");
+    let script = Arc::new(Scripted { replies: list(input, "script").to_vec(), next: Mutex::default() });
+    let clock = Arc::new(VirtualClock::still(Time(0)));
+    let mut ports = Ports::new(Arc::new(Replies(Arc::clone(&script))), Arc::clone(&clock) as _);
+    ports.agents = Arc::new(SingleAgent::new("Do what is asked."));
+    let spec = spec(config)?;
+    let mut tools: Vec<Arc<dyn DynTool>> = list(input, "tools").iter().map(tool).collect();
+    tools.push(work_complete());
+    if spec.control.as_ref().is_some_and(|control| control.work.is_some()) {
+        tools.extend(WorkTools::new(Keep::Run, clock).into_set().tools().iter().cloned());
+    }
+    ports.tools = Arc::new(Toolbox::new(tools));
+    Hooks::new().pre_tool(Denies(list(config, "deny_tools").to_vec())).install(&mut ports);
+    let events = EventLog::default();
+    ports.hub.fold(events.clone());
+    let strict = spec.mode == StopMode::StrictAutomation;
+    let mut origin = Origin::default();
+    origin.run = Some("run".into());
+    let mut run = Run::new(Arc::new(ports.fit_run(spec)), origin, Transcript::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
+    let begin = Start::prompt(Message::user(text(input, "message")));
+    let end = runtime.block_on(drive(&mut run, &ports, &Cancel::never(), begin));
+
+    let mut told = Told { strict, error: error_of(&end), ..Told::default() };
+    told.lifecycle.push(json!("harness_started"));
+    events.events().iter().for_each(|event| told.note(event));
+    let next = script.next();
+    let requests: Vec<_> = next.seen.iter().map(|view| told.shapes(view)).collect();
+    let reminders =
+        requests.last().into_iter().flatten().filter(|shape| *shape == "system:work_item_reminder");
+    Ok(json!({
+        "model_requests": requests,
+        "reminders_in_last_request": reminders.count(),
+        "unused_replies": script.replies.len().saturating_sub(next.at) + next.passed_over,
+        "lifecycle_types": told.lifecycle,
+        "transcript": told.transcript,
+        "result": told.result(&end),
+    }))
+}
+
+fn spec(config: &Value) -> Done<RunSpec> {
+    let number = |key: &str, default: u32| {
+        config.get(key).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(default)
+    };
+    let is_on = |key: &str, default| config.get(key).and_then(Value::as_bool).unwrap_or(default);
+    let prompts =
+        if is_on("enable_continuation_prompts", true) { number("max_continuation_prompts", 5) } else { 0 };
+    let mut control = ControlSpec::default().with_signal(SignalSpec::default().patience(prompts, 3));
+    if let Some(contract) = config.get("task_contract") {
+        let contract: TaskContract = serde_json::from_value(contract.clone()).map_err(|e| e.to_string())?;
+        control = control.with_contract(contract);
+    }
+    if is_on("enable_work_items", false) || config.get("task_list").is_some() {
+        control = control.with_work(WorkSpec::default());
+    }
+    if is_on("enable_stall_detection", false) {
+        control = control.with_stall(StallSpec::after(number("stall_threshold", 3)));
+    }
+    let mut spec = RunSpec::default();
+    spec.limits.turns = number("max_turns", 50);
+    if text(config, "stop_policy_profile") == "strict_automation" {
+        spec.mode = StopMode::StrictAutomation;
+    }
+    spec.control = Some(Arc::new(control));
+    Ok(spec)
+}
+
+fn tool(described: &Value) -> Arc<dyn DynTool> {
+    let outcome = match described.get("raises").and_then(Value::as_str) {
+        Some(error) => ToolOutcome::error("raised", error),
+        None => ToolOutcome::text(text(described, "returns")),
+    };
+    Arc::new(RawTool::new(text(described, "name"), "", Json::empty_object(), move |_: Json, _| {
+        let outcome = outcome.clone();
+        async move { outcome }
+    }))
+}
+
+fn error_of(end: &End) -> String {
+    if let Evidence::Fault(fault) = &end.stop.evidence { fault.message.clone() } else { String::new() }
+}
+
+/// The events of a run in the source's form.
+#[derive(Default)]
+struct Told {
+    strict: bool,
+    error: String,
+    lifecycle: Vec<Value>,
+    transcript: Vec<Value>,
+    feedback: Vec<&'static str>,
+    last: Option<StopDecision>,
+    /// Of the turn that runs: its messages, what it said, whether it called tools.
+    messages: u32,
+    said: Vec<String>,
+    called: bool,
+}
+
+impl Told {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the source tells of few things")]
+    fn note(&mut self, event: &Event) {
+        let turn = event.turn;
+        match &event.kind {
+            EventKind::TurnStarted { .. } => {
+                (self.messages, self.called) = (0, false);
+                self.said.clear();
+                self.lifecycle.push(json!("turn_started"));
+                self.tell("turn_start", json!({ "turn_number": turn, "repairs_made": 0 }));
+            }
+            EventKind::MessageAppended { message, .. } => self.note_message(message),
+            EventKind::ToolStarted { call } => {
+                let args: Value = call.arguments.to().unwrap_or_default();
+                let data = json!({
+                    "turn_number": turn, "call_id": call.id, "tool_name": call.name, "args": args,
+                });
+                self.tell("tool_call", data);
+            }
+            EventKind::ToolFinished { call, outcome, .. } | EventKind::ToolFailed { call, outcome, .. } => {
+                let said: String = outcome.content.iter().filter_map(|block| block.as_text()).collect();
+                let preview: String = said.chars().take(PREVIEW).collect();
+                let data = json!({
+                    "turn_number": turn, "call_id": call.id, "tool_name": call.name,
+                    "error": outcome.error.as_ref().map(|error| error.message.as_str()),
+                    "truncated": preview.len() < said.len(), "preview": preview,
+                });
+                self.tell("tool_result", data);
+            }
+            EventKind::WorkItemsChanged { .. } => {
+                self.lifecycle.extend([json!("work_item_changed"), json!("deliverables_updated")]);
+            }
+            EventKind::TurnFinished { .. } => {
+                let data = json!({
+                    "turn_number": turn, "message_count": self.messages, "has_tool_calls": self.called,
+                    "message": self.said.join("\n"), "truncated": false,
+                });
+                self.tell("agent_response", data);
+            }
+            EventKind::StallDetected { .. } => self.lifecycle.push(json!("stall_detected")),
+            EventKind::FeedbackGiven { feedback } => self.feedback.push(match &**feedback {
+                Feedback::Continuation { .. } => "system:continuation",
+                Feedback::WorkItemsIncomplete { .. } => "system:work_item_reminder",
+                _ => "system:feedback",
+            }),
+            EventKind::StopDecided { decision } => self.note_decision(decision),
+            _ => {}
+        }
+    }
+
+    fn note_message(&mut self, message: &Message) {
+        if let Some(answer) = message.as_assistant() {
+            self.messages += 1;
+            self.called |= answer.tool_calls().any(|call| call.name != SIGNAL);
+            let said = answer.joined_text();
+            if !said.is_empty() {
+                self.said.push(said);
+            }
+        } else if message.as_tool_result().is_some() {
+            self.messages += 1;
+        }
+    }
+
+    /// A decision; in the source a prompt to go on is part of the turn that it answers.
+    fn note_decision(&mut self, decision: &StopDecision) {
+        if let (StopCode::ContinuationPrompt, Some(Feedback::Continuation { count, max })) =
+            (decision.code, &decision.feedback)
+        {
+            self.lifecycle.push(json!("continuation_prompt"));
+            self.tell("continuation_prompt", json!({ "count": count, "max": max }));
+        }
+        self.lifecycle.push(json!("turn_completed"));
+        for event in decision::events(decision, self.strict, &self.error) {
+            self.transcript.push(event);
+        }
+        if decision.stops {
+            self.lifecycle.push(json!("harness_completed"));
+        }
+        self.last = Some(decision.clone());
+    }
+
+    fn tell(&mut self, kind: &str, data: Value) {
+        self.transcript.push(json!({ "event_type": kind, "data": data }));
+    }
+
+    /// The messages of a request by their roles and kinds.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other role has a kind")]
+    fn shapes(&self, view: &View) -> Vec<String> {
+        let mut shapes = vec!["system:instructions".to_owned()];
+        let mut feedback = self.feedback.iter();
+        view.for_each(|message| {
+            shapes.push(match &**message {
+                Message::User(user) => match user.origin.as_deref() {
+                    Some("hook") => feedback.next().copied().unwrap_or("system:feedback").to_owned(),
+                    Some("guidance") => "user:guidance".to_owned(),
+                    _ => "user:text".to_owned(),
+                },
+                Message::Assistant(answer) => {
+                    let calls: Vec<_> = answer.tool_calls().map(|call| call.name.to_string()).collect();
+                    if calls.is_empty() {
+                        "assistant:text".into()
+                    } else {
+                        format!("assistant:call:{}", calls.join(","))
+                    }
+                }
+                Message::ToolResult(result) => format!("tool:result:{}", result.tool_call_id),
+                _ => message.role().to_owned(),
+            });
+        });
+        shapes
+    }
+
+    fn result(&self, end: &End) -> Value {
+        let Some(decision) = &self.last else { return Value::Null };
+        let mut result = Map::new();
+        result.insert("status".to_owned(), json!(decision::status(decision)));
+        result.insert("reason".to_owned(), decision::reason(decision, self.strict, &self.error));
+        result.insert("turn_count".to_owned(), json!(end.turns));
+        let deliverables = end.control.as_ref().map(|report| json!(report.deliverables));
+        result.insert("deliverables".to_owned(), deliverables.unwrap_or_else(|| json!([])));
+        Value::Object(result)
+    }
+}
+
+/// Leaves out what the case does not ask for: more events of a transcript, more details of a reason.
+pub(super) fn only_wanted(wanted: &Value, got: &mut Value) {
+    let details = |value: &Value| value.pointer("/result/reason/details").and_then(Value::as_object).cloned();
+    if let (Some(wanted), Some(Value::Object(got))) =
+        (details(wanted), got.pointer_mut("/result/reason/details"))
+    {
+        got.retain(|key, _| wanted.contains_key(key));
+    }
+    let events = list(wanted, "transcript").to_vec();
+    if let Some(Value::Array(got)) = got.get_mut("transcript") {
+        let mut left = events.iter().peekable();
+        got.retain_mut(|event| {
+            let Some(wanted) = left.peek() else { return false };
+            let is_next = text(wanted, "event_type") == text(event, "event_type");
+            if is_next {
+                left.next();
+            }
+            is_next
+        });
+    }
+}
