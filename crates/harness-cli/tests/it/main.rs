@@ -26,6 +26,7 @@ mod run_records;
 mod session;
 mod signal;
 mod support;
+mod team;
 mod terminal;
 mod tool_faults;
 mod tools;
