@@ -217,6 +217,31 @@ fn another_kind_of_step_at_a_place_discards_what_is_recorded_there() {
 }
 
 #[test]
+fn law_4_wherever_it_dies_it_ends_as_if_it_had_not() {
+    let root = |world: &World| {
+        let child = Step::spawn("child", Loop::sequence("inner", ["c", "d"].map(|id| world.step(id))).into());
+        let first = |outputs: Vec<Json>| outputs.into_iter().next().ok_or_else(|| "none".to_owned());
+        let fan = Parallel::all_merged("fan", [world.step("b"), child], first);
+        Loop::new("root", [world.step("a"), fan.into(), world.step("e")], Until::max_steps(2))
+    };
+    for (step, occurrence) in ["a", "b", "c", "d", "e"].into_iter().flat_map(|id| [(id, 1), (id, 2)]) {
+        let world = World::new(step, occurrence);
+        World::dies(&world.runner().begin(ExecutionSpec::new("x")), root(&world));
+        let mut ran = world.ran();
+        let execution = world.restored();
+        let flow = Flow::new(root(&world)).expect("a flow");
+        let done = world.stage.drive(execution.run(&flow, text("in")));
+        ran = format!("{ran} {}", world.ran());
+        let texts: Vec<_> = execution.cx().messages().iter().map(|message| message.joined_text()).collect();
+        let times = |id: &str| ran.split(' ').filter(|ran| *ran == id).count();
+        let again = ["a", "b", "c", "d", "e"].map(times).iter().sum::<usize>();
+        let ended = (done, texts.join(" "), execution.cx().state(), times(step), again);
+        let expected = (Ok(text("in>a>b>e>a>b>e")), "a e a e".to_owned(), text("e"), 3, 11);
+        assert_eq!(ended, expected, "it died in `{step}`, run {occurrence}: {ran}");
+    }
+}
+
+#[test]
 fn what_is_not_recorded_runs_again_and_is_in_the_log_once() {
     for bounds in [Retention::new(Some(4), None), Retention::new(None, Some(1))] {
         let world = World::new("c", 1);
