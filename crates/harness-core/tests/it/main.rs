@@ -36,6 +36,7 @@ mod prepared;
 mod resume;
 mod run;
 mod stored;
+mod timed;
 mod trace;
 mod turn_calls;
 mod turn_limits;
