@@ -479,7 +479,9 @@ impl<P: Phase> Machine<P> {
             | Input::Interrupt { .. }
             | Input::PersistFailed { .. }) => self.phase.step(&self.spec, &mut cx, None, input),
         };
-        self.finish(end, fx);
+        if let Some(end) = end {
+            self.finish(end, fx);
+        }
     }
 
     /// Takes the reply to an operation, like [`Machine::advance`] with [`Input::Reply`].
@@ -492,15 +494,16 @@ impl<P: Phase> Machine<P> {
         let (_, pending) = self.shared.pending.swap_remove(at);
         let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
         let end = self.phase.answer(&self.spec, &mut cx, pending, id, reply);
-        self.finish(end, fx);
+        if let Some(end) = end {
+            self.finish(end, fx);
+        }
     }
 
-    fn finish(&mut self, end: Option<End>, fx: &mut Effects) {
-        if let Some(end) = end {
-            let end = Arc::new(end);
-            fx.push(Effect::Done(Arc::clone(&end)));
-            self.end = Some(end);
-        }
+    #[cold]
+    fn finish(&mut self, end: End, fx: &mut Effects) {
+        let end = Arc::new(end);
+        fx.push(Effect::Done(Arc::clone(&end)));
+        self.end = Some(end);
     }
 
     /// When the driver must send [`Input::Wake`], if nothing else came before.

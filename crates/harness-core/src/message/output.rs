@@ -174,7 +174,7 @@ impl AssistantMessage {
                 ..Invalid::default()
             }));
         }
-        if self.tool_calls().next().is_some() {
+        if self.asks_for_tools() {
             return ModelOutput::ToolRequest;
         }
         for block in &self.content {
@@ -201,6 +201,12 @@ impl AssistantMessage {
             | FinishReason::Paused
             | FinishReason::Other(_) => ModelOutput::FinalAnswer,
         }
+    }
+
+    /// Whether [`AssistantMessage::output`] is [`ModelOutput::ToolRequest`].
+    #[inline]
+    pub(crate) fn asks_for_tools(&self) -> bool {
+        self.stop_reason != FinishReason::Error && self.tool_calls().next().is_some()
     }
 
     /// The wire name of what this message asks of the turn, as the model meant it: a request for tools

@@ -372,7 +372,8 @@ impl AssistantMessage {
 
     /// The calls in order, hosted ones (already run by the provider) left out.
     pub fn tool_calls(&self) -> impl Iterator<Item = &Arc<ToolCall>> {
-        self.content.iter().filter_map(Block::as_tool_call).filter(|call| call.rare.hosted.is_none())
+        let is_hosted = |call: &ToolCall| call.rare.as_ref().is_some_and(|rare| rare.hosted.is_some());
+        self.content.iter().filter_map(Block::as_tool_call).filter(move |call| !is_hosted(call))
     }
 
     /// All text blocks joined.

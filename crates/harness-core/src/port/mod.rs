@@ -63,7 +63,7 @@ pub use thinking::ThinkingLevel;
 pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
     ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, Ongoing, RawTool, RetryClass,
-    SettledGrant, Structured, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry,
+    SettledGrant, Structured, Timed, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry,
     ToolScope, ToolStatus, ToolUpdates, Toolbox, Updates, schema_of, tool_fn,
 };
 pub use workspace::{

@@ -52,7 +52,9 @@ impl TurnState {
 
     /// Puts the compaction in force over the view, and has it made shorter where that is needed.
     pub(super) fn compact(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        self.apply_in_force(cx);
+        if cx.sh.view.plan.is_some() {
+            self.apply_in_force(cx);
+        }
         if spec.seams.compactor {
             self.shortening.since = cx.now;
             self.issue(cx, Pending::Compact);
@@ -61,6 +63,7 @@ impl TurnState {
         self.ask(spec, cx)
     }
 
+    #[cold]
     fn apply_in_force(&mut self, cx: &mut Cx<'_>) {
         let Some(in_force) = cx.sh.view.plan.clone() else { return };
         let plan = self.plan.as_ref().map_or_else(|| in_force.clone(), |plan| plan.under(&in_force));

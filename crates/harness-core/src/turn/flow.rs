@@ -355,7 +355,7 @@ impl TurnState {
     }
 
     fn take_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
-        if self.guards_answer(spec, cx, &answer) {
+        if !spec.seams.output_guardrails.is_empty() && self.guards_answer(spec, cx, &answer) {
             return None;
         }
         self.believe(spec, cx, answer)
@@ -368,7 +368,7 @@ impl TurnState {
             answer_last_unrun(cx, "the turn had ended");
             return self.settle(spec, cx);
         }
-        if self.stores(spec, cx) {
+        if spec.seams.layers && self.stores(cx) {
             return None;
         }
         self.act_on_last(spec, cx)
@@ -376,6 +376,14 @@ impl TurnState {
 
     /// Does what the answer asks for that is the last message of the transcript.
     pub(super) fn act_on_last(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if cx.log.last()?.as_assistant()?.asks_for_tools() {
+            return self.open_batch(spec, cx);
+        }
+        self.act_on_words(spec, cx)
+    }
+
+    /// The same for an answer that asks for no tools.
+    fn act_on_words(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let message = cx.log.last()?.as_assistant()?;
         let lone = message.stop_reason == FinishReason::ToolUse && spec.without_calls == WithoutCalls::Answer;
         match message.output() {

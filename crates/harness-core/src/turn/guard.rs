@@ -54,8 +54,9 @@ impl TurnState {
     }
 
     /// Whether an answer has to be looked at first; then it is asked about.
+    #[cold]
     pub(super) fn guards_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
-        if spec.seams.output_guardrails.is_empty() || self.is_stopping() {
+        if self.is_stopping() {
             return false;
         }
         let text = match answer.as_assistant().map(|message| message.output()) {

@@ -167,10 +167,8 @@ impl TurnState {
     }
 
     /// Whether layers first learn from the answer that is the last message, if it counts.
-    pub(super) fn stores(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> bool {
-        if !spec.seams.layers {
-            return false;
-        }
+    #[cold]
+    pub(super) fn stores(&mut self, cx: &mut Cx<'_>) -> bool {
         let counts = |message: &AssistantMessage| !matches!(message.output(), ModelOutput::Invalid(_));
         let last = cx.log.last().filter(|last| last.as_assistant().is_some_and(counts));
         let Some(answer) = last.cloned() else { return false };

@@ -136,9 +136,25 @@ impl Phase for TurnState {
 }
 
 impl TurnState {
-    /// Hands a reply to the stage that asked for it. A reply of the wrong kind ends the turn with
-    /// `internal_invariant`: the driver broke its contract.
+    /// Hands a reply to the stage that asked for it.
     fn reply(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending, reply: Reply) -> Option<End> {
+        match (pending, reply) {
+            (Pending::Model, Reply::Model(result)) => self.on_model(spec, cx, result),
+            (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
+            (pending, reply) => self.seldom_reply(spec, cx, pending, reply),
+        }
+    }
+
+    /// The same for what does not come in every iteration. A reply of the wrong kind ends the turn with
+    /// `internal_invariant`: the driver broke its contract.
+    #[cold]
+    fn seldom_reply(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        pending: Pending,
+        reply: Reply,
+    ) -> Option<End> {
         match (pending, reply) {
             (Pending::Begin, Reply::Noted(result)) => self.on_begun(spec, cx, result),
             (Pending::AppendPrompt, Reply::Appended(result)) => self.on_appended(spec, cx, result),
@@ -147,7 +163,6 @@ impl TurnState {
             (Pending::Prepare, Reply::Prepared(result)) => self.on_prepared(spec, cx, result),
             (Pending::Recall, Reply::Recalled(result)) => self.on_recalled(spec, cx, result),
             (Pending::Compact, Reply::Compacted(result)) => self.on_compacted(spec, cx, result),
-            (Pending::Model, Reply::Model(result)) => self.on_model(spec, cx, result),
             (Pending::Model, Reply::Interrupted { partial }) => self.on_model_cut(spec, cx, partial),
             (Pending::AfterModel, Reply::AfterModel(result)) => self.on_after_model(spec, cx, result),
             (Pending::Store, Reply::Noted(result)) => self.on_stored(spec, cx, result),
@@ -162,7 +177,6 @@ impl TurnState {
                 self.on_guarded(spec, cx, (stage, n), result.map(|found| *found))
             }
             (Pending::Approve(at), Reply::Approval(decision)) => self.on_decision(spec, cx, at, decision),
-            (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
             (Pending::Tool(at), Reply::Interrupted { .. }) => self.on_tool_cut(spec, cx, at),
             (pending, Reply::Interrupted { .. }) => self.on_cut(spec, cx, pending),
             (pending, _) => {

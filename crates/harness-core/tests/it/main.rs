@@ -37,6 +37,7 @@ mod resume;
 mod run;
 mod stored;
 mod take_up;
+mod timed;
 mod trace;
 mod turn_calls;
 mod turn_limits;

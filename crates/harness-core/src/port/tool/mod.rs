@@ -7,6 +7,7 @@ mod function;
 mod outcome;
 mod raw;
 mod registry;
+mod timed;
 mod updates;
 
 pub use content::Content;
@@ -15,6 +16,7 @@ pub use function::{FnTool, schema_of, tool_fn};
 pub use outcome::{Ongoing, SettledGrant, ToolError, ToolOutcome, ToolStatus};
 pub use raw::RawTool;
 pub use registry::{DynToolRegistry, ToolRegistry, ToolScope, Toolbox};
+pub use timed::Timed;
 pub use updates::{ToolUpdates, Updates};
 
 use std::sync::Arc;

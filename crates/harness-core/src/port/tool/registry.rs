@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{ArgumentFault, DynTool, ToolCx, ToolDef, ToolOutcome};
+use super::{ArgumentFault, DynTool, Timed, ToolCx, ToolDef, ToolOutcome};
 use crate::ids::ToolName;
 use crate::machine::Origin;
 use crate::message::ToolCall;
 use crate::outcome::{Fault, FaultSource};
-use crate::port::BoxFuture;
+use crate::port::{BoxFuture, Clock};
+use crate::time::Millis;
 
 /// For whom tools are listed.
 #[derive(Clone, Debug)]
@@ -101,6 +102,14 @@ impl Toolbox {
         let tools: Vec<_> = tools.into_iter().collect();
         let defs = tools.iter().map(|tool| tool.tool_def().clone()).collect();
         Self { tools, defs }
+    }
+
+    /// The same tools, each of whose calls may take `within` at most: see [`Timed`]. A tool that is to have
+    /// another time is wrapped by itself.
+    #[must_use]
+    pub fn within(self, within: Millis, clock: &Arc<dyn Clock>) -> Self {
+        let timed = |tool| Arc::new(Timed::new(tool, within, Arc::clone(clock))) as Arc<dyn DynTool>;
+        Self::new(self.tools.into_iter().map(timed))
     }
 
     /// The definitions, in order.
