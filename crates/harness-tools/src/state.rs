@@ -66,8 +66,8 @@ impl<T: Default> Kept<T> {
         let thread = origin.thread.as_ref().map(|id| format!("thread {id}"));
         let session = origin.session.as_ref().map(|id| format!("session {id}"));
         let run = origin.run.as_ref().map(|id| format!("run {id}"));
-        // The turns of one run share its state.
-        let alone = origin.turn.as_ref().filter(|_| origin.run.is_none());
+        // The turns of a run share its state.
+        let alone = origin.turn.as_ref().filter(|_| run.is_none());
         let turn = alone.map(|id| format!("turn {id}"));
         match (self.keep, &thread, &session) {
             (Keep::Thread, Some(_), _) => thread.into_iter().collect(),
@@ -103,6 +103,21 @@ mod tests {
             assert!(kept.len() <= 2);
         }
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn the_turns_of_a_run_share_its_state() {
+        let kept = Kept::<u32>::new(Keep::Run, 2);
+        let next = |run: Option<&str>, turn: &str| {
+            let mut origin = Origin::default();
+            (origin.run, origin.turn) = (run.map(Into::into), Some(turn.into()));
+            kept.with(&origin, |n| {
+                *n += 1;
+                *n
+            })
+        };
+        assert_eq!((next(Some("a"), "a.1"), next(Some("a"), "a.2")), (1, 2));
+        assert_eq!((next(None, "1"), next(None, "2"), next(None, "2")), (1, 1, 2));
     }
 
     #[test]
