@@ -423,7 +423,8 @@ impl Builder {
             }
         }
         faults.extend(self.spec.check().into_iter().map(SetupFault::from));
-        faults.extend(self.control.faults(&self.spec));
+        let is_closed = self.registry.is_none() && self.sources.is_empty();
+        faults.extend(self.control.faults(&self.spec, is_closed.then_some(&*self.tools)));
         faults
     }
 }

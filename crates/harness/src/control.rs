@@ -8,7 +8,7 @@ use harness_core::control::{Check, ControlSpec, StandardFacts, WorkSpec};
 use harness_core::port::{Clock, DynFactSource, DynTool, DynWorkspace, FactSource};
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::{Json, ToolName};
-use harness_tools::{Keep, WorkTools};
+use harness_tools::{Keep, WorkTools, work_complete};
 
 use crate::builder::Builder;
 use crate::error::SetupFault;
@@ -141,6 +141,10 @@ pub(crate) fn missing_tools(
     let Some(control) = spec.control.as_deref() else { return Vec::new() };
     let given: HashSet<&ToolName> = given.iter().map(|tool| &tool.tool_def().name).collect();
     let mut missing = Vec::new();
+    let complete = work_complete();
+    if control.signal.as_ref().is_some_and(|signal| signal.tool == complete.tool_def().name) {
+        missing.push(complete);
+    }
     if control.work.is_some() {
         missing.extend_from_slice(WorkTools::new(Keep::Run, Arc::clone(clock)).into_set().tools());
     }
@@ -154,10 +158,17 @@ impl ControlParts {
         self.own_facts.unwrap_or_else(|| Arc::new(self.facts))
     }
 
-    /// What is wrong with the control of a run.
-    pub(crate) fn faults(&self, spec: &RunSpec) -> Vec<SetupFault> {
+    /// What is wrong with the control of a run. `given` are all tools there are, unless there are sources whose
+    /// list may change.
+    pub(crate) fn faults(&self, spec: &RunSpec, given: Option<&[Arc<dyn DynTool>]>) -> Vec<SetupFault> {
         let Some(control) = spec.control.as_deref() else { return Vec::new() };
         let mut faults: Vec<SetupFault> = control.check().into_iter().map(SetupFault::from).collect();
+        if let (Some(signal), Some(given)) = (&control.signal, given)
+            && signal.tool != work_complete().tool_def().name
+            && !given.iter().any(|tool| tool.tool_def().name == signal.tool)
+        {
+            faults.push(SetupFault::NoSignal { name: signal.tool.to_string() });
+        }
         let is_strict = spec.mode == StopMode::StrictAutomation && self.own_facts.is_none();
         let outputs = control.contract.iter().flat_map(|contract| &contract.required_outputs);
         for output in outputs.filter(|_| is_strict) {

@@ -81,6 +81,12 @@ pub enum SetupFault {
     /// A setting of what controls a run.
     #[error(transparent)]
     Control(#[from] ControlFault),
+    /// The completion signal is a tool that nobody gave.
+    #[error("the completion signal is the tool `{name}`, which was not given")]
+    NoSignal {
+        /// The tool.
+        name: String,
+    },
     /// A contract names a check that nobody gave; a strict run could never be done.
     #[error(
         "required output `{output}` names the check `{name}`, which was not given; give it with `contract_check`"

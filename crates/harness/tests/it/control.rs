@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use harness::core::contract::{PredicateKind, TaskContract};
-use harness::core::control::{ControlSpec, StallSpec};
-use harness::core::port::{DynModel, DynTool};
+use harness::core::Outcome;
+use harness::core::contract::{CoverageStatus, PredicateKind, TaskContract, TextField};
+use harness::core::control::{ControlSpec, GateJudgement, SignalSpec, StallSpec};
+use harness::core::port::{DynModel, DynTool, WorkspaceFile};
 use harness::core::run::StopMode;
 use harness::core::testing::ScriptedModel;
 use harness::descriptor::load_text;
 use harness::prelude::*;
+use harness::tools::MemoryWorkspace;
 use harness::{BoundGraph, Builder, HarnessError};
+
+use crate::support::call;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -48,7 +52,8 @@ async fn control_brings_the_tools_that_it_needs() {
     let without = offered(|builder| builder.shared_tool(tool("look"))).await;
     assert_eq!(without, ["look"]);
     let with = offered(|builder| builder.shared_tool(tool("look")).work_items()).await;
-    assert_eq!(with[0], "look");
+    assert_eq!(with.first().map(String::as_str), Some("look"));
+    assert!(with.iter().any(|name| name == "work_complete"), "{with:?}");
     assert!(WORK.iter().all(|name| with.iter().any(|offered| offered == name)), "{with:?}");
 }
 
@@ -72,6 +77,38 @@ agents: { desk: { model: small, tools: [look] } }
     let offered = offered(|builder| builder.graph(bound)).await;
     assert!(offered.iter().any(|name| name == "look"), "{offered:?}");
     assert!(WORK.iter().all(|name| offered.iter().any(|offered| offered == name)), "{offered:?}");
+}
+
+#[tokio::test]
+async fn a_run_goes_on_until_its_contract_is_met() {
+    let signal = |id: &str| call(id, "work_complete", r#"{"summary":"written"}"#);
+    let model = Arc::new(ScriptedModel::new([
+        signal("w1"),
+        AssistantMessage::text("the summary is in /summary.md"),
+        signal("w2"),
+    ]));
+    let contract = TaskContract::new("c", "a summary")
+        .require(
+            "R1",
+            "the answer names it",
+            PredicateKind::ContainsText { pattern: "summary".to_owned(), field: TextField::AnyResponse },
+        )
+        .require("R2", "it is there", PredicateKind::FileExists { path: "summary.md".to_owned() })
+        .require("R3", "it was proofread", PredicateKind::Custom { check: Some("proof".to_owned()) });
+    let files = MemoryWorkspace::new([WorkspaceFile::text("/summary.md", "# Summary")]);
+    let harness = Harness::new(Arc::clone(&model) as Arc<dyn DynModel>)
+        .contract(contract)
+        .contract_files(Arc::new(files))
+        .contract_check("proof", || async { Ok("read twice".to_owned()) })
+        .build()
+        .unwrap();
+    let report = harness.prompt("write a summary").await.unwrap();
+    assert_eq!((report.outcome(), report.end.turns), (Outcome::Completed, 3));
+    let gates: Vec<_> = report.gates().iter().map(|gate| (gate.gate.as_str(), gate.judgement)).collect();
+    assert!(gates.contains(&("contract", GateJudgement::Accepted)), "{gates:?}");
+    let coverage = report.control().unwrap().coverage.as_ref().unwrap();
+    assert!(["R1", "R2", "R3"].iter().all(|id| coverage.status(id) == CoverageStatus::Met), "{coverage:?}");
+    assert!(report.deliverables().is_empty());
 }
 
 #[track_caller]
@@ -107,4 +144,12 @@ fn settings_of_control_are_checked() {
         |builder| builder.control(ControlSpec::default().with_stall(StallSpec::after(1))),
         &["`stall.threshold` is 1: it must be at least 2"],
     );
+    let mut signal = SignalSpec::default();
+    signal.tool = "finish".into();
+    let control = ControlSpec::default().with_signal(signal);
+    check_refused(
+        |builder| builder.control(control.clone()),
+        &["the completion signal is the tool `finish`, which was not given"],
+    );
+    check_refused(|builder| builder.control(control.clone()).shared_tool(tool("finish")), &[]);
 }
