@@ -1,5 +1,5 @@
-//! A scripted chat-completions endpoint for the example `customer-support`: it plays the model's side of
-//! a few conversations, so that their recordings can be written without a key.
+//! A scripted chat-completions endpoint for the examples `customer-support` and `folder-report`: it plays the
+//! model's side of a few conversations, so that their recordings can be written without a key.
 //!
 //! ```sh
 //! cargo run -p harness-cli --example chat_server -- 127.0.0.1:8080
@@ -13,7 +13,7 @@
 //!     --record fixtures/examples/customer-support/recordings/where-is-my-order.jsonl
 //! ```
 //!
-//! `fixtures/examples/customer-support/record.sh` does both.
+//! The `record.sh` of each example does both.
 
 #[path = "../tests/it/support/sse.rs"]
 mod sse;
@@ -37,9 +37,10 @@ struct Conversation {
     answers: Vec<Answer>,
 }
 
-fn conversations() -> [Conversation; 4] {
+fn conversations() -> [Conversation; 5] {
     let order = |id: &str| json!({ "order_id": id });
     [
+        Conversation { question: "Write the report.", answers: report() },
         Conversation {
             question: "Where is my order 1042?",
             answers: vec![
@@ -99,6 +100,73 @@ fn conversations() -> [Conversation; 4] {
         },
     ]
 }
+
+/// How the report of `folder-report` is written: the first time that the work is called done, it is not.
+fn report() -> Vec<Answer> {
+    let read = |name: &str| json!({ "name": name });
+    let file = |path: &str, content: &str| json!({ "path": path, "content": content });
+    let done = |ids: &[&str]| {
+        let done = |id: &&str| json!({ "item_id": id, "status": "done" });
+        json!({ "items": ids.iter().map(done).collect::<Vec<_>>() })
+    };
+    let items = json!({ "items": [
+        { "title": "Summary of the notes" },
+        { "title": "Numbers" },
+        { "title": "Open questions" },
+        { "title": "Cover note", "role": "deliverable" },
+    ] });
+    vec![
+        Answer::call("c1", "work_item_add", &items).and_call("c2", "list_notes", &json!({})),
+        Answer::call("c3", "read_note", &read("flour.md"))
+            .and_call("c4", "read_note", &read("oven.md"))
+            .and_call("c5", "read_note", &read("saturday.md")),
+        // Alone, so that its result has the same number in every run.
+        Answer::call("c6", "count_words", &json!({})),
+        Answer::call("c7", "file_write", &file("report/summary.md", SUMMARY))
+            .and_call("c8", "file_write", &file("report/numbers.json", "{\"notes\": 3, \"words\": 98}\n"))
+            .and_call("c9", "work_item_update", &done(&["00000001", "00000002"])),
+        Answer::call(
+            "c10",
+            "work_complete",
+            &json!({ "summary": "The report is written.", "confidence": 0.8 }),
+        ),
+        Answer::call("c11", "file_write", &file("report/open-questions.md", QUESTIONS)).and_call(
+            "c12",
+            "work_item_set_artifact",
+            &json!({ "item_id": "00000004", "artifact": COVER_NOTE }),
+        ),
+        Answer::call("c13", "work_item_update", &done(&["00000003", "00000004"])),
+        Answer::text("The report is there; read report/summary.md first.").and_call(
+            "c14",
+            "work_complete",
+            &json!({
+                "summary": "A report of three files about the notes: summary, numbers and open questions.",
+                "deliverables": ["report/summary.md", "report/numbers.json", "report/open-questions.md"],
+                "confidence": 0.9,
+            }),
+        ),
+    ]
+}
+
+const SUMMARY: &str = "\
+# What the notes say
+
+- The oven loses heat at its door; a new seal was ordered on 3 March.
+- The last delivery of flour was two sacks of rye short.
+- On Saturday rye bread was sold out at half past ten.
+";
+
+const QUESTIONS: &str = "\
+# What the notes leave open
+
+- Why was the delivery of rye short? Nobody has asked the mill.
+- Is there to be a second card reader, so that a second till can open?
+";
+
+const COVER_NOTE: &str = "\
+The rye that was missing in the delivery and the rye bread that was sold out on Saturday may be
+one story: ask the mill first.
+";
 
 /// What is looked at of a request.
 #[derive(Deserialize)]

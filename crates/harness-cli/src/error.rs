@@ -41,6 +41,9 @@ pub(crate) enum CliError {
     /// A session that is to be looked at.
     #[error("session `{}` does not exist", path.display())]
     NoSession { path: PathBuf },
+    /// A session of another program, or of an earlier version.
+    #[error("session `{}` does not say which descriptor it was begun with", session.display())]
+    SessionWithoutDescriptor { session: PathBuf },
     /// The session was begun under another descriptor.
     #[error("session `{}` was begun under the descriptor {began}, this one is {now}", session.display())]
     OtherDescriptor { session: PathBuf, began: String, now: String },
@@ -105,6 +108,7 @@ impl CliError {
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
             Self::NoSession { .. } => "session.not_found",
+            Self::SessionWithoutDescriptor { .. } => "session.no_descriptor",
             Self::OtherDescriptor { .. } => "cli.other_descriptor",
             Self::NoAgent { .. } => "descriptor.unknown_agent",
             Self::NoTurn { fault, .. } => fault.kind(),
@@ -182,6 +186,7 @@ impl CliError {
             }
             Self::Unbound { why, .. } => why.hint(),
             Self::NoSession { .. } => Some("check the path".to_owned()),
+            Self::SessionWithoutDescriptor { .. } => Some("name it with --descriptor FILE".to_owned()),
             Self::OtherDescriptor { .. } => Some(
                 "use the descriptor that it was begun with, another session file, or --allow-changed to go on \
                  with this one all the same"

@@ -56,6 +56,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
     }
     match &cli.command {
         Command::Run(args) => run::run(args),
+        Command::Resume(args) => run::resume(args),
         Command::Check(args) => check::check(args),
         Command::Hash(args) => hash::hash(args),
         Command::Show(args) => show::show(args),

@@ -99,6 +99,10 @@ struct CookbookLongConversations;
 #[cfg(doctest)]
 struct CookbookSubagents;
 
+#[doc = include_str!("../../../docs/cookbook/finish-the-work.md")]
+#[cfg(doctest)]
+struct CookbookFinishTheWork;
+
 #[doc = include_str!("../../../docs/cookbook/memory.md")]
 #[cfg(all(doctest, feature = "sqlite"))]
 struct CookbookMemory;

@@ -10,7 +10,7 @@ use harness::core::Millis;
 use super::{BrokerArgs, values};
 
 /// Who runs the turns instead of a model.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Backend")]
 pub(crate) struct BackendArgs {
     /// Let a backend run the turns: claude, codex, opencode or gemini as they are installed here,

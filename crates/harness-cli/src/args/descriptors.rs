@@ -8,7 +8,7 @@ use super::ContextArg;
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The descriptors: YAML files with agents
+    /// The descriptors: YAML files with agents; contracts in files of their own, too
     #[arg(value_hint = ValueHint::FilePath, required = true, value_name = "DESCRIPTOR")]
     pub(crate) descriptors: Vec<PathBuf>,
 

@@ -5,6 +5,7 @@ mod bridge;
 mod descriptors;
 mod doctor;
 mod records;
+mod resume;
 mod session;
 mod tools;
 mod until;
@@ -23,12 +24,13 @@ pub(crate) use descriptors::{
 };
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
+pub(crate) use resume::ResumeArgs;
 pub(crate) use session::{
     CompactArgs, ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs,
     SessionVerb, ShowSessionArgs,
 };
 pub(crate) use tools::{InputArg, ToolsArgs};
-pub(crate) use until::UntilArgs;
+pub(crate) use until::{ModeArg, UntilArgs};
 pub(crate) use values::{ContextArg, MessageArg, time};
 
 use crate::env;
@@ -51,7 +53,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run an agent graph with a message and print the answer
     Run(Box<RunArgs>),
-    /// Find everything that is wrong with descriptors and their registries, with file, line and column
+    /// Go on with a run that was deferred or interrupted, with new limits
+    Resume(Box<ResumeArgs>),
+    /// Find everything that is wrong with descriptors, their registries and contracts, with file, line and column
     Check(CheckArgs),
     /// Print the hash that names exactly this graph
     Hash(HashArgs),
@@ -88,6 +92,7 @@ impl Command {
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,
+            Self::Resume(args) => args.json,
             Self::Show(args) => args.json,
             Self::Check(args) => args.json,
             Self::Replay(args) => args.json,
@@ -165,7 +170,7 @@ pub(crate) struct RunArgs {
 }
 
 /// What the model is shown of a long conversation.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub(crate) struct ViewArgs {
     /// Show the model less when the conversation nears its context window; the session keeps everything
@@ -193,7 +198,7 @@ pub(crate) enum Preset {
 }
 
 /// Where answers come from.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
     /// Use this model for every agent instead of those that the descriptor names: anthropic/NAME, openai/NAME,
@@ -221,7 +226,7 @@ pub(crate) struct ModelArgs {
 }
 
 /// What the run may use at most.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
     /// Turns, for runs that go on until the work is done [default: the descriptor's, or else 50]

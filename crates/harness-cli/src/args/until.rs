@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use harness::core::run::StopMode;
+use serde::{Deserialize, Serialize};
 
 /// When a run is over, and what it leaves behind.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Until the work is done")]
 pub(crate) struct UntilArgs {
     /// Go on turn after turn until the model says that the work is done and every gate accepts that
@@ -37,7 +38,8 @@ pub(crate) struct UntilArgs {
 }
 
 /// How an end is treated that a gate does not accept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ModeArg {
     /// After some nudges a missing completion signal is accepted, and the report says so
     Interactive,

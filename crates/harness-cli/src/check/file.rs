@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use harness::descriptor::check::{CheckOptions, Diagnostic, Report, check_file};
-use harness::descriptor::{Agent, Graph, Registry as Bindings, load_file};
+use harness::descriptor::check::{CheckOptions, Diagnostic, Report, check_contract, check_file};
+use harness::descriptor::{Agent, Graph, Registry as Bindings, is_contract, load_file};
 use harness::tools::Registry;
 
 use super::{Checked, Sound, registry};
@@ -16,6 +16,9 @@ use crate::paths::Paths;
 ///
 /// `told` holds the registries whose own faults were told already, with another descriptor.
 pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut HashSet<PathBuf>) -> Checked {
+    if is_contract(path) {
+        return contract(path, paths);
+    }
     let beside = bind::beside(path);
     let registry_path = args.registry.clone().or_else(|| beside.exists().then_some(beside));
     let loaded = registry_path.as_deref().map(Registry::load);
@@ -43,9 +46,29 @@ pub(super) fn check(path: &Path, args: &CheckArgs, paths: &Paths, told: &mut Has
     }
     Checked {
         file: path.to_owned(),
+        is_contract: false,
         registry: registry_path,
         diagnostics,
         sound: sound(&report),
+        contract: None,
+        truncated: report.is_truncated(),
+    }
+}
+
+/// Checks a contract in a file of its own.
+fn contract(path: &Path, paths: &Paths) -> Checked {
+    let report = check_contract(path);
+    let mut diagnostics: Vec<Diagnostic> = report.diagnostics().to_vec();
+    for diagnostic in &mut diagnostics {
+        paths.shorten(diagnostic);
+    }
+    Checked {
+        file: path.to_owned(),
+        is_contract: true,
+        registry: None,
+        diagnostics,
+        sound: None,
+        contract: report.contract().cloned(),
         truncated: report.is_truncated(),
     }
 }

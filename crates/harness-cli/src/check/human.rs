@@ -32,6 +32,11 @@ pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
                 );
             }
         }
+        if let Some(contract) = one.contract.as_ref().filter(|_| one.errors() == 0) {
+            let (file, outputs) =
+                (one.file.display(), count(contract.required_outputs.len(), "required output"));
+            let _ = writeln!(text, "{file} is {GOOD}sound{GOOD:#}: a contract with {outputs}");
+        }
         if one.truncated {
             let _ = writeln!(err, "{}: there is more to find than is listed", one.file.display());
         }
@@ -55,7 +60,8 @@ fn summary(checked: &[Checked], err: &mut impl std::io::Write) {
     if parts.is_empty() {
         return;
     }
-    let files = if checked.len() > 1 { format!(" in {} descriptors", checked.len()) } else { String::new() };
+    let what = if checked.iter().any(|one| one.is_contract) { "files" } else { "descriptors" };
+    let files = if checked.len() > 1 { format!(" in {} {what}", checked.len()) } else { String::new() };
     let _ = writeln!(err, "{}{files}", parts.join(", "));
 }
 

@@ -1,4 +1,4 @@
-//! What was found, for programs: a line for each descriptor, then the summary.
+//! What was found, for programs: a line for each descriptor or contract, then the summary.
 
 use std::path::Path;
 
@@ -25,6 +25,16 @@ enum Line<'a> {
         truncated: bool,
         diagnostics: &'a [Diagnostic],
     },
+    Contract {
+        file: &'a Path,
+        sound: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        required_outputs: Option<usize>,
+        errors: usize,
+        warnings: usize,
+        truncated: bool,
+        diagnostics: &'a [Diagnostic],
+    },
     Summary {
         descriptors: usize,
         errors: usize,
@@ -36,7 +46,7 @@ enum Line<'a> {
 pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
     let mut lines: Vec<Line<'_>> = checked.iter().map(Line::of).collect();
     lines.push(Line::Summary {
-        descriptors: checked.len(),
+        descriptors: checked.iter().filter(|checked| !checked.is_contract).count(),
         errors: checked.iter().map(Checked::errors).sum(),
         warnings: checked.iter().map(Checked::warnings).sum(),
     });
@@ -45,6 +55,17 @@ pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
 
 impl<'a> Line<'a> {
     fn of(checked: &'a Checked) -> Self {
+        if checked.is_contract {
+            return Self::Contract {
+                file: &checked.file,
+                sound: checked.errors() == 0,
+                required_outputs: checked.contract.as_ref().map(|contract| contract.required_outputs.len()),
+                errors: checked.errors(),
+                warnings: checked.warnings(),
+                truncated: checked.truncated,
+                diagnostics: &checked.diagnostics,
+            };
+        }
         Self::Descriptor {
             file: &checked.file,
             registry: checked.registry.as_deref(),

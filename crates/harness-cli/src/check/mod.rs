@@ -8,6 +8,7 @@ mod registry;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use harness::core::contract::TaskContract;
 use harness::descriptor::check::{Diagnostic, Severity};
 
 use crate::args::CheckArgs;
@@ -15,16 +16,20 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::paths::Paths;
 
-/// What was found about one descriptor and its registry.
+/// What was found about one descriptor and its registry, or about one contract.
 struct Checked {
-    /// The descriptor as it was named.
+    /// The file as it was named.
     file: PathBuf,
+    /// Whether it is a contract.
+    is_contract: bool,
     /// The registry that its targets were looked up in.
     registry: Option<PathBuf>,
     /// In the order in which they are shown, those of the registry last.
     diagnostics: Vec<Diagnostic>,
-    /// What it holds, when nothing is wrong with it.
+    /// What a descriptor holds, when nothing is wrong with it.
     sound: Option<Sound>,
+    /// What a contract holds, when nothing is wrong with it.
+    contract: Option<TaskContract>,
     /// Whether there is more to find than is listed.
     truncated: bool,
 }
@@ -51,7 +56,7 @@ impl Checked {
     }
 }
 
-/// Says everything that is wrong with descriptors and their registries.
+/// Says everything that is wrong with descriptors, their registries, and contracts.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
     let paths = Paths::here();
     let mut told = HashSet::new();

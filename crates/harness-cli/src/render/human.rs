@@ -45,6 +45,9 @@ pub(crate) struct Human<A, P> {
 /// Goes back to the beginning of the line and empties it.
 const ERASE: &[u8] = b"\r\x1b[2K";
 
+/// The gates of a controlled run itself; what they say, the decision tells.
+const OWN_GATES: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];
+
 /// Tools of a backend that are at work and known by their names, at most.
 const OPEN_TOOLS: usize = 256;
 
@@ -190,6 +193,7 @@ impl<A: Write, P: Write> Human<A, P> {
             EventKind::ApprovalDecided { decision, .. } => {
                 self.note(NOTE, "•", &format!("approval {decision}"))
             }
+            EventKind::StopJudged { gate, .. } if OWN_GATES.contains(&gate.as_str()) => Ok(()),
             EventKind::StopJudged { gate, judgement, .. } => {
                 self.note(NOTE, "•", &format!("stop gate {gate}: {judgement}"))
             }

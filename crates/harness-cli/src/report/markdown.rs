@@ -24,9 +24,16 @@ impl RunReport<'_> {
 
     fn head(&self, page: &mut String) {
         let _ = writeln!(page, "# Run report: {}\n", self.outcome);
-        let _ = writeln!(page, "**Why it stopped:** {} (`{}`).", self.meaning, self.stop_reason);
+        let _ = writeln!(
+            page,
+            "**Why it stopped:** {} (`{}`).",
+            self.meaning.trim_end_matches('.'),
+            self.stop_reason
+        );
+        let waived = self.gates.iter().any(|gate| gate.judgement == GateJudgement::Waived);
         if let Some(status) = self.status {
-            let _ = writeln!(page, "{}", status_text(status));
+            let told = if waived { "A gate that was not satisfied was waived." } else { status_text(status) };
+            let _ = writeln!(page, "{told}");
         }
         let _ = writeln!(page, "\nDescriptor `{}`, `{}`.", self.descriptor.display(), self.descriptor_hash);
         if let Some(answer) = self.answer.filter(|answer| !answer.trim().is_empty()) {
@@ -130,7 +137,7 @@ impl RunReport<'_> {
 
 fn status_text(status: RunStatus) -> &'static str {
     match status {
-        RunStatus::Done => "Every gate accepted the end, or waived it as the table of gates says.",
+        RunStatus::Done => "Every gate accepted the end.",
         RunStatus::Exhausted => "A limit was reached before the work was done.",
         RunStatus::Stalled => "The last turns changed nothing any more.",
         RunStatus::AwaitingInput => "Somebody has to say something first.",

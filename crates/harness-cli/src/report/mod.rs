@@ -176,8 +176,14 @@ fn requirements<'a>(
 ) -> Vec<Requirement<'a>> {
     let coverage = control.and_then(|control| control.coverage.as_ref());
     let outputs = contract.map(|contract| &*contract.required_outputs).unwrap_or_default();
+    // What it proves stands before it already.
+    let value = |found: &RequirementCoverage, text: &'a str| {
+        let own = text.strip_prefix(&*found.requirement_id).and_then(|text| text.strip_prefix(": "));
+        own.unwrap_or(text)
+    };
     let proof = |found: &'a RequirementCoverage| {
-        found.evidence.iter().map(|one| Proof { event: &one.event_ref, value: &one.value }).collect()
+        let evidence = found.evidence.iter();
+        evidence.map(|one| Proof { event: &one.event_ref, value: value(found, &one.value) }).collect()
     };
     outputs
         .iter()

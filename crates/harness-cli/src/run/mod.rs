@@ -4,9 +4,12 @@ pub(crate) mod approve;
 pub(crate) mod context;
 pub(crate) mod deliverables;
 mod message;
+mod resume;
 mod session;
 mod until;
 pub(crate) mod view;
+
+pub(crate) use self::resume::resume;
 
 use std::io::{self, IsTerminal as _, Write as _, stderr, stdout};
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use harness::adapters::{Recorder, Replay};
 use harness::core::control::ControlSpec;
 use harness::core::port::{Clock, DynModel, Session};
 use harness::core::run::RunSpec;
-use harness::core::{Cancel, Evidence, ThreadId};
+use harness::core::{Cancel, Evidence, StopReason, ThreadId};
 use harness::system::SystemClock;
 use harness::{Harness, Report};
 
@@ -170,7 +173,7 @@ fn finish(
             "line {line} of the session was not written to its end; its {bytes} bytes were left out"
         );
     }
-    let next = what_next(args, exit, &report.end.stop.evidence);
+    let next = what_next(args, exit, report);
     let told = Told {
         descriptor: &args.descriptor,
         descriptor_hash: run.hash,
@@ -193,12 +196,26 @@ fn finish(
     }
 }
 
+/// What a controlled run that was deferred needs.
+fn more(report: &Report, session: &str) -> String {
+    if report.reason() == StopReason::MaxTurnsReached {
+        let turns = report.end.turns.saturating_mul(2);
+        return format!("give it more turns with: harness resume {session} --max-turns {turns}");
+    }
+    if report.reason() == StopReason::Stalled {
+        return format!("say what to do differently with: harness resume {session} MESSAGE");
+    }
+    format!("go on, with more of what ran out: harness resume {session}")
+}
+
 /// What a person can do about a run that is not over.
-fn what_next(args: &RunArgs, exit: Exit, evidence: &Evidence) -> Option<String> {
+fn what_next(args: &RunArgs, exit: Exit, report: &Report) -> Option<String> {
+    let evidence = &report.end.stop.evidence;
     let (descriptor, session) = (args.descriptor.display(), args.session.as_ref()?.display());
     let backend = args.backend.backend.as_ref().map(|backend| format!(" --backend {backend}"));
     let again = format!("harness run {descriptor} --session {session}{}", backend.unwrap_or_default());
     match exit {
+        Exit::Deferred if report.control().is_some() => Some(more(report, &session.to_string())),
         Exit::Deferred => Some(format!("go on with: {again} --resume")),
         Exit::Cancelled => Some(format!("the session is in order; go on with: {again} --resume")),
         Exit::AwaitingApproval if matches!(evidence, Evidence::Held(_)) => {

@@ -1,13 +1,13 @@
 //! The session file of a run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use harness::BoundGraph;
 use harness::core::{Json, Time};
-use harness::session::{JsonlSession, OpenOptions};
+use harness::session::{JsonlSession, Limits, OpenOptions, Tree};
 use serde::{Deserialize, Serialize};
 
-use crate::args::RunArgs;
+use crate::args::{ModeArg, RunArgs};
 use crate::error::CliError;
 
 /// What the header of a session says about who wrote it.
@@ -15,6 +15,50 @@ use crate::error::CliError;
 #[serde(rename_all = "camelCase")]
 struct Meta {
     descriptor_hash: String,
+    #[serde(default)]
+    run: Begun,
+}
+
+/// How the run was started that began a session: what `harness resume` goes on with. Paths are absolute.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Begun {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) descriptor: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) registry: Option<PathBuf>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) until_done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mode: Option<ModeArg>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) contract: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workspace: Option<PathBuf>,
+}
+
+impl Begun {
+    fn of(args: &RunArgs) -> Self {
+        let whole = |path: &PathBuf| std::path::absolute(path).ok();
+        Self {
+            descriptor: whole(&args.descriptor),
+            registry: args.registry.as_ref().and_then(whole),
+            until_done: args.until.until_done,
+            mode: args.until.mode,
+            contract: args.until.contract.as_ref().and_then(whole),
+            workspace: args.until.workspace.as_ref().and_then(whole),
+        }
+    }
+}
+
+/// How the run was started that began a session.
+pub(super) fn begun(path: &Path) -> Result<Begun, CliError> {
+    if !path.exists() {
+        return Err(CliError::NoSession { path: path.to_owned() });
+    }
+    let tree = Tree::read(path, Limits::default())?;
+    let meta = tree.header().and_then(|header| header.meta.as_ref()?.to::<Meta>().ok());
+    Ok(meta.map(|meta| meta.run).unwrap_or_default())
 }
 
 /// Opens the session file and becomes its owner. A new session is named after its file and `now`, so that it
@@ -30,7 +74,7 @@ pub(super) fn open(
 ) -> Result<JsonlSession, CliError> {
     let hash = graph.hash();
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let meta = Json::of(&Meta { descriptor_hash: hash.clone() });
+    let meta = Json::of(&Meta { descriptor_hash: hash.clone(), run: Begun::of(args) });
     let mut options = OpenOptions::new()
         .create(!args.resume)
         .id(format!("{stem}-{:x}", now.0))

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use crate::example::copy;
 use crate::support::{Running, shell};
 
 /// A fenced block: what stands behind its opening fence, and its text.
@@ -32,18 +33,31 @@ fn played(folder: &Path, block: &str) -> String {
     played
 }
 
+/// A page whose commands run in a copy of an example's folder.
+#[track_caller]
+fn check_in(example: &str, page: &str) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/examples").join(example);
+    copy(&example, folder.path());
+    check_here(folder.path(), page);
+}
+
 #[track_caller]
 fn check(page: &str) {
+    check_here(tempfile::TempDir::new().unwrap().path(), page);
+}
+
+#[track_caller]
+fn check_here(folder: &Path, page: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook").join(page);
     let page = fs::read_to_string(path).unwrap();
-    let folder = tempfile::TempDir::new().unwrap();
     let mut commands = 0;
     for (info, text) in blocks(&page) {
         if let Some(("yaml", file)) = info.split_once(' ') {
-            fs::write(folder.path().join(file), &text).unwrap();
+            fs::write(folder.join(file), &text).unwrap();
         } else if info == "console" {
             commands += 1;
-            let played = played(folder.path(), &text);
+            let played = played(folder, &text);
             assert!(played == text, "the page says:\n{text}\nthe program says:\n{played}");
         }
     }
@@ -58,4 +72,9 @@ fn backends() {
 #[test]
 fn descriptors() {
     check("descriptors.md");
+}
+
+#[test]
+fn finish_the_work() {
+    check_in("folder-report", "finish-the-work.md");
 }

@@ -60,6 +60,23 @@ fn every_recording_is_replayed_byte_by_byte_without_a_key_and_a_network() {
 }
 
 #[test]
+fn the_report_is_written_from_its_recording_byte_by_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = root().join("fixtures/examples/folder-report");
+    copy(&example, folder.path());
+    let arguments = ["run", "harness.yaml", "Write the report.", "--replay", "recordings/report.jsonl"];
+    let again = ["--record", "again.jsonl", "--json"];
+    let output = Running::start(harness(folder.path(), &[&arguments[..], &again].concat())).end();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let recorded = std::fs::read(example.join("recordings/report.jsonl")).unwrap();
+    assert!(std::fs::read(folder.path().join("again.jsonl")).unwrap() == recorded, "not the same bytes");
+    let decisions: Vec<&str> =
+        output.stdout.lines().filter(|line| line.contains(r#""type":"stop_decided""#)).collect();
+    assert_eq!(decisions.len(), 2, "one decision for each turn");
+    assert!(decisions[0].contains("contract_not_satisfied") && decisions[1].contains("agent_done"));
+}
+
+#[test]
 fn a_changed_prompt_fails_a_replay_and_its_difference_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     copy(&root().join(FOLDER), &folder.path().join(FOLDER));
@@ -78,7 +95,7 @@ fn a_changed_prompt_fails_a_replay_and_its_difference_is_shown() {
     "#);
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -30,4 +30,5 @@ mod team;
 mod terminal;
 mod tool_faults;
 mod tools;
+mod until;
 mod view;

@@ -54,6 +54,36 @@ fn text_streams_calls_are_shown_and_the_last_line_sums_up() {
     "#);
 }
 
+#[test]
+fn a_run_of_many_turns_says_how_far_it_is_in_one_line_that_is_rewritten() {
+    let server = Server::start([
+        Reply::text("half of it"),
+        Reply::Stream(Answer::call("w1", "work_complete", &json!({ "summary": "said it" }))),
+    ]);
+    let project = Project::plain();
+    let (mut ours, theirs) = terminal();
+    let arguments =
+        ["run", "harness.yaml", "hello", "--base-url", &server.url, "--until-done", "--max-turns", "9"];
+    let mut command = project.command(&arguments);
+    command.stdout(Stdio::null()).stderr(theirs).env("TERM", "xterm");
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let shown = within("the end", move || {
+        let mut shown = Vec::new();
+        let mut buffer = [0; 1024];
+        while let Ok(read @ 1..) = ours.read(&mut buffer) {
+            shown.extend_from_slice(&buffer[..read]);
+        }
+        String::from_utf8(shown).unwrap()
+    });
+    assert!(child.wait().unwrap().success());
+    let lines: Vec<&str> = shown.split("\r\u{1b}[2K").collect();
+    assert!(lines.iter().any(|line| line.contains("turn 1 of 9 · 100 % of the budget left")), "{shown:?}");
+    assert!(lines.iter().any(|line| line.contains("turn 2 of 9 · 99 % of the budget left")), "{shown:?}");
+    let last = lines.last().unwrap();
+    assert!(last.contains("completed") && !last.contains("of the budget left"), "{shown:?}");
+}
+
 /// Reads what is shown until it ends with a text.
 fn read_until(mut ours: File, end: &'static [u8]) -> (File, Vec<u8>) {
     within("a text on the terminal", move || {
