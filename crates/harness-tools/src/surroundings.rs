@@ -198,9 +198,9 @@ mod tests {
             names: names.into_iter().map(str::to_owned).collect(),
             all_seen,
         });
-        let part = part(Path::new("/home/ada"), Time(0), entries);
+        let part = part(Path::new("/srv/ada"), Time(0), entries);
         let (head, told) = part.text.split_once("Date: 1970-01-01\n").expect("a date");
-        assert!(head.starts_with("# Environment\nWorking folder: /home/ada\nPlatform: "), "{head}");
+        assert!(head.starts_with("# Environment\nWorking folder: /srv/ada\nPlatform: "), "{head}");
         assert_eq!(told, expected);
         assert_eq!((part.id, part.hash), ("environment", format!("sha256:{}", sha256_hex(&part.text))));
     }

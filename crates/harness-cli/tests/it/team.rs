@@ -7,8 +7,7 @@ use crate::support::{Answer, Project, Reply, Server};
 const PAY: &str = "read -r arguments; echo ran >>pay.log; echo '{\"paid\":1}'";
 const LOOK: &str = "read -r arguments; echo ran >>look.log; echo '{\"seen\":1}'";
 
-const TEAM: &str = "\
-  mode: { builtin: modes }
+const TEAM: &str = "  mode: { builtin: modes }
   team:
     builtin: subagents
     agents:
