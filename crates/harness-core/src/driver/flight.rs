@@ -74,7 +74,7 @@ impl<'p> Flight<'p> {
                 let id = *id;
                 // Mostly the last one, or the only one.
                 if at + 1 == self.running.len() {
-                    self.running.pop();
+                    self.running.truncate(at);
                 } else {
                     self.running.remove(at);
                 }

@@ -45,7 +45,11 @@ impl Running<'_> {
     fn poll_inner(&mut self, cx: &mut Context<'_>, spare: &mut Spare) -> Poll<Reply> {
         match self {
             Self::Ready(reply) => Poll::Ready(std::mem::replace(reply, Reply::Interrupted { partial: None })),
-            Self::Model(model, agent) => model.as_mut().poll(cx).map(|result| answered(result, agent.take())),
+            Self::Model(model, agent) => match model.as_mut().poll(cx) {
+                Poll::Ready(Ok(message)) => Poll::Ready(answered(message, agent.take())),
+                Poll::Ready(Err(fault)) => Poll::Ready(broke_off(fault, agent.take())),
+                Poll::Pending => Poll::Pending,
+            },
             Self::Tool(tool) => tool.as_mut().poll(cx).map(|outcome| Reply::Tool(Ok(boxed(outcome, spare)))),
             Self::Other(other, _) => Pin::new(other).poll(cx),
         }
@@ -71,21 +75,19 @@ fn boxed(outcome: ToolOutcome, spare: &mut Spare) -> Box<ToolOutcome> {
     }
 }
 
-fn answered(result: Result<AssistantMessage, ModelFault>, agent: Option<AgentId>) -> Reply {
-    Reply::Model(match result {
-        Ok(mut message) => {
-            if message.agent.is_none() {
-                message.agent = agent;
-            }
-            Ok(Arc::new(Message::Assistant(message)))
-        }
-        Err(mut fault) => {
-            if let Some(partial) = fault.partial.as_mut().filter(|partial| partial.agent.is_none()) {
-                partial.agent = agent;
-            }
-            Err(Box::new(fault))
-        }
-    })
+fn answered(mut message: AssistantMessage, agent: Option<AgentId>) -> Reply {
+    if message.agent.is_none() {
+        message.agent = agent;
+    }
+    Reply::Model(Ok(Arc::new(Message::Assistant(message))))
+}
+
+#[cold]
+fn broke_off(mut fault: ModelFault, agent: Option<AgentId>) -> Reply {
+    if let Some(partial) = fault.partial.as_mut().filter(|partial| partial.agent.is_none()) {
+        partial.agent = agent;
+    }
+    Reply::Model(Err(Box::new(fault)))
 }
 
 fn fault(part: FaultSource, text: &str) -> Fault {

@@ -154,11 +154,10 @@ impl Default for Particulars {
 impl Slot {
     /// A call that nothing was asked about yet.
     #[inline]
-    pub(super) fn new(call: Arc<ToolCall>, tools: &[ToolDef]) -> Self {
-        let at = tools.iter().position(|def| def.name == call.name);
+    fn new(call: Arc<ToolCall>, tool: Option<u32>, class: RetryClass) -> Self {
         Self {
-            class: at.and_then(|at| tools.get(at)).map_or(RetryClass::Unsafe, |def| def.class),
-            tool: at.and_then(|at| u32::try_from(at).ok()),
+            class,
+            tool,
             call,
             progress: Progress::New,
             attempt: 1,
@@ -299,9 +298,11 @@ impl Batch {
         self.defers = spec.results == ResultRule::AfterBatch;
         self.sequential = spec.execution == Execution::Sequential;
         for call in calls {
-            let slot = Slot::new(call, tools);
-            self.sequential |= slot.def_in(tools).is_some_and(|def| def.sequential);
-            self.slots.push(slot);
+            let at = tools.iter().position(|def| def.name == call.name);
+            let def = at.and_then(|at| tools.get(at));
+            self.sequential |= def.is_some_and(|def| def.sequential);
+            let class = def.map_or(RetryClass::Unsafe, |def| def.class);
+            self.slots.push(Slot::new(call, at.and_then(|at| u32::try_from(at).ok()), class));
         }
     }
 
