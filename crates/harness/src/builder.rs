@@ -361,7 +361,7 @@ impl Builder {
             return Err(HarnessError::Setup(faults));
         }
         let of_subagents = Team::tools_of_subagents(&self.tools);
-        let missing = missing_tools(&self.spec, &self.tools, &self.ports.clock);
+        let (missing, work) = missing_tools(&self.spec, &self.tools, &self.ports.clock);
         self = missing.into_iter().fold(self, Self::common_tool);
         if self.spec.control.is_some() {
             self.ports.facts = Some(self.control.into_facts());
@@ -404,7 +404,7 @@ impl Builder {
         }
         let (ports, origin, ids, graph, context) =
             (self.ports, self.origin, self.ids, self.graph, self.context);
-        Ok(Harness::of(Parts { ports, spec, modes, origin, ids, graph, context, recorder }))
+        Ok(Harness::of(Parts { ports, spec, modes, origin, ids, graph, context, recorder, work }))
     }
 
     fn faults(&self) -> Vec<SetupFault> {

@@ -137,19 +137,20 @@ pub(crate) fn missing_tools(
     spec: &RunSpec,
     given: &[Arc<dyn DynTool>],
     clock: &Arc<dyn Clock>,
-) -> Vec<Arc<dyn DynTool>> {
-    let Some(control) = spec.control.as_deref() else { return Vec::new() };
+) -> (Vec<Arc<dyn DynTool>>, Option<WorkTools>) {
+    let Some(control) = spec.control.as_deref() else { return (Vec::new(), None) };
     let given: HashSet<&ToolName> = given.iter().map(|tool| &tool.tool_def().name).collect();
     let mut missing = Vec::new();
     let complete = work_complete();
     if control.signal.as_ref().is_some_and(|signal| signal.tool == complete.tool_def().name) {
         missing.push(complete);
     }
-    if control.work.is_some() {
-        missing.extend_from_slice(WorkTools::new(Keep::Run, Arc::clone(clock)).into_set().tools());
+    let work = control.work.is_some().then(|| WorkTools::new(Keep::Run, Arc::clone(clock)));
+    if let Some(work) = &work {
+        missing.extend_from_slice(work.clone().into_set().tools());
     }
     missing.retain(|tool| !given.contains(&tool.tool_def().name));
-    missing
+    (missing, work)
 }
 
 impl ControlParts {

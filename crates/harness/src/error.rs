@@ -1,10 +1,11 @@
 //! What can be wrong before a run begins.
 
-use harness_core::Fault;
 use harness_core::continuation::ResumeError;
 use harness_core::control::ControlFault;
 use harness_core::port::SessionError;
+use harness_core::run::TakeUpError;
 use harness_core::turn::SpecFault;
+use harness_core::{Fault, RunId};
 use harness_descriptor::DescriptorError;
 
 /// Why there is no harness, or why it could not begin a run.
@@ -30,6 +31,18 @@ pub enum HarnessError {
     /// A continuation does not fit this conversation, or decisions do not fit it.
     #[error(transparent)]
     Resume(#[from] ResumeError),
+    /// A run cannot be taken up.
+    #[error(transparent)]
+    TakeUp(#[from] TakeUpError),
+    /// There is no checkpoint of the run: it was never begun here, or it has ended as completed.
+    #[error("there is no checkpoint of the run `{run}`: it was not begun here, or it has ended as completed")]
+    NoCheckpoint {
+        /// The run.
+        run: RunId,
+    },
+    /// A run was to be taken up, and no checkpoints are kept.
+    #[error("no checkpoints are kept: give the builder a store with `checkpoints`")]
+    NoCheckpoints,
     /// A run is going on in this conversation.
     #[error("a run is going on; wait for its end, or cancel it")]
     Busy,
@@ -49,6 +62,9 @@ impl HarnessError {
             Self::Descriptor(error) => error.kind(),
             Self::SameName { .. } => "harness.same_tool_name",
             Self::Resume(error) => error.kind(),
+            Self::TakeUp(error) => error.kind(),
+            Self::NoCheckpoint { .. } => "harness.no_checkpoint",
+            Self::NoCheckpoints => "harness.no_checkpoints",
             Self::Busy => "harness.busy",
             Self::Compaction(fault) => &fault.code,
             Self::Session(error) => &error.kind,

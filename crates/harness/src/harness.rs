@@ -8,11 +8,11 @@ use harness_core::driver::{Ports, compact, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{CompactionNote, Ids, Model, SessionError};
-use harness_core::run::{Run, RunSpec};
+use harness_core::run::{Run, RunSpec, TakeUp};
 use harness_core::transcript::Prefix;
-use harness_core::{Cancel, FaultSource};
+use harness_core::{Cancel, FaultSource, RunId, Time};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
-use harness_tools::Modes;
+use harness_tools::{Modes, WorkTools};
 
 use crate::builder::Builder;
 use crate::error::HarnessError;
@@ -31,6 +31,8 @@ pub(crate) struct Parts {
     pub(crate) graph: Option<Arc<GraphAgents>>,
     pub(crate) context: Map,
     pub(crate) recorder: Option<Recorder>,
+    /// The work tools that the builder gave, whose items a run that is taken up brings along.
+    pub(crate) work: Option<WorkTools>,
 }
 
 /// One thread of conversation: its agents, tools, session and limits.
@@ -77,6 +79,47 @@ impl Harness {
     /// settled, then the model is asked.
     pub fn resume(&self) -> Prompt<'_> {
         Prompt::new(self, None)
+    }
+
+    /// Takes up a run that an earlier process began, from its last checkpoint and the session: a crash, a limit
+    /// or a cancellation ended it, and it was not completed. It counts on: turns, budgets, evidence, work items.
+    /// The limits are those of this harness, so a run that had run out of something goes on with more of it;
+    /// time in which no process had the run does not count.
+    ///
+    /// Awaiting it gives [`HarnessError::NoCheckpoints`] and [`HarnessError::NoCheckpoint`] when there is nothing
+    /// to take up, and [`HarnessError::TakeUp`] when the run does not belong to this conversation; then nothing
+    /// has begun, and [`resume`](Self::resume) still goes on from the transcript alone.
+    pub fn take_up(&self, run: impl Into<RunId>) -> Prompt<'_> {
+        Prompt::taking_up(self, run.into())
+    }
+
+    /// The run of this session that was saved last and can be [taken up](Self::take_up); `None` when there is
+    /// none, or no store of checkpoints.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn unfinished_run(&self) -> Result<Option<RunId>, HarnessError> {
+        let Parts { ports, .. } = &self.parts;
+        let Some(store) = &ports.checkpoints else { return Ok(None) };
+        let session = ports.session.as_ref().and_then(|session| session.session_id());
+        let mut last: Option<(Time, RunId)> = None;
+        for run in store.runs_boxed().await? {
+            // One that cannot be read is told when it is taken up by its name.
+            let Ok(Some(saved)) = store.latest_boxed(&run).await else { continue };
+            let is_ours = TakeUp::read(&saved).is_ok_and(|taken| taken.origin().session == session);
+            if is_ours && last.as_ref().is_none_or(|(at, _)| *at <= saved.at) {
+                last = Some((saved.at, run));
+            }
+        }
+        Ok(last.map(|(_, run)| run))
+    }
+
+    async fn saved(&self, run: &RunId, any_descriptor: bool) -> Result<TakeUp, HarnessError> {
+        let store = self.parts.ports.checkpoints.as_ref().ok_or(HarnessError::NoCheckpoints)?;
+        let saved = store.latest_boxed(run).await?;
+        let saved = saved.ok_or_else(|| HarnessError::NoCheckpoint { run: run.clone() })?;
+        let taken = TakeUp::read(&saved)?;
+        Ok(if any_descriptor { taken.under_any_descriptor() } else { taken })
     }
 
     /// Takes up work that an earlier run left: answers its question, decides about the calls that it parked,
@@ -144,10 +187,18 @@ impl Harness {
         message: Option<Message>,
         options: Options,
     ) -> Result<Report, HarnessError> {
-        let Parts { ports, spec, ids, graph, recorder, .. } = &self.parts;
+        let Parts { ports, spec, ids, graph, recorder, work, .. } = &self.parts;
         let mut thread = self.thread.lock().await;
+        let saved = match &options.run {
+            Some(run) => Some(self.saved(run, options.any_descriptor).await?),
+            None => None,
+        };
         let opened = thread.open(ports.session.as_deref()).await?;
+        // A run that is taken up knows its agent itself.
         let agent = options.agent.or_else(|| {
+            if saved.is_some() {
+                return None;
+            }
             opened.agent.filter(|agent| {
                 graph.as_ref().is_none_or(|agents| agents.graph().agent(agent.as_str()).is_some())
             })
@@ -172,23 +223,34 @@ impl Harness {
             }
         }
         let mut origin = self.parts.origin.clone();
-        origin.run = Some(ids.run_id());
+        origin.run = Some(options.run.unwrap_or_else(|| ids.run_id()));
         if let Some(session) = &ports.session {
             origin.session = session.session_id();
         }
-        let start = match begin(message, options.taken_up, &origin, &opened.log, thread.waiting()) {
+        let fits = saved.as_ref().map_or(Ok(()), |saved| saved.fits(&origin, &opened.log));
+        let begun = fits.map_err(HarnessError::from).and_then(|()| {
+            let waiting = thread.waiting();
+            Ok(begin(message, options.taken_up, &origin, &opened.log, waiting)?)
+        });
+        let start = match begun {
             Ok(start) => start.with_agent(agent).with_open_calls(opened.open_calls),
             Err(error) => {
                 thread.put_back(opened.log, opened.open_calls, opened.view);
-                return Err(error.into());
+                return Err(error);
             }
         };
         if let Some(recorder) = recorder {
             recorder.begin(snapshot.as_deref(), opened.log.iter().cloned());
         }
         let spec = spec_in(self.parts.modes.as_ref(), spec);
-        let machine = Run::new(spec, origin, opened.log).with_view(opened.view);
-        let machine = thread.begin(machine);
+        let machine = match saved {
+            Some(saved) => saved.onto(spec, &origin, opened.log)?,
+            None => Run::new(spec, origin, opened.log),
+        };
+        if let (Some(work), Some(items)) = (work, machine.work_items()) {
+            work.restore(machine.origin(), items);
+        }
+        let machine = thread.begin(machine.with_view(opened.view));
         let end = drive(machine, ports, &options.cancel, start).await;
         let transcript = thread.finish(&end);
         let recorded = match recorder {

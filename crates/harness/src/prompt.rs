@@ -4,9 +4,9 @@ use std::fmt;
 use std::future::IntoFuture;
 
 use harness_core::continuation::{Continuation, Resume};
-use harness_core::message::Message;
+use harness_core::message::{Message, UserMessage};
 use harness_core::port::BoxFuture;
-use harness_core::{AgentId, Cancel};
+use harness_core::{AgentId, Cancel, RunId};
 use harness_descriptor::Map;
 
 use crate::error::HarnessError;
@@ -20,6 +20,9 @@ pub(crate) struct Options {
     pub(crate) context: Option<Map>,
     pub(crate) agent: Option<AgentId>,
     pub(crate) taken_up: Option<TakenUp>,
+    /// The earlier run that goes on.
+    pub(crate) run: Option<RunId>,
+    pub(crate) any_descriptor: bool,
 }
 
 /// Earlier work that a run takes up.
@@ -55,6 +58,23 @@ impl<'h> Prompt<'h> {
     pub(crate) fn resuming(harness: &'h Harness, continuation: Continuation, resume: Resume) -> Self {
         let taken_up = Some(TakenUp { continuation: Box::new(continuation), resume: Some(resume) });
         Self { harness, message: None, options: Options { taken_up, ..Options::default() } }
+    }
+
+    pub(crate) fn taking_up(harness: &'h Harness, run: RunId) -> Self {
+        Self { harness, message: None, options: Options { run: Some(run), ..Options::default() } }
+    }
+
+    /// Something to say to a run that is taken up: new guidance for one that had stalled, for example.
+    pub fn guidance(mut self, text: impl Into<String>) -> Self {
+        self.message = Some(UserMessage::text(text).into());
+        self
+    }
+
+    /// Takes a run up that was begun under another descriptor: an explicit choice, because agents and tools may
+    /// not be what they were.
+    pub fn under_any_descriptor(mut self) -> Self {
+        self.options.any_descriptor = true;
+        self
     }
 
     /// Stops the run in good order when `cancel` fires: finished work is kept, every call gets its

@@ -1,8 +1,13 @@
 //! The state of a machine, to go on with later.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Phase, Shared};
+use super::{Cx, Effect, Effects, Machine, Phase, Shared};
+use crate::json::Json;
+use crate::time::Time;
+use crate::transcript::Transcript;
 
 /// What [`Machine::snapshot`] holds: the state, and how much of the transcript belongs to it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -15,7 +20,7 @@ pub struct Snapshot<P: Phase> {
     pub(crate) phase: P,
     /// What the last message of its transcript is known by; absent when there is none, and in earlier versions.
     #[serde(default)]
-    pub(super) anchor: Option<String>,
+    anchor: Option<String>,
 }
 
 /// The version of [`Snapshot`].
@@ -42,4 +47,87 @@ pub enum RestoreError {
         /// Which message, from 1.
         message: usize,
     },
+}
+
+impl<P: Phase> Snapshot<P> {
+    /// Whether this is a transcript that it was made over, or one that has gone on since.
+    pub(crate) fn fits(&self, log: &Transcript) -> Result<(), RestoreError> {
+        if self.version != SNAPSHOT_VERSION {
+            return Err(RestoreError::Version(self.version));
+        }
+        let message = self.shared.len;
+        if log.len() < message {
+            return Err(RestoreError::Stale { snapshot: message, transcript: log.len() });
+        }
+        if self.anchor.is_some() && self.anchor != anchor(log, message) {
+            return Err(RestoreError::Foreign { message });
+        }
+        Ok(())
+    }
+}
+
+impl<P: Phase> Machine<P> {
+    /// The state as JSON. Refers to the transcript by its length; its size does not grow with it.
+    ///
+    /// # Errors
+    /// None in practice; the signature is that of serialization.
+    pub fn snapshot(&self) -> Result<Json, serde_json::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Borrowed<'a, P> {
+            version: u32,
+            shared: &'a Shared,
+            phase: &'a P,
+            anchor: Option<String>,
+        }
+        let (shared, phase, anchor) = (&self.shared, &self.phase, anchor(&self.log, self.log.len()));
+        Json::of(&Borrowed { version: SNAPSHOT_VERSION, shared, phase, anchor })
+    }
+
+    /// A machine with a saved state, over a transcript that may have gone on since.
+    pub(crate) fn of_snapshot(
+        spec: Arc<P::Spec>,
+        snapshot: Snapshot<P>,
+        log: Transcript,
+    ) -> Result<Self, RestoreError> {
+        snapshot.fits(&log)?;
+        Ok(Self { spec, shared: snapshot.shared, phase: snapshot.phase, log, end: None })
+    }
+
+    /// What a machine that is made from a snapshot still has to be told.
+    pub(crate) fn parts_mut(&mut self) -> (&mut P, &mut Shared) {
+        (&mut self.phase, &mut self.shared)
+    }
+
+    /// A machine as it was when the snapshot was made. Outstanding operations are asked for again.
+    ///
+    /// # Errors
+    /// When the snapshot is of another version, or the transcript is not the one it belongs to.
+    pub fn restore(
+        spec: Arc<P::Spec>,
+        snapshot: Snapshot<P>,
+        log: Transcript,
+        fx: &mut Effects,
+    ) -> Result<Self, RestoreError> {
+        if snapshot.shared.len < log.len() {
+            return Err(RestoreError::Stale { snapshot: snapshot.shared.len, transcript: log.len() });
+        }
+        let mut machine = Self::of_snapshot(spec, snapshot, log)?;
+        let outstanding = machine.shared.pending.clone();
+        let cx = Cx { now: Time(0), sh: &mut machine.shared, log: &mut machine.log, fx };
+        let ops: Vec<_> = outstanding
+            .into_iter()
+            .filter_map(|(id, pending)| Some((id, machine.phase.reissue(&machine.spec, &cx, pending)?)))
+            .collect();
+        for (id, op) in ops {
+            fx.push(Effect::Perform(id, op));
+        }
+        Ok(machine)
+    }
+}
+
+/// What the last of the first `messages` messages is known by.
+fn anchor(log: &Transcript, messages: usize) -> Option<String> {
+    let last = log.get(messages.checked_sub(1)?)?;
+    serde_json::to_string(&**last).ok().map(|text| crate::canonical::sha256_hex(&text))
 }

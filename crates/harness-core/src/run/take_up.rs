@@ -20,6 +20,7 @@ use crate::port::Checkpoint;
 use crate::time::Time;
 use crate::transcript::Transcript;
 use crate::turn::{Carried, TurnState};
+use crate::work::WorkLedger;
 
 /// A run that can be taken up, read from its last checkpoint.
 ///
@@ -158,7 +159,7 @@ impl TakeUp {
     /// # Errors
     /// When it belongs elsewhere: see [`TakeUpError`].
     pub fn onto(self, spec: Arc<RunSpec>, here: &Origin, log: Transcript) -> Result<Run, TakeUpError> {
-        self.check(here)?;
+        self.fits(here, &log)?;
         let run = self.run();
         let mut machine = Machine::of_snapshot(spec, self.snapshot, log)
             .map_err(|source| TakeUpError::Restore { run, source })?;
@@ -171,6 +172,15 @@ impl TakeUp {
             shared.origin = Arc::new(Origin { descriptor_hash, ..origin });
         }
         Ok(machine)
+    }
+
+    /// Whether the run belongs to this place and this transcript.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn fits(&self, here: &Origin, log: &Transcript) -> Result<(), TakeUpError> {
+        self.check(here)?;
+        self.snapshot.fits(log).map_err(|source| TakeUpError::Restore { run: self.run(), source })
     }
 
     fn run(&self) -> RunId {
@@ -199,6 +209,21 @@ impl TakeUp {
 
 fn named(what: &str, name: Option<&str>) -> String {
     name.map_or_else(|| format!("no {what}"), |name| format!("{what} `{name}`"))
+}
+
+impl Run {
+    /// The work items of a controlled run, with what was stored since its state was saved; `None` without
+    /// control. Whoever takes a run up gives them to its work tools.
+    pub fn work_items(&self) -> Option<WorkLedger> {
+        let mut items = self.control()?.ledger().clone();
+        if let Some(saved) = &self.phase().taken_up {
+            let since = self.log().range(saved.messages..self.log().len());
+            for result in since.filter_map(|message| message.as_tool_result()) {
+                items.fold(result);
+            }
+        }
+        Some(items)
+    }
 }
 
 /// Where the state of a run that is taken up was saved.

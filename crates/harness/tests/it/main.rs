@@ -13,5 +13,6 @@ mod recording;
 mod setup;
 mod sources;
 mod support;
+mod take_up;
 mod team;
 mod thread;

@@ -1,0 +1,73 @@
+//! Runs that another harness, as another process would, takes up.
+
+use harness::core::run::StopMode;
+use harness::core::{RunId, StopReason};
+use harness::prelude::*;
+use harness::session::MemorySession;
+use harness::session::checkpoint::MemoryCheckpoints;
+
+use crate::support::{Script, call};
+
+/// A harness of the next process: work items, two turns at most unless `turns` says otherwise.
+fn next(model: &Script, session: &MemorySession, saved: &MemoryCheckpoints, turns: u32) -> Harness {
+    Harness::new(model.clone())
+        .work_items()
+        .stop_mode(StopMode::StrictAutomation)
+        .session(session.clone())
+        .checkpoints(saved.clone())
+        .spec(|spec| spec.limits.turns = turns)
+        .build()
+        .unwrap()
+}
+
+fn script() -> Script {
+    let done = r#"{"item_id":"00000001","status":"done"}"#;
+    Script::new([
+        call("c1", "work_item_add", r#"{"title":"The report","role":"deliverable"}"#),
+        AssistantMessage::text("I have a plan."),
+        call(
+            "c2",
+            "work_item_set_artifact",
+            r#"{"item_id":"00000001","artifact":"All is well.","role":"deliverable"}"#,
+        ),
+        AssistantMessage::text("It is written."),
+        call("c3", "work_item_update", done),
+        call("c4", "work_complete", r#"{"summary":"The report is written."}"#),
+    ])
+}
+
+#[tokio::test]
+async fn a_run_that_had_run_out_of_turns_goes_on_with_more_and_keeps_its_items() {
+    let (model, session, saved) = (script(), MemorySession::new(), MemoryCheckpoints::new());
+    let report = next(&model, &session, &saved, 2).prompt("Write the report").await.unwrap();
+    assert_eq!((report.reason(), report.end.turns), (StopReason::MaxTurnsReached, 2));
+
+    let harness = next(&model, &session, &saved, 9);
+    let run = harness.unfinished_run().await.unwrap().expect("a run");
+    let report = harness.take_up(run.clone()).await.unwrap();
+    assert_eq!((report.reason(), report.end.turns), (StopReason::AnswerFinalized, 3));
+    let deliverables: Vec<_> = report.deliverables().iter().map(|made| made.content.as_str()).collect();
+    assert_eq!(deliverables, ["All is well."]);
+    assert_eq!(report.end.usage.model_calls, 6, "the whole run's");
+
+    assert_eq!(harness.unfinished_run().await.unwrap(), None, "it is completed");
+    let again = harness.take_up(run).await.unwrap_err();
+    assert_eq!(again.kind(), "harness.no_checkpoint");
+}
+
+#[tokio::test]
+async fn what_does_not_belong_here_is_refused_and_the_conversation_goes_on_all_the_same() {
+    let (model, session, saved) = (script(), MemorySession::new(), MemoryCheckpoints::new());
+    next(&model, &session, &saved, 1).prompt("Write the report").await.unwrap();
+
+    let elsewhere = next(&model, &MemorySession::new(), &saved, 9);
+    let run = next(&model, &session, &saved, 9).unfinished_run().await.unwrap().expect("a run");
+    let refused = elsewhere.take_up(run).await.unwrap_err();
+    assert!(["take_up.elsewhere", "take_up.stale"].contains(&refused.kind()), "{refused}");
+    let refused = elsewhere.take_up(RunId::from("nobody")).await.unwrap_err();
+    assert_eq!(refused.kind(), "harness.no_checkpoint");
+
+    let harness = next(&model, &session, &saved, 1);
+    let before = harness.resume().await.unwrap().transcript.len();
+    assert!(before > 4, "the transcript is all there");
+}
