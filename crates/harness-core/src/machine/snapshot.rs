@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Phase, Shared};
 
-/// What [`Machine::snapshot`] holds: the state, and how much of the transcript belongs to it.
+/// What [`super::Machine::snapshot`] holds: the state, and how much of the transcript belongs to it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", bound = "P: Phase")]
 #[non_exhaustive]
