@@ -9,7 +9,7 @@ use crate::json::Json;
 use crate::time::Time;
 use crate::transcript::Transcript;
 
-/// What [`Machine::snapshot`] holds: the state, and how much of the transcript belongs to it.
+/// What [`super::Machine::snapshot`] holds: the state, and how much of the transcript belongs to it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", bound = "P: Phase")]
 #[non_exhaustive]
