@@ -11,9 +11,10 @@
 //! | inside a round of a loop | finished rounds, and finished steps of this one, are taken |
 //! | inside a parallel step | finished paths, and finished steps of the others, are taken |
 //! | after a step's effect, before its record | the step runs again; a call of an `unsafe` tool is refused with [`FlowError::OutcomeUnknown`](crate::flow::FlowError::OutcomeUnknown) |
+//! | inside the turn of a model step | the turn begins again; what it had said and spent is not known, and calls that its model asks for again are new calls |
 //! | after the record | the step is taken, with its messages, state and spending |
 //!
-//! Whatever was spent counts, by steps that failed, too. A finished step that holds others is taken whole, so a
+//! What finished and failed steps spent counts. A finished step that holds others is taken whole, so a
 //! change beneath it is not seen: clear the execution after a flow was changed. Another kind of step at the same
 //! place discards what was recorded there.
 

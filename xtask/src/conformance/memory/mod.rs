@@ -21,7 +21,7 @@ use crate::conformance::Verdict;
 use crate::repo;
 
 /// Judges each vector of a file: what `check` makes of its input against what is expected.
-fn each(path: &Path, check: fn(&Value) -> Done<Value>) -> Vec<(String, Verdict)> {
+pub(super) fn each(path: &Path, check: fn(&Value) -> Done<Value>) -> Vec<(String, Verdict)> {
     each_with(path, check, |expected, got| matches("expected", expected, got))
 }
 

@@ -1,8 +1,22 @@
 //! Vectors of source 002's session runtime: channels, and the steps of flows.
 
 pub(super) mod channel;
+pub(super) mod checkpoint;
+mod error;
+pub(super) mod parallel;
+pub(super) mod repeat;
 
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+use harness_core::Millis;
+use harness_core::testing::VirtualClock;
+
+use super::turn::convert::Done;
+
+/// Turns without an end after which a vector has failed.
+const TURNS: u32 = 1_000_000;
 
 /// Whether a future has ended, polled by hand.
 fn poll_once<T>(work: std::pin::Pin<&mut (dyn Future<Output = T> + '_)>) -> Option<T> {
@@ -10,4 +24,23 @@ fn poll_once<T>(work: std::pin::Pin<&mut (dyn Future<Output = T> + '_)>) -> Opti
         Poll::Ready(done) => Some(done),
         Poll::Pending => None,
     }
+}
+
+/// Polls to the end, or until `over`; time passes by a millisecond whenever nothing is ready.
+fn drive<T>(clock: &VirtualClock, work: impl Future<Output = T>, over: impl Fn() -> bool) -> Done<Option<T>> {
+    let mut work = pin!(work);
+    for _ in 0..TURNS {
+        if let Some(done) = poll_once(work.as_mut()) {
+            return Ok(Some(done));
+        }
+        if over() {
+            return Ok(None);
+        }
+        clock.advance(Millis(1));
+    }
+    Err("the flow has no end".to_owned())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
