@@ -395,7 +395,7 @@ impl TurnState {
                 return None;
             }
             self.answer = Some(text);
-            return self.complete(spec, cx);
+            return self.drain(spec, cx, super::state::AfterDrain::Complete);
         }
         self.invalid = 0;
         if let Some(hint) = self.cycles.take_hint().filter(|_| !repairs) {

@@ -244,7 +244,11 @@ impl Batch {
             seen: 0,
             showing: None,
             added: Vec::new(),
-            defers: spec.results == ResultRule::AfterBatch,
+            defers: match spec.results {
+                ResultRule::AsTheyCome => false,
+                ResultRule::AfterBatch => true,
+                ResultRule::AfterParallelBatch => !sequential,
+            },
             repairs: false,
         }
     }

@@ -1,6 +1,7 @@
-//! Vectors of source 002's session runtime: channels, and the steps of flows.
+//! Vectors of source 002's session runtime: channels, the steps of flows, threads.
 
 pub(super) mod channel;
+pub(super) mod threads;
 
 use std::task::{Context, Poll, Waker};
 
