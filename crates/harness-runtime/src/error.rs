@@ -39,6 +39,18 @@ pub enum RuntimeError {
         /// The names.
         names: Vec<ToolName>,
     },
+    /// No skill has that name.
+    #[error("unknown skill: {name}")]
+    UnknownSkill {
+        /// The name.
+        name: String,
+    },
+    /// No prompt template has that name.
+    #[error("unknown prompt template: {name}")]
+    UnknownTemplate {
+        /// The name.
+        name: String,
+    },
     /// A queue that is full.
     #[error("the queue of thread `{thread}` is full: {bound} messages wait")]
     QueueFull {
@@ -100,6 +112,8 @@ impl RuntimeError {
             Self::EmptyTranscript { .. } => "runtime.empty_transcript",
             Self::EndsWithAnswer { .. } => "runtime.last_message_is_assistant",
             Self::UnknownTools { .. } => "runtime.unknown_tools",
+            Self::UnknownSkill { .. } => "runtime.unknown_skill",
+            Self::UnknownTemplate { .. } => "runtime.unknown_template",
             Self::QueueFull { .. } => "runtime.queue_full",
             Self::NotWaiting { .. } => "runtime.not_waiting",
             Self::EntryExists { .. } => "runtime.entry_exists",
@@ -120,6 +134,8 @@ impl RuntimeError {
             }
             Self::EndsWithAnswer { .. } => Some("prompt the thread, or queue a message first"),
             Self::UnknownTools { .. } => Some("bind the tools with `set_tools` first"),
+            Self::UnknownSkill { .. } => Some("give the thread the skill with `set_skills` first"),
+            Self::UnknownTemplate { .. } => Some("give the thread the template with `set_templates` first"),
             Self::QueueFull { .. } => Some("wait until the thread has caught up, or remove what waits"),
             Self::NoTokio => Some("build the runtime of threads inside a tokio runtime"),
             Self::Closed { .. }

@@ -17,6 +17,7 @@ mod jsonl_session;
 mod kinds;
 mod memory;
 mod memory_builtin;
+mod orchestrator;
 mod outcome;
 mod prompts;
 mod report;

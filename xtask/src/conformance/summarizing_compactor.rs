@@ -90,7 +90,7 @@ async fn compact(
 
 /// A summarizer that says what the vector wrote down.
 #[derive(Clone)]
-struct Scripted(Arc<Mutex<Script>>);
+pub(super) struct Scripted(Arc<Mutex<Script>>);
 
 struct Script {
     summaries: Vec<String>,
@@ -98,15 +98,24 @@ struct Script {
     calls: usize,
     /// The lengths of the prefixes that were asked about since they were told last.
     asked: Vec<usize>,
+    /// Who hears of each of them at once.
+    told: Option<Box<dyn Fn(usize) + Send>>,
 }
 
 impl Scripted {
-    fn new(input: &Value) -> Self {
+    pub(super) fn new(input: &Value) -> Self {
         let texts =
             |key: &str| list(input, key).iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let fail_on = list(input, "fail_on").iter().filter_map(Value::as_u64).collect();
-        let script = Script { summaries: texts("summaries"), fail_on, calls: 0, asked: Vec::new() };
+        let script =
+            Script { summaries: texts("summaries"), fail_on, calls: 0, asked: Vec::new(), told: None };
         Self(Arc::new(Mutex::new(script)))
+    }
+
+    /// The same, telling the length of each prefix that it is asked about.
+    pub(super) fn telling(self, told: impl Fn(usize) + Send + 'static) -> Self {
+        self.lock().told = Some(Box::new(told));
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, Script> {
@@ -124,6 +133,7 @@ impl Summarizer for Scripted {
         let call = script.calls;
         script.calls += 1;
         script.asked.push(ask.covers);
+        script.told.iter().for_each(|told| told(ask.covers));
         if script.fail_on.contains(&(call as u64)) {
             return Err(SummaryFault::new("the scripted summary fails"));
         }

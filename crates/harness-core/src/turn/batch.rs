@@ -422,7 +422,7 @@ impl TurnState {
             return None;
         }
         self.answer = Some(text);
-        self.complete(spec, cx)
+        self.drain(spec, cx, super::state::AfterDrain::Complete)
     }
 
     /// A batch is over; its memory is kept for the next one.

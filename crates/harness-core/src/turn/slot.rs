@@ -295,7 +295,6 @@ impl Batch {
     ) {
         let tools = offer.map_or(&[][..], |offer| &offer.tools);
         self.answer_at = answer_at as u64;
-        self.defers = spec.results == ResultRule::AfterBatch;
         self.sequential = spec.execution == Execution::Sequential;
         for call in calls {
             let at = tools.iter().position(|def| def.name == call.name);
@@ -304,6 +303,11 @@ impl Batch {
             let class = def.map_or(RetryClass::Unsafe, |def| def.class);
             self.slots.push(Slot::new(call, at.and_then(|at| u32::try_from(at).ok()), class));
         }
+        self.defers = match spec.results {
+            ResultRule::AsTheyCome => false,
+            ResultRule::AfterBatch => true,
+            ResultRule::AfterParallelBatch => !self.sequential,
+        };
     }
 
     /// Lets go of all calls; their memory stays for the next ones.

@@ -94,6 +94,9 @@ pub enum ResultRule {
     /// When every call of the batch has run (source 001's later line). Results after one that ends the
     /// turn are kept, and told as late.
     AfterBatch,
+    /// Of calls that run at once, when all of them have run; of a sequential batch, each as it comes (source
+    /// 004).
+    AfterParallelBatch,
 }
 
 /// What becomes of an answer that a model gives although the turn was cancelled meanwhile.
@@ -420,7 +423,7 @@ impl TurnSpec {
         Self {
             limits: Limits::unlimited(),
             execution: Execution::Parallel { max: u32::MAX },
-            results: ResultRule::AfterBatch,
+            results: ResultRule::AfterParallelBatch,
             redundancy: Redundancy::Off,
             longest_cycle: 0,
             closing_step: false,

@@ -164,6 +164,41 @@ async fn a_queue_is_told_where_the_turn_stands() {
     );
 }
 
+/// One message, for the end of a turn.
+#[derive(Default)]
+struct Objection(Mutex<bool>);
+
+impl Steering for Objection {
+    fn waiting(&self) -> Vec<(EntryId, Arc<Message>)> {
+        Vec::new()
+    }
+
+    fn waiting_at(&self, point: DrainPoint) -> Vec<(EntryId, Arc<Message>)> {
+        let waits = point == DrainPoint::Answer && !*self.0.lock().expect("no panic");
+        if waits { vec![("e".into(), Arc::new(Message::user("not yet")))] } else { Vec::new() }
+    }
+
+    fn injected(&self, entries: &[EntryId]) {
+        assert_eq!(entries, ["e".into()] as [EntryId; 1]);
+        *self.0.lock().expect("no panic") = true;
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_ends_the_turn_does_not_pass_over_what_waits() {
+    let mut bye = ToolOutcome::text("bye");
+    bye.terminate = true;
+    let tools = ScriptedTools::new([ToolDef::new("t", "")]).answering([bye]);
+    let mut ports = ports([called(FinishReason::ToolUse).into(), AssistantMessage::text("after").into()]);
+    ports.tools = Arc::new(tools);
+    ports.steering = Some(Arc::new(Objection::default()));
+    let spec = ports.fit_turn(TurnSpec::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
+    let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
+    assert_eq!(end.answer.as_deref(), Some("after"));
+    assert_eq!(lines(&turn)[2..4], ["toolResult bye", "user not yet"]);
+}
+
 #[derive(Default)]
 struct Heard(Mutex<Vec<String>>);
 

@@ -109,6 +109,28 @@ impl Thread {
         self.begin(Begin::Prompt(messages)).await
     }
 
+    /// Prompts the thread with a skill and what else is said, joined by blank lines. Hidden skills can be asked for.
+    ///
+    /// # Errors
+    /// [`RuntimeError::UnknownSkill`]; as [`Thread::prompt`].
+    pub async fn prompt_skill(&self, name: &str, additional: &[&str]) -> Result<Report, RuntimeError> {
+        let skills = self.0.lock().settled.config.skills.clone();
+        let message = skills.invoke(name, additional);
+        let message = message.ok_or_else(|| RuntimeError::UnknownSkill { name: name.to_owned() })?;
+        self.prompt_items([UserMessage::text(message).from_origin("skill")]).await
+    }
+
+    /// Prompts the thread with a template, expanded with these arguments.
+    ///
+    /// # Errors
+    /// [`RuntimeError::UnknownTemplate`]; as [`Thread::prompt`].
+    pub async fn prompt_template(&self, name: &str, arguments: &[&str]) -> Result<Report, RuntimeError> {
+        let templates = self.0.lock().settled.config.templates.clone();
+        let message = templates.expand(name, arguments);
+        let message = message.ok_or_else(|| RuntimeError::UnknownTemplate { name: name.to_owned() })?;
+        self.prompt_items([UserMessage::text(message).from_origin("template")]).await
+    }
+
     /// Goes on where the transcript ends: calls that a crash or a pending approval left open are settled, and the
     /// model is asked. Behind an answer, steering that waits comes first, or else the next message of the queue.
     ///
@@ -398,7 +420,7 @@ impl Thread {
             }
         }
         self.wait_idle().await;
-        self.0.unload();
+        self.0.shut().await;
         self.0.parts.forget(&self.0);
     }
 }

@@ -111,6 +111,13 @@ impl Shared {
         })
     }
 
+    /// Lets go of the session of a thread that is closed: others may open it.
+    pub(crate) async fn shut(&self) {
+        let mut session = self.session.lock().await;
+        *session = None;
+        self.lock().memory = None;
+    }
+
     /// Lets go of the transcript, the session and the tape of an idle thread, when the session holds all of it.
     /// Whether that was so.
     pub(crate) fn unload(&self) -> bool {

@@ -1,10 +1,11 @@
-//! Vectors of source 002's session runtime: channels, and the steps of flows.
+//! Vectors of source 002's session runtime: channels, the steps of flows, threads.
 
 pub(super) mod channel;
 pub(super) mod checkpoint;
 mod error;
 pub(super) mod parallel;
 pub(super) mod repeat;
+pub(super) mod threads;
 
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,103 @@
+//! Threads whose transcripts are in sessions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use harness_core::ThreadId;
+use harness_core::message::Message;
+use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
+use harness_runtime::{Sessions, StartAt, Told};
+
+use crate::support::{Scripted, Step, builder, config, history};
+
+#[derive(Clone, Default)]
+struct Stored(Arc<Mutex<Vec<Arc<Message>>>>);
+
+impl Session for Stored {
+    async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
+        let messages = entries.iter().filter_map(|entry| match entry {
+            Entry::Message(message) => Some(Arc::clone(message)),
+            _ => None,
+        });
+        self.0.lock().unwrap().extend(messages);
+        Ok(())
+    }
+
+    async fn load(&self) -> Result<Loaded, SessionError> {
+        let mut loaded = Loaded::default();
+        loaded.messages = self.0.lock().unwrap().clone();
+        Ok(loaded)
+    }
+}
+
+/// Counts how often each session was opened.
+#[derive(Clone, Default)]
+struct Shelf(Arc<Mutex<HashMap<ThreadId, (Stored, u32)>>>);
+
+impl Sessions for Shelf {
+    async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
+        let mut shelf = self.0.lock().unwrap();
+        let (session, opened) = shelf.entry(thread.clone()).or_default();
+        *opened += 1;
+        Ok(Arc::new(session.clone()))
+    }
+}
+
+impl Shelf {
+    fn opened(&self, thread: &str) -> u32 {
+        self.0.lock().unwrap().get(&ThreadId::from(thread)).map_or(0, |(_, opened)| *opened)
+    }
+}
+
+#[tokio::test]
+async fn an_idle_thread_is_unloaded_and_comes_back_when_it_is_needed() {
+    let shelf = Shelf::default();
+    let model = Scripted::new((0..4).map(|_| Step::Say("ok")));
+    let runtime = builder(config(&model)).sessions(shelf.clone()).limits(|limits| limits.loaded = 1);
+    let runtime = runtime.build().unwrap();
+    for (name, said) in [("a", "1"), ("b", "2"), ("a", "3")] {
+        runtime.thread(name).prompt(said).await.unwrap();
+        runtime.thread(name).wait_idle().await;
+    }
+    tokio::task::yield_now().await;
+    assert_eq!((shelf.opened("a"), shelf.opened("b")), (2, 1), "one at a time was loaded");
+    assert_eq!(history(&runtime.thread("a")).await, "u:1 a:ok u:3 a:ok");
+
+    let thread = runtime.thread("b");
+    let Some(Told::Lagged { missed }) = thread.events(StartAt::Replay).try_next() else { panic!("kept") };
+    assert!(missed > 0, "what was let go of is told as missed");
+    thread.prompt("4").await.unwrap();
+    assert_eq!(history(&thread).await, "u:2 a:ok u:4 a:ok");
+}
+
+#[tokio::test]
+async fn threads_know_nothing_of_each_other() {
+    let model = Scripted::new((0..200).map(|_| Step::Say("ok")));
+    let runtime = builder(config(&model)).build().unwrap();
+    let running = (0..200).map(|n| {
+        let thread = runtime.thread(format!("t{n}"));
+        tokio::spawn(async move { thread.prompt(format!("p{n}")).await })
+    });
+    for run in running.collect::<Vec<_>>() {
+        run.await.unwrap().unwrap();
+    }
+    for n in 0..200 {
+        assert_eq!(history(&runtime.thread(format!("t{n}"))).await, format!("u:p{n} a:ok"));
+    }
+}
+
+#[tokio::test]
+async fn a_seeded_history_comes_first_and_a_second_one_replaces_it() {
+    let model = Scripted::new([Step::Say("one")]);
+    let shelf = Shelf::default();
+    let runtime = builder(config(&model)).sessions(shelf.clone()).build().unwrap();
+    let thread = runtime.thread("t");
+    thread.seed_history([Message::user("zzz")]).await.unwrap();
+    thread.seed_history([Message::user("old"), Message::user("older")]).await.unwrap();
+    thread.prompt("new").await.unwrap();
+    assert_eq!(model.asked(), ["u:old u:older u:new"]);
+    let stored = shelf.0.lock().unwrap()[&ThreadId::from("t")].0.0.lock().unwrap().len();
+    assert_eq!(stored, 4, "the seed is stored with the first run");
+    let error = thread.seed_history([Message::user("x")]).await.unwrap_err();
+    assert_eq!(error.kind(), "runtime.session");
+}
