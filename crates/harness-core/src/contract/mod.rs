@@ -91,7 +91,7 @@ pub struct Acceptability {
     pub max_known_unknowns: u32,
     /// How sure the model must be, 0 to 1. Default 0.6.
     pub min_confidence: f64,
-    /// Whether optional outputs may stay open. Default false.
+    /// Whether optional outputs may stay open, for the application: a run never waits for them. Default false.
     pub allow_partial: bool,
 }
 

@@ -23,6 +23,11 @@ macro_rules! codes {
                 match self { $( Self::$name => $wire, )* }
             }
 
+            /// What it means, in one sentence.
+            pub fn meaning(self) -> &'static str {
+                match self { $( Self::$name => concat!($($doc),+).trim_ascii(), )* }
+            }
+
             /// Whether the run stops.
             pub fn stops(self) -> bool {
                 match self { $( Self::$name => $stops, )* }

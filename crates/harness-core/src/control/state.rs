@@ -121,6 +121,11 @@ impl ControlState {
         self.coverage.as_mut().is_some_and(|coverage| coverage.waive(requirement, reason))
     }
 
+    /// What the messages prove; what the contract does not ask for is not kept.
+    pub fn evidence(&self) -> &EvidenceIndex {
+        &self.evidence
+    }
+
     /// What the messages prove, to note what did not come as a message.
     pub fn evidence_mut(&mut self) -> &mut EvidenceIndex {
         &mut self.evidence

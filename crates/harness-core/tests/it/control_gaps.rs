@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use harness_core::Fault;
 use harness_core::contract::{PredicateKind, SchemaSource, TaskContract, TextField};
 use harness_core::control::{ControlSpec, FeedbackKind, SignalSpec, StandardFacts};
 use harness_core::event::EventKind;
+use harness_core::message::Message;
 use harness_core::port::{
-    DynWorkspace, EntryKind, ToolOutcome, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile,
-    WorkspaceHit,
+    CompactAsk, Compaction, CompactionNote, Compactor, DynWorkspace, EntryKind, ToolOutcome, Workspace,
+    WorkspaceEntry, WorkspaceFault, WorkspaceFile, WorkspaceHit,
 };
+use harness_core::transcript::{Plan, Span};
 
 use crate::controlled::{Played, Scene, calls, done, impatient, says};
 
@@ -113,6 +116,41 @@ fn gap_6_1_a_later_failure_of_the_same_tool_takes_the_proof_away() {
     assert_eq!(played.decisions(), ["contract_not_satisfied", "max_turns"]);
     let report = played.end.control.as_ref().expect("a report");
     assert_eq!(report.unmet.as_ref().map(|gaps| gaps.unmet_requirements.len()), Some(1));
+}
+
+/// Shows a summary in place of all but the last message, and tells so, once there are four.
+struct Summarizes;
+
+impl Compactor for Summarizes {
+    async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
+        let messages = ask.view.len();
+        if messages < 4 {
+            return Ok(Compaction::unchanged());
+        }
+        let summary = Span::Made(Arc::from([Arc::new(Message::user("a summary"))]));
+        let plan = Plan { spans: [summary, Span::Kept(messages - 1..usize::MAX)].into() };
+        let mut done = Compaction::planned(plan);
+        done.note = Some(CompactionNote::default());
+        Ok(done)
+    }
+}
+
+#[test]
+fn gap_6_3_only_the_compactor_changes_what_is_sent_and_every_start_has_its_end() {
+    let mut control = ControlSpec::default().with_signal(SignalSpec::default().patience(9, 0));
+    control.guidance.environment = Some("Folder /project.".to_owned());
+    let mut scene = Scene::new(control, [says("a"), says("b"), done()]);
+    scene.compactor = Some(Arc::new(Summarizes));
+    let played = scene.play();
+    let lines = played.events.lines();
+    let count = |name: &str| lines.iter().filter(|line| line.starts_with(name)).count();
+    assert_eq!((count("compaction_started"), count("compaction_completed")), (1, 1));
+    let mut sent = Vec::new();
+    played.requests[2].view.for_each(|message| sent.push(message.joined_text()));
+    assert_eq!(sent[0], "a summary");
+    assert!(sent.last().is_some_and(|text| text.contains("Folder /project.")), "{sent:?}");
+    assert_eq!(played.told("a summary"), [0, 0, 1], "one owner: it is there once");
+    assert_eq!(played.log[0].joined_text(), "go", "the transcript keeps everything");
 }
 
 #[test]

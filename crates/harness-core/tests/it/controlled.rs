@@ -8,7 +8,9 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{DynTool, ModelRequest, StopGate, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
+use harness_core::port::{
+    DynCompactor, DynTool, ModelRequest, StopGate, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
+};
 use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::testing::{EventLog, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
@@ -34,6 +36,7 @@ pub(crate) struct Scene {
     pub(crate) control: ControlSpec,
     pub(crate) replies: Vec<AssistantMessage>,
     pub(crate) facts: Option<StandardFacts>,
+    pub(crate) compactor: Option<Arc<dyn DynCompactor>>,
     gates: Vec<Arc<dyn harness_core::port::DynStopGate>>,
     tools: Vec<Arc<dyn DynTool>>,
 }
@@ -81,6 +84,7 @@ impl Scene {
             control,
             replies: replies.into_iter().collect(),
             facts: None,
+            compactor: None,
             gates: Vec::new(),
             tools: Vec::new(),
         };
@@ -112,12 +116,12 @@ impl Scene {
     }
 
     pub(crate) fn play(self) -> Played {
-        let Self { mut spec, control, replies, facts, gates, tools } = self;
+        let Self { mut spec, control, replies, facts, compactor, gates, tools } = self;
         assert_eq!(control.check(), []);
         let model = ScriptedModel::new(replies);
         let mut ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::still(Time(7))));
         ports.tools = Arc::new(Toolbox::new(tools));
-        ports.stop_gates = gates;
+        (ports.stop_gates, ports.compactor) = (gates, compactor);
         ports.facts = facts.map(|facts| Arc::new(facts) as _);
         let events = EventLog::default();
         ports.hub.fold(events.clone());

@@ -17,6 +17,7 @@ mod call_hooks;
 mod checkpoints;
 mod compaction;
 mod control_gaps;
+mod control_law;
 mod control_stop;
 mod controlled;
 mod crash;
