@@ -53,6 +53,8 @@ fn law_3_a_held_grant_counts_on_its_own_levels_until_it_is_settled() {
     held.level_gone(&budgets);
     budgets.push(Budget::new(calls(6), None));
     assert_eq!(budgets.left().tool_calls, 6, "the next turn has a level of its own");
+    let stored = serde_json::to_string(&held).expect("JSON");
+    let mut held: HeldGrants = serde_json::from_str(&stored).expect("its own form");
     held.settle(&"c1".into(), calls(1), &mut budgets);
     held.settle(&"c1".into(), calls(1), &mut budgets);
     assert_eq!(budgets.left().tool_calls, 6, "it is settled once, and not on the new level");

@@ -41,6 +41,9 @@ const CLEAR: (&str, &str) =
 const MOST_RUNNING: usize = 8;
 const MOST_TASKS: usize = 32;
 
+/// How many bytes of answers one result tells; what has no room is told when it is asked for alone.
+const MOST_TOLD: usize = 128 * 1024;
+
 /// The tools `background_agents_start_task`, `_wait_for_first_completion`, `_get_task_results`,
 /// `_get_all_tasks`, `_continue_task` and `_clear_completed_task` of source 003's later line: sub-agents that
 /// work while their caller goes on.
@@ -49,7 +52,7 @@ const MOST_TASKS: usize = 32;
 ///   while the task runs. When any of the tools next answers, what tasks that are over really used counts in
 ///   its place, in the caller's report, too.
 /// - At most 8 tasks run at once and 32 are kept, per run ([`Keep::Run`]) or conversation; 64 KiB of an answer
-///   are. Those of the 50 latest runs are kept.
+///   are, and one result tells 128 KiB of answers. Those of the 50 latest runs are kept.
 /// - Tasks end with the run, or the turn that is driven alone, which started them: their `cancel` fires
 ///   when that is over, or is interrupted.
 /// - What the tools told stands in the structured part of their results.
@@ -306,7 +309,17 @@ struct Told {
     tasks: Vec<TaskRecord>,
 }
 
-fn told(tasks: Vec<TaskRecord>) -> Told {
+/// Tasks with their answers, as far as there is room for them.
+fn told(mut tasks: Vec<TaskRecord>) -> Told {
+    let mut room = MOST_TOLD;
+    for answer in tasks.iter_mut().map(|task| &mut task.answer) {
+        let bytes = answer.as_ref().map_or(0, String::len);
+        if bytes > room {
+            *answer = None;
+        } else {
+            room -= bytes;
+        }
+    }
     Told { tasks }
 }
 

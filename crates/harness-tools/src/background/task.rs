@@ -35,7 +35,7 @@ pub struct TaskRecord {
     pub task_id: u64,
     /// The agent that it was given to.
     pub agent: String,
-    /// What it was asked last.
+    /// What it was asked last; the beginning, when that is long.
     pub description: String,
     /// How far it is.
     pub status: TaskStatus,
@@ -165,7 +165,7 @@ impl Task {
         TaskRecord {
             task_id: self.id,
             agent: self.agent.name.clone(),
-            description: self.asked.clone(),
+            description: beginning(&self.asked),
             status: self.status(),
             answer: None,
             error: None,
@@ -191,6 +191,15 @@ impl Task {
             (None, None) => Work::Lost,
         };
         Self { id: task_id, agent, asked: description, earlier: Vec::new(), work }
+    }
+}
+
+/// The first 500 bytes.
+fn beginning(asked: &str) -> String {
+    const SHOWN: usize = 500;
+    match asked.split_at(asked.floor_char_boundary(SHOWN)) {
+        (all, "") => all.to_owned(),
+        (first, _) => format!("{first}…"),
     }
 }
 

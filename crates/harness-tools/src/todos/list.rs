@@ -8,7 +8,7 @@ pub(super) const MOST_ITEMS: usize = 200;
 
 /// How long a title, a description and a reason may be, in bytes.
 const MOST_TITLE: usize = 500;
-const MOST_TEXT: usize = 4_096;
+const MOST_TEXT: usize = 1_024;
 
 /// The beginning of the names of all tools that tell a list.
 pub(super) const PREFIX: &str = "todos_";
@@ -31,7 +31,7 @@ pub struct Todo {
     pub reason: Option<String>,
 }
 
-/// A list of what is to be done: at most 200 items, with titles of 500 bytes, and 4 KiB of description and
+/// A list of what is to be done: at most 200 items, with titles of 500 bytes, and 1 KiB of description and
 /// reason each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -28,6 +28,7 @@ impl SubagentRunner for Obedient {
         let earlier: String = earlier.collect();
         let mut report = match &*ask.description {
             "fail" => SubagentReport::failed(SubagentCode::MaxIterations, "it took too long", 8),
+            "long" => SubagentReport::answered("x".repeat(64 * 1024), 1),
             "panic" => panic!("a runner breaks down"),
             "wait" => tokio::select! {
                 _ = self.0.acquire() => SubagentReport::answered("waited", 1),
@@ -171,6 +172,23 @@ fn tasks_are_bounded() {
             last,
             "failed background_task\n32 tasks are kept at most; clear those that are over first"
         );
+    });
+}
+
+#[test]
+fn one_result_tells_so_much_and_no_more() {
+    block_on(async {
+        let set = agents(&Arc::new(Semaphore::new(0))).into_set();
+        for _ in 0..3 {
+            ask(&set, "start_task", r#"{"agent":"scout","description":"long"}"#).await;
+            ask(&set, FIRST.0, FIRST.1).await;
+        }
+        let all = ask(&set, "get_task_results", r#"{"task_ids":[1,2,3]}"#).await;
+        let all: serde_json::Value = all.structured.unwrap().to().unwrap();
+        let told = |n: usize| all["tasks"][n]["answer"].as_str().map(str::len);
+        assert_eq!([told(0), told(1), told(2)], [Some(64 * 1024), Some(64 * 1024), None]);
+        let third = ask(&set, "get_task_results", r#"{"task_ids":[3]}"#).await;
+        assert!(third.structured.unwrap().text().len() > 64 * 1024);
     });
 }
 
