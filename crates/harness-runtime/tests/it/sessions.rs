@@ -25,25 +25,25 @@ impl Session for Stored {
 
     async fn load(&self) -> Result<Loaded, SessionError> {
         let mut loaded = Loaded::default();
-        loaded.messages = self.0.lock().unwrap().clone();
+        loaded.messages.clone_from(&self.0.lock().unwrap());
         Ok(loaded)
     }
 }
 
 /// Counts how often each session was opened.
 #[derive(Clone, Default)]
-struct Shelf(Arc<Mutex<HashMap<ThreadId, (Stored, u32)>>>);
+struct Cupboard(Arc<Mutex<HashMap<ThreadId, (Stored, u32)>>>);
 
-impl Sessions for Shelf {
+impl Sessions for Cupboard {
     async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
-        let mut shelf = self.0.lock().unwrap();
-        let (session, opened) = shelf.entry(thread.clone()).or_default();
+        let mut all = self.0.lock().unwrap();
+        let (session, opened) = all.entry(thread.clone()).or_default();
         *opened += 1;
         Ok(Arc::new(session.clone()))
     }
 }
 
-impl Shelf {
+impl Cupboard {
     fn opened(&self, thread: &str) -> u32 {
         self.0.lock().unwrap().get(&ThreadId::from(thread)).map_or(0, |(_, opened)| *opened)
     }
@@ -51,16 +51,16 @@ impl Shelf {
 
 #[tokio::test]
 async fn an_idle_thread_is_unloaded_and_comes_back_when_it_is_needed() {
-    let shelf = Shelf::default();
+    let cupboard = Cupboard::default();
     let model = Scripted::new((0..4).map(|_| Step::Say("ok")));
-    let runtime = builder(config(&model)).sessions(shelf.clone()).limits(|limits| limits.loaded = 1);
+    let runtime = builder(config(&model)).sessions(cupboard.clone()).limits(|limits| limits.loaded = 1);
     let runtime = runtime.build().unwrap();
     for (name, said) in [("a", "1"), ("b", "2"), ("a", "3")] {
         runtime.thread(name).prompt(said).await.unwrap();
         runtime.thread(name).wait_idle().await;
     }
     tokio::task::yield_now().await;
-    assert_eq!((shelf.opened("a"), shelf.opened("b")), (2, 1), "one at a time was loaded");
+    assert_eq!((cupboard.opened("a"), cupboard.opened("b")), (2, 1), "one at a time was loaded");
     assert_eq!(history(&runtime.thread("a")).await, "u:1 a:ok u:3 a:ok");
 
     let thread = runtime.thread("b");
@@ -89,14 +89,14 @@ async fn threads_know_nothing_of_each_other() {
 #[tokio::test]
 async fn a_seeded_history_comes_first_and_a_second_one_replaces_it() {
     let model = Scripted::new([Step::Say("one")]);
-    let shelf = Shelf::default();
-    let runtime = builder(config(&model)).sessions(shelf.clone()).build().unwrap();
+    let cupboard = Cupboard::default();
+    let runtime = builder(config(&model)).sessions(cupboard.clone()).build().unwrap();
     let thread = runtime.thread("t");
     thread.seed_history([Message::user("zzz")]).await.unwrap();
     thread.seed_history([Message::user("old"), Message::user("older")]).await.unwrap();
     thread.prompt("new").await.unwrap();
     assert_eq!(model.asked(), ["u:old u:older u:new"]);
-    let stored = shelf.0.lock().unwrap()[&ThreadId::from("t")].0.0.lock().unwrap().len();
+    let stored = cupboard.0.lock().unwrap()[&ThreadId::from("t")].0.0.lock().unwrap().len();
     assert_eq!(stored, 4, "the seed is stored with the first run");
     let error = thread.seed_history([Message::user("x")]).await.unwrap_err();
     assert_eq!(error.kind(), "runtime.session");

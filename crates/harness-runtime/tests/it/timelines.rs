@@ -60,12 +60,14 @@ fn script(timeline: &[(Vec<Act>, Ends)]) -> (Vec<Step>, Vec<String>) {
             acts.iter().enumerate().map(|(nth, act)| (*act, format!("m{asked}.{nth}"))).collect();
         let messages = named.iter().filter(|(act, _)| !matches!(act, Act::Abort));
         accepted.extend(messages.map(|(_, name)| name.clone()));
-        let stops = acts.iter().any(|act| matches!(act, Act::Abort | Act::Interrupt));
+        let cuts_off = acts.iter().any(|act| matches!(act, Act::Abort | Act::Interrupt));
         steps.push(during(move |thread| {
-            named.into_iter().for_each(|(act, name)| perform(thread, act, name));
+            for (act, name) in named {
+                perform(thread, act, name);
+            }
         }));
         steps.push(match ends {
-            _ if stops => Step::Hang,
+            _ if cuts_off => Step::Hang,
             Ends::Say => Step::Say("ok"),
             Ends::Call => Step::Call("c"),
             Ends::Fail => Step::Fail("down"),
@@ -83,12 +85,12 @@ fn check(timeline: &[(Vec<Act>, Ends)], mode: QueueMode, late: LateSteering) {
             (config.steering_mode, config.follow_up_mode, config.late_steering) = (mode, mode, late);
         });
         thread.prompt("first").await.expect("a report");
-        let mut more = 0;
+        let mut prompts = 0;
         // What waits quietly needs somebody to speak, and what the script has left to do needs to be asked for.
         while thread.queue_len() > 0 || model.requests().len() < timeline.len() {
             thread.wait_idle().await;
-            thread.prompt(format!("more {more}")).await.expect("a report");
-            more += 1;
+            thread.prompt(format!("more{prompts}")).await.expect("a report");
+            prompts += 1;
         }
         thread.wait_idle().await;
         let history = history(&thread).await;

@@ -30,9 +30,9 @@ pub(super) fn run(path: &Path) -> Vec<(String, Verdict)> {
         is_decision.set(text(vector, "tier") == DECISION);
         check(vector)
     });
-    let passed_over = |verdict| match verdict {
-        Verdict::Failed(_) if is_decision.get() => Verdict::Skipped(DECISION.to_owned()),
-        other => other,
+    let passed_over = |verdict| {
+        let passes_over = is_decision.get() && matches!(verdict, Verdict::Failed(_));
+        if passes_over { Verdict::Skipped(DECISION.to_owned()) } else { verdict }
     };
     verdicts.into_iter().map(|(id, verdict)| (id, passed_over(verdict))).collect()
 }

@@ -14,7 +14,7 @@ pub(super) struct Script(pub(super) Arc<World>);
 
 impl Model for Script {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.0.asked(self.described(&request));
+        self.0.asked(described(&request));
         let Some(entry) = self.0.next_entry() else {
             return Err(failed("script exhausted"));
         };
@@ -91,22 +91,22 @@ impl Script {
         let stop = entry.get("stop").and_then(Value::as_str).unwrap_or(usual);
         answer(request, &content, stop, None, entry).map_err(|error| failed(&error))
     }
+}
 
-    /// A request in the vectors' words.
-    fn described(&self, request: &ModelRequest) -> Value {
-        let mut messages = Vec::new();
-        request.view.for_each(|message| messages.push(json!(**message)));
-        let tools: Vec<_> = request.tools().iter().map(|def| def.name.as_str()).collect();
-        let key = request.key.as_ref().map_or("base-key", |key| key.expose());
-        json!({
-            "messages": messages,
-            "model": request.offer.model,
-            "systemPrompt": &*request.offer.instructions,
-            "thinkingLevel": request.thinking.map_or("", ThinkingLevel::as_str),
-            "tools": tools,
-            "apiKey": key,
-        })
-    }
+/// A request in the vectors' words.
+fn described(request: &ModelRequest) -> Value {
+    let mut messages = Vec::new();
+    request.view.for_each(|message| messages.push(json!(**message)));
+    let tools: Vec<_> = request.tools().iter().map(|def| def.name.as_str()).collect();
+    let key = request.key.as_ref().map_or("base-key", |key| key.expose());
+    json!({
+        "messages": messages,
+        "model": request.offer.model,
+        "systemPrompt": &*request.offer.instructions,
+        "thinkingLevel": request.thinking.map_or("", ThinkingLevel::as_str),
+        "tools": tools,
+        "apiKey": key,
+    })
 }
 
 fn failed(why: &str) -> ModelFault {
@@ -135,8 +135,6 @@ fn answer(
         }
         object.extend(error.map(|error| ("errorMessage".to_owned(), json!(error))));
     }
-    match serde_json::from_str::<Message>(&message.to_string()).map_err(|e| e.to_string())? {
-        Message::Assistant(answer) => Ok(answer),
-        other => Err(format!("`{}` is no answer", other.role())),
-    }
+    let parsed = serde_json::from_str::<Message>(&message.to_string()).map_err(|e| e.to_string())?;
+    if let Message::Assistant(answer) = parsed { Ok(answer) } else { Err("it is no answer".to_owned()) }
 }

@@ -98,8 +98,8 @@ impl harness_runtime::Sessions for Opener {
         let file = Arc::new(JsonlSession::open(sessions.path(), OpenOptions::new())?);
         *sessions.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&file));
         if sessions.kind == "failing" {
-            let (failing, runs) = (sessions.failing, Arc::clone(&sessions.runs));
-            return Ok(Arc::new(Failing { file, failing, runs }) as _);
+            let (until, runs) = (sessions.failing, Arc::clone(&sessions.runs));
+            return Ok(Arc::new(Failing { file, until, runs }) as _);
         }
         Ok(file as _)
     }
@@ -120,7 +120,7 @@ impl harness_runtime::Sessions for Opener {
 /// A session whose appends fail during the first runs.
 struct Failing {
     file: Arc<JsonlSession>,
-    failing: u64,
+    until: u64,
     runs: Arc<AtomicU64>,
 }
 
@@ -131,7 +131,7 @@ impl Session for Failing {
         entries: &[Entry<'_>],
         durability: Durability,
     ) -> Result<(), SessionError> {
-        if self.runs.load(Ordering::Relaxed) <= self.failing {
+        if self.runs.load(Ordering::Relaxed) <= self.until {
             return Err(SessionError::new("session.write_failed", "the append fails as the vector wants"));
         }
         self.file.append(head, entries, durability).await

@@ -1,5 +1,10 @@
 //! What a thread tells, in the source's events.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what the vectors have no word for is passed over, whatever is added"
+)]
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -56,7 +61,9 @@ impl Wire {
         if let EventKind::MessageAppended { message, .. } = &event.kind {
             self.message(message, out);
         } else if let EventKind::ToolRequested { calls, parallel: Some(true) } = &event.kind {
-            calls.iter().for_each(|call| self.start(call, out));
+            for call in calls {
+                self.start(call, out);
+            }
         } else if let EventKind::ToolStarted { call } = &event.kind {
             self.start_once(call, out);
         } else if let EventKind::ToolFinished { call, outcome, .. }

@@ -1,5 +1,10 @@
 //! Vectors of kinds `delivery-mode` and `streams`: threads of source 002.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what the vectors have no word for is passed over, whatever is added"
+)]
+
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
