@@ -217,7 +217,9 @@ impl<A: Write, P: Write> Human<A, P> {
                 let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
                 self.note(NOTE, "•", &format!("{point} hook {name}: {decision}{reason}"))
             }
-            EventKind::RunTakenUp { turn, .. } => self.note(NOTE, "•", &format!("the run goes on in turn {turn}")),
+            EventKind::RunTakenUp { turn, .. } => {
+                self.note(NOTE, "•", &format!("the run goes on in turn {turn}"))
+            }
             EventKind::StallDetected { turns } => {
                 self.note(NOTE, "!", &format!("the last {turns} turns changed nothing"))
             }
