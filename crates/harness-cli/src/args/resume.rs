@@ -16,7 +16,7 @@ pub(crate) struct ResumeArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) session: PathBuf,
 
-    /// Something to say first, such as what to do differently; a run of its own begins with it
+    /// Something to say to the run, such as what to do differently
     pub(crate) message: Option<MessageArg>,
 
     /// The descriptor, when it lies elsewhere now
@@ -72,7 +72,7 @@ impl ResumeArgs {
             message: self.message.clone(),
             registry: self.registry.clone().or(registry),
             session: Some(self.session.clone()),
-            resume: self.message.is_none(),
+            resume: true,
             allow_changed: self.allow_changed,
             context: self.context.clone(),
             approve: self.approve,

@@ -11,7 +11,7 @@ const LONGEST: u64 = 1 << 20;
 /// The message; `None` to go on without one.
 pub(super) fn message(args: &RunArgs) -> Result<Option<String>, CliError> {
     match &args.message {
-        _ if args.resume => Ok(None),
+        None if args.resume => Ok(None),
         Some(MessageArg::Text(text)) if text.trim().is_empty() => Err(CliError::NoMessage),
         Some(MessageArg::Text(text)) => Ok(Some(text.clone())),
         None if stdin().is_terminal() => Err(CliError::NoMessage),

@@ -19,6 +19,7 @@ use harness::core::control::ControlSpec;
 use harness::core::port::{Clock, DynModel, Session};
 use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence, StopReason, ThreadId};
+use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
 use harness::{Harness, Report};
 
@@ -74,7 +75,6 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         .approver(approve::CommandLineApprover(args.approve))
         .clock(Arc::clone(&clock))
         .spec(|spec| set_limits(spec, &args.limits));
-    builder = until.build(builder);
     builder = bind::Needs::of(bound.registry.as_ref()).meet(builder);
     if let Some(session) = session {
         if let Some(id) = session.id() {
@@ -82,10 +82,14 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         }
         builder = builder.session(session);
     }
+    if let (Some(path), true) = (&args.session, until.is_on()) {
+        builder = builder.checkpoints(FileCheckpoints::open(path.with_extension("runs"))?);
+    }
     if let Some(path) = &args.run_record {
         builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
     }
     let session_file = args.session.as_deref();
+    builder = until.build(builder);
     let compaction = section.and_then(|section| section.compaction);
     builder = view::compacted(builder, &args.view, compaction, session_file, &source.model, &clock)?;
     builder = view::remembering(builder, &args.view, &source.model, &clock)?;
@@ -97,10 +101,16 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let rendering = Rendering::start(seen, renderer(args.json, &spec), stop.clone())
         .map_err(|source| CliError::Io { action: "start to show the run", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
-    let prompt = match message {
-        Some(text) => harness.prompt(text),
-        None => harness.resume(),
+    let unfinished = if args.resume { harness.unfinished_run().await? } else { None };
+    let mut prompt = match (unfinished, message) {
+        (Some(run), Some(text)) => harness.take_up(run).guidance(text),
+        (Some(run), None) => harness.take_up(run),
+        (None, Some(text)) => harness.prompt(text),
+        (None, None) => harness.resume(),
     };
+    if args.allow_changed {
+        prompt = prompt.under_any_descriptor();
+    }
     let report = tokio::select! {
         biased;
         report = prompt.cancel_with(stop.clone()).into_future() => report,

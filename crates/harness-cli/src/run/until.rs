@@ -45,6 +45,11 @@ impl Until {
         Ok(Self { mode, control: control.map(Arc::new), workspace })
     }
 
+    /// Whether the run is controlled.
+    pub(super) fn is_on(&self) -> bool {
+        self.control.is_some()
+    }
+
     /// Puts it into a builder.
     pub(super) fn build(self, builder: Builder) -> Builder {
         let Self { mode, control, workspace } = self;

@@ -148,6 +148,32 @@ fn deliverables_become_files_and_nothing_is_overwritten() {
     assert!(output.stderr.contains(note), "{}", output.stderr);
 }
 
+#[test]
+fn a_deferred_run_goes_on_with_new_limits_and_with_what_it_had_proved() {
+    let server = Server::start([
+        Reply::Stream(Answer::call("c1", "look", &json!({}))),
+        Reply::text("seen"),
+        Reply::Stream(complete("looked")),
+    ]);
+    let project = Project::plain();
+    project.write(
+        "contract.yaml",
+        "goal: Look\nrequired_outputs:\n  - id: R1\n    description: it was looked at\n    \
+         predicate: { type: tool_result_success, args: { tool_name: look } }\n",
+    );
+    let limits = ["--contract", "contract.yaml", "--max-turns", "1", "--session", "s.jsonl"];
+    let output = project.ask(&server.url, &limits);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    assert!(output.stderr.contains("harness resume s.jsonl --max-turns 2"), "{}", output.stderr);
+
+    let output = project.harness(&["resume", "s.jsonl", "--max-turns", "2", "--base-url", &server.url]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stderr.contains("requirements: 1 of 1 met"), "{}", output.stderr);
+    let again = project.harness(&["resume", "none.jsonl"]);
+    assert_eq!(again.code, Some(2), "{}", again.stderr);
+    assert!(again.stderr.contains("session `none.jsonl` does not exist"), "{}", again.stderr);
+}
+
 #[track_caller]
 fn check_refused(arguments: &[&str], expected: &str) {
     let project = Project::plain();
