@@ -46,6 +46,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("pressure", super::compaction::run),
     ("prompt-template", super::prompts::run_template),
     ("recall-mode", super::memory::recall::run),
+    ("repair", super::control::run),
     ("run", super::control::run),
     ("session-tree", super::session_tree::run),
     ("skills-prompt", super::prompts::run_skills),

@@ -3,6 +3,7 @@
 mod contract;
 mod decision;
 mod hooks;
+mod repair;
 mod steering;
 mod stop;
 mod whole;
@@ -43,6 +44,7 @@ fn check(vector: &Value) -> Done<()> {
         "contract" => contract::run(input)?,
         "hooks" => hooks::run(input)?,
         "jit" => steering::jit(input),
+        "repair" => repair::run(input)?,
         "run" => whole::run(input)?,
         "stall" => steering::stall(input),
         "stop-decision" => stop::run(input)?,
@@ -58,6 +60,7 @@ fn check(vector: &Value) -> Done<()> {
         }
     }
     match text(vector, "kind") {
+        "repair" => repair::without_owner_mode(&mut wanted),
         "stall" => steering::without_values(&mut wanted),
         "stop-decision" => stop::without_early_deliverables(&mut wanted),
         "run" => whole::only_wanted(&wanted, &mut got),
