@@ -72,11 +72,8 @@ fn dropping_a_run_kills_all_of_it() {
             printed = up.recv() => printed.unwrap(),
         };
         drop(run);
-        let pids = pids(&printed);
-        while !pids.iter().all(|pid| gone(pid)) {
-            tokio::task::yield_now().await;
-        }
-        pids
+        pids(&printed)
     });
     assert_eq!(pids.len(), 2);
+    assert!(pids.iter().all(|pid| gone(pid)));
 }

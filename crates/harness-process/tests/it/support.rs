@@ -1,7 +1,7 @@
 //! What several topics need.
 
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness_process::{Ended, Environment, Launch, Limits, run_with};
 
@@ -29,8 +29,20 @@ pub(crate) async fn script(
     run_with(launch, unwanted, tap).await
 }
 
-/// Whether a process is gone: a dead one that nobody has asked for its end is.
+/// Whether a process goes away: a dead one that nobody has asked for its end has. A killed one may still have
+/// to be given the processor to die, so this looks again for ten seconds at most.
 pub(crate) fn gone(pid: &str) -> bool {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !is_gone(pid) {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+fn is_gone(pid: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     state.is_ok_and(|text| text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
         || !std::path::Path::new(&format!("/proc/{pid}")).exists()
