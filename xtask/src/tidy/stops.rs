@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_what_the_source_says() {
+    fn gap_6_4_the_page_is_what_the_source_says() {
         let page = page();
         assert_eq!(problems(&Tree::of(&[(PAGE, &page)])), Vec::<String>::new());
         assert_eq!(problems(&Tree::of(&[(PAGE, &page.replacen("completed", "failed", 1))])).len(), 1);

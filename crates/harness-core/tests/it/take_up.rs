@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use harness_core::event::EventKind;
 use harness_core::machine::{Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::port::{Judged, Judgement, Offer, RetryClass, ToolDef, ToolOutcome};
@@ -162,4 +163,46 @@ fn a_run_that_dies_after_any_effect_is_taken_up_and_ends_as_if_nothing_had_happe
         }
     }
     assert!(crashes > 150, "{crashes} crash points");
+}
+
+/// Calls with their results, in order: the call's name, and whether its one result is right behind its answer.
+fn answered_calls(messages: &[Arc<Message>]) -> Vec<(CallId, bool)> {
+    let mut calls = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let Some(answer) = message.as_assistant() else { continue };
+        for (place, call) in answer.tool_calls().enumerate() {
+            let behind = messages.get(at + 1 + place).and_then(|message| message.as_tool_result());
+            let results = messages.iter().filter_map(|message| message.as_tool_result());
+            let all = results.filter(|result| result.tool_call_id == call.id).count();
+            calls.push((call.id.clone(), all == 1 && behind.is_some_and(|one| one.tool_call_id == call.id)));
+        }
+    }
+    calls
+}
+
+#[test]
+fn gap_6_2_what_a_crash_leaves_open_is_repaired_once_told_and_never_repeated() {
+    let mut left_open = 0;
+    for n in 1.. {
+        let mut dead = first().crash_after(n);
+        if ended(dead.run(begin())).is_some() {
+            break;
+        }
+        let open = dead.journal().reopen().open_calls;
+        left_open += open.len();
+        let (mut driver, start) = next(&dead);
+        ended(driver.run(start)).expect("an end");
+        for call in &open {
+            let repaired = |kind: &EventKind| matches!(kind, EventKind::CallRepaired { call: repaired, .. } if repaired.id == call.call);
+            let told = driver.events().iter().filter(|event| repaired(&event.kind)).count();
+            assert_eq!(told, 1, "crash after effect {n}: {} was repaired {told} times", call.call);
+        }
+        let again = driver.journal().reopen();
+        assert_eq!(again.open_calls.len(), 0, "crash after effect {n}: nothing is left to repair");
+        let messages: Vec<_> = again.messages.into_iter().collect();
+        for (call, legal) in answered_calls(&messages) {
+            assert!(legal, "crash after effect {n}: {call} has its one result right behind its answer");
+        }
+    }
+    assert!(left_open > 20, "{left_open} calls were left open");
 }
