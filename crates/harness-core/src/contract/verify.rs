@@ -356,7 +356,7 @@ fn find_result(
         let told: String = error.chars().take(200).collect();
         return Found::Not(format!("the latest result of `{tool}` is a failure: {told}"));
     }
-    let good = fitting.filter(|fact| fact.error.is_none()).count();
+    let good = fitting.filter(|fact| fact.error.is_none()).take(min_count as usize).count();
     if good < min_count as usize {
         return Found::Not(format!("`{tool}` succeeded {good} time(s); {min_count} are required"));
     }

@@ -97,13 +97,13 @@ impl ControlState {
 
     fn items_text(&self, spec: &ControlSpec) -> Option<String> {
         spec.work.as_ref()?;
-        let open: Vec<_> = self.ledger.incomplete().map(|item| item.id.to_string()).collect();
+        let open: Vec<_> = self.ledger.incomplete().collect();
         if open.is_empty() {
             return None;
         }
         let usual = format!("{} of {} work items are open:", open.len(), self.ledger.items().len());
         let mut text = spec.guidance.text("items", &usual).to_owned();
-        super::words::items(&mut text, spec, &self.ledger, &open);
+        super::words::open_items(&mut text, spec, &open);
         Some(text)
     }
 

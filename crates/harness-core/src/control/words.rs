@@ -1,10 +1,10 @@
 //! The words in which feedback is told.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use super::feedback::Feedback;
 use super::spec::{ControlSpec, GuidanceSpec};
-use crate::work::{ItemId, WorkLedger};
+use crate::work::{ItemId, WorkItem, WorkLedger};
 
 /// Facts of one kind that are told at most.
 const FACTS: usize = 20;
@@ -17,8 +17,7 @@ impl Feedback {
         let mut text = spec.guidance.text(self.kind().as_str(), &usual).to_owned();
         match self {
             Self::Continuation { .. } => {
-                let open: Vec<_> = ledger.incomplete().map(|item| item.id.to_string()).collect();
-                items(&mut text, spec, ledger, &open);
+                open_items(&mut text, spec, &ledger.incomplete().collect::<Vec<_>>());
             }
             Self::ContractGap { descriptions, questions, .. } => {
                 list(&mut text, descriptions, FACTS);
@@ -87,7 +86,7 @@ impl Feedback {
 }
 
 /// Lines for facts, and how many are left out.
-pub(super) fn list(text: &mut String, facts: &[String], most: usize) {
+pub(super) fn list<T: Display>(text: &mut String, facts: &[T], most: usize) {
     for fact in facts.iter().take(most) {
         let _ = write!(text, "\n- {fact}");
     }
@@ -96,8 +95,14 @@ pub(super) fn list(text: &mut String, facts: &[String], most: usize) {
     }
 }
 
-/// Lines for work items.
-pub(super) fn items(text: &mut String, spec: &ControlSpec, ledger: &WorkLedger, ids: &[String]) {
+/// Lines for work items that are at hand.
+pub(super) fn open_items(text: &mut String, spec: &ControlSpec, open: &[&WorkItem]) {
+    let Some(work) = &spec.work else { return };
+    list(text, open, usize::try_from(work.shown).unwrap_or(usize::MAX));
+}
+
+/// Lines for work items by their names.
+fn items(text: &mut String, spec: &ControlSpec, ledger: &WorkLedger, ids: &[String]) {
     let Some(work) = &spec.work else { return };
     let items = ids.iter().map(|id| match ledger.get(&ItemId::from(id.as_str())) {
         Ok(item) => item.to_string(),
