@@ -319,6 +319,7 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, PredicateFault> {
     regex::RegexBuilder::new(pattern)
         .case_insensitive(true)
         .size_limit(PATTERN_SIZE)
+        .dfa_size_limit(PATTERN_SIZE)
         .build()
         .map_err(|error| PredicateFault::Pattern { pattern: pattern.to_owned(), reason: reason(&error) })
 }
