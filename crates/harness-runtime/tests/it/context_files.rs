@@ -20,18 +20,18 @@ fn folders_are_looked_at_from_the_root_down() {
         ("/AGENTS.md", "root"),
         ("/CLAUDE.md", "not first"),
         ("/user/AGENTS.md", "mine"),
-        ("/work/CLAUDE.MD", "work"),
-        ("/work/deep/AGENTS.md", "deep"),
-        ("/work/deep/other/AGENTS.md", "beside"),
+        ("/shop/CLAUDE.MD", "shop"),
+        ("/shop/deep/AGENTS.md", "deep"),
+        ("/shop/deep/other/AGENTS.md", "beside"),
     ];
     check(
         &files,
         Some("/user"),
-        "/work/deep",
-        &["/user/AGENTS.md", "/AGENTS.md", "/work/CLAUDE.MD", "/work/deep/AGENTS.md"],
+        "/shop/deep",
+        &["/user/AGENTS.md", "/AGENTS.md", "/shop/CLAUDE.MD", "/shop/deep/AGENTS.md"],
     );
     check(&files, None, "", &["/AGENTS.md"]);
-    check(&files, Some("/work"), "/work/", &["/work/CLAUDE.MD", "/AGENTS.md"]);
+    check(&files, Some("/shop"), "/shop/", &["/shop/CLAUDE.MD", "/AGENTS.md"]);
 }
 
 #[test]
