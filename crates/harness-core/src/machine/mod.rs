@@ -308,6 +308,25 @@ impl Cx<'_> {
         }
     }
 
+    /// A record could not be stored: that is told, and what it held is part of the next one. Takes out what
+    /// was not begun because of it.
+    pub(crate) fn unstored(
+        &mut self,
+        message: String,
+        messages_from: Option<usize>,
+        unperformed: &[OpId],
+    ) -> Vec<(OpId, Pending)> {
+        if let Some(from) = messages_from {
+            self.sh.persisted = self.sh.persisted.min(from);
+        }
+        self.event(|| EventKind::PersistFailed { message: message.clone() });
+        self.sh.persist_failed = Some(message);
+        let pending = std::mem::take(&mut self.sh.pending);
+        let (failed, kept) = pending.into_iter().partition(|(id, _)| unperformed.contains(id));
+        self.sh.pending = kept;
+        failed
+    }
+
     /// The result of a part that the work can do without; its fault is told.
     pub(crate) fn tolerate<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.event(|| EventKind::PartFailed { fault })).ok()

@@ -145,16 +145,7 @@ impl TurnState {
         messages_from: Option<usize>,
         unperformed: &[OpId],
     ) -> Option<End> {
-        if let Some(from) = messages_from {
-            cx.sh.persisted = cx.sh.persisted.min(from);
-        }
-        cx.event(|| EventKind::PersistFailed { message: message.clone() });
-        cx.sh.persist_failed = Some(message);
-        let (failed, kept) = std::mem::take(&mut cx.sh.pending)
-            .into_iter()
-            .partition::<Vec<_>, _>(|(id, _)| unperformed.contains(id));
-        cx.sh.pending = kept;
-        for (_, pending) in failed {
+        for (_, pending) in cx.unstored(message, messages_from, unperformed) {
             if let Pending::Tool(at) = pending
                 && !self.may_run_unjournaled(at)
             {
