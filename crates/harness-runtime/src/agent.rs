@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness_core::Fault;
-use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef, ToolScope};
+use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, PrepareAsk, ToolDef, ToolScope};
 use harness_core::transcript::Prefix;
 
 use crate::config::{Instructions, PromptInfo, Settled};
@@ -12,6 +12,7 @@ use crate::config::{Instructions, PromptInfo, Settled};
 /// The agents of one run.
 pub(crate) struct ThreadAgents {
     settled: Arc<Settled>,
+    agents: Option<Arc<dyn DynAgentSource>>,
     /// The transcript before the run.
     base: Prefix,
     /// Whether an agent was prepared already.
@@ -19,8 +20,8 @@ pub(crate) struct ThreadAgents {
 }
 
 impl ThreadAgents {
-    pub(crate) fn new(settled: Arc<Settled>, base: Prefix) -> Self {
-        Self { settled, base, begun: AtomicBool::new(false) }
+    pub(crate) fn new(settled: Arc<Settled>, agents: Option<Arc<dyn DynAgentSource>>, base: Prefix) -> Self {
+        Self { settled, agents, base, begun: AtomicBool::new(false) }
     }
 
     async fn tools(&self, ask: &PrepareAsk, brief: &AgentBrief) -> Result<Arc<[ToolDef]>, Fault> {
@@ -39,7 +40,7 @@ impl ThreadAgents {
 impl AgentSource for ThreadAgents {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
         let config = &self.settled.config;
-        let mut brief = match &config.agents {
+        let mut brief = match &self.agents {
             Some(agents) => agents.prepare_boxed(ask).await?,
             None => AgentBrief::new("main", ""),
         };

@@ -4,17 +4,18 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use harness_core::driver::Ports;
+use harness_core::event::Fold;
 use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{
-    Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynInputGuardrail, DynModel,
-    DynOutputGuardrail, DynSecrets, DynStopGate, DynToolGate, DynToolRegistry, DynTurnHooks, Model,
-    ThinkingLevel, ToolDef, Toolbox,
+    Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource, DynInputGuardrail,
+    DynModel, DynOutputGuardrail, DynPostToolHook, DynSecrets, DynStopGate, DynToolGate, DynToolRegistry,
+    DynTurnHooks, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
 };
-use harness_core::run::RunSpec;
+use harness_core::run::{RunSpec, StopMode};
 use harness_core::transcript::{Prefix, View};
 use harness_core::turn::{Execution, TurnSpec};
-use harness_core::{Json, Millis, ModelName, ToolName};
+use harness_core::{AgentId, Fault, Json, Millis, ModelName, RunId, ThreadId, ToolName};
 
 use crate::queue::{LateSteering, QueueMode};
 use crate::skill::SkillSet;
@@ -88,6 +89,49 @@ pub type BuildPrompt = dyn Fn(&PromptInfo) -> String + Send + Sync;
 /// Turns the view of a request into what the model is sent, behind compaction.
 pub type ConvertView = dyn Fn(&View) -> Vec<Arc<Message>> + Send + Sync;
 
+/// Makes a listener for one run of a thread.
+pub type Listen = dyn Fn(&ThreadId) -> Box<dyn Fold> + Send + Sync;
+
+/// Looks at a run before it begins, and changes what is its own.
+pub type PrepareRun = dyn Fn(&mut RunSetup) -> Result<(), Fault> + Send + Sync;
+
+/// What a run is about to begin with.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RunSetup {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run.
+    pub run: RunId,
+    /// The text that it begins with; of a run that goes on, the last that a user said.
+    pub said: String,
+    /// Its agents; `None` is one without instructions.
+    pub agents: Option<Arc<dyn DynAgentSource>>,
+    /// Which of them it begins with: the one that the conversation is with; `None` is the entry agent.
+    pub agent: Option<AgentId>,
+    /// How it treats an end that a gate does not accept.
+    pub mode: StopMode,
+    /// What is injected between its iterations; `None` in a preview.
+    pub steering: Option<Arc<dyn Steering>>,
+}
+
+impl RunSetup {
+    pub(crate) fn new(thread: &ThreadId, run: &RunId, agent: Option<AgentId>) -> Self {
+        let (thread, run, said) = (thread.clone(), run.clone(), String::new());
+        Self { thread, run, said, agents: None, agent, mode: StopMode::default(), steering: None }
+    }
+}
+
+impl fmt::Debug for RunSetup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunSetup")
+            .field("thread", &self.thread)
+            .field("run", &self.run)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The system prompt of a thread.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -156,6 +200,14 @@ pub struct ThreadConfig {
     pub layers: Option<Arc<dyn DynContextPipeline>>,
     /// The compactor.
     pub compactor: Option<Arc<dyn DynCompactor>>,
+    /// What lies outside of a run and its stop decisions rest on.
+    pub facts: Option<Arc<dyn DynFactSource>>,
+    /// Hooks that are shown every call that ran.
+    pub post_tool: Vec<Arc<dyn DynPostToolHook>>,
+    /// Make listeners for each run, beside the streams of its thread.
+    pub listeners: Vec<Arc<Listen>>,
+    /// Looks at each run before it begins; with a fault the run does not begin.
+    pub prepare: Option<Arc<PrepareRun>>,
     /// The host's own code at points of a turn.
     pub hooks: Option<Arc<dyn DynTurnHooks>>,
     /// Whose work it is: the assistant, the user, the descriptor. The ids of thread, run and session and the tools
@@ -204,6 +256,10 @@ impl ThreadConfig {
             approver: None,
             layers: None,
             compactor: None,
+            facts: None,
+            post_tool: Vec::new(),
+            listeners: Vec::new(),
+            prepare: None,
             hooks: None,
             origin: Origin::default(),
             run: RunSpec::default(),
@@ -254,13 +310,43 @@ impl Settled {
         ports.approver.clone_from(&config.approver);
         ports.layers.clone_from(&config.layers);
         ports.compactor.clone_from(&config.compactor);
+        ports.facts.clone_from(&config.facts);
+        ports.post_tool.clone_from(&config.post_tool);
         ports.hooks.clone_from(&config.hooks);
         ports.grace = config.grace;
         ports
     }
 
-    /// How its runs are configured, for ports that were made from it.
-    pub(crate) fn spec(&self, ports: &Ports) -> Arc<RunSpec> {
+    /// What a run is about to begin with, as the host wants it.
+    pub(crate) fn set_up(
+        &self,
+        mut setup: RunSetup,
+        said: impl FnOnce() -> String,
+    ) -> Result<RunSetup, Fault> {
+        setup.agents.clone_from(&self.config.agents);
+        setup.mode = self.config.run.mode;
+        if let Some(prepare) = &self.config.prepare {
+            setup.said = said();
+            prepare(&mut setup)?;
+        }
+        if setup.agents.is_none() {
+            setup.agent = None;
+        }
+        Ok(setup)
+    }
+
+    /// How a run in a mode is configured, for ports that were made from this.
+    pub(crate) fn spec(&self, ports: &Ports, mode: StopMode) -> Arc<RunSpec> {
+        let spec = self.usual_spec(ports);
+        if spec.mode == mode {
+            return spec;
+        }
+        let mut spec = Arc::unwrap_or_clone(spec);
+        spec.mode = mode;
+        Arc::new(spec)
+    }
+
+    fn usual_spec(&self, ports: &Ports) -> Arc<RunSpec> {
         Arc::clone(self.spec.get_or_init(|| {
             let mut spec = ports.fit_run(self.config.run.clone());
             spec.turn.prepare_each_iteration |= matches!(self.config.instructions, Instructions::Built(_));

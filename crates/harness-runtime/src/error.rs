@@ -2,7 +2,7 @@
 
 use harness_core::continuation::ResumeError;
 use harness_core::port::SessionError;
-use harness_core::{EntryId, Fault, ThreadId, ToolName};
+use harness_core::{CallId, EntryId, Fault, ThreadId, ToolName};
 
 /// Why a thread, or the runtime, does not do what it is asked to. How a run ended is never an error: it
 /// stands in its [`Report`](crate::Report).
@@ -75,6 +75,14 @@ pub enum RuntimeError {
         /// The entry.
         entry: EntryId,
     },
+    /// No such call is held: it never was, was decided, or its run is over.
+    #[error("no call `{call}` of thread `{thread}` waits for a decision")]
+    NotHeld {
+        /// The thread.
+        thread: ThreadId,
+        /// The call.
+        call: CallId,
+    },
     /// A continuation that does not fit.
     #[error(transparent)]
     Resume(#[from] ResumeError),
@@ -117,6 +125,7 @@ impl RuntimeError {
             Self::QueueFull { .. } => "runtime.queue_full",
             Self::NotWaiting { .. } => "runtime.not_waiting",
             Self::EntryExists { .. } => "runtime.entry_exists",
+            Self::NotHeld { .. } => "runtime.not_held",
             Self::Resume(_) => "runtime.resume",
             Self::Session(_) => "runtime.session",
             Self::Compaction(_) => "runtime.compaction",
@@ -142,6 +151,7 @@ impl RuntimeError {
             | Self::EmptyTranscript { .. }
             | Self::NotWaiting { .. }
             | Self::EntryExists { .. }
+            | Self::NotHeld { .. }
             | Self::Resume(_)
             | Self::Session(_)
             | Self::Compaction(_)

@@ -11,6 +11,7 @@
 //! | stop it | [`Thread::abort`] |
 //! | follow it | [`Thread::events`], [`Thread::text`], [`Thread::reasoning`], [`Thread::items`] |
 //! | change it for the next run | [`Thread::set_model`] and its siblings, [`Thread::configure`] |
+//! | decide about calls that are held | [`Approvals`] |
 //! | look at it | [`Thread::status`], [`Thread::snapshot`], [`Thread::messages`], [`Thread::preview_request`] |
 //!
 //! Beside the threads stand parts that can be used without them:
@@ -71,6 +72,7 @@
 
 mod abort;
 mod agent;
+mod approvals;
 pub mod channel;
 pub mod checkpoint;
 mod config;
@@ -89,7 +91,11 @@ pub mod template;
 mod thread;
 
 pub use abort::Abort;
-pub use config::{BuildPrompt, ConvertView, Instructions, ModelChoice, PromptInfo, ThreadConfig};
+pub use approvals::{Approvals, HeldCall};
+pub use config::{
+    BuildPrompt, ConvertView, Instructions, Listen, ModelChoice, PrepareRun, PromptInfo, RunSetup,
+    ThreadConfig,
+};
 pub use error::RuntimeError;
 pub use front_matter::FrontMatterFault;
 pub use queue::{DeliveryMode, DeliveryState, LateSteering, QueueEntry, QueueMode};

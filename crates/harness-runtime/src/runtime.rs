@@ -117,6 +117,12 @@ impl RuntimeBuilder {
         self
     }
 
+    /// The same, with sessions that others may use, too.
+    pub fn shared_sessions(mut self, sessions: Arc<dyn DynSessions>) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
     /// Keeps checkpoints of runs.
     pub fn checkpoints(mut self, checkpoints: Arc<dyn DynCheckpointStore>) -> Self {
         self.checkpoints = Some(checkpoints);

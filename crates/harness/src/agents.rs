@@ -7,7 +7,7 @@ use std::sync::Arc;
 use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, DynTool, PrepareAsk, ToolScope};
 use harness_core::{Fault, ToolName};
 use harness_descriptor::{Agent, Descriptor, Graph, GraphAgents, Registry};
-use harness_tools::{Binding, Source};
+use harness_tools::{Binding, Source, Surroundings, WithSurroundings};
 
 use crate::error::HarnessError;
 
@@ -145,7 +145,7 @@ impl BoundGraph {
     }
 
     /// Its agents, who get the tools that sources have in a turn.
-    pub(crate) fn agents(&self, agents: Arc<GraphAgents>) -> Arc<dyn DynAgentSource> {
+    fn agents(&self, agents: Arc<GraphAgents>) -> Arc<dyn DynAgentSource> {
         if self.all_of.is_empty() {
             return agents;
         }
@@ -181,10 +181,42 @@ impl AgentSource for Expanding {
     }
 }
 
+/// What stands around the agents.
+pub(crate) struct Around {
+    /// The graph that they come from.
+    pub(crate) bound: Option<BoundGraph>,
+    /// Tools that every agent has.
+    pub(crate) common: Vec<ToolName>,
+    /// Where they work.
+    pub(crate) surroundings: Option<Surroundings>,
+}
+
+impl Around {
+    /// The agents of the graph.
+    pub(crate) fn graph(&self, agents: Arc<GraphAgents>) -> Arc<dyn DynAgentSource> {
+        let agents = match &self.bound {
+            Some(bound) => bound.agents(agents),
+            None => agents,
+        };
+        self.over(agents)
+    }
+
+    /// Agents of another source.
+    pub(crate) fn over(&self, mut agents: Arc<dyn DynAgentSource>) -> Arc<dyn DynAgentSource> {
+        if !self.common.is_empty() {
+            agents = Arc::new(WithCommonTools { agents, names: self.common.clone() });
+        }
+        match &self.surroundings {
+            Some(surroundings) => Arc::new(WithSurroundings::new(agents, surroundings.clone())),
+            None => agents,
+        }
+    }
+}
+
 /// Agents who have some tools beside those that they list.
-pub(crate) struct WithCommonTools {
-    pub(crate) agents: Arc<dyn DynAgentSource>,
-    pub(crate) names: Vec<ToolName>,
+struct WithCommonTools {
+    agents: Arc<dyn DynAgentSource>,
+    names: Vec<ToolName>,
 }
 
 impl AgentSource for WithCommonTools {

@@ -19,15 +19,16 @@ use harness_core::run::RunSpec;
 use harness_core::{Millis, ThreadId, ToolName};
 use harness_descriptor::{CompactionPreset, CompactionSetting, GraphAgents, Map, Value};
 use harness_memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
-use harness_tools::{Combined, Source};
+use harness_tools::{Combined, Modes, Source, WorkTools};
 
-use crate::agents::{BoundGraph, WithCommonTools};
+use crate::agents::{Around, BoundGraph};
 use crate::control::{ControlParts, missing_tools};
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
 use crate::recording::Recording;
 use crate::system::{SystemClock, SystemIds};
 use crate::team::Team;
+use crate::threads::Threads;
 
 /// Puts a harness together: every method is one seam, and only the model is needed. Made by
 /// [`Harness::new`].
@@ -52,8 +53,8 @@ use crate::team::Team;
 pub struct Builder {
     pub(crate) ports: Ports,
     spec: RunSpec,
-    origin: Origin,
-    ids: Arc<dyn Ids>,
+    pub(crate) origin: Origin,
+    pub(crate) ids: Arc<dyn Ids>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     /// Tools that every agent has.
     pub(crate) common: Vec<ToolName>,
@@ -61,16 +62,17 @@ pub struct Builder {
     sources: Vec<Source>,
     /// How often agents were given; once is right.
     agents_given: usize,
-    graph: Option<Arc<GraphAgents>>,
+    graph: Option<BoundGraph>,
     context: Map,
     policies: PolicyGate,
     hooks: Hooks,
     wrappers: Vec<WrapTools>,
-    recording: Option<Recording>,
+    pub(crate) recording: Option<Recording>,
     pub(crate) control: ControlParts,
     /// How a descriptor wants the model to be shown less.
     compaction: Option<CompactionSetting>,
     pub(crate) team: Team,
+    pub(crate) threads: Threads,
 }
 
 /// Puts something between a harness and its tools.
@@ -106,6 +108,7 @@ impl Builder {
             control: ControlParts::default(),
             compaction: None,
             team: Team::default(),
+            threads: Threads::default(),
         }
     }
 
@@ -177,9 +180,7 @@ impl Builder {
         self.origin.descriptor_hash = Some(bound.hash().into());
         self.tools.extend(bound.tools().iter().cloned());
         self.sources.extend(bound.sources().iter().cloned());
-        let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new())));
-        self.ports.agents = bound.agents(Arc::clone(&agents));
-        self.graph = Some(agents);
+        self.graph = Some(bound);
         self
     }
 
@@ -356,6 +357,33 @@ impl Builder {
     /// # Errors
     /// [`HarnessError::Setup`] with all problems.
     pub fn build(mut self) -> Result<Harness, HarnessError> {
+        let recording = self.recording.take();
+        let Assembled { mut ports, spec, around, modes, mut origin, ids, context, work } = self.assemble()?;
+        if let Some(session) = &ports.session {
+            origin.session = session.session_id();
+        }
+        let graph = around
+            .bound
+            .as_ref()
+            .map(|bound| Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new()))));
+        ports.agents = match &graph {
+            Some(agents) => around.graph(Arc::clone(agents)),
+            None => around.over(ports.agents),
+        };
+        if let Some(modes) = &modes {
+            ports.steering = Some(Arc::new(modes.notes(ports.steering.take())));
+        }
+        let spec = Arc::new(ports.fit_run(spec));
+        let bound = graph.as_ref().map(|agents| agents.graph());
+        let recorder = recording.map(|recording| recording.start(bound, &spec));
+        if let Some(recorder) = &recorder {
+            ports.hub.fold(recorder.fold());
+        }
+        Ok(Harness::of(Parts { ports, spec, modes, origin, ids, graph, context, recorder, work }))
+    }
+
+    /// Everything in its place, but for what belongs to one conversation or to one run.
+    pub(crate) fn assemble(mut self) -> Result<Assembled, HarnessError> {
         let faults = self.faults();
         if !faults.is_empty() {
             return Err(HarnessError::Setup(faults));
@@ -381,10 +409,6 @@ impl Builder {
         };
         let of_subagents = together(of_subagents);
         self.ports.tools = together(self.tools);
-        if !self.common.is_empty() {
-            let (agents, names) = (self.ports.agents, self.common);
-            self.ports.agents = Arc::new(WithCommonTools { agents, names });
-        }
         for wrap in self.wrappers {
             self.ports.tools = wrap(self.ports.tools);
         }
@@ -392,19 +416,15 @@ impl Builder {
         if !self.policies.is_empty() {
             self.ports.gates.push(Arc::new(self.policies));
         }
-        let modes = self.team.install(&mut self.ports, of_subagents);
-        if let Some(session) = &self.ports.session {
-            self.origin.session = session.session_id();
-        }
-        let spec = Arc::new(self.ports.fit_run(self.spec));
-        let bound = self.graph.as_ref().map(|agents| agents.graph());
-        let recorder = self.recording.map(|recording| recording.start(bound, &spec));
-        if let Some(recorder) = &recorder {
-            self.ports.hub.fold(recorder.fold());
-        }
-        let (ports, origin, ids, graph, context) =
-            (self.ports, self.origin, self.ids, self.graph, self.context);
-        Ok(Harness::of(Parts { ports, spec, modes, origin, ids, graph, context, recorder, work }))
+        let around = Around {
+            bound: self.graph,
+            common: self.common,
+            surroundings: self.team.surroundings(&self.ports.clock),
+        };
+        let modes = self.team.install(&self.ports, of_subagents);
+        let (ports, spec, origin, ids, context) =
+            (self.ports, self.spec, self.origin, self.ids, self.context);
+        Ok(Assembled { ports, spec, around, modes, origin, ids, context, work })
     }
 
     fn faults(&self) -> Vec<SetupFault> {
@@ -427,6 +447,19 @@ impl Builder {
         faults.extend(self.control.faults(&self.spec, is_closed.then_some(&*self.tools)));
         faults
     }
+}
+
+/// What a builder has put together.
+pub(crate) struct Assembled {
+    /// Their agents are those that were given one by one; nothing stands around them yet.
+    pub(crate) ports: Ports,
+    pub(crate) spec: RunSpec,
+    pub(crate) around: Around,
+    pub(crate) modes: Option<Modes>,
+    pub(crate) origin: Origin,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) context: Map,
+    pub(crate) work: Option<WorkTools>,
 }
 
 /// What a descriptor asks for; the model writes the summaries.

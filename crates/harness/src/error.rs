@@ -7,6 +7,7 @@ use harness_core::run::TakeUpError;
 use harness_core::turn::SpecFault;
 use harness_core::{Fault, RunId};
 use harness_descriptor::DescriptorError;
+use harness_runtime::RuntimeError;
 
 /// Why there is no harness, or why it could not begin a run.
 ///
@@ -52,6 +53,9 @@ pub enum HarnessError {
     /// The session could not be read.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// There is no runtime of threads.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
 }
 
 impl HarnessError {
@@ -68,6 +72,7 @@ impl HarnessError {
             Self::Busy => "harness.busy",
             Self::Compaction(fault) => &fault.code,
             Self::Session(error) => &error.kind,
+            Self::Runtime(error) => error.kind(),
         }
     }
 }
@@ -85,6 +90,12 @@ pub enum SetupFault {
     /// Tools were given one by one, and a registry, too.
     #[error("`tool` and `registry` exclude each other: a registry lists all tools itself")]
     ToolsTwice,
+    /// A part of a single conversation, for a runtime of many.
+    #[error("`{part}` belongs to one conversation, and a runtime has many: leave it out")]
+    OfOneConversation {
+        /// The builder's method.
+        part: &'static str,
+    },
     /// Two tools have one name.
     #[error("two tools are named `{name}`: a model could call only one of them")]
     SameTool {

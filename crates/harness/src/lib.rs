@@ -62,9 +62,11 @@ pub mod prelude;
 mod prompt;
 mod recording;
 mod report;
+mod sessions;
 pub mod system;
 mod team;
 mod thread;
+mod threads;
 
 pub use harness_adapters as adapters;
 pub use harness_core as core;
@@ -82,6 +84,7 @@ pub use self::harness::Harness;
 pub use self::prompt::Prompt;
 pub use self::recording::Recording;
 pub use self::report::Report;
+pub use self::sessions::{SessionFolder, StoredThread};
 
 #[doc = include_str!("../../../README.md")]
 #[cfg(doctest)]

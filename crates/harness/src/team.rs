@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
-use harness_core::port::{DynTool, DynToolRegistry};
+use harness_core::port::{Clock, DynTool, DynToolRegistry};
 use harness_tools::{
     BackgroundAgents, Keep, Modes, RunnerSlot, SUBAGENT_TOOLS, Subagent, SubagentTool, Surroundings, ToolSet,
-    TurnRunner, WithSurroundings,
+    TurnRunner,
 };
 
 use crate::builder::Builder;
@@ -96,15 +96,14 @@ impl Team {
         tools.iter().filter(|tool| !starts_others(tool)).cloned().collect()
     }
 
-    /// Puts everything in its place, behind what `ports` have.
-    pub(crate) fn install(self, ports: &mut Ports, tools: Arc<dyn DynToolRegistry>) -> Option<Modes> {
-        if let Some(modes) = &self.modes {
-            ports.steering = Some(Arc::new(modes.notes(ports.steering.take())));
-        }
-        if let Some(folder) = self.folder {
-            let surroundings = Surroundings::new(folder, Arc::clone(&ports.clock));
-            ports.agents = Arc::new(WithSurroundings::new(Arc::clone(&ports.agents), surroundings));
-        }
+    /// Where agents are told that they work.
+    pub(crate) fn surroundings(&self, clock: &Arc<dyn Clock>) -> Option<Surroundings> {
+        let folder = self.folder.as_ref()?;
+        Some(Surroundings::new(folder, Arc::clone(clock)))
+    }
+
+    /// Gives tools that wait for it a runner of sub-agents with what `ports` have.
+    pub(crate) fn install(self, ports: &Ports, tools: Arc<dyn DynToolRegistry>) -> Option<Modes> {
         if !self.slots.is_empty() {
             let runner = TurnRunner::new(Arc::clone(&ports.model), tools, Arc::clone(&ports.clock));
             let runner = runner.without(SUBAGENT_TOOLS);

@@ -22,6 +22,16 @@ pub trait Fold: Send {
     fn flush(&mut self) {}
 }
 
+impl<F: Fold + ?Sized> Fold for Box<F> {
+    fn apply(&mut self, event: &Event) {
+        (**self).apply(event);
+    }
+
+    fn flush(&mut self) {
+        (**self).flush();
+    }
+}
+
 /// A share of a fold, so that its result can be read after the run.
 impl<F: Fold> Fold for Arc<Mutex<F>> {
     fn apply(&mut self, event: &Event) {

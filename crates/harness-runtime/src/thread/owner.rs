@@ -10,6 +10,8 @@ use harness_core::{Cancel, EntryId};
 
 use super::memory::Memory;
 use super::state::{Begin, Job, Outcome, Shared};
+use crate::agent::ThreadAgents;
+use crate::config::RunSetup;
 use crate::error::RuntimeError;
 use crate::report::Report;
 use crate::stream::ThreadEvent;
@@ -46,15 +48,26 @@ impl Shared {
                 return self.refused(run, error);
             }
         };
-        let agent = settled.config.agents.as_ref().and_then(|_| memory.agent());
+        let said = || said(&start.prompt, &memory);
+        let mut setup = RunSetup::new(&self.id, &run, memory.agent());
+        setup.steering = Some(self.mailbox(&settled));
+        let setup = match settled.set_up(setup, said) {
+            Ok(setup) => setup,
+            Err(fault) => {
+                self.keep(memory);
+                return self.refused(run, RuntimeError::Part(fault));
+            }
+        };
         let Memory { log, stored, open_calls, view, waiting, .. } = memory;
         let start = match &start.continuation {
             Some(_) => start,
-            None => start.with_agent(agent).with_waiting(waiting),
+            None => start.with_agent(setup.agent).with_waiting(waiting),
         };
         let start = start.with_open_calls(open_calls);
-        let ports = self.ports(&settled, session, log.prefix(), entries.clone());
-        let spec = settled.spec(&ports);
+        let mut ports = self.ports(&settled, session, entries.clone());
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), setup.agents, log.prefix()));
+        ports.steering = setup.steering;
+        let spec = settled.spec(&ports, setup.mode);
         self.tape.tell(ThreadEvent::Status(self.lock().status.clone()));
         self.tape.tell(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
         let mut machine = Run::new(spec, origin, log).with_view(view).with_stored(stored);
@@ -149,6 +162,15 @@ impl Shared {
         }
         next
     }
+}
+
+/// The text that a run begins with, or else what a user said last.
+pub(super) fn said(prompt: &[Arc<Message>], memory: &Memory) -> String {
+    if !prompt.is_empty() {
+        return prompt.iter().map(|message| message.joined_text()).collect::<Vec<_>>().join("\n\n");
+    }
+    let last = memory.log.iter().rev().find(|message| matches!(&***message, Message::User(_)));
+    last.map(|message| message.joined_text()).unwrap_or_default()
 }
 
 /// Whether an answer calls tools.

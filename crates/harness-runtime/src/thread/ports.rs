@@ -7,28 +7,31 @@ use harness_core::driver::Ports;
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::{Message, ToolCall};
 use harness_core::port::{Content, DrainPoint, DynSession, Steering, ToolUpdates};
-use harness_core::transcript::Prefix;
 
 use super::state::Shared;
-use crate::agent::ThreadAgents;
 use crate::config::Settled;
 use crate::model::ThreadModel;
 
 impl Shared {
-    /// The ports of a run that begins with `entries` of the queue.
+    /// What waits between the iterations of a run.
+    pub(crate) fn mailbox(self: &Arc<Self>, settled: &Arc<Settled>) -> Arc<dyn Steering> {
+        Arc::new(Mailbox { thread: Arc::clone(self), settled: Arc::clone(settled) })
+    }
+
+    /// The ports of work that begins with `entries` of the queue; a run's agents and steering are its own.
     pub(crate) fn ports(
         self: &Arc<Self>,
         settled: &Arc<Settled>,
         session: Option<Arc<dyn DynSession>>,
-        base: Prefix,
         entries: Vec<EntryId>,
     ) -> Ports {
         let mut ports = settled.ports(&self.parts.clock);
         ports.model = Arc::new(ThreadModel::new(Arc::clone(settled), Some(Arc::clone(self))));
-        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(settled), base));
         ports.session = session;
         ports.checkpoints.clone_from(&self.parts.checkpoints);
-        ports.steering = Some(Arc::new(Mailbox { thread: Arc::clone(self), settled: Arc::clone(settled) }));
+        for listen in &settled.config.listeners {
+            ports.hub.fold(listen(&self.id));
+        }
         ports.updates = Some(Arc::new(Updates(Arc::clone(self))));
         ports.hub.fold(Ear { thread: Arc::clone(self), entries });
         ports

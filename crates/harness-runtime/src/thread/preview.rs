@@ -8,12 +8,14 @@ use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness_core::run::Run;
-use harness_core::{Cancel, Fault, FaultSource};
+use harness_core::{Cancel, Fault, FaultSource, RunId};
 
 use super::handle::Thread;
 use super::memory::Memory;
+use super::owner::said;
 use super::state::Status;
 use crate::agent::ThreadAgents;
+use crate::config::RunSetup;
 use crate::error::RuntimeError;
 use crate::model::ThreadModel;
 
@@ -51,21 +53,24 @@ impl Thread {
             (Arc::clone(&state.settled), state.queue.preview(state.settled.config.steering_mode))
         };
         let log = self.0.transcript().await?;
+        let memory = Memory::seeded(log.iter().cloned().collect());
+        let mut start = Start::resume();
+        start.prompt = messages.into_iter().map(|message| Arc::new(message.into())).chain(steering).collect();
+        let setup = RunSetup::new(&self.0.id, &RunId::from("preview"), memory.agent());
+        let setup = settled.set_up(setup, || said(&start.prompt, &memory)).map_err(RuntimeError::Part)?;
         let mut ports = settled.ports(&self.0.parts.clock);
         let looker =
             Arc::new(Looker { model: ThreadModel::new(Arc::clone(&settled), None), seen: Mutex::default() });
         ports.model = looker.clone();
-        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), log.clone()));
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), setup.agents, log.clone()));
         ports.hub = Hub::default();
         let mut spec = ports.fit_run(settled.config.run.clone());
+        spec.mode = setup.mode;
         spec.turn.seams.steering = false;
         let mut origin = settled.config.origin.clone();
         origin.thread = Some(self.0.id.clone());
         origin.allowed_tools.clone_from(&settled.config.active_tools);
-        let memory = Memory::seeded(log.iter().cloned().collect());
-        let mut start =
-            Start::resume().with_agent(settled.config.agents.as_ref().and_then(|_| memory.agent()));
-        start.prompt = messages.into_iter().map(|message| Arc::new(message.into())).chain(steering).collect();
+        let start = start.with_agent(setup.agent);
         let mut machine = Run::new(Arc::new(spec), origin, memory.log);
         let end = drive(&mut machine, &ports, &Cancel::never(), start).await;
         let request = looker.seen.lock().unwrap_or_else(PoisonError::into_inner).take();

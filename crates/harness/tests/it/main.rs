@@ -16,3 +16,4 @@ mod support;
 mod take_up;
 mod team;
 mod thread;
+mod threads;

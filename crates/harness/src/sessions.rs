@@ -1,0 +1,229 @@
+//! A folder of sessions, one file for each thread.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use harness_core::ThreadId;
+use harness_core::message::Message;
+use harness_core::port::{DynSession, SessionError};
+use harness_runtime::Sessions;
+use harness_session::{Body, JsonlSession, Leaf, Limits, OpenOptions, Tree};
+
+/// How the files end.
+const EXTENSION: &str = "jsonl";
+
+/// The longest name of a file without its extension, in bytes: file systems have 255 at most.
+const LONGEST: usize = 240;
+
+/// Characters of a title, at most.
+const TITLE: usize = 80;
+
+/// Keeps each thread of a [runtime](crate::Builder::build_runtime) as a JSON Lines file of one folder.
+///
+/// The file is named after the thread: letters, digits, `-`, `_` and inner dots are kept, each other byte is
+/// `%` and two hexadecimal digits. A thread whose name comes out longer than 240 bytes cannot be opened. One
+/// process owns a file at a time; a second one is refused with its owner's name.
+///
+/// ```
+/// use harness::SessionFolder;
+///
+/// let folder = SessionFolder::new("sessions");
+/// assert_eq!(folder.path(&"support-17".into())?, std::path::Path::new("sessions/support-17.jsonl"));
+/// assert_eq!(folder.path(&"a/b".into())?, std::path::Path::new("sessions/a%2Fb.jsonl"));
+/// # Ok::<(), harness::core::port::SessionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SessionFolder {
+    folder: PathBuf,
+    options: OpenOptions,
+    elsewhere: HashMap<ThreadId, PathBuf>,
+}
+
+/// A thread that a folder holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredThread {
+    /// Its name.
+    pub thread: ThreadId,
+    /// Its file.
+    pub path: PathBuf,
+    /// What it is called, or the first words of its user: one line of at most 80 characters.
+    pub title: Option<String>,
+    /// Messages of the conversation, as far as it goes now.
+    pub messages: usize,
+    /// When the last message was stored, as ISO text.
+    pub last_at: Option<String>,
+    /// Why the file cannot be read.
+    pub problem: Option<String>,
+}
+
+impl SessionFolder {
+    /// The sessions of a folder, which appears with the first thread.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), options: OpenOptions::new(), elsewhere: HashMap::new() }
+    }
+
+    /// How files are opened. Default [`OpenOptions::new`].
+    #[must_use]
+    pub fn options(mut self, options: OpenOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Keeps one thread in a file of another place.
+    #[must_use]
+    pub fn at(mut self, thread: impl Into<ThreadId>, file: impl Into<PathBuf>) -> Self {
+        self.elsewhere.insert(thread.into(), file.into());
+        self
+    }
+
+    /// The file of a thread.
+    ///
+    /// # Errors
+    /// `session.thread_name` for a name that is empty or too long.
+    pub fn path(&self, thread: &ThreadId) -> Result<PathBuf, SessionError> {
+        if let Some(file) = self.elsewhere.get(thread) {
+            return Ok(file.clone());
+        }
+        let name = encoded(thread.as_str());
+        if name.is_empty() || name.len() > LONGEST {
+            let why = format!(
+                "`{}` cannot be the name of a thread: as a file name it has {} bytes, and 1 to {LONGEST} are possible",
+                thread.as_str().chars().take(TITLE).collect::<String>(),
+                name.len()
+            );
+            return Err(SessionError::new("session.thread_name", why));
+        }
+        Ok(self.folder.join(name).with_added_extension(EXTENSION))
+    }
+
+    /// The threads of the folder, those with the latest message first. Reads every file.
+    ///
+    /// # Errors
+    /// `session.folder` when the folder cannot be read; a missing one has no threads.
+    pub fn list(&self) -> Result<Vec<StoredThread>, SessionError> {
+        let unreadable = |error: std::io::Error| {
+            let why = format!("the folder `{}` of sessions cannot be read: {error}", self.folder.display());
+            SessionError::new("session.folder", why)
+        };
+        let entries = match std::fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let mut threads = Vec::new();
+        for entry in entries {
+            threads.extend(StoredThread::of(entry.map_err(unreadable)?.path()));
+        }
+        threads.sort_by(|a, b| b.last_at.cmp(&a.last_at).then_with(|| a.thread.cmp(&b.thread)));
+        Ok(threads)
+    }
+}
+
+impl Sessions for SessionFolder {
+    async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
+        let session = JsonlSession::open(self.path(thread)?, self.options.clone())?;
+        Ok(Arc::new(session))
+    }
+}
+
+impl StoredThread {
+    fn of(path: PathBuf) -> Option<Self> {
+        if path.extension()? != EXTENSION || !path.is_file() {
+            return None;
+        }
+        let thread = ThreadId::from(decoded(path.file_stem()?.to_str()?)?);
+        Some(match Tree::read(&path, Limits::default()) {
+            Ok(tree) => Self::read(thread, path, &tree),
+            Err(error) => {
+                let problem = Some(error.to_string());
+                Self { thread, path, title: None, messages: 0, last_at: None, problem }
+            }
+        })
+    }
+
+    fn read(thread: ThreadId, path: PathBuf, tree: &Tree) -> Self {
+        let loaded = tree.loaded(Leaf::Last);
+        let first = loaded.messages.iter().find(|message| matches!(***message, Message::User(_)));
+        let title = tree.name().map(str::to_owned).or_else(|| first.map(|message| message.joined_text()));
+        let last = tree.nodes().iter().rev().find(|node| matches!(node.body, Body::Message(_)));
+        let last_at = last.map(|node| node.at.clone()).filter(|at| !at.is_empty());
+        let (title, messages) = (title.map(|title| short(&title)), loaded.messages.len());
+        Self { thread, path, title, messages, last_at, problem: None }
+    }
+}
+
+/// One line of it, its beginning.
+fn short(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ").chars().filter(|letter| !letter.is_control()).collect::<String>();
+    match line.char_indices().nth(TITLE) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
+        None => line,
+    }
+}
+
+/// A name that is one file's, whatever is in it.
+fn encoded(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for (at, byte) in name.bytes().enumerate() {
+        let kept = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || (byte == b'.' && at > 0);
+        if kept {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The name of which a file's name is made; `None` for a file that is not ours.
+fn decoded(name: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+    }
+    let decoded = String::from_utf8(bytes).ok()?;
+    (encoded(&decoded) == name).then_some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_has_one_file_in_the_folder() {
+        #[track_caller]
+        fn check(name: &str, file: &str) {
+            assert_eq!(encoded(name), file);
+            assert_eq!(decoded(file).as_deref(), Some(name));
+        }
+        check("support-17_b", "support-17_b");
+        check("v1.2", "v1.2");
+        check("..", "%2E.");
+        check("../../etc/passwd", "%2E.%2F..%2Fetc%2Fpasswd");
+        check("ä b%", "%C3%A4%20b%25");
+    }
+
+    #[test]
+    fn files_of_others_are_not_listed() {
+        assert_eq!(decoded("a b"), None);
+        assert_eq!(decoded("50%"), None);
+        assert_eq!(decoded("%zz"), None);
+        assert_eq!(decoded("%41"), None, "would be written as A");
+    }
+
+    #[test]
+    fn titles_are_one_short_line() {
+        assert_eq!(short("  one\n two "), "one two");
+        assert_eq!(short(&"word ".repeat(40)).chars().count(), 80);
+    }
+}

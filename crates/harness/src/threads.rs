@@ -1,0 +1,184 @@
+//! Many conversations with the same parts.
+
+use std::sync::Arc;
+
+use harness_core::event::{Event, Fold, Hub};
+use harness_core::port::Clock;
+use harness_core::{Fault, FaultSource};
+use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
+use harness_runtime::{
+    DynSessions, Limits, ModelChoice, PrepareRun, RunSetup, Runtime, Sessions, ThreadConfig,
+};
+use harness_tools::Modes;
+
+use crate::agents::Around;
+use crate::builder::{Assembled, Builder};
+use crate::error::{HarnessError, SetupFault};
+
+/// What only [`Builder::build_runtime`] uses.
+#[derive(Default)]
+pub(crate) struct Threads {
+    sessions: Option<Arc<dyn DynSessions>>,
+    limits: Option<ChangeLimits>,
+    listeners: Vec<Arc<harness_runtime::Listen>>,
+}
+
+type ChangeLimits = Box<dyn FnOnce(&mut Limits) + Send>;
+
+/// Many conversations, see [`build_runtime`](Self::build_runtime).
+impl Builder {
+    /// Where the transcripts of the threads of a [runtime](Self::build_runtime) are kept. Without, they are kept
+    /// as long as the runtime lives.
+    pub fn sessions(mut self, sessions: impl Sessions + 'static) -> Self {
+        self.threads.sessions = Some(Arc::new(sessions));
+        self
+    }
+
+    /// Changes the bounds of the threads of a [runtime](Self::build_runtime). Default [`Limits::default`].
+    pub fn thread_limits(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
+        self.threads.limits = Some(Box::new(change));
+        self
+    }
+
+    /// An inline listener for each run of the threads of a [runtime](Self::build_runtime), made when the run
+    /// begins. One given with [`fold`](Self::fold) hears the events of all threads.
+    pub fn fold_each<F: Fold + 'static>(mut self, make: impl Fn() -> F + Send + Sync + 'static) -> Self {
+        self.threads.listeners.push(Arc::new(move |_| Box::new(make())));
+        self
+    }
+
+    /// Checks everything and puts it together as a runtime of any number of threads, which share the parts and
+    /// nothing else. Modes are those of all threads.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    /// # struct Hosted;
+    /// # impl Model for Hosted {
+    /// #     async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+    /// #         Ok(AssistantMessage::text("hi"))
+    /// #     }
+    /// # }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let runtime = Harness::new(Hosted).instructions("You are brief.").build_runtime()?;
+    /// let (ada, bob) = (runtime.thread("ada"), runtime.thread("bob"));
+    /// let (to_ada, to_bob) = tokio::join!(ada.prompt("Hello"), bob.prompt("Hello"));
+    /// assert_eq!((to_ada?.text(), to_bob?.text()), ("hi", "hi"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`HarnessError::Setup`] with all problems: also for what belongs to a single conversation (a session, its
+    /// name, a steering queue, a recording). [`HarnessError::Runtime`] outside of a tokio runtime.
+    pub fn build_runtime(mut self) -> Result<Runtime, HarnessError> {
+        let single = [
+            ("session", self.ports.session.is_some()),
+            ("thread", self.origin.thread.is_some()),
+            ("steering", self.ports.steering.is_some()),
+            ("record", self.recording.is_some()),
+        ];
+        let single: Vec<SetupFault> = single
+            .into_iter()
+            .filter_map(|(part, given)| given.then_some(SetupFault::OfOneConversation { part }))
+            .collect();
+        let Threads { sessions, limits, listeners } = std::mem::take(&mut self.threads);
+        let assembled = match (self.assemble(), single.is_empty()) {
+            (Ok(assembled), true) => assembled,
+            (Ok(_), false) => return Err(HarnessError::Setup(single)),
+            (Err(HarnessError::Setup(faults)), _) => {
+                return Err(HarnessError::Setup(single.into_iter().chain(faults).collect()));
+            }
+            (Err(error), _) => return Err(error),
+        };
+        let (clock, ids, checkpoints) = (
+            Arc::clone(&assembled.ports.clock),
+            Arc::clone(&assembled.ids),
+            assembled.ports.checkpoints.clone(),
+        );
+        let mut config = config(assembled);
+        config.listeners.extend(listeners);
+        let mut runtime = Runtime::builder(config, clock, ids);
+        if let Some(checkpoints) = checkpoints {
+            runtime = runtime.checkpoints(checkpoints);
+        }
+        if let Some(sessions) = sessions {
+            runtime = runtime.shared_sessions(sessions);
+        }
+        if let Some(limits) = limits {
+            runtime = runtime.limits(limits);
+        }
+        Ok(runtime.build()?)
+    }
+}
+
+fn config(assembled: Assembled) -> ThreadConfig {
+    let Assembled { ports, spec, around, modes, origin, context, .. } = assembled;
+    let mut config = ThreadConfig::new(ModelChoice::new(ports.model));
+    config.tools = ports.tools;
+    config.gates = ports.gates;
+    config.input_guardrails = ports.input_guardrails;
+    config.output_guardrails = ports.output_guardrails;
+    config.stop_gates = ports.stop_gates;
+    config.approver = ports.approver;
+    config.layers = ports.layers;
+    config.compactor = ports.compactor;
+    config.facts = ports.facts;
+    config.post_tool = ports.post_tool;
+    config.hooks = ports.hooks;
+    config.grace = ports.grace;
+    config.origin = origin;
+    config.run = spec;
+    if !ports.hub.is_silent() {
+        let hub = Arc::new(ports.hub);
+        config.listeners.push(Arc::new(move |_| Box::new(OfAll(Arc::clone(&hub)))));
+    }
+    if around.bound.is_none() {
+        config.agents = Some(around.over(ports.agents));
+    }
+    config.prepare = prepare(around, context, modes, ports.clock);
+    config
+}
+
+/// Agents with the context of their run, and the modes' part in it.
+fn prepare(
+    around: Around,
+    overrides: Map,
+    modes: Option<Modes>,
+    clock: Arc<dyn Clock>,
+) -> Option<Arc<PrepareRun>> {
+    if around.bound.is_none() && modes.is_none() {
+        return None;
+    }
+    Some(Arc::new(move |setup: &mut RunSetup| {
+        if let Some(modes) = &modes {
+            setup.mode = modes.stop_mode(setup.mode);
+            setup.steering = setup.steering.take().map(|queue| Arc::new(modes.notes(Some(queue))) as _);
+        }
+        if let Some(bound) = &around.bound {
+            let input = ContextInput::new(clock.now().iso()).message(setup.said.as_str());
+            let context = bound.graph().create_context(&input.overrides(overrides.clone()));
+            let context =
+                context.map_err(|error| Fault::new(FaultSource::Agent, error.kind(), error.to_string()))?;
+            let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new())));
+            agents.set_context(context);
+            setup.agents = Some(around.graph(agents));
+            setup.agent = setup.agent.take().filter(|agent| bound.graph().agent(agent.as_str()).is_some());
+        }
+        Ok(())
+    }))
+}
+
+/// Passes on what the listeners of all threads hear.
+struct OfAll(Arc<Hub>);
+
+impl Fold for OfAll {
+    fn apply(&mut self, event: &Event) {
+        self.0.publish([event]);
+    }
+
+    fn flush(&mut self) {
+        self.0.flush();
+    }
+}

@@ -1,0 +1,109 @@
+//! Many conversations with the parts of one builder.
+
+use std::sync::Arc;
+
+use harness::core::message::UserMessage;
+use harness::core::port::{Decision, DynTool};
+use harness::descriptor::{Map, Value, load_text};
+use harness::prelude::*;
+use harness::runtime::{Approvals, DeliveryMode, StartAt, ThreadEvent};
+use harness::session::MemorySession;
+use harness::{BoundGraph, SessionFolder};
+
+use crate::support::{Script, call};
+
+const DESK: &str = "
+runtime: { entry_agent: desk }
+context:
+  fields: { user.name: { default: nobody }, said: { default: '{{input.message}}' } }
+  references: { user.name: true, said: true }
+agent_defaults: { model: small }
+agents: { desk: { instructions: 'To {{context.user.name}}, who said {{context.said}}.' } }
+";
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn pay() -> Arc<dyn DynTool> {
+    Arc::new(
+        tool_fn("pay", "Pays", |_: Nothing, _| async move { Ok::<_, std::io::Error>("paid") })
+            .needs_approval(),
+    )
+}
+
+#[tokio::test]
+async fn each_run_sees_the_context_of_its_own_message() {
+    let script = Script::new(["one", "two", "three"].map(AssistantMessage::text));
+    let graph = BoundGraph::bind(&load_text(DESK).unwrap(), Vec::<(String, _)>::new()).unwrap();
+    let mut context = Map::new();
+    context.insert("user", Value::Map([(Arc::from("name"), Value::from("Ada"))].into_iter().collect()));
+    let runtime = Harness::new(script.clone()).graph(graph).context(context).build_runtime().unwrap();
+    runtime.thread("a").prompt("hello").await.unwrap();
+    runtime.thread("b").prompt("good day").await.unwrap();
+    runtime.thread("a").execute(UserMessage::text("bye"), DeliveryMode::default()).unwrap();
+    runtime.thread("a").response().await.unwrap();
+    insta::assert_snapshot!(script.seen().join("\n"), @"
+    desk: To Ada, who said hello. | user hello
+    desk: To Ada, who said good day. | user good day
+    desk: To Ada, who said bye. | user hello | assistant one | user bye
+    ");
+}
+
+#[tokio::test]
+async fn what_belongs_to_one_conversation_is_refused() {
+    let builder = Harness::new(Script::default()).session(MemorySession::new()).thread("a");
+    let error = builder.build_runtime().unwrap_err();
+    insta::assert_snapshot!(error, @"
+    `session` belongs to one conversation, and a runtime has many: leave it out
+    `thread` belongs to one conversation, and a runtime has many: leave it out
+    ");
+}
+
+#[tokio::test]
+async fn held_calls_are_decided_from_elsewhere() {
+    let script = Script::new([call("c1", "pay", "{}"), AssistantMessage::text("It is paid.")]);
+    let approvals = Approvals::new();
+    let runtime =
+        Harness::new(script).shared_tool(pay()).approver(approvals.clone()).build_runtime().unwrap();
+    let thread = runtime.thread("till");
+    let mut events = thread.events(StartAt::Live);
+    thread.execute(UserMessage::text("pay"), DeliveryMode::default()).unwrap();
+    while approvals.held(thread.id()).is_empty() {
+        approvals.changed().await;
+    }
+    approvals.decide(thread.id(), &"c1".into(), Decision::Granted).unwrap();
+    assert_eq!(thread.response().await.unwrap().text(), "It is paid.");
+    let error = approvals.decide(thread.id(), &"c1".into(), Decision::Granted).unwrap_err();
+    assert_eq!(error.to_string(), "no call `c1` of thread `till` waits for a decision");
+    runtime.shutdown().await;
+    let mut told = Vec::new();
+    while let Some(seen) = events.next().await {
+        if let harness::runtime::Told::Event { event: ThreadEvent::Event(event), .. } = seen {
+            told.push(event.kind.name());
+        }
+    }
+    assert!(told.contains(&"approval_requested") && told.contains(&"approval_decided"), "{told:?}");
+}
+
+#[tokio::test]
+async fn threads_come_back_from_their_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = SessionFolder::new(folder.path().join("sessions"));
+    let runtime = |script| Harness::new(script).sessions(sessions.clone()).build_runtime().unwrap();
+    assert_eq!(sessions.list().unwrap(), []);
+
+    let first = runtime(Script::new([AssistantMessage::text("Hello, Ada.")]));
+    first.thread("a/b").prompt("I am Ada").await.unwrap();
+    first.shutdown().await;
+
+    let script = Script::new([AssistantMessage::text("You are Ada.")]);
+    let second = runtime(script.clone());
+    second.thread("a/b").prompt("Who am I?").await.unwrap();
+    assert_eq!(script.seen(), ["main:  | user I am Ada | assistant Hello, Ada. | user Who am I?"]);
+    let listed = sessions.list().unwrap();
+    let shown: Vec<_> = listed
+        .iter()
+        .map(|stored| (stored.thread.as_str(), stored.title.as_deref(), stored.messages))
+        .collect();
+    assert_eq!(shown, [("a/b", Some("I am Ada"), 4)]);
+}
