@@ -26,6 +26,7 @@ mod schema;
 mod session;
 mod show;
 mod signal;
+mod threads;
 mod tools;
 
 use std::io::{Write as _, stdout};

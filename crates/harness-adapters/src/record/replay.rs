@@ -63,9 +63,19 @@ impl Replay {
         self
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Exchanges that were asked for.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Acquire)
+    }
+
     /// Exchanges that nothing has asked for yet.
     pub fn unused(&self) -> usize {
-        self.exchanges.len().saturating_sub(self.used.load(Ordering::Acquire))
+        self.exchanges.len().saturating_sub(self.used())
     }
 
     /// Checks that the whole recording was used.

@@ -7,6 +7,7 @@ mod doctor;
 mod records;
 mod resume;
 mod session;
+mod threads;
 mod tools;
 mod until;
 mod values;
@@ -29,6 +30,7 @@ pub(crate) use session::{
     CompactArgs, ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs,
     SessionVerb, ShowSessionArgs,
 };
+pub(crate) use threads::ThreadArgs;
 pub(crate) use tools::{InputArg, ToolsArgs};
 pub(crate) use until::{ModeArg, UntilArgs};
 pub(crate) use values::{ContextArg, MessageArg, time};

@@ -13,6 +13,7 @@ use super::keys::Keys;
 use super::providers::PROVIDERS;
 use super::recordings;
 use super::routes::Routes;
+use super::shipped::Shipped;
 use crate::args::ModelArgs;
 use crate::env;
 use crate::error::CliError;
@@ -42,7 +43,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) graph: Option<&'a BoundGraph>,
     /// The descriptor's file.
     pub(crate) descriptor: &'a Path,
-    /// The message that the conversation begins with.
+    /// The message that the conversation begins with; `None` when that is not known yet.
     pub(crate) message: Option<&'a str>,
 }
 
@@ -97,7 +98,16 @@ fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
     if known.is_empty() {
         return Err(fault);
     }
-    let Some(recording) = known.iter().find(|known| Some(known.question.as_str()) == asking.message) else {
+    let Some(message) = asking.message else {
+        let _ = writeln!(
+            anstream::stderr(),
+            "no {} is set: the model's answers come from the recordings in {}",
+            env::OPENROUTER_KEY,
+            folder.display()
+        );
+        return Ok(Source::live(Arc::new(Shipped::new(folder, known))));
+    };
+    let Some(recording) = known.iter().find(|known| known.question == message) else {
         let questions = known.into_iter().map(|known| known.question).collect();
         return Err(CliError::NotRecorded { folder, questions });
     };

@@ -8,5 +8,6 @@ pub(crate) mod keys;
 pub(crate) mod providers;
 mod recordings;
 mod routes;
+mod shipped;
 
 pub(crate) use choose::{Asking, Source, choose};

@@ -24,7 +24,7 @@ use harness::system::SystemClock;
 use harness::{Harness, Report};
 
 use self::until::{Told, Until};
-use crate::args::{LimitArgs, RunArgs};
+use crate::args::{BackendArgs, LimitArgs, ModelArgs, RunArgs};
 use crate::backend;
 use crate::bind;
 use crate::error::CliError;
@@ -64,7 +64,9 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let asking =
         Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
     let thread = session.as_ref().and_then(Session::id);
-    let source = answers(args, asking, thread.map(|id| ThreadId::from(id.as_str())), &clock)?;
+    let thread = thread.map(|id| ThreadId::from(id.as_str()));
+    let choose = || model::choose(&args.model, asking, &clock);
+    let source = answers(&args.model, &args.backend, thread, &clock, choose)?;
     let section = bound.graph.graph().run().cloned();
     let until = Until::of(&args.until, section.as_ref(), &args.descriptor)?;
     let hash = bound.graph.hash();
@@ -133,17 +135,18 @@ struct Ran<'a> {
     control: Option<&'a ControlSpec>,
 }
 
-/// Who answers: a backend, or a model.
-fn answers(
-    args: &RunArgs,
-    asking: Asking<'_>,
+/// Who answers: a backend, or a model that `choose` finds.
+pub(crate) fn answers(
+    args: &ModelArgs,
+    backend: &BackendArgs,
     thread: Option<ThreadId>,
     clock: &Arc<dyn Clock>,
+    choose: impl FnOnce() -> Result<Source, CliError>,
 ) -> Result<Source, CliError> {
-    let Some(backend) = backend::choose(&args.backend, args.model.model.as_deref(), thread, clock)? else {
-        return model::choose(&args.model, asking, clock);
+    let Some(backend) = backend::choose(backend, args.model.as_deref(), thread, clock)? else {
+        return choose();
     };
-    let model: Arc<dyn DynModel> = match &args.model.record {
+    let model: Arc<dyn DynModel> = match &args.record {
         Some(path) => Arc::new(Recorder::create(backend, path)?),
         None => Arc::new(backend),
     };
@@ -237,7 +240,7 @@ fn what_next(args: &RunArgs, exit: Exit, report: &Report) -> Option<String> {
 }
 
 /// What the run may use at most: of one turn and of all together.
-fn set_limits(spec: &mut RunSpec, args: &LimitArgs) {
+pub(crate) fn set_limits(spec: &mut RunSpec, args: &LimitArgs) {
     let (turn, run) = (&mut spec.turn.limits, &mut spec.limits);
     if let Some(iterations) = args.max_iterations {
         (turn.iterations, run.amount.iterations) = (iterations, iterations);

@@ -19,7 +19,7 @@ use crate::error::CliError;
 /// Compaction as the command line says, and else the descriptor. Large results, and what a compaction stores elsewhere, lie in a
 /// folder beside the session, so that a later run reads them, too; without a session they live as long as the
 /// run.
-pub(super) fn compacted(
+pub(crate) fn compacted(
     builder: Builder,
     args: &ViewArgs,
     descriptor: Option<CompactionSetting>,
@@ -71,7 +71,7 @@ const RESERVE: u64 = 4_000;
 
 /// Facts in a file, as the command line says: those that fit are shown to the model, and every agent may
 /// remember, recall and forget.
-pub(super) fn remembering(
+pub(crate) fn remembering(
     builder: Builder,
     args: &ViewArgs,
     model: &Arc<dyn DynModel>,

@@ -1,0 +1,32 @@
+//! What `chat`, `serve` and `acp` are given: the parts of conversations, and what they may use.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, ViewArgs};
+
+/// What conversations are made from.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ThreadArgs {
+    /// What the descriptor's tool targets are [default: registry.yaml beside the descriptor]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) registry: Option<PathBuf>,
+
+    /// A value of the descriptor's context (customer.premium=true), or a YAML or JSON file of them;
+    /// may be repeated
+    #[arg(long, value_name = "KEY=VALUE|FILE")]
+    pub(crate) context: Vec<ContextArg>,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) backend: BackendArgs,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+}

@@ -1,0 +1,91 @@
+//! Conversations of a descriptor, or of a model alone, as the command line says: what `chat`, `serve` and
+//! `acp` have in common.
+
+#![expect(dead_code, reason = "`chat`, `serve` and `acp` use it")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use harness::adapters::Replay;
+use harness::core::ThreadId;
+use harness::core::port::{Approver, Clock, DynModel};
+use harness::runtime::Runtime;
+use harness::tools::Registry;
+use harness::{Builder, Harness, SessionFolder};
+
+use crate::args::ThreadArgs;
+use crate::bind::{self, Needs};
+use crate::error::CliError;
+use crate::model::{self, Asking};
+use crate::run::{answers, context, set_limits, view};
+
+/// Conversations, ready to begin.
+pub(crate) struct Threads {
+    pub(crate) runtime: Runtime,
+    /// The hash of the descriptor; `None` without one.
+    pub(crate) hash: Option<String>,
+    /// Who answers.
+    pub(crate) model: Arc<dyn DynModel>,
+    /// The recording that answers, when one was named.
+    pub(crate) replay: Option<Arc<Replay>>,
+    registry: Option<Registry>,
+}
+
+/// What conversations are of.
+pub(crate) struct Of<'a> {
+    /// The file with the agents; without one there is one agent without instructions and tools, and
+    /// `--model` or a backend must be given.
+    pub(crate) descriptor: Option<&'a Path>,
+    /// Where they are kept; `None` keeps them in memory.
+    pub(crate) sessions: Option<SessionFolder>,
+    /// The one conversation that a backend has.
+    pub(crate) thread: Option<ThreadId>,
+}
+
+impl Threads {
+    /// Puts everything together. `change` has the last word on the builder.
+    pub(crate) fn open(
+        of: Of<'_>,
+        args: &ThreadArgs,
+        approver: impl Approver + 'static,
+        clock: &Arc<dyn Clock>,
+        change: impl FnOnce(Builder) -> Builder,
+    ) -> Result<Self, CliError> {
+        let bound = of
+            .descriptor
+            .map(|descriptor| bind::bind(descriptor, args.registry.as_deref(), clock))
+            .transpose()?;
+        let graph = bound.as_ref().map(|bound| &bound.graph);
+        let asking = Asking { graph, descriptor: of.descriptor.unwrap_or(Path::new("")), message: None };
+        let source = answers(&args.model, &args.backend, of.thread, clock, || {
+            model::choose(&args.model, asking, clock)
+        })?;
+        let overrides = context::overrides(&args.context)?;
+        let mut builder = Harness::new(Arc::clone(&source.model));
+        let (mut hash, mut registry, mut compaction) = (None, None, None);
+        if let Some(bound) = bound {
+            hash = Some(bound.graph.hash());
+            compaction = bound.graph.graph().run().and_then(|section| section.compaction);
+            builder = builder.graph(bound.graph).context(overrides);
+            registry = bound.registry;
+        }
+        builder = Needs::of(registry.as_ref()).meet(builder);
+        builder =
+            builder.approver(approver).clock(Arc::clone(clock)).spec(|spec| set_limits(spec, &args.limits));
+        builder = view::compacted(builder, &args.view, compaction, None, &source.model, clock)?;
+        builder = view::remembering(builder, &args.view, &source.model, clock)?;
+        if let Some(sessions) = of.sessions {
+            builder = builder.sessions(sessions);
+        }
+        let runtime = change(builder).build_runtime()?;
+        Ok(Self { runtime, hash, model: source.model, replay: source.replay, registry })
+    }
+
+    /// Ends all conversations, and the programs of their tools.
+    pub(crate) async fn close(self) {
+        self.runtime.shutdown().await;
+        if let Some(registry) = &self.registry {
+            registry.close().await;
+        }
+    }
+}
