@@ -31,8 +31,9 @@ use persist::Journal;
 use sink::Sink;
 
 use crate::cancel::Cancel;
+use crate::event::Hub;
 use crate::ids::{EntryId, OpId};
-use crate::machine::{Effect, Effects, Input, Machine, Phase, Record, Reply, Start};
+use crate::machine::{Effect, Effects, Input, Machine, Origin, Phase, Record, Reply, Start};
 use crate::outcome::End;
 use crate::panics::panic_text;
 use crate::time::Time;
@@ -61,6 +62,7 @@ pub async fn drive_with<P: Phase>(
     inbox: &mut Inbox,
 ) -> Arc<End> {
     let sink = Sink::new(&ports.hub);
+    let mut told = Told { hub: &ports.hub, origin: Arc::clone(machine.origin()), whole: false };
     let mut driver = Driver::new(machine, ports, &sink, cancel);
     driver.advance(Input::Start(Box::new(begin)));
     loop {
@@ -70,10 +72,26 @@ pub async fn drive_with<P: Phase>(
             poll_fn(|cx| driver.go_on_at_once(inbox, cx)).await
         };
         if let Some(end) = end {
+            told.whole = true;
             return end;
         }
         let input = driver.next(inbox).await;
         driver.advance(input);
+    }
+}
+
+/// Tells folds when a driver's future is dropped before its machine's end.
+struct Told<'h> {
+    hub: &'h Hub,
+    origin: Arc<Origin>,
+    whole: bool,
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if !self.whole {
+            self.hub.abandon(&self.origin);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::{Delta, Event};
+use crate::machine::Origin;
 
 /// Code that is called inline with every event: pure, quick and trusted (a record, usage, counters).
 ///
@@ -20,6 +21,10 @@ pub trait Fold: Send {
     /// The turn or run is over and everything was told: write out what is still held back. The default
     /// does nothing.
     fn flush(&mut self) {}
+
+    /// The future that drove the work of `origin` was dropped before its end: nothing more will be told of it.
+    /// The default does nothing.
+    fn abandoned(&mut self, _origin: &Origin) {}
 }
 
 impl<F: Fold + ?Sized> Fold for Box<F> {
@@ -40,6 +45,10 @@ impl<F: Fold> Fold for Arc<Mutex<F>> {
 
     fn flush(&mut self) {
         self.lock().unwrap_or_else(PoisonError::into_inner).flush();
+    }
+
+    fn abandoned(&mut self, origin: &Origin) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).abandoned(origin);
     }
 }
 
@@ -196,6 +205,14 @@ impl Hub {
         if self.has_folds {
             let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
             folds.iter_mut().for_each(|fold| isolated(|| fold.flush()));
+        }
+    }
+
+    /// The work of `origin` ended without an end: its future was dropped.
+    pub fn abandon(&self, origin: &Origin) {
+        if self.has_folds {
+            let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+            folds.iter_mut().for_each(|fold| isolated(|| fold.abandoned(origin)));
         }
     }
 

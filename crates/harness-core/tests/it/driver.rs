@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt as _;
 use harness_core::driver::{Command, Inbox, Ports, drive, drive_with};
+use harness_core::event::{Event, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
@@ -13,7 +15,7 @@ use harness_core::port::{
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Execution, OnTrouble, Turn, TurnSpec};
-use harness_core::{Cancel, End, GateName, Json, Time};
+use harness_core::{Cancel, End, GateName, Json, ThreadId, Time};
 
 fn call(id: &str, name: &str) -> ToolCall {
     ToolCall::new(id, name, Json::empty_object())
@@ -305,4 +307,42 @@ async fn what_starts_after_an_interruption_is_not_cut_off_with_its_grace_period(
     let start = Start::prompt(Message::user("go"));
     let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;
     assert_eq!(end.reason().as_str(), "timeout_reached");
+}
+
+/// Counts how often work was left before its end, and how often it was told to write out.
+#[derive(Default)]
+struct Left(Vec<&'static str>);
+
+impl Fold for Left {
+    fn apply(&mut self, _: &Event) {}
+
+    fn flush(&mut self) {
+        self.0.push("flush");
+    }
+
+    fn abandoned(&mut self, origin: &Origin) {
+        assert_eq!(origin.thread.as_ref().map(ThreadId::as_str), Some("t1"));
+        self.0.push("abandoned");
+    }
+}
+
+#[track_caller]
+fn check_left(step: ModelStep, expected: &[&str]) {
+    let left = Arc::new(Mutex::new(Left::default()));
+    let mut ports = Ports::new(Arc::new(ScriptedModel::new([step])), Arc::new(VirtualClock::still(Time(0))));
+    ports.hub.fold(Arc::clone(&left));
+    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let mut origin = Origin::default();
+    origin.thread = Some("t1".into());
+    let mut turn = Turn::new(spec, origin, Transcript::default());
+    let begin = Start::prompt(Message::user("go"));
+    // The future is polled once and dropped.
+    let _ = Box::pin(drive(&mut turn, &ports, &Cancel::never(), begin)).now_or_never();
+    assert_eq!(left.lock().unwrap().0, expected);
+}
+
+#[test]
+fn folds_are_told_of_work_whose_future_was_dropped() {
+    check_left(answer("done"), &["flush"]);
+    check_left(ModelStep::hang(), &["abandoned"]);
 }
