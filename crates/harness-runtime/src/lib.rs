@@ -103,7 +103,7 @@ pub use report::Report;
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use sessions::{DynSessions, Sessions};
 pub use stream::{
-    Item, ItemContent, ItemStream, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream, TextStream,
+    Item, ItemContent, ItemStream, Items, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream, TextStream,
     ThreadEvent, Told,
 };
 pub use thread::{Snapshot, Status, Stopping, Thread};

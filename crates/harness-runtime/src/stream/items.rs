@@ -42,16 +42,12 @@ pub struct Item {
 pub struct ItemStream {
     stream: Stream,
     ready: VecDeque<Item>,
-    answer: Assembly,
-    /// The ids of the blocks of the answer that is coming.
-    ids: Vec<u64>,
-    next_id: u64,
+    items: Items,
 }
 
 impl ItemStream {
     pub(crate) fn new(stream: Stream) -> Self {
-        let (ready, answer, ids) = (VecDeque::new(), Assembly::default(), Vec::new());
-        Self { stream, ready, answer, ids, next_id: 0 }
+        Self { stream, ready: VecDeque::new(), items: Items::default() }
     }
 
     /// The next snapshot; `None` when nothing follows.
@@ -79,7 +75,25 @@ impl ItemStream {
     }
 
     fn take(&mut self, told: &Told) {
-        let Told::Event { event, .. } = told else { return };
+        if let Told::Event { event, .. } = told {
+            self.ready.extend(self.items.take(event));
+        }
+    }
+}
+
+/// Makes the snapshots of an [`ItemStream`] of events that somebody else reads.
+#[derive(Debug, Default)]
+pub struct Items {
+    ready: Vec<Item>,
+    answer: Assembly,
+    /// The ids of the blocks of the answer that is coming.
+    ids: Vec<u64>,
+    next_id: u64,
+}
+
+impl Items {
+    /// What an event shows, in order; nothing for most of them.
+    pub fn take(&mut self, event: &ThreadEvent) -> Vec<Item> {
         if let ThreadEvent::Delta(part) = event {
             self.grow(part);
         } else if let ThreadEvent::Event(event) = event {
@@ -89,6 +103,7 @@ impl ItemStream {
                 self.complete(message);
             }
         }
+        std::mem::take(&mut self.ready)
     }
 
     fn begin_answer(&mut self) {
@@ -109,20 +124,20 @@ impl ItemStream {
             self.ids.push(id);
             let empty = emptied(&block);
             let begins_empty = empty == block;
-            self.ready.push_back(Item { id, content: ItemContent::Coming(empty), complete: false });
+            self.ready.push(Item { id, content: ItemContent::Coming(empty), complete: false });
             if begins_empty {
                 return;
             }
         }
         let id = self.ids.get(grown.at).copied().unwrap_or_default();
-        self.ready.push_back(Item { id, content: ItemContent::Coming(block), complete: false });
+        self.ready.push(Item { id, content: ItemContent::Coming(block), complete: false });
     }
 
     fn complete(&mut self, message: &Arc<Message>) {
         let Some(answer) = message.as_assistant() else {
             let id = self.new_id();
             let content = ItemContent::Message(Arc::clone(message));
-            self.ready.push_back(Item { id, content, complete: true });
+            self.ready.push(Item { id, content, complete: true });
             return;
         };
         let mut coming: Vec<Option<u64>> = self.ids.iter().copied().map(Some).collect();
@@ -135,7 +150,7 @@ impl ItemStream {
                 .position(|(partial, id)| id.is_some() && is_of(partial, block));
             let known = at.and_then(|at| coming.get_mut(at)).and_then(Option::take);
             let id = known.unwrap_or_else(|| self.new_id());
-            self.ready.push_back(Item { id, content: ItemContent::Block(block.clone()), complete: true });
+            self.ready.push(Item { id, content: ItemContent::Block(block.clone()), complete: true });
         }
         self.begin_answer();
     }

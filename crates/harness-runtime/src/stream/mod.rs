@@ -10,7 +10,7 @@ mod reader;
 mod tape;
 
 pub use assembly::PartialBlock;
-pub use items::{Item, ItemContent, ItemStream};
+pub use items::{Item, ItemContent, ItemStream, Items};
 pub use reader::{ReasoningStream, StartAt, Stream, TextStream, Told};
 pub use tape::{QueueChange, ThreadEvent};
 

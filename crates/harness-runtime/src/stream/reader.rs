@@ -18,6 +18,8 @@ pub enum StartAt {
     Turn,
     /// With the oldest that is kept. What is not kept any more is told as missed.
     Replay,
+    /// With this number, told before or still to come. What of it is not kept any more is told as missed.
+    At(u64),
 }
 
 /// What a reader is told.
@@ -64,6 +66,7 @@ impl Stream {
                 StartAt::Live => reel.end(),
                 StartAt::Turn => reel.run_from,
                 StartAt::Replay => 0,
+                StartAt::At(seq) => seq,
             }
         };
         Self { thread, at, one_run: false, over: false }
@@ -75,6 +78,11 @@ impl Stream {
     pub fn of_one_run(mut self) -> Self {
         self.one_run = true;
         self
+    }
+
+    /// The number of what is told next, when nothing of it is missed.
+    pub fn position(&self) -> u64 {
+        self.at
     }
 
     /// The next thing; waits for it. `None` when nothing follows.

@@ -76,3 +76,23 @@ async fn a_stream_of_one_run_ends_with_it_whatever_came_of_it() {
         thread.wait_idle().await;
     }
 }
+
+#[tokio::test]
+async fn a_reader_that_comes_back_with_a_number_gets_exactly_the_rest() {
+    let (thread, _) = thread_of([Step::Say("hello"), Step::Say("bye")]);
+    let mut all = thread.events(StartAt::Replay);
+    thread.prompt("hi").await.unwrap();
+    thread.prompt("more").await.unwrap();
+    let told = |told: Told| match told {
+        Told::Event { seq, event } => (seq, format!("{event:?}")),
+        Told::Lagged { missed } => panic!("{missed} were missed"),
+        _ => panic!("something else was told"),
+    };
+    let all: Vec<_> = std::iter::from_fn(|| all.try_next()).map(told).collect();
+    for at in 0..=all.len() {
+        let mut rest = thread.events(StartAt::At(at as u64));
+        assert_eq!(rest.position(), at as u64);
+        assert_eq!(std::iter::from_fn(|| rest.try_next()).map(told).collect::<Vec<_>>(), all[at..]);
+    }
+    assert_eq!(thread.events(StartAt::Live).position(), all.len() as u64);
+}
