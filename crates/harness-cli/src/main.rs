@@ -3,6 +3,7 @@
 mod args;
 mod backend;
 mod bind;
+mod chat;
 mod check;
 mod completions;
 mod diff;

@@ -1,0 +1,150 @@
+//! Lines of a terminal: styled text that can never steer the terminal, whoever wrote it.
+
+mod clean;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anstyle::Style;
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr;
+
+pub(crate) use clean::{clean, clean_char};
+pub(crate) use text::Text;
+
+/// Whether a terminal shows styles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Styling {
+    /// Text alone; what a style would say is said by marks.
+    Plain,
+    /// Styles, and links that can be opened.
+    Colour,
+}
+
+/// How a piece of text looks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) style: Style,
+    /// The address that opens when the text is clicked. One that [`openable`] has not passed stays out.
+    pub(crate) link: Option<Arc<str>>,
+}
+
+impl Look {
+    /// A style without a link.
+    pub(crate) fn of(style: Style) -> Self {
+        Self { style, link: None }
+    }
+}
+
+/// Text of one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Span {
+    text: String,
+    look: Look,
+}
+
+/// One line: pieces of text with their looks, without control characters and without a line end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    spans: Vec<Span>,
+}
+
+impl Line {
+    /// An empty line.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// A line of one style.
+    pub(crate) fn of(style: Style, text: &str) -> Self {
+        let mut line = Self::new();
+        line.push(text, &Look::of(style));
+        line
+    }
+
+    /// Adds text; characters that could steer the terminal are replaced.
+    pub(crate) fn push(&mut self, text: &str, look: &Look) {
+        if text.is_empty() {
+            return;
+        }
+        let text = clean(text);
+        match self.spans.last_mut() {
+            Some(last) if last.look == *look => last.text.push_str(&text),
+            _ => self.spans.push(Span { text: text.into_owned(), look: look.clone() }),
+        }
+    }
+
+    /// Adds text without a style.
+    pub(crate) fn push_plain(&mut self, text: &str) {
+        self.push(text, &Look::default());
+    }
+
+    /// Adds the pieces of another line.
+    pub(crate) fn append(&mut self, other: Self) {
+        for span in other.spans {
+            self.push(&span.text, &span.look);
+        }
+    }
+
+    /// Adds spaces.
+    pub(crate) fn pad(&mut self, columns: usize) {
+        self.push_plain(&" ".repeat(columns));
+    }
+
+    /// Whether nothing is on it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The columns that it takes.
+    pub(crate) fn width(&self) -> usize {
+        match self.spans.as_slice() {
+            [] => 0,
+            [only] => width(&only.text),
+            _ => width(&self.plain()),
+        }
+    }
+
+    /// The text alone.
+    pub(crate) fn plain(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
+
+    /// The text with the sequences of a terminal for its styles and links, all of them ended at its end.
+    pub(crate) fn to_ansi(&self) -> String {
+        let mut ansi = String::new();
+        for Span { text, look } in &self.spans {
+            if let Some(link) = &look.link {
+                ansi.push_str("\x1b]8;;");
+                ansi.push_str(link);
+                ansi.push_str("\x1b\\");
+            }
+            let _ = write!(ansi, "{style}{text}{style:#}", style = look.style);
+            if look.link.is_some() {
+                ansi.push_str("\x1b]8;;\x1b\\");
+            }
+        }
+        ansi
+    }
+}
+
+/// The columns that a text takes: those of the characters as a person sees them, added up.
+pub(crate) fn width(text: &str) -> usize {
+    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return text.len();
+    }
+    text.graphemes(true).map(UnicodeWidthStr::width).sum()
+}
+
+/// The address as a link of a terminal, if it is one of the web or of mail, of a bounded length, and
+/// without a character that could end the sequence which holds it.
+pub(crate) fn openable(address: &str) -> Option<Arc<str>> {
+    /// What terminals take, at most.
+    const LONGEST: usize = 2_000;
+    let known = ["http://", "https://", "mailto:"].iter().any(|scheme| address.starts_with(scheme));
+    let safe = address.bytes().all(|byte| (0x21..0x7f).contains(&byte));
+    (known && safe && address.len() <= LONGEST).then(|| Arc::from(address))
+}
