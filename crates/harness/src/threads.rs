@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::event::{Event, Fold, Hub};
+use harness_core::machine::Origin;
 use harness_core::port::Clock;
 use harness_core::{Fault, FaultSource};
 use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
@@ -180,5 +181,9 @@ impl Fold for OfAll {
 
     fn flush(&mut self) {
         self.0.flush();
+    }
+
+    fn abandoned(&mut self, origin: &Origin) {
+        self.0.abandon(origin);
     }
 }

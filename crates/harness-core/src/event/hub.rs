@@ -35,6 +35,10 @@ impl<F: Fold + ?Sized> Fold for Box<F> {
     fn flush(&mut self) {
         (**self).flush();
     }
+
+    fn abandoned(&mut self, origin: &Origin) {
+        (**self).abandoned(origin);
+    }
 }
 
 /// A share of a fold, so that its result can be read after the run.

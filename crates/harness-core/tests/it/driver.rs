@@ -1,7 +1,7 @@
 //! The tokio driver: what ports do to a turn when they hang, panic, fail or are told to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use harness_core::driver::{Command, Inbox, Ports, drive, drive_with};
@@ -338,7 +338,7 @@ fn check_left(step: ModelStep, expected: &[&str]) {
     let begin = Start::prompt(Message::user("go"));
     // The future is polled once and dropped.
     let _ = Box::pin(drive(&mut turn, &ports, &Cancel::never(), begin)).now_or_never();
-    assert_eq!(left.lock().unwrap().0, expected);
+    assert_eq!(left.lock().unwrap_or_else(PoisonError::into_inner).0, expected);
 }
 
 #[test]
