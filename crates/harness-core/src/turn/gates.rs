@@ -15,7 +15,7 @@ use crate::machine::{Cx, Pending};
 use crate::message::ToolCall;
 use crate::outcome::{End, Evidence, Stop, StopReason};
 use crate::policy::call_digest;
-use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict};
+use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict, coerced};
 
 impl TurnState {
     /// Takes a call to the runtime policies and its gates. Whether nothing holds it and it may run;
@@ -30,6 +30,12 @@ impl TurnState {
             self.refuse_unknown(spec, cx, at);
             return false;
         };
+        if spec.coerce_arguments
+            && let Some(made) =
+                def.input_schema.as_ref().and_then(|schema| coerced(schema, &slot.call.arguments))
+        {
+            rewrite(slot, made);
+        }
         let Particulars { granted, edited, .. } = slot.particulars();
         if spec.seams.gates.is_empty() && !def.requires_approval && !granted && !edited {
             return true;

@@ -301,6 +301,10 @@ pub struct TurnSpec {
     pub broken_calls: BrokenCalls,
     /// What an answer means that waits for tools and calls none. Default invalid.
     pub without_calls: WithoutCalls,
+    /// Whether arguments are brought to the types that their tool's schema declares, where nothing is lost by it
+    /// ([`coerced`](crate::port::coerced)), before anything else looks at them (source 004). The transcript keeps what
+    /// the model wrote. Default off.
+    pub coerce_arguments: bool,
     /// What stands in the transcript, marked as failed or aborted, when a turn ends because a model failed
     /// without saying anything or because it was cancelled: an empty answer with this one's protocol, provider
     /// and model (source 004). Default `None`: nothing.
@@ -359,6 +363,7 @@ impl Default for TurnSpec {
             cancelled_step: CancelledStep::default(),
             broken_calls: BrokenCalls::default(),
             without_calls: WithoutCalls::default(),
+            coerce_arguments: false,
             unanswered: None,
             on_hook_fault: OnHookFault::default(),
             evidence_check: false,
@@ -417,8 +422,8 @@ impl TurnSpec {
     }
 
     /// The behaviour of source 004 (`or` 0.5.5): all tools of a batch at once, results told when the whole
-    /// batch has run, no limits, no loop detection, no feedback, calls of broken answers left alone, and a
-    /// marked message where a model gave no answer.
+    /// batch has run, no limits, no loop detection, no feedback, arguments brought to their declared types, calls
+    /// of broken answers left alone, and a marked message where a model gave no answer.
     pub fn source_004() -> Self {
         Self {
             limits: Limits::unlimited(),
@@ -432,6 +437,7 @@ impl TurnSpec {
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
             broken_calls: BrokenCalls::Leave,
             without_calls: WithoutCalls::Answer,
+            coerce_arguments: true,
             unanswered: Some(Box::default()),
             ..Self::thread()
         }

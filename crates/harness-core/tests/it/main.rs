@@ -15,6 +15,7 @@ mod allocations;
 mod append;
 mod call_hooks;
 mod checkpoints;
+mod coercion;
 mod compaction;
 mod control_crash;
 mod control_gaps;

@@ -45,7 +45,7 @@ pub use error::CompactError;
 pub use key_data::KeyFields;
 pub use meter::BudgetMeter;
 pub use policy::{CompactionPolicy, HardStop, Recency, Rung, Trigger};
-pub use source_004::{SummarizingCompactor, SummarizingSettings};
+pub use source_004::{SummarizingCompactor, SummarizingSettings, WhenAsked};
 pub use summarize::{
     COMPACT_FAILED, DynSummarizer, ModelSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary,
     SummaryAsk, SummaryFault, SummaryModel, conversation_text,

@@ -1,5 +1,6 @@
 //! Source 004's compactor: one summary in front of the newest turns.
 
+mod mark;
 mod state;
 mod weigh;
 
@@ -11,6 +12,7 @@ use harness_core::port::{
     CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, Overflow,
 };
 
+use self::mark::mark;
 use self::state::{Projection, State};
 use self::weigh::{estimate, find_cut, weight, weights};
 use super::group::{GroupKind, Groups};
@@ -26,10 +28,24 @@ pub struct SummarizingSettings {
     pub reserve_tokens: u64,
     /// Tokens of the newest messages that are kept as they are, at least. 20,000.
     pub keep_recent_tokens: u64,
+    /// What happens when somebody asks for a shorter transcript. Default: it is made.
+    pub when_asked: WhenAsked,
+}
+
+/// What happens when somebody asks for a shorter transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhenAsked {
+    /// It is made, whatever the trigger says, and keeps less than usual where there is little.
+    #[default]
+    Always,
+    /// It is made above the trigger, as before a request (source 004).
+    AboveTrigger,
 }
 
 impl SummarizingSettings {
-    const DEFAULT: Self = Self { reserve_tokens: 16_384, keep_recent_tokens: 20_000 };
+    const DEFAULT: Self =
+        Self { reserve_tokens: 16_384, keep_recent_tokens: 20_000, when_asked: WhenAsked::Always };
 
     /// These settings; zero means the default.
     pub fn new(reserve_tokens: u64, keep_recent_tokens: u64) -> Self {
@@ -37,7 +53,15 @@ impl SummarizingSettings {
         Self {
             reserve_tokens: or(reserve_tokens, Self::DEFAULT.reserve_tokens),
             keep_recent_tokens: or(keep_recent_tokens, Self::DEFAULT.keep_recent_tokens),
+            ..Self::DEFAULT
         }
+    }
+
+    /// The same settings, with another answer to whoever asks for a shorter transcript.
+    #[must_use]
+    pub fn when_asked(mut self, when_asked: WhenAsked) -> Self {
+        self.when_asked = when_asked;
+        self
     }
 }
 
@@ -54,7 +78,8 @@ impl Default for SummarizingSettings {
 /// after it. What it does better:
 ///
 /// - usage counts only when its request was sent the view that is in force, and a shortened view stays
-///   shortened until it has to become shorter still;
+///   shortened until it has to become shorter still; usage from before a compaction that was made for good does
+///   not count behind it, not in another process either: the summary says in its metadata what it stood before;
 /// - one prompt with many tool calls behind it is cut at the newest answer that is old enough;
 /// - summaries are remembered by content, and an earlier one is updated with the new part only;
 /// - pinned messages, the system part and pending approvals are never summarized;
@@ -104,9 +129,15 @@ impl SummarizingCompactor {
     }
 
     fn is_due(&self, ask: &CompactAsk, estimate: u64) -> bool {
-        match ask.reason {
-            CompactReason::Overflow | CompactReason::Requested { .. } => true,
-            CompactReason::Request | _ => self.window > 0 && estimate > self.trigger(),
+        self.is_forced(&ask.reason) || (self.window > 0 && estimate > self.trigger())
+    }
+
+    /// Whether the trigger does not count.
+    fn is_forced(&self, reason: &CompactReason) -> bool {
+        match reason {
+            CompactReason::Overflow => true,
+            CompactReason::Requested { .. } => self.settings.when_asked == WhenAsked::Always,
+            CompactReason::Request | _ => false,
         }
     }
 
@@ -123,12 +154,7 @@ impl SummarizingCompactor {
     /// somebody asks for a short view.
     fn keep(&self, ask: &CompactAsk, weights: &[u64]) -> u64 {
         let keep = self.settings.keep_recent_tokens;
-        match ask.reason {
-            CompactReason::Overflow | CompactReason::Requested { .. } => {
-                keep.min(weights.iter().sum::<u64>() / 4)
-            }
-            CompactReason::Request | _ => keep,
-        }
+        if self.is_forced(&ask.reason) { keep.min(weights.iter().sum::<u64>() / 4) } else { keep }
     }
 
     async fn shorten(&self, ask: &CompactAsk, state: &Mutex<State>, now: Situation) -> Compaction {
@@ -138,7 +164,7 @@ impl SummarizingCompactor {
         let mut compaction =
             in_force.map_or_else(Compaction::unchanged, |p| Compaction::planned(p.plan.clone()));
         let moved = |cut: &usize| in_force.is_none_or(|projection| *cut > projection.cut);
-        let forced = matches!(ask.reason, CompactReason::Requested { .. });
+        let forced = matches!(ask.reason, CompactReason::Requested { .. }) && self.is_forced(&ask.reason);
         let (kept, covered) = match cut.filter(|cut| forced || moved(cut)) {
             Some(cut) => split(&now.items, cut),
             None => Default::default(),
@@ -259,21 +285,18 @@ fn split(items: &[Shown], cut: usize) -> (Vec<Shown>, Vec<Arc<Message>>) {
 /// summary as its first block, so that roles alternate as they did.
 fn merged(summary: &Summary, mut items: Vec<Shown>, kept: &[Shown]) -> Vec<Shown> {
     let preface = Block::text(format!("Summary of the earlier conversation:\n\n{}\n\n---\n\n", summary.text));
-    let rest = match kept.split_first() {
-        Some((Shown { message, .. }, rest)) if matches!(**message, Message::User(_)) => {
-            let Message::User(user) = &**message else { return items };
-            let mut user = user.clone();
-            user.content.insert(0, preface);
-            items.push(Shown::made(user));
-            rest
-        }
-        Some(_) | None => {
-            let mut user = UserMessage::default().from_origin("summary");
-            user.content.push(preface);
-            items.push(Shown::made(user));
-            kept
-        }
-    };
+    let carrier = kept.split_first().and_then(|(first, rest)| {
+        let Message::User(user) = &*first.message else { return None };
+        let mut user = user.clone();
+        mark(&mut user, rest.len()).then_some((user, rest))
+    });
+    let (mut user, rest) = carrier.unwrap_or_else(|| {
+        let mut user = UserMessage::default().from_origin("summary");
+        mark(&mut user, kept.len());
+        (user, kept)
+    });
+    user.content.insert(0, preface);
+    items.push(Shown::made(user));
     items.extend(rest.iter().cloned());
     items
 }

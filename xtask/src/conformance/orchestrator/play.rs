@@ -11,7 +11,7 @@ use harness_core::port::{BoxFuture, Secret, Secrets, ThinkingLevel};
 use harness_core::testing::VirtualClock;
 use harness_core::turn::Execution;
 use harness_core::{Fault, Time, ToolName};
-use harness_memory::compact::{SummarizingCompactor, SummarizingSettings};
+use harness_memory::compact::{SummarizingCompactor, SummarizingSettings, WhenAsked};
 use harness_runtime::skill::{Skill, SkillSet};
 use harness_runtime::template::{PromptTemplate, TemplateSet};
 use harness_runtime::{
@@ -106,7 +106,7 @@ impl Player {
             let number = |value: &Value, key| at(value, key).as_u64().unwrap_or(0);
             let (reserve, keep) =
                 (number(compactor, "reserve_tokens"), number(compactor, "keep_recent_tokens"));
-            let settings = SummarizingSettings::new(reserve, keep);
+            let settings = SummarizingSettings::new(reserve, keep).when_asked(WhenAsked::AboveTrigger);
             let window = number(options, "context_window");
             config.compactor =
                 Some(Arc::new(SummarizingCompactor::new(summarizer.clone(), window, settings)));

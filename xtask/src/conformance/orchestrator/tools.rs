@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use harness::tools::ArgumentSchema;
 use harness_core::port::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Fault, FaultSource, Json};
 use serde_json::{Map, Value, json};
@@ -13,6 +14,7 @@ use crate::conformance::turn::convert::{Done, at, list, text};
 pub(super) struct Tools {
     world: Arc<World>,
     defs: Arc<[ToolDef]>,
+    schemas: Vec<ArgumentSchema>,
     specs: Vec<Value>,
 }
 
@@ -28,19 +30,29 @@ impl Tools {
             def.sequential = text(spec, "mode") == "sequential";
             Ok(def)
         };
-        let defs = specs.iter().map(def).collect::<Done<_>>()?;
-        Ok(Self { world: Arc::clone(world), defs, specs })
+        let defs = specs.iter().map(def).collect::<Done<Arc<[ToolDef]>>>()?;
+        let compiled = |def: &ToolDef| {
+            let schema = def.input_schema.clone().unwrap_or_default();
+            ArgumentSchema::compile(def.name.as_str(), &schema).map_err(|e| e.to_string())
+        };
+        let schemas = defs.iter().map(compiled).collect::<Done<_>>()?;
+        Ok(Self { world: Arc::clone(world), defs, schemas, specs })
     }
 
     async fn run(&self, cx: &ToolCx) -> Result<ToolOutcome, String> {
-        let spec = self.specs.iter().find(|spec| text(spec, "name") == cx.call.name.as_str());
-        let spec = spec.ok_or_else(|| format!("there is no tool `{}`", cx.call.name))?;
+        let mut specs = self.specs.iter().zip(&self.schemas);
+        let spec = specs.find(|(spec, _)| text(spec, "name") == cx.call.name.as_str());
+        let (spec, schema) = spec.ok_or_else(|| format!("there is no tool `{}`", cx.call.name))?;
         if at(spec, "no_execute") == true {
             return Ok(failed(format!("tool {:?} has no Execute function", cx.call.name.as_str())));
         }
         let mut arguments: Map<String, Value> = cx.call.arguments.to().map_err(|e| e.to_string())?;
         for (key, value) in at(spec, "prepare_fill").as_object().into_iter().flatten() {
             arguments.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        let prepared = Json::parse(&json!(arguments).to_string()).map_err(|e| e.to_string())?;
+        if let Err(fault) = schema.check(&prepared) {
+            return Ok(ToolOutcome::error("invalid_arguments", format!("invalid tool arguments: {fault}")));
         }
         let own = at(at(spec, "calls"), cx.call.id.as_str());
         let behaviour = if own.is_null() { at(spec, "default") } else { own };

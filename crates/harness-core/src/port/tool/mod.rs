@@ -1,5 +1,6 @@
 //! Tools: what they are, how one is called, and what came of it.
 
+mod coerce;
 mod content;
 mod convert;
 mod declares;
@@ -10,6 +11,7 @@ mod registry;
 mod timed;
 mod updates;
 
+pub use coerce::coerced;
 pub use content::Content;
 pub use convert::{IntoToolOutcome, Structured};
 pub use function::{FnTool, schema_of, tool_fn};

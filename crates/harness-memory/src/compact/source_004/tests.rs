@@ -114,6 +114,48 @@ async fn usage_from_before_a_compaction_triggers_no_second_one() {
     assert_eq!(numbered.asked(), [(2, 2)]);
 }
 
+/// Whoever compacts, in the same process or another: the transcript after it is what the plan shows.
+async fn check_behind_a_compaction(metadata: Option<&str>, expected: [&str; 2]) {
+    let made_by = Numbered::default();
+    let mut first = UserMessage::text("x".repeat(80));
+    first.metadata = metadata.map(|text| Json::parse(text).unwrap());
+    let answer = AssistantMessage::text("x".repeat(20)).with_usage(Usage::tokens(95, 1));
+    let all = [message("u2"), message("a2"), first.into(), answer.into()].map(Arc::new);
+    let before: Transcript = all.into_iter().collect();
+    let plan = made_by.compactor().compact(ask(&before, None)).await.unwrap().plan.unwrap();
+    let stored: Vec<Message> =
+        shown_by(&before, Some(&plan)).iter().map(|item| (*item.message).clone()).collect();
+    let loaded = serde_json::from_str::<Vec<Message>>(&serde_json::to_string(&stored).unwrap()).unwrap();
+    let mut after: Transcript = loaded.into_iter().map(Arc::new).collect();
+    after.push(Arc::new(message("u1")));
+    let other = Numbered::default();
+    assert_eq!(view(&other.compactor(), &after).await, expected[0], "the usage that was kept is older");
+    let answer = AssistantMessage::text("ok").with_usage(Usage::tokens(95, 1));
+    after.push(Arc::new(answer.into()));
+    after.push(Arc::new(message("u20")));
+    assert_eq!(view(&other.compactor(), &after).await, expected[1], "new usage counts");
+}
+
+#[tokio::test]
+async fn usage_from_before_a_permanent_compaction_counts_for_nobody() {
+    check_behind_a_compaction(None, ["all", "S1"]).await;
+    check_behind_a_compaction(Some(r#"{"mine":1.10}"#), ["all", "S1"]).await;
+    check_behind_a_compaction(Some("[1]"), ["all", "S1"]).await;
+}
+
+#[tokio::test]
+async fn whoever_asks_may_be_held_to_the_trigger() {
+    let numbered = Numbered::default();
+    let settings = SummarizingSettings::new(10, 5).when_asked(WhenAsked::AboveTrigger);
+    let compactor = SummarizingCompactor::new(numbered.clone(), 100, settings);
+    for (texts, expected) in [("u10 a10 u10 a10", false), ("u50 a40 u10 a10", true)] {
+        let log = log(texts);
+        let requested = CompactReason::Requested { instructions: None };
+        let compaction = compactor.compact(ask(&log, None).because(requested)).await.unwrap();
+        assert_eq!(compaction.plan.is_some(), expected, "{texts}");
+    }
+}
+
 #[tokio::test]
 async fn an_earlier_summary_is_updated_with_the_new_part() {
     let (numbered, mut log) = (Numbered::default(), log("u50 a50 u20"));

@@ -3,6 +3,7 @@
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, Usage};
 use harness_core::port::CompactAsk;
 
+use super::mark::behind_compaction;
 use super::state::Projection;
 use crate::compact::shown::Shown;
 
@@ -47,10 +48,10 @@ pub(super) fn estimate(items: &[Shown], in_force: Option<&Projection>, ask: &Com
     }
 }
 
-/// The last answer with usage that was asked with the view in force. Usage of a longer or shorter view says
-/// nothing about this one.
+/// The last answer with usage that was asked with the view in force, and after the last compaction. Usage of a
+/// longer or shorter view says nothing about this one.
 fn last_usage(items: &[Shown], in_force: Option<&Projection>) -> Option<(usize, u64)> {
-    let from = in_force.map_or(0, |projection| projection.made_at);
+    let from = in_force.map_or(0, |projection| projection.made_at).max(behind_compaction(items));
     let answers = items.iter().enumerate().skip(from).rev();
     answers
         .filter_map(|(at, item)| Some((at, item.message.as_assistant()?)))

@@ -1,0 +1,70 @@
+//! Arguments are brought to the types of their schema before anything else looks at them.
+
+use std::sync::{Arc, Mutex};
+
+use harness_core::driver::{Ports, drive};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{AssistantMessage, Message, ToolCall};
+use harness_core::port::{GateAsk, GateCx, ToolGate, Toolbox, Verdict, tool_fn};
+use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
+use harness_core::transcript::Transcript;
+use harness_core::turn::{Turn, TurnSpec};
+use harness_core::{Cancel, GateName, Json, Time};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Count {
+    n: u32,
+}
+
+/// Notes the arguments that it is asked about.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl ToolGate for Seen {
+    fn name(&self) -> GateName {
+        "seen".into()
+    }
+
+    async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+        self.0.lock().expect("the notes").push(ask.call.arguments.text().to_owned());
+        Verdict::Allow
+    }
+}
+
+/// Calls `count` with these arguments; gives what gates saw, and what the tool answered.
+async fn check(coerces: bool, arguments: &str, seen: &[&str], answer: &str) {
+    let call = ToolCall::new("c1", "count", Json::parse(arguments).expect("arguments"));
+    let steps = [AssistantMessage::calls([call]), AssistantMessage::text("done")].map(ModelStep::answer);
+    let mut ports = Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::still(Time(0))));
+    let count = tool_fn("count", "", |arguments: Count, _| async move { format!("{} seen", arguments.n) });
+    ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
+    let gate = Seen::default();
+    ports.gates = vec![Arc::new(gate.clone())];
+    let mut spec = TurnSpec::default();
+    spec.coerce_arguments = coerces;
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let start = Start::prompt(Message::user("go"));
+    drive(&mut turn, &ports, &Cancel::never(), start).await;
+    assert_eq!(*gate.0.lock().expect("the notes"), seen);
+    let result = turn.log().get(2).expect("a result").joined_text();
+    assert!(result.starts_with(answer), "{result}");
+    let asked = turn.log().get(1).and_then(|message| message.as_assistant()?.tool_calls().next());
+    assert_eq!(asked.expect("the call").arguments.text(), arguments, "what the model wrote stays");
+}
+
+#[tokio::test]
+async fn gates_and_tools_see_the_declared_type() {
+    check(true, r#"{"n":"3"}"#, &[r#"{"n":3}"#], "3 seen").await;
+    check(true, r#"{"n":3}"#, &[r#"{"n":3}"#], "3 seen").await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_brought_to_its_type_is_refused_as_ever() {
+    check(true, r#"{"n":"three"}"#, &[], "argument `n` is wrong").await;
+    check(true, r#"{"n":null}"#, &[], "argument `n` is wrong").await;
+}
+
+#[tokio::test]
+async fn nothing_is_changed_unless_it_is_switched_on() {
+    check(false, r#"{"n":"3"}"#, &[], "argument `n` is wrong").await;
+}
