@@ -173,6 +173,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         self.machine.advance(input, self.now, &mut self.fx);
     }
 
+    #[inline]
     fn answer(&mut self, id: OpId, reply: Reply) {
         self.flight.answered(id);
         if let Reply::Drained(entries) = &reply {

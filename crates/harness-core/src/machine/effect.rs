@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Origin;
+use super::{Origin, Shared};
 use crate::event::{Event, EventKind};
 use crate::ids::{AgentId, OpId};
 use crate::limits::Grant;
@@ -107,35 +107,31 @@ impl Effects {
         self.live += 1;
     }
 
-    /// Adds an event.
-    pub(crate) fn push_event(&mut self, origin: &Arc<Origin>, told: Told) {
-        let Told { seq, at, turn, iteration, kind } = told;
-        match self.list.get_mut(self.live) {
-            Some(Effect::Event(event)) if Arc::ptr_eq(&event.origin, origin) => {
-                (event.seq, event.at, event.turn, event.iteration) = (seq, at, turn, iteration);
-                event.kind = kind;
-                self.live += 1;
-            }
-            Some(_) | None => {
-                let origin = Arc::clone(origin);
-                self.push(Effect::Event(Event { seq, at, origin, turn, iteration, kind }));
-            }
+    /// Adds an event whose kind is not written yet. Where it is written: in place, since kinds are large.
+    pub(crate) fn place_event(&mut self, shared: &Shared, seq: u64, at: Time) -> Option<&mut EventKind> {
+        let over = self.list.get(self.live);
+        if !matches!(over, Some(Effect::Event(event)) if Arc::ptr_eq(&event.origin, &shared.origin)) {
+            self.make_place(&shared.origin);
         }
+        let Some(Effect::Event(event)) = self.list.get_mut(self.live) else { return None };
+        self.live += 1;
+        (event.seq, event.at) = (seq, at);
+        (event.turn, event.iteration) = (shared.turn, shared.iteration);
+        Some(&mut event.kind)
+    }
+
+    /// Makes the next place one of an event.
+    #[cold]
+    fn make_place(&mut self, origin: &Arc<Origin>) {
+        let (origin, kind) = (Arc::clone(origin), EventKind::RunStarted { descriptor_hash: None });
+        self.push(Effect::Event(Event { seq: 0, at: Time(0), origin, turn: 0, iteration: 0, kind }));
+        self.live -= 1;
     }
 
     /// Forgets the effects. What they hold is let go of when others take their places.
     pub(crate) fn clear(&mut self) {
         self.live = 0;
     }
-}
-
-/// What an event says beside its origin.
-pub(crate) struct Told {
-    pub(crate) seq: u64,
-    pub(crate) at: Time,
-    pub(crate) turn: u32,
-    pub(crate) iteration: u32,
-    pub(crate) kind: EventKind,
 }
 
 /// The phases that a boundary can end.

@@ -25,7 +25,6 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use effect::Told;
 pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
 pub use parent::ParentCall;
@@ -198,21 +197,26 @@ pub struct Cx<'a> {
 
 impl Cx<'_> {
     /// Emits an event. With events switched off it is numbered and not built.
+    // Inlined, so that what is built is written where it lies; the place comes first for the same reason.
+    #[inline]
     pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
         let seq = self.number();
-        if self.fx.events {
-            self.tell(seq, kind());
+        if self.fx.events
+            && let Some(place) = self.fx.place_event(self.sh, seq, self.now)
+        {
+            *place = kind();
         }
     }
 
     /// Emits an event about the message at a position of the transcript.
+    #[inline]
     pub(crate) fn event_about(&mut self, at: usize, kind: impl FnOnce(&Arc<Message>) -> EventKind) {
         let seq = self.number();
         if self.fx.events
             && let Some(message) = self.log.get(at)
+            && let Some(place) = self.fx.place_event(self.sh, seq, self.now)
         {
-            let kind = kind(message);
-            self.tell(seq, kind);
+            *place = kind(message);
         }
     }
 
@@ -220,11 +224,6 @@ impl Cx<'_> {
         let seq = self.sh.next_seq;
         self.sh.next_seq += 1;
         seq
-    }
-
-    fn tell(&mut self, seq: u64, kind: EventKind) {
-        let (at, turn, iteration) = (self.now, self.sh.turn, self.sh.iteration);
-        self.fx.push_event(&self.sh.origin, Told { seq, at, turn, iteration, kind });
     }
 
     /// Asks the driver for an operation.
@@ -504,6 +503,7 @@ impl<P: Phase> Machine<P> {
     }
 
     /// Takes the reply to an operation, like [`Machine::advance`] with [`Input::Reply`].
+    #[inline]
     pub(crate) fn answer(&mut self, id: OpId, reply: Reply, now: Time, fx: &mut Effects) {
         if self.end.is_some() {
             return;
