@@ -1,7 +1,7 @@
 //! Which crate may depend on which: the house of `ARCHITECTURE.md`.
 //!
 //! Core and the leaves depend on no crate of the workspace, a sibling on core and leaves alone, the
-//! facade on core and its siblings, the program on the facade alone. The chores stand apart: they may look at every
+//! facade on core and its siblings, what serves a protocol on the facade, the program on these two. The chores stand apart: they may look at every
 //! library, and nothing depends on them. Dev dependencies obey the same arrows.
 
 use crate::repo::Package;
@@ -10,6 +10,8 @@ const CORE: &str = "harness-core";
 /// Crates that know nothing of the others and that siblings share.
 const LEAVES: &[&str] = &["harness-process"];
 const FACADE: &str = "harness";
+/// Crates that serve the facade's threads over a protocol.
+const SERVERS: &[&str] = &["harness-acp"];
 const PROGRAM: &str = "harness-cli";
 const CHORES: &str = "xtask";
 
@@ -20,6 +22,7 @@ enum Storey {
     Core,
     Sibling,
     Facade,
+    Server,
     Program,
     Chores,
 }
@@ -29,6 +32,7 @@ fn storey(name: &str) -> Storey {
         CORE => Storey::Core,
         _ if LEAVES.contains(&name) => Storey::Leaf,
         FACADE => Storey::Facade,
+        _ if SERVERS.contains(&name) => Storey::Server,
         PROGRAM => Storey::Program,
         CHORES => Storey::Chores,
         _ => Storey::Sibling,
@@ -40,8 +44,9 @@ fn allowed(from: Storey, to: Storey) -> bool {
         Storey::Leaf | Storey::Core => false,
         Storey::Sibling => matches!(to, Storey::Leaf | Storey::Core),
         Storey::Facade => matches!(to, Storey::Core | Storey::Sibling),
-        Storey::Program => to == Storey::Facade,
-        Storey::Chores => matches!(to, Storey::Core | Storey::Sibling | Storey::Facade),
+        Storey::Server => to == Storey::Facade,
+        Storey::Program => matches!(to, Storey::Facade | Storey::Server),
+        Storey::Chores => matches!(to, Storey::Core | Storey::Sibling | Storey::Facade | Storey::Server),
     }
 }
 
@@ -64,10 +69,19 @@ pub(super) fn problems(packages: &[Package]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A workspace of core, a leaf, two siblings, facade, program and chores, plus one arrow.
+    /// A workspace of core, a leaf, two siblings, facade, a server, program and chores, plus one arrow.
     #[track_caller]
     fn check(from: &str, to: &str, expected: &[&str]) {
-        let names = [CORE, "harness-process", "harness-tools", "harness-session", FACADE, PROGRAM, CHORES];
+        let names = [
+            CORE,
+            "harness-process",
+            "harness-tools",
+            "harness-session",
+            FACADE,
+            "harness-acp",
+            PROGRAM,
+            CHORES,
+        ];
         let package = |name: &str| {
             let arrow =
                 if name == from { format!(r#"[{{"name":"{to}","kind":null}}]"#) } else { "[]".into() };
@@ -85,7 +99,9 @@ mod tests {
         check("harness-tools", "harness-process", &[]);
         check(FACADE, "harness-tools", &[]);
         check(FACADE, CORE, &[]);
+        check("harness-acp", FACADE, &[]);
         check(PROGRAM, FACADE, &[]);
+        check(PROGRAM, "harness-acp", &[]);
         check(CHORES, FACADE, &[]);
         check(CHORES, "harness-tools", &[]);
         check(CORE, "serde", &[]);
@@ -105,6 +121,8 @@ mod tests {
 
     #[test]
     fn nobody_reaches_through_the_facade() {
+        check("harness-acp", CORE, &["harness-acp must not depend on harness-core"]);
+        check(FACADE, "harness-acp", &["harness must not depend on harness-acp"]);
         check(PROGRAM, CORE, &["harness-cli must not depend on harness-core"]);
         check(PROGRAM, "harness-session", &["harness-cli must not depend on harness-session"]);
         check(PROGRAM, CHORES, &["harness-cli must not depend on xtask"]);

@@ -1,0 +1,17 @@
+//! Integration tests of harness-acp: one module per topic.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a panic is how a test fails, in its helpers too"
+)]
+
+mod bounds;
+mod ends;
+mod permissions;
+mod prompts;
+mod sessions;
+mod support;
+mod updates;
