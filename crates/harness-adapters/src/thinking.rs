@@ -4,6 +4,20 @@ pub use harness_core::port::ThinkingLevel;
 
 /// The levels that a model knows, and its words for them (source 004's `thinkingLevelMap`).
 ///
+/// A request may say itself how hard to think
+/// ([`ModelRequest::thinking`](harness_core::port::ModelRequest::thinking)). That goes before what the adapter and
+/// the agent's settings say, and the nearest level that the model knows is asked for:
+///
+/// | endpoint | sent | for `off` |
+/// |---|---|---|
+/// | OpenRouter, chat or Responses | `reasoning.effort` | `none` |
+/// | other chat completions | `reasoning_effort` | nothing, or the model's own word |
+/// | other Responses | `reasoning.effort` | nothing, or the model's own word |
+/// | Messages | `thinking.budget_tokens`: 1,024, 2,048, 8,192, 16,384 and 32,768 from `minimal` to `xhigh`, or the model's own word if that is a number; within `max_tokens` if that is set | `thinking` is `disabled` |
+///
+/// Other adapters, and recordings, leave it to what they stand for. A recorded request holds the level where one
+/// was set.
+///
 /// ```
 /// use harness_adapters::{ThinkingLevel, ThinkingLevels};
 ///
@@ -72,8 +86,20 @@ impl ThinkingLevels {
         })
     }
 
-    /// The setting of a request that asks for the nearest level. Nothing is asked for where the model does
-    /// not know [`ThinkingLevel::Off`] as a level of its own and that is the nearest.
+    /// The effort to ask for: the word of the nearest level. Where that is [`ThinkingLevel::Off`] without a word
+    /// of its own, a router is told `none`, and others nothing: no one word switches thinking off everywhere.
+    #[cfg(feature = "http")]
+    pub(crate) fn effort(&self, level: ThinkingLevel, routed: bool) -> Option<&str> {
+        let is_plain_off =
+            self.clamp(level) == ThinkingLevel::Off && self.0.contains(&(ThinkingLevel::Off, Word::Usual));
+        match (is_plain_off, routed) {
+            (true, true) => Some("none"),
+            (true, false) => None,
+            (false, _) => self.word(level),
+        }
+    }
+
+    /// The setting of a request that asks for the nearest level.
     #[cfg(feature = "openrouter")]
     pub(crate) fn setting(
         &self,
@@ -82,15 +108,7 @@ impl ThinkingLevels {
     ) -> Option<(&'static str, harness_core::Json)> {
         use harness_core::Json;
 
-        let is_plain_off =
-            self.clamp(level) == ThinkingLevel::Off && self.0.contains(&(ThinkingLevel::Off, Word::Usual));
-        let effort = match (is_plain_off, routed) {
-            (true, true) => "none",
-            // Only a router knows how to switch thinking off by one word for all models.
-            (true, false) => return None,
-            (false, _) => self.word(level)?,
-        };
-        let effort = Json::string(effort);
+        let effort = Json::string(self.effort(level, routed)?);
         if !routed {
             return Some(("reasoning_effort", effort));
         }

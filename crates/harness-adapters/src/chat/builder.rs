@@ -7,8 +7,8 @@ use harness_core::{Json, ModelName};
 use super::model::ChatModel;
 use super::request::RESERVED;
 use crate::http::PromptCache;
-use crate::http::settings::RESPONSE_FORMAT;
-use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
+use crate::http::settings::{RESPONSE_FORMAT, Settings, reasoning};
+use crate::http::setup::{Protocol, Setup, Thought, Vendor, setup_methods};
 use crate::{AdapterError, ApiKey, OutputSchema, ThinkingLevel, ThinkingLevels};
 
 pub(super) static CHAT: Protocol = Protocol {
@@ -18,7 +18,22 @@ pub(super) static CHAT: Protocol = Protocol {
     reserved: &RESERVED,
     key: ("authorization", "Bearer "),
     headers: &[],
+    think,
 };
+
+/// A router is sent `reasoning`, others `reasoning_effort`.
+fn think(settings: &mut Settings, thought: &Thought<'_>) {
+    settings.take("reasoning_effort");
+    let given = settings.take("reasoning");
+    let setting = if thought.routed {
+        reasoning(given.as_ref(), thought.effort()).map(|reasoning| ("reasoning", reasoning))
+    } else {
+        thought.effort().map(|effort| ("reasoning_effort", Json::string(effort)))
+    };
+    if let Some((key, value)) = setting {
+        settings.set(key.to_owned(), value);
+    }
+}
 
 pub(super) static OPENROUTER: Vendor = Vendor {
     provider: "openrouter",
@@ -85,10 +100,12 @@ impl ChatModelBuilder {
     }
 
     /// How hard to think, where the model can; [`ThinkingLevels`] says what it can, and the nearest level
-    /// is asked for. OpenRouter is sent `reasoning`, others `reasoning_effort`.
+    /// is asked for. OpenRouter is sent `reasoning`, others `reasoning_effort`. A request's own level goes before
+    /// it.
     pub fn thinking(mut self, level: ThinkingLevel, levels: &ThinkingLevels) -> Self {
         let routed = self.setup.provider.as_deref() == Some(OPENROUTER.provider);
         self.defaults.extend(levels.setting(level, routed));
+        self.setup.levels = levels.clone();
         self
     }
 

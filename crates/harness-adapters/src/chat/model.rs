@@ -105,7 +105,7 @@ impl Model for ChatModel {
         let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;
         let answer = assembler.finish();
         let result = match outcome {
-            Ok(()) => judge(&answer, asked, &service.faults),
+            Ok(()) => judge(&answer, asked, &service.faults_for(&request)),
             Err(fault) => Err(with_partial(fault, &answer, asked)),
         };
         service.finish(result, settings.expects_json(), started.elapsed())

@@ -2,11 +2,11 @@
 
 use harness_core::ToolName;
 use harness_core::port::{DeltaPart, Deltas, ModelFault};
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use tokio::time::timeout;
 
 use super::Sink;
-use super::fault::{ErrorReply, retry_after};
+use super::fault::{ErrorReply, Faults, retry_after};
 use super::names::ToolNames;
 use super::service::Service;
 use crate::AdapterError;
@@ -29,6 +29,9 @@ pub(crate) trait Answer: Send {
 /// One request and what has arrived of its answer.
 pub(crate) struct Exchange<'a, A> {
     pub(crate) service: &'a Service,
+    /// The header with the request's own key.
+    pub(crate) key: Option<(HeaderName, HeaderValue)>,
+    pub(crate) faults: &'a Faults,
     pub(crate) deltas: &'a dyn Deltas,
     pub(crate) names: &'a ToolNames,
     pub(crate) answer: &'a mut A,
@@ -37,11 +40,14 @@ pub(crate) struct Exchange<'a, A> {
 impl<A: Answer> Exchange<'_, A> {
     /// Sends the request and reads the reply.
     pub(crate) async fn run(&mut self, body: String) -> Result<(), ModelFault> {
-        let request = self.service.client.post(self.service.endpoint.url().clone()).body(body);
+        let mut request = self.service.client.post(self.service.endpoint.url().clone()).body(body);
+        if let Some((name, value)) = self.key.take() {
+            request = request.header(name, value);
+        }
         let sent = timeout(self.service.timeouts.idle, Box::pin(request.send())).await;
         let mut response = match sent {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.service.faults.transport(&error.without_url())),
+            Ok(Err(error)) => return Err(self.faults.transport(&error.without_url())),
             Err(_) => return Err(self.idle("did not begin an answer")),
         };
         if !response.status().is_success() {
@@ -49,7 +55,7 @@ impl<A: Answer> Exchange<'_, A> {
         }
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         if header(CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
-            return Err(self.service.faults.protocol("a compressed reply, which was not asked for"));
+            return Err(self.faults.protocol("a compressed reply, which was not asked for"));
         }
         if header(CONTENT_TYPE).is_some_and(|kind| kind.to_ascii_lowercase().contains("text/event-stream")) {
             return self.stream(&mut response).await;
@@ -76,19 +82,19 @@ impl<A: Answer> Exchange<'_, A> {
     fn feed(&mut self, bytes: &[u8]) -> Result<(), ModelFault> {
         let (deltas, names) = (self.deltas, self.names);
         let fed = self.answer.feed(bytes, &mut |part| deltas.part(renamed(part, names)));
-        fed.map_err(|error| self.service.faults.too_large(&error))
+        fed.map_err(|error| self.faults.too_large(&error))
     }
 
     async fn next(&self, response: &mut reqwest::Response) -> Result<Option<bytes::Bytes>, ModelFault> {
         match timeout(self.service.timeouts.idle, response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(error)) => Err(self.service.faults.transport(&error.without_url())),
+            Ok(Err(error)) => Err(self.faults.transport(&error.without_url())),
             Err(_) => Err(self.idle("sent nothing more")),
         }
     }
 
     fn idle(&self, what: &str) -> ModelFault {
-        self.service.faults.timeout(what, self.service.timeouts.idle.into())
+        self.faults.timeout(what, self.service.timeouts.idle.into())
     }
 
     /// A reply that does not call itself an event stream: usually one JSON document, sometimes a stream
@@ -100,7 +106,7 @@ impl<A: Answer> Exchange<'_, A> {
             if body.len() > self.service.limits.body {
                 let limit = self.service.limits.body;
                 let error = AdapterError::TooLarge { what: "reply", limit, unit: "bytes" };
-                return Err(self.service.faults.too_large(&error));
+                return Err(self.faults.too_large(&error));
             }
         }
         let text = String::from_utf8_lossy(&body);
@@ -109,11 +115,11 @@ impl<A: Answer> Exchange<'_, A> {
             return self.feed(&body);
         }
         if !start.starts_with('{') || harness_core::Json::parse(start).is_err() {
-            return Err(self.service.faults.protocol("a reply that is neither JSON nor an event stream"));
+            return Err(self.faults.protocol("a reply that is neither JSON nor an event stream"));
         }
         let (deltas, names) = (self.deltas, self.names);
         let read = self.answer.document(start, &mut |part| deltas.part(renamed(part, names)));
-        read.map_err(|error| self.service.faults.too_large(&error))
+        read.map_err(|error| self.faults.too_large(&error))
     }
 
     async fn error_reply(&self, mut response: reqwest::Response) -> ModelFault {
@@ -133,7 +139,7 @@ impl<A: Answer> Exchange<'_, A> {
             }
         }
         reply.body = String::from_utf8_lossy(&body).into_owned();
-        self.service.faults.http(&reply)
+        self.faults.http(&reply)
     }
 }
 

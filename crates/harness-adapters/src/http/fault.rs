@@ -1,8 +1,10 @@
 //! From what went wrong to a `ModelFault`: a code, whether another attempt makes sense, and a message
 //! that says what to do.
 
+use std::borrow::Cow;
+
 use harness_core::Millis;
-use harness_core::port::{ModelFault, ModelFaultCode as Code};
+use harness_core::port::{ModelFault, ModelFaultCode as Code, Secret};
 
 use super::lenient::{Raw, text};
 use super::reported::{self, ReportedError};
@@ -23,6 +25,8 @@ pub(crate) struct Faults {
     pub(crate) key_name: String,
     /// Taken out of everything that is shown.
     pub(crate) key: Option<ApiKey>,
+    /// The same, of one request.
+    pub(crate) key_of_request: Option<Secret>,
 }
 
 /// A reply other than 2xx.
@@ -38,7 +42,28 @@ impl Faults {
     /// The faults of an endpoint without a key.
     #[cfg(test)]
     pub(crate) fn of(endpoint: &str, protocol: &'static Protocol) -> Self {
-        Self { endpoint: endpoint.to_owned(), protocol, key_name: "the API key".to_owned(), key: None }
+        Self {
+            endpoint: endpoint.to_owned(),
+            protocol,
+            key_name: "the API key".to_owned(),
+            key: None,
+            key_of_request: None,
+        }
+    }
+
+    /// The faults of a request that has a key of its own, perhaps.
+    pub(crate) fn of_request(&self, key: Option<&Secret>) -> Cow<'_, Self> {
+        match key {
+            None => Cow::Borrowed(self),
+            Some(key) => Cow::Owned(Self { key_of_request: Some(key.clone()), ..self.clone() }),
+        }
+    }
+
+    /// A text without any key.
+    pub(crate) fn without_keys(&self, text: &str) -> String {
+        let keys = [self.key.as_ref().map(ApiKey::expose), self.key_of_request.as_ref().map(Secret::expose)];
+        let keys = keys.into_iter().flatten().filter(|key| !key.is_empty());
+        keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]"))
     }
 
     /// The endpoint answered with an error status.
@@ -180,8 +205,7 @@ impl Faults {
 
     /// Foreign text as it may be shown: without the key, on one line, not endless.
     fn shown(&self, text: &str) -> String {
-        let key = self.key.as_ref().map(ApiKey::expose).filter(|key| !key.is_empty());
-        let clean = key.map_or_else(|| text.to_owned(), |key| text.replace(key, "[key]"));
+        let clean = self.without_keys(text);
         let mut out: String = clean
             .chars()
             .map(|character| if character.is_control() { ' ' } else { character })
@@ -360,6 +384,7 @@ mod tests {
         reserved: &[],
         key: ("authorization", "Bearer "),
         headers: &[],
+        think: |_, _| {},
     };
 
     fn faults() -> Faults {
@@ -368,6 +393,7 @@ mod tests {
             endpoint: "host/v1/chat/completions".to_owned(),
             key_name: "OPENROUTER_API_KEY".to_owned(),
             key: Some(ApiKey::new("sk-secret")),
+            key_of_request: None,
         }
     }
 

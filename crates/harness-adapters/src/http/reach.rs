@@ -15,6 +15,7 @@ static MODELS: Protocol = Protocol {
     reserved: &[],
     key: ("authorization", "Bearer "),
     headers: &[],
+    think: |_, _| {},
 };
 
 /// What a server answered with.

@@ -1,11 +1,13 @@
 //! One endpoint with everything that was set up for it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::message::AssistantMessage;
-use harness_core::port::{Clock, Deltas, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::port::{Clock, Deltas, ModelFault, ModelFaultCode, ModelRequest, Secret};
 use harness_core::{Millis, ModelName};
+use reqwest::header::{HeaderName, HeaderValue};
 use tokio::time::timeout;
 
 use super::endpoint::Endpoint;
@@ -13,10 +15,13 @@ use super::exchange::{Answer, Exchange};
 use super::fault::Faults;
 use super::names::ToolNames;
 use super::settings::Settings;
-use super::setup::Protocol;
+use super::setup::{Protocol, Thought};
 use super::{ReplyLimits, ReplyTimeouts};
-use crate::PriceTable;
 use crate::structured::checked;
+use crate::{PriceTable, ThinkingLevels};
+
+/// The provider that is a router and has one word for every model's thinking.
+const OPENROUTER: &str = "openrouter";
 
 /// Where a model is asked, and how.
 pub(crate) struct Service {
@@ -32,6 +37,7 @@ pub(crate) struct Service {
     pub(crate) faults: Faults,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) prices: PriceTable,
+    pub(crate) levels: ThinkingLevels,
 }
 
 impl Service {
@@ -41,8 +47,18 @@ impl Service {
         wish.unwrap_or(&self.model).as_str()
     }
 
-    /// The settings of this adapter with those of the agent on top.
+    /// The settings of this adapter with those of the agent on top, and above them the request's own level of
+    /// thinking.
     pub(crate) fn settings_for(&self, request: &ModelRequest) -> Result<Settings, ModelFault> {
+        let mut settings = self.settings_of_agent(request)?;
+        if let Some(level) = request.thinking {
+            let routed = self.provider == OPENROUTER;
+            (self.protocol().think)(&mut settings, &Thought { level, levels: &self.levels, routed });
+        }
+        Ok(settings)
+    }
+
+    fn settings_of_agent(&self, request: &ModelRequest) -> Result<Settings, ModelFault> {
         let agent = request.offer.settings.as_ref().filter(|settings| !settings.is_null());
         let parsed = agent.map(|settings| Settings::parse(settings, self.protocol().reserved)).transpose();
         match parsed {
@@ -56,6 +72,20 @@ impl Service {
         }
     }
 
+    /// The header with the request's own key, which goes before the adapter's.
+    pub(crate) fn key_for(
+        &self,
+        request: &ModelRequest,
+    ) -> Result<Option<(HeaderName, HeaderValue)>, ModelFault> {
+        let header = own_key(request).map(|key| self.protocol().key_header(key.expose()));
+        header.transpose().map_err(|error| ModelFault::new(ModelFaultCode::AuthFailed, error.to_string()))
+    }
+
+    /// The faults of a request, in which its own key does not stand either.
+    pub(crate) fn faults_for(&self, request: &ModelRequest) -> Cow<'_, Faults> {
+        self.faults.of_request(own_key(request))
+    }
+
     /// Sends `body` and reads the reply into `answer`, passing pieces to `deltas`. Ends early when the
     /// request is cancelled or its time is over; what had arrived by then stays in `answer`.
     pub(crate) async fn ask<A: Answer>(
@@ -67,7 +97,8 @@ impl Service {
         names: &ToolNames,
     ) -> Result<(), ModelFault> {
         let limit = self.time_left(request);
-        let mut exchange = Exchange { service: self, deltas, names, answer };
+        let (key, faults) = (self.key_for(request)?, self.faults_for(request));
+        let mut exchange = Exchange { service: self, key, faults: &faults, deltas, names, answer };
         tokio::select! {
             biased;
             () = request.cancel.cancelled() => Err(self.faults.cancelled()),
@@ -114,6 +145,11 @@ impl Service {
         let left = deadline.map(|(deadline, clock)| deadline.since(clock.now()).duration());
         left.map_or(self.timeouts.total, |left| left.min(self.timeouts.total))
     }
+}
+
+/// The key of the request itself; an empty one is none.
+fn own_key(request: &ModelRequest) -> Option<&Secret> {
+    request.key.as_ref().filter(|key| !key.is_empty())
 }
 
 /// The fault of a body that cannot be written.

@@ -78,7 +78,6 @@ impl Settings {
     }
 
     /// Takes a setting out; a null counts as none.
-    #[cfg(any(feature = "anthropic", feature = "responses"))]
     pub(crate) fn take(&mut self, key: &str) -> Option<Json> {
         let at = self.0.iter().position(|(known, _)| known == key)?;
         Some(self.0.remove(at).1).filter(|value| !value.is_null())
@@ -95,6 +94,15 @@ fn kind_of(value: &Json) -> &'static str {
     }
 }
 
+/// What is left of a `reasoning` object when how hard to think is said anew, and that. `None` when nothing is.
+#[cfg(any(feature = "openrouter", feature = "responses"))]
+pub(crate) fn reasoning(given: Option<&Json>, effort: Option<&str>) -> Option<Json> {
+    let mut entries = given.and_then(|given| given.entries().ok()).unwrap_or_default();
+    entries.retain(|(key, _)| !matches!(key.as_str(), "effort" | "max_tokens" | "enabled"));
+    entries.extend(effort.map(|effort| ("effort".to_owned(), Json::string(effort))));
+    (!entries.is_empty()).then(|| object(&entries))
+}
+
 /// The text of a JSON object of these entries.
 pub(crate) fn object_text<K: AsRef<str>>(entries: &[(K, Json)]) -> String {
     let entries: Vec<String> =
@@ -103,7 +111,6 @@ pub(crate) fn object_text<K: AsRef<str>>(entries: &[(K, Json)]) -> String {
 }
 
 /// A JSON object of these entries.
-#[cfg(any(feature = "anthropic", feature = "responses"))]
 pub(crate) fn object<K: AsRef<str>>(entries: &[(K, Json)]) -> Json {
     Json::parse(&object_text(entries)).unwrap_or_default()
 }

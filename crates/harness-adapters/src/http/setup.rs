@@ -15,7 +15,7 @@ use super::settings::Settings;
 use super::{ReplyLimits, ReplyTimeouts};
 #[cfg(any(feature = "anthropic", feature = "responses"))]
 use crate::OutputSchema;
-use crate::{AdapterError, ApiKey, PriceTable};
+use crate::{AdapterError, ApiKey, PriceTable, ThinkingLevel, ThinkingLevels};
 
 /// What sets one protocol apart before the first byte is sent.
 #[derive(Debug)]
@@ -32,6 +32,37 @@ pub(crate) struct Protocol {
     pub(crate) key: (&'static str, &'static str),
     /// Headers of every request, which a user's own replace.
     pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// Writes a level of thinking into the settings of a request, in place of what they say of it.
+    pub(crate) think: fn(&mut Settings, &Thought<'_>),
+}
+
+/// How hard a request is to think.
+#[derive(Debug)]
+pub(crate) struct Thought<'a> {
+    /// What was asked for.
+    pub(crate) level: ThinkingLevel,
+    /// What can be asked for.
+    pub(crate) levels: &'a ThinkingLevels,
+    /// Whether a router is asked, which has one word for all its models.
+    pub(crate) routed: bool,
+}
+
+impl Thought<'_> {
+    /// The word for it, where there is one.
+    pub(crate) fn effort(&self) -> Option<&str> {
+        self.levels.effort(self.level, self.routed)
+    }
+}
+
+impl Protocol {
+    /// The header that carries a key.
+    pub(crate) fn key_header(&self, key: &str) -> Result<(HeaderName, HeaderValue), AdapterError> {
+        let (name, before) = self.key;
+        let mut value = HeaderValue::try_from(format!("{before}{key}"))
+            .map_err(|_| AdapterError::Key { reason: "holds a character that no header may carry" })?;
+        value.set_sensitive(true);
+        Ok((HeaderName::from_static(name), value))
+    }
 }
 
 /// What a builder has been told so far.
@@ -50,6 +81,7 @@ pub(crate) struct Setup {
     pub(crate) timeouts: ReplyTimeouts,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) prices: PriceTable,
+    pub(crate) levels: ThinkingLevels,
 }
 
 /// The service of one vendor.
@@ -94,6 +126,7 @@ impl Setup {
             timeouts: ReplyTimeouts::default(),
             clock: None,
             prices: PriceTable::builtin(),
+            levels: ThinkingLevels::reasoning(),
         }
     }
 
@@ -125,6 +158,7 @@ impl Setup {
             protocol: self.protocol,
             key_name: self.key_name,
             key: self.key,
+            key_of_request: None,
         };
         Ok(Service {
             client,
@@ -139,6 +173,7 @@ impl Setup {
             faults,
             clock: self.clock,
             prices: self.prices,
+            levels: self.levels,
         })
     }
 
@@ -174,12 +209,8 @@ impl Setup {
             if key.is_empty() {
                 return Err(AdapterError::Key { reason: "is empty" });
             }
-            let (name, before) = self.protocol.key;
-            let value = format!("{before}{}", key.expose());
-            let mut value = HeaderValue::try_from(value)
-                .map_err(|_| AdapterError::Key { reason: "holds a character that no header may carry" })?;
-            value.set_sensitive(true);
-            headers.insert(HeaderName::from_static(name), value);
+            let (name, value) = self.protocol.key_header(key.expose())?;
+            headers.insert(name, value);
         }
         Ok(headers)
     }
@@ -241,6 +272,13 @@ macro_rules! setup_methods {
         /// How long to wait.
         pub fn timeouts(mut self, timeouts: $crate::http::ReplyTimeouts) -> Self {
             self.setup.timeouts = timeouts;
+            self
+        }
+
+        /// What the model can be asked for by a request's own thinking level. Default
+        /// [`ThinkingLevels::reasoning`]($crate::ThinkingLevels::reasoning).
+        pub fn thinking_levels(mut self, levels: $crate::ThinkingLevels) -> Self {
+            self.setup.levels = levels;
             self
         }
 

@@ -6,6 +6,7 @@ use harness_core::ModelName;
 
 use super::model::MessagesModel;
 use super::request::RESERVED;
+use super::settings::think;
 use crate::http::PromptCache;
 use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
 use crate::{AdapterError, ApiKey, OutputSchema};
@@ -17,6 +18,7 @@ pub(super) static MESSAGES: Protocol = Protocol {
     reserved: &RESERVED,
     key: ("x-api-key", ""),
     headers: &[("anthropic-version", "2023-06-01")],
+    think,
 };
 
 static ANTHROPIC: Vendor =

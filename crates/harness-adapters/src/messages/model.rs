@@ -114,7 +114,7 @@ impl Model for MessagesModel {
         let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;
         let answer = assembler.finish();
         let result = match outcome {
-            Ok(()) => answer::judge(&answer, asked, &service.faults),
+            Ok(()) => answer::judge(&answer, asked, &service.faults_for(&request)),
             Err(fault) => Err(answer::with_partial(fault, &answer, asked)),
         };
         service.finish(result, expects_json, started.elapsed())

@@ -4,7 +4,9 @@ use harness_core::Json;
 use serde::Deserialize;
 
 use super::builder::MAX_TOKENS;
+use crate::ThinkingLevel;
 use crate::http::settings::{Settings, object};
+use crate::http::setup::Thought;
 
 /// Settings that are ready to be sent.
 #[derive(Debug)]
@@ -51,6 +53,48 @@ struct FunctionChoice {
 #[derive(Debug, Deserialize)]
 struct FunctionName {
     name: String,
+}
+
+/// Tokens that a level of thinking may take; the protocol wants 1,024 at least.
+const BUDGETS: [(ThinkingLevel, u64); 5] = [
+    (ThinkingLevel::Minimal, LEAST_BUDGET),
+    (ThinkingLevel::Low, 2_048),
+    (ThinkingLevel::Medium, 8_192),
+    (ThinkingLevel::High, 16_384),
+    (ThinkingLevel::XHigh, 32_768),
+];
+
+const LEAST_BUDGET: u64 = 1_024;
+
+/// Writes a level of thinking as a budget, in place of what the settings say of it. A model's own word for a
+/// level is a budget if it is a number. Where the settings bound the answer, the budget leaves 1,024 tokens of
+/// that to the answer itself, and thinking is off when there is not so much.
+pub(super) fn think(settings: &mut Settings, thought: &Thought<'_>) {
+    settings.take("reasoning_effort");
+    settings.take("reasoning");
+    if let Some(config) = settings.take("output_config").and_then(|config| config.entries().ok()) {
+        let entries: Vec<_> = config.into_iter().filter(|(key, _)| key != "effort").collect();
+        if !entries.is_empty() {
+            settings.set("output_config".to_owned(), object(&entries));
+        }
+    }
+    let bound =
+        ["max_completion_tokens", "max_tokens"].into_iter().find_map(|key| settings.get(key)?.to().ok());
+    let room = bound.map_or(u64::MAX, |bound: u64| bound.saturating_sub(LEAST_BUDGET));
+    let thinking = match budget(thought).map(|budget| budget.min(room)) {
+        Some(budget) if budget >= LEAST_BUDGET => object(&[
+            ("type", Json::string("enabled")),
+            ("budget_tokens", Json::of(&budget).unwrap_or_default()),
+        ]),
+        Some(_) | None => object(&[("type", Json::string("disabled"))]),
+    };
+    settings.set("thinking".to_owned(), thinking);
+}
+
+fn budget(thought: &Thought<'_>) -> Option<u64> {
+    let level = thought.levels.clamp(thought.level);
+    let own = thought.levels.word(level).and_then(|word| word.parse().ok());
+    own.or_else(|| BUDGETS.into_iter().find(|(known, _)| *known == level).map(|(_, budget)| budget))
 }
 
 /// Translates `settings`; `to_wire` gives the name under which a tool is sent.

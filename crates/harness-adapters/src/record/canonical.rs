@@ -1,7 +1,7 @@
 //! What a model can see of a request, in one fixed form.
 
 use harness_core::message::{Block, Message};
-use harness_core::port::ModelRequest;
+use harness_core::port::{ModelRequest, ThinkingLevel};
 use harness_core::{Json, ModelName};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -12,6 +12,8 @@ struct Canonical<'a> {
     model: Option<&'a ModelName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     settings: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'static str>,
     instructions: &'a str,
     messages: Vec<CanonicalMessage<'a>>,
     tools: Vec<CanonicalTool<'a>>,
@@ -55,6 +57,7 @@ pub(super) fn canonical(request: &ModelRequest) -> Result<Json, serde_json::Erro
     Json::of(&Canonical {
         model: request.offer.model.as_ref(),
         settings: request.offer.settings.as_ref(),
+        thinking: request.thinking.map(ThinkingLevel::as_str),
         instructions: &request.offer.instructions,
         messages,
         tools: tools.collect(),

@@ -22,7 +22,8 @@ use crate::{AdapterError, ApiKey};
 /// is a fault of the step (`recording`).
 ///
 /// Put it outside a [`Retry`](crate::Retry), so that the recording holds what the run saw. Name the keys
-/// that are in use with [`without`](Self::without): a prompt, a tool or an endpoint may repeat one.
+/// that are in use with [`without`](Self::without): a prompt, a tool or an endpoint may repeat one. A key that
+/// a request brings along is left out without being named.
 pub struct Recorder<M> {
     inner: M,
     redaction: Redaction,
@@ -127,18 +128,19 @@ impl<M: Model> Model for Recorder<M> {
         let fault = |text: String| ModelFault::new(ModelFaultCode::Recording, text);
         let canonical =
             canonical(&request).map_err(|error| fault(format!("the request has no JSON form: {error}")))?;
-        let canonical = self.redaction.request(canonical);
+        let redaction = self.redaction.with(request.key.as_ref());
+        let canonical = redaction.request(canonical);
         let kept = Kept { inner: deltas, parts: Mutex::default() };
         let result = self.inner.step(request, &kept).await;
         let exchange = Exchange {
             step: 0,
             digest: digest(&canonical),
             request: canonical,
-            deltas: self.redaction.pieces(kept.parts.into_inner().unwrap_or_else(PoisonError::into_inner)),
+            deltas: redaction.pieces(kept.parts.into_inner().unwrap_or_else(PoisonError::into_inner)),
             answer: result.as_ref().ok().cloned(),
             fault: result.as_ref().err().cloned(),
         };
-        let (output, redaction) = (Arc::clone(&self.output), self.redaction.clone());
+        let output = Arc::clone(&self.output);
         let write =
             move || output.lock().unwrap_or_else(PoisonError::into_inner).exchange(exchange, &redaction);
         let written = tokio::task::spawn_blocking(write).await;

@@ -1,7 +1,7 @@
 //! Texts that no recording may hold.
 
 use harness_core::Json;
-use harness_core::port::DeltaPart;
+use harness_core::port::{DeltaPart, Secret};
 
 use crate::ApiKey;
 
@@ -21,6 +21,13 @@ impl Redaction {
     /// Adds secrets.
     pub(super) fn add(&mut self, secrets: impl IntoIterator<Item = ApiKey>) {
         self.secrets.extend(secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST));
+    }
+
+    /// The same, and the key of one request.
+    pub(super) fn with(&self, key: Option<&Secret>) -> Self {
+        let mut all = self.clone();
+        all.add(key.map(|key| ApiKey::new(key.expose())));
+        all
     }
 
     /// A JSON text without the secrets, which stay within its strings: their escaped form is looked for too.

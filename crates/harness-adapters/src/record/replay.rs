@@ -95,7 +95,7 @@ impl Replay {
         let fault = |text: String| ModelFault::new(ModelFaultCode::Recording, text);
         let got =
             canonical(request).map_err(|error| fault(format!("the request has no JSON form: {error}")))?;
-        let got = self.redaction.request(got);
+        let got = self.redaction.with(request.key.as_ref()).request(got);
         let at = self.used.load(Ordering::Acquire);
         let (path, step) = (self.path.display(), at.saturating_add(1));
         let Some(exchange) = self.exchanges.get(at) else {

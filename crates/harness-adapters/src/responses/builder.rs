@@ -6,7 +6,8 @@ use harness_core::ModelName;
 
 use super::model::ResponsesModel;
 use super::request::RESERVED;
-use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
+use crate::http::settings::{Settings, reasoning};
+use crate::http::setup::{Protocol, Setup, Thought, Vendor, setup_methods};
 use crate::{AdapterError, ApiKey, OutputSchema};
 
 pub(super) static RESPONSES: Protocol = Protocol {
@@ -16,7 +17,16 @@ pub(super) static RESPONSES: Protocol = Protocol {
     reserved: &RESERVED,
     key: ("authorization", "Bearer "),
     headers: &[],
+    think,
 };
+
+fn think(settings: &mut Settings, thought: &Thought<'_>) {
+    settings.take("reasoning_effort");
+    let given = settings.take("reasoning");
+    if let Some(reasoning) = reasoning(given.as_ref(), thought.effort()) {
+        settings.set("reasoning".to_owned(), reasoning);
+    }
+}
 
 static OPENAI: Vendor =
     Vendor { provider: "openai", base_url: "https://api.openai.com/v1", key_name: "OPENAI_API_KEY" };

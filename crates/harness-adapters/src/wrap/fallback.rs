@@ -110,6 +110,7 @@ impl Model for Fallback {
         let until = tokio::time::Instant::now().checked_add(self.policy.longest);
         let mut earlier = Vec::new();
         let mut rest = self.chain.iter().peekable();
+        let mut request = request;
         while let Some(link) = rest.next() {
             let asked = link.request(&request);
             let left = until.map(|until| until.saturating_duration_since(tokio::time::Instant::now()));
@@ -125,6 +126,8 @@ impl Model for Fallback {
             }
             tracing::debug!(model = %link.name, code = fault.code.as_str(), "asking the next model");
             earlier.push(format!("{}: {}", link.name, fault.message));
+            // It was resolved for the first model; another may be of another provider.
+            request.key = None;
         }
         Err(ModelFault::new(ModelFaultCode::Configuration, "the chain of models is empty: add one"))
     }

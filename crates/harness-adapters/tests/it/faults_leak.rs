@@ -31,7 +31,7 @@ impl Write for ThisThread {
 }
 
 /// Begins to listen to what this thread logs.
-fn listen() {
+pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let everything = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
@@ -42,27 +42,27 @@ fn listen() {
 }
 
 /// What was logged since, and no more.
-fn heard() -> String {
+pub(crate) fn heard() -> String {
     String::from_utf8(LOG.take().unwrap_or_default()).expect("a log is text")
 }
 
-/// Replies that are faults and repeat the key wherever a reply has room for it.
-fn telltales(protocol: &Protocol) -> Vec<Reply> {
-    let error = protocol.error.replace("MESSAGE", &format!("bad key {KEY}"));
+/// Replies that are faults and repeat a key wherever a reply has room for it.
+pub(crate) fn telltales(protocol: &Protocol, key: &str) -> Vec<Reply> {
+    let error = protocol.error.replace("MESSAGE", &format!("bad key {key}"));
     let headers =
-        format!("retry-after: {KEY}\r\nx-request-id: {KEY}\r\nlocation: https://{KEY}@host/{KEY}\r\n");
+        format!("retry-after: {key}\r\nx-request-id: {key}\r\nlocation: https://{key}@host/{key}\r\n");
     let statuses = [301, 400, 401, 404, 418, 429, 500].map(|status| Reply::full(status, &headers, &error));
-    let page = format!("<html>{KEY}</html>");
+    let page = format!("<html>{key}</html>");
     let kinds =
-        [format!("content-type: text/html; key={KEY}\r\n"), "content-type: application/json\r\n".into()];
+        [format!("content-type: text/html; key={key}\r\n"), "content-type: application/json\r\n".into()];
     let pages = kinds.map(|kind| Reply::full(200, &kind, &page));
     let other = [
         Reply::full(200, "content-type: application/json\r\n", &error),
         Reply::events().send(protocol.begun).send(format!("event: error\ndata: {error}\n\n")),
-        Reply::events().send(format!("data: {KEY}\n\nevent: {KEY}\ndata: [\"{KEY}\"]\n\n: {KEY}\n\n")),
-        Reply::default().send(format!("HTTP/1.1 500 {KEY}\r\ncontent-length: 0\r\n\r\n")),
-        Reply::default().send(format!("{KEY}\r\n\r\n")),
-        Reply::default().send(format!("HTTP/1.1 200 OK\r\n{KEY}: {KEY}\r\n{KEY}\r\n\r\n")),
+        Reply::events().send(format!("data: {key}\n\nevent: {key}\ndata: [\"{key}\"]\n\n: {key}\n\n")),
+        Reply::default().send(format!("HTTP/1.1 500 {key}\r\ncontent-length: 0\r\n\r\n")),
+        Reply::default().send(format!("{key}\r\n\r\n")),
+        Reply::default().send(format!("HTTP/1.1 200 OK\r\n{key}: {key}\r\n{key}\r\n\r\n")),
     ];
     statuses.into_iter().chain(pages).chain(other).collect()
 }
@@ -72,7 +72,7 @@ async fn a_key_that_an_endpoint_repeats_in_its_faults_is_written_nowhere() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     for protocol in PROTOCOLS {
-        for (at, reply) in telltales(protocol).into_iter().enumerate() {
+        for (at, reply) in telltales(protocol, KEY).into_iter().enumerate() {
             let context = format!("{}, reply {at}", protocol.name);
             let server = Server::start([reply]).await;
             let pieces = Pieces::default();

@@ -20,6 +20,7 @@ mod fuzz;
 mod local;
 mod messages_faults;
 mod messages_request;
+mod of_request;
 mod options;
 mod record;
 #[cfg(feature = "relay")]

@@ -96,7 +96,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
     fn model(&self, id: OpId, request: ModelRequest) -> Running<'p> {
         self.sink.begin(id);
         let agent = request.offer.agent.clone();
-        let span = tracing::info_span!(
+        let span = tracing::debug_span!(
             "chat",
             gen_ai.operation.name = "chat",
             gen_ai.request.model = request.offer.model.as_ref().map(crate::ModelName::as_str),
@@ -111,7 +111,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
     }
 
     fn tool(&self, cx: ToolCx) -> Running<'p> {
-        let span = tracing::info_span!(
+        let span = tracing::debug_span!(
             "execute_tool",
             gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = cx.call.name.as_str(),

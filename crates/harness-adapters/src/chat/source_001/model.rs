@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::message::AssistantMessage;
-use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
+use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest, Secret};
 use tokio::time::{sleep, timeout};
 
 use super::body::body;
 use super::builder::OpenRouterModelBuilder;
 use super::output::{self, Outcome};
-use crate::ApiKey;
 use crate::http::service::{Service, no_json};
 
 /// The tool-capable model adapter of source 001.
@@ -77,7 +76,7 @@ impl Model for OpenRouterModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let inner = &*self.0;
         let model = inner.service.model.as_str();
-        if !inner.has_key {
+        if !inner.has_key && request.key.as_ref().is_none_or(Secret::is_empty) {
             return Ok(output::without_key(model).into_message());
         }
         let work = inner.with_retry(&request);
@@ -116,17 +115,22 @@ impl Inner {
     }
 
     async fn attempt(&self, request: &ModelRequest, body: String) -> Reply {
-        match timeout(self.service.time_left(request), Box::pin(self.post(body))).await {
-            Ok(Ok((status, body))) => Reply::Answered { status, body: self.without_key(&body) },
-            Ok(Err(reason)) => Reply::Broken(self.without_key(&reason)),
+        let faults = self.service.faults_for(request);
+        match timeout(self.service.time_left(request), Box::pin(self.post(request, body))).await {
+            Ok(Ok((status, body))) => Reply::Answered { status, body: faults.without_keys(&body) },
+            Ok(Err(reason)) => Reply::Broken(faults.without_keys(&reason)),
             Err(_) => Reply::TimedOut,
         }
     }
 
     /// The reply's status and body, or why there is none.
-    async fn post(&self, body: String) -> Result<(u16, String), String> {
-        let request = self.service.client.post(self.service.endpoint.url().clone()).body(body);
-        let mut response = request.send().await.map_err(|error| innermost(&error))?;
+    async fn post(&self, request: &ModelRequest, body: String) -> Result<(u16, String), String> {
+        let key = self.service.key_for(request).map_err(|fault| fault.message)?;
+        let mut post = self.service.client.post(self.service.endpoint.url().clone()).body(body);
+        if let Some((name, value)) = key {
+            post = post.header(name, value);
+        }
+        let mut response = post.send().await.map_err(|error| innermost(&error))?;
         let limit = self.service.limits.body;
         let mut bytes = Vec::new();
         while let Some(more) = response.chunk().await.map_err(|error| innermost(&error))? {
@@ -136,13 +140,6 @@ impl Inner {
             }
         }
         Ok((response.status().as_u16(), String::from_utf8_lossy(&bytes).into_owned()))
-    }
-
-    fn without_key(&self, text: &str) -> String {
-        match self.service.faults.key.as_ref().map(ApiKey::expose) {
-            Some(key) if !key.is_empty() => text.replace(key, "[key]"),
-            Some(_) | None => text.to_owned(),
-        }
     }
 }
 

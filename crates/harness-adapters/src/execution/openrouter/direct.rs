@@ -25,6 +25,7 @@ static PROTOCOL: Protocol = Protocol {
     reserved: &[],
     key: ("authorization", "Bearer "),
     headers: &[],
+    think: |_, _| {},
 };
 
 /// An endpoint that is asked with one request at a time.

@@ -20,7 +20,7 @@ use harness_core::transcript::{Transcript, View};
 
 pub(crate) use protocol::{PROTOCOLS, Protocol, Recorded};
 pub(crate) use scripted::{Scripted, Step};
-pub(crate) use server::{Reply, Server};
+pub(crate) use server::{Reply, Seen, Server};
 
 /// The key of every test; no test may find it anywhere but in the authorization header.
 pub(crate) const KEY: &str = "sk-or-v1-do-not-show-me";
