@@ -77,3 +77,15 @@ pub(crate) fn settings() -> Option<PathBuf> {
     let config = own.or_else(|| Some(PathBuf::from(text("HOME")?).join(".config")));
     Some(config?.join("harness"))
 }
+
+/// The folder of what this program keeps for itself, whether it is there or not; `None` without a home.
+pub(crate) fn state() -> Option<PathBuf> {
+    let own = text("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = own.or_else(|| Some(home()?.join(".local/state")));
+    Some(state?.join("harness"))
+}
+
+/// The folder of the person's own files.
+pub(crate) fn home() -> Option<PathBuf> {
+    text("HOME").map(PathBuf::from)
+}

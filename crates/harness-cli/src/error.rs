@@ -91,6 +91,20 @@ pub(crate) enum CliError {
     BackendFile { file: PathBuf, problem: String },
     #[error("the memory {} cannot be used: {source}", path.display())]
     Memory { path: PathBuf, source: MemoryError },
+    #[error(transparent)]
+    Runtime(#[from] harness::runtime::RuntimeError),
+    /// `chat` without a descriptor and without a model.
+    #[error("nothing says who to talk to")]
+    NobodyToTalkTo,
+    /// `chat --continue` or `--pick`, and there is nothing to go on with.
+    #[error("there is no conversation to go on with{}", within(folder.as_deref()))]
+    NoConversation { folder: Option<PathBuf> },
+    /// `chat --pick` over a pipe.
+    #[error("there is no terminal on which a conversation could be chosen")]
+    NoTerminal,
+    /// A line of a chat over a pipe.
+    #[error("`{}` is no command of a chat without a terminal", line.trim())]
+    NoSuchCommand { line: String },
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
 }
@@ -129,6 +143,11 @@ impl CliError {
             Self::ToolArguments { .. } => "cli.tool_arguments",
             Self::BackendFile { .. } => "cli.backend_file",
             Self::Memory { source, .. } => source.kind(),
+            Self::Runtime(error) => error.kind(),
+            Self::NobodyToTalkTo => "cli.nobody",
+            Self::NoConversation { .. } => "cli.no_conversation",
+            Self::NoTerminal => "cli.no_terminal",
+            Self::NoSuchCommand { .. } => "cli.no_such_command",
             Self::Io { .. } => "cli.io",
         }
     }
@@ -235,6 +254,17 @@ impl CliError {
                 || "name a SQLite file that --memory made, or one that is not there yet".to_owned(),
                 str::to_owned,
             )),
+            Self::Runtime(error) => error.hint().map(str::to_owned),
+            Self::NobodyToTalkTo => Some(
+                "name a descriptor, or a model with --model, --base-url or --backend; `harness new` writes a \
+                 descriptor to begin with"
+                    .to_owned(),
+            ),
+            Self::NoConversation { .. } => Some("begin one: the same command without that option".to_owned()),
+            Self::NoTerminal => Some("name the file of the conversation with --session".to_owned()),
+            Self::NoSuchCommand { .. } => {
+                Some("begin a message that begins with a slash with two, or give all of it with --whole".to_owned())
+            }
             Self::Io { .. } => None,
         }
     }
@@ -258,6 +288,14 @@ fn listed(names: &[String]) -> String {
     match names.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Where there is nothing.
+fn within(folder: Option<&std::path::Path>) -> String {
+    match folder {
+        Some(folder) => format!(" in {}", folder.display()),
+        None => ": without a home, none is kept".to_owned(),
     }
 }
 

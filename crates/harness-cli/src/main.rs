@@ -58,6 +58,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
     }
     match &cli.command {
         Command::Run(args) => run::run(args),
+        Command::Chat(args) => chat::chat(args),
         Command::Resume(args) => run::resume(args),
         Command::Check(args) => check::check(args),
         Command::Hash(args) => hash::hash(args),

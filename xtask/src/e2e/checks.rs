@@ -1,7 +1,7 @@
 //! The checks, in their order.
 
 use super::program::Program;
-use super::{agents, crash, first_run, graphs, kill, local_model, mcp, relay, start_up};
+use super::{agents, chat, crash, first_run, graphs, kill, local_model, mcp, relay, start_up};
 use crate::fault::{Fault, Result};
 use crate::stopwatch::{Stopwatch, Took};
 
@@ -25,6 +25,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("crash", crash::run),
     ("kill", kill::run),
     ("owner", kill::one_owner),
+    ("chat", chat::run),
     ("graphs", graphs::run),
     ("mcp", mcp::run),
     ("relay", relay::run),

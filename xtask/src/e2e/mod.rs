@@ -4,6 +4,7 @@
 //! [`endpoint`] is a scripted model on the loopback interface, [`model_server`] one for local agents.
 
 mod agents;
+mod chat;
 mod checks;
 mod crash;
 mod endpoint;

@@ -1,6 +1,6 @@
 //! The release program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::fault::Result;
@@ -19,6 +19,11 @@ impl Program {
         process::run(&mut process::cargo(["build", "--release", "--package", "harness-cli"]))?;
         let file = format!("harness{}", std::env::consts::EXE_SUFFIX);
         Ok(Self { path: Workspace::load()?.target_directory.join("release").join(file) })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A start of the program, in the workspace's folder, without a key, and with loopback

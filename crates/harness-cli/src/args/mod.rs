@@ -2,6 +2,7 @@
 
 mod backend;
 mod bridge;
+mod chat;
 mod descriptors;
 mod doctor;
 mod records;
@@ -20,6 +21,7 @@ use harness::core::message::Cost;
 
 pub(crate) use backend::{BackendArg, BackendArgs};
 pub(crate) use bridge::{BridgeArgs, BrokerArgs};
+pub(crate) use chat::{ChatArgs, Color};
 pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
 };
@@ -55,6 +57,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run an agent graph with a message and print the answer
     Run(Box<RunArgs>),
+    /// Talk with the agents of a descriptor, or with a model, at the terminal
+    Chat(Box<ChatArgs>),
     /// Go on with a run that was deferred or interrupted, with new limits
     Resume(Box<ResumeArgs>),
     /// Find everything that is wrong with descriptors, their registries and contracts, with file, line and column
@@ -105,7 +109,12 @@ impl Command {
             Self::Tools(args) => args.json,
             Self::Session(args) => args.verb.json(),
             Self::Doctor(args) => args.json,
-            Self::Bridge(_) | Self::Graph(_) | Self::Schema(_) | Self::New(_) | Self::Completions(_) => false,
+            Self::Chat(_)
+            | Self::Bridge(_)
+            | Self::Graph(_)
+            | Self::Schema(_)
+            | Self::New(_)
+            | Self::Completions(_) => false,
         }
     }
 }

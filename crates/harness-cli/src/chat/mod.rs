@@ -1,6 +1,190 @@
 //! `harness chat`: a conversation at a terminal.
-#![expect(dead_code, unused_imports, reason = "the screen of the chat is built on these parts")]
+//!
+//! [`app`] is the chat as a state machine without a terminal, over the parts [`composer`], [`markdown`] and
+//! [`line`]; [`screen`] draws what it shows, [`terminal`] reads keys. [`conversation`] is what is talked with,
+//! [`desk`] brings both together; [`pipe`] does without a terminal.
 
+mod app;
+mod command;
+#[expect(dead_code, unused_imports, reason = "its insides grow")]
 mod composer;
+mod conversation;
+mod desk;
+mod history;
+mod images;
+#[expect(dead_code, unused_imports, reason = "Markdown needs more of it")]
 mod line;
+#[expect(dead_code, reason = "its insides grow")]
 mod markdown;
+mod pick;
+mod pipe;
+mod screen;
+mod store;
+mod terminal;
+mod words;
+
+use std::io::{IsTerminal as _, Write as _, stdin, stdout};
+use std::path::{Path, PathBuf};
+
+use harness::SessionFolder;
+use harness::core::port::Clock as _;
+use harness::system::SystemClock;
+use tokio::sync::mpsc;
+
+use conversation::{Conversation, folder};
+use desk::{Desk, Look};
+use line::Styling;
+use pick::{Pick, Picked};
+use screen::Screen;
+use terminal::{Input, Terminal};
+
+use crate::args::{ChatArgs, Color};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::run::block_on;
+use crate::signal::Signals;
+
+/// Talks with agents, or with a model.
+pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
+    match args.color {
+        Color::Auto => {}
+        Color::Always => anstream::ColorChoice::Always.write_global(),
+        Color::Never => anstream::ColorChoice::Never.write_global(),
+    }
+    block_on(async {
+        if stdin().is_terminal() && stdout().is_terminal() {
+            at_terminal(args).await
+        } else {
+            over_pipe(args).await
+        }
+    })
+}
+
+async fn over_pipe(args: &ChatArgs) -> Result<Exit, CliError> {
+    let mut signals = listen()?;
+    if args.pick {
+        return Err(CliError::NoTerminal);
+    }
+    let file = file(args)?;
+    let (mut chat, _) = Conversation::open(args, file.as_deref(), false).await?;
+    let exit = pipe::talk(&mut chat, args.whole, &mut signals).await;
+    chat.close().await;
+    exit
+}
+
+async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
+    let mut signals = listen()?;
+    let taken = |source| CliError::Io { action: "use the terminal", source };
+    let styling = match anstream::AutoStream::choice(&stdout()) {
+        anstream::ColorChoice::Never => Styling::Plain,
+        anstream::ColorChoice::Auto | anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi => {
+            Styling::Colour
+        }
+    };
+    // What is wrong with the arguments is told on a terminal as it was.
+    let picked = if args.pick { Some(stored(args)?) } else { None };
+    let mut file = file(args)?;
+    let mut keys = None;
+    if let Some(threads) = picked {
+        let terminal = Terminal::take().map_err(taken)?;
+        let mut inputs = terminal.inputs().map_err(taken)?;
+        let rows = threads.iter().map(|(row, _)| row.clone()).collect();
+        let Some(number) = pick(Pick::new("Which conversation?", rows), styling, &mut inputs).await? else {
+            return Ok(Exit::Completed);
+        };
+        file = threads.get(number).map(|(_, path)| path.clone());
+        keys = Some(inputs);
+    }
+    let (chat, begun) = Conversation::open(args, file.as_deref(), true).await?;
+    let terminal = Terminal::take().map_err(taken)?;
+    let inputs = match keys {
+        Some(keys) => keys,
+        None => terminal.inputs().map_err(taken)?,
+    };
+    let mut desk = Desk::new(chat, &begun, Look { styling, inputs });
+    let talked = desk.talk(&mut signals).await;
+    drop(terminal);
+    talked?;
+    if let Some(file) = desk.file() {
+        let _ = writeln!(stdout(), "go on with: {}", go_on(args, &file));
+    }
+    Ok(Exit::Completed)
+}
+
+fn listen() -> Result<Signals, CliError> {
+    Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })
+}
+
+/// The file of the conversation; `None` when it is not kept.
+fn file(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
+    if let Some(file) = &args.session {
+        return Ok(Some(file.clone()));
+    }
+    let Some(folder) = folder(args) else {
+        return if args.go_on { Err(CliError::NoConversation { folder: None }) } else { Ok(None) };
+    };
+    if !args.go_on {
+        return Ok(Some(store::new_file(&folder, SystemClock::new().now())));
+    }
+    let last = store::files(&folder).into_iter().next();
+    last.map(Some).ok_or(CliError::NoConversation { folder: Some(folder) })
+}
+
+/// The conversations that there are: what is told of them, and their files.
+fn stored(args: &ChatArgs) -> Result<Vec<(String, PathBuf)>, CliError> {
+    let none = |folder| Err(CliError::NoConversation { folder });
+    let Some(folder) = folder(args) else { return none(None) };
+    let listed = SessionFolder::new(&folder).list().map_err(|fault| CliError::Runtime(fault.into()))?;
+    let mut rows = Vec::new();
+    for thread in listed {
+        let title = thread.title.or(thread.problem).unwrap_or_else(|| "nothing was said".to_owned());
+        let when = thread.last_at.unwrap_or_default();
+        let when = when.get(..16).unwrap_or_default().replace('T', " ");
+        rows.push((format!("{when}  {title} ({} messages)", thread.messages), thread.path));
+    }
+    if rows.is_empty() { none(Some(folder)) } else { Ok(rows) }
+}
+
+/// Lets a person choose; `None` when they do not.
+async fn pick(
+    mut pick: Pick,
+    styling: Styling,
+    inputs: &mut mpsc::Receiver<Input>,
+) -> Result<Option<usize>, CliError> {
+    let written = |source| CliError::Io { action: "write to the terminal", source };
+    let mut screen = Screen::new(stdout(), styling);
+    let (mut columns, mut rows) = Terminal::size();
+    let picked = loop {
+        screen.draw(&[], &pick.view(columns, rows), columns).map_err(written)?;
+        match inputs.recv().await {
+            Some(Input::Key(key)) => {
+                if let Some(picked) = pick.key(&key) {
+                    break picked;
+                }
+            }
+            Some(Input::Size(wide, high)) => (columns, rows) = (wide, high),
+            Some(Input::Closed) | None => break Picked::None,
+        }
+    };
+    screen.clear(columns).map_err(written)?;
+    Ok(match picked {
+        Picked::One(number) => Some(number),
+        Picked::None => None,
+    })
+}
+
+/// The command that goes on with a conversation.
+fn go_on(args: &ChatArgs, file: &Path) -> String {
+    let mut command = "harness chat".to_owned();
+    if let Some(descriptor) = &args.descriptor {
+        command.push_str(&format!(" {}", descriptor.display()));
+    }
+    if let Some(model) = &args.threads.model.model {
+        command.push_str(&format!(" --model {model}"));
+    }
+    let usual = folder(args).is_some_and(|folder| file.parent() == Some(&folder));
+    match usual {
+        true => command + " --continue",
+        false => format!("{command} --session {}", file.display()),
+    }
+}

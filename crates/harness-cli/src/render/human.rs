@@ -324,14 +324,15 @@ fn called(name: &ToolName, arguments: &Json) -> String {
 }
 
 /// What a compaction did, in one line.
-fn shortened(note: &CompactionNote, permanent: bool) -> String {
+pub(crate) fn shortened(note: &CompactionNote, permanent: bool) -> String {
     let what = if permanent { "the conversation is shorter for good" } else { "the view is shorter" };
     let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
     let how = if actions.is_empty() { String::new() } else { format!(" ({})", actions.join(", ")) };
     format!("{what}: {} tokens, before {}{how}", note.tokens_after, note.tokens_before)
 }
 
-fn repaired(how: RepairHow) -> &'static str {
+/// What was done with a call of an earlier process.
+pub(crate) fn repaired(how: RepairHow) -> &'static str {
     match how {
         RepairHow::Recovered => "had finished before; its stored result is used",
         RepairHow::Rerun => "had begun before; it is safe to run again",
@@ -343,7 +344,7 @@ fn repaired(how: RepairHow) -> &'static str {
 }
 
 /// What the stop rests on, where the stop reason alone does not say it.
-fn why(evidence: &Evidence) -> Option<String> {
+pub(crate) fn why(evidence: &Evidence) -> Option<String> {
     match evidence {
         Evidence::Limit(reached) => {
             Some(format!("the limit of {} is {}, {} used", reached.limit, reached.ceiling, reached.value))

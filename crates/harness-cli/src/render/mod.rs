@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use harness::core::event::{Seen, Subscription};
 use harness::core::{Cancel, End};
 
-pub(crate) use human::{AnswerOn, Human};
+pub(crate) use human::{AnswerOn, Human, repaired, shortened, why};
 pub(crate) use json::JsonLines;
 pub(crate) use line::{harmless, one_line};
 pub(crate) use status::Status;

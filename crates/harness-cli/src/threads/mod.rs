@@ -82,7 +82,7 @@ impl Threads {
     }
 
     /// Ends all conversations, and the programs of their tools.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(&self) {
         self.runtime.shutdown().await;
         if let Some(registry) = &self.registry {
             registry.close().await;

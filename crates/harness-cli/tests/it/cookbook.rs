@@ -70,6 +70,11 @@ fn backends() {
 }
 
 #[test]
+fn chat() {
+    check_in("customer-support", "chat.md");
+}
+
+#[test]
 fn descriptors() {
     check("descriptors.md");
 }

@@ -10,6 +10,7 @@
 
 mod approval;
 mod backends;
+mod chat;
 mod cookbook;
 mod descriptors;
 mod doctor;

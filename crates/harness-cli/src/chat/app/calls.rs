@@ -1,0 +1,169 @@
+//! Tool calls: those that run, and the last ones that are over, which can be looked at whole.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use harness::core::message::{Block, ToolCall};
+use harness::core::port::{Content, ToolOutcome};
+use harness::core::{CallId, Json, Millis, Time, ToolName};
+
+use crate::chat::line::{Line, Look, Text};
+use crate::render::{BAD, BOLD, DIM, GOOD};
+
+/// Calls that are over and can still be looked at.
+const KEPT: usize = 50;
+
+/// Bytes of a call's arguments, and of its result, that are kept to be looked at.
+const LONGEST: usize = 64 << 10;
+
+/// Calls that run and are known, at most: a backend may forget to say that its own are over.
+const MOST_RUNNING: usize = 256;
+
+/// A call that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    id: CallId,
+    pub(super) name: String,
+    pub(super) arguments: String,
+    pub(super) since: Time,
+    /// What it last said of how far it is.
+    pub(super) update: String,
+}
+
+/// A call that is over.
+#[derive(Debug)]
+struct Over {
+    name: String,
+    arguments: String,
+    output: String,
+    failed: bool,
+    took: Millis,
+}
+
+/// The calls of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    running: Vec<Running>,
+    over: VecDeque<Over>,
+}
+
+impl Calls {
+    /// Those that run, in the order in which they began.
+    pub(super) fn running(&self) -> &[Running] {
+        &self.running
+    }
+
+    pub(super) fn start(&mut self, call: &Arc<ToolCall>, since: Time) {
+        let (name, arguments) = shown_call(call);
+        self.add(call.id.clone(), name, arguments, since);
+    }
+
+    pub(super) fn start_backend(&mut self, id: &CallId, name: &ToolName, input: &Json, since: Time) {
+        self.add(id.clone(), name.to_string(), cut(input.text()), since);
+    }
+
+    fn add(&mut self, id: CallId, name: String, arguments: String, since: Time) {
+        if self.running.len() < MOST_RUNNING {
+            self.running.push(Running { id, name, arguments, since, update: String::new() });
+        }
+    }
+
+    pub(super) fn update(&mut self, id: &CallId, content: &Content) {
+        if let Some(call) = self.running.iter_mut().find(|call| call.id == *id) {
+            call.update = cut(content.iter().rev().find_map(Block::as_text).unwrap_or_default());
+        }
+    }
+
+    pub(super) fn finish(&mut self, call: &ToolCall, outcome: &ToolOutcome, took: Millis) {
+        self.forget(&call.id);
+        let text: Vec<&str> = outcome.content.iter().filter_map(Block::as_text).collect();
+        let error = outcome.error.as_ref().map(|error| error.message.as_str());
+        let output = if text.is_empty() { error.unwrap_or_default().to_owned() } else { text.join("\n") };
+        let (name, arguments) = shown_call(call);
+        self.keep(Over { name, arguments, output: cut(&output), failed: error.is_some(), took });
+    }
+
+    /// A tool of a backend's own is over; what it was, and how long it took.
+    pub(super) fn finish_backend(
+        &mut self,
+        id: &CallId,
+        output: &str,
+        failed: bool,
+        now: Time,
+    ) -> Option<((String, String), Millis)> {
+        let at = self.running.iter().position(|call| call.id == *id)?;
+        let Running { name, arguments, since, .. } = self.running.remove(at);
+        let (shown, took) = ((name.clone(), arguments.clone()), now.since(since));
+        self.keep(Over { name, arguments, output: cut(output), failed, took });
+        Some((shown, took))
+    }
+
+    /// A call is of no interest any more.
+    pub(super) fn forget(&mut self, id: &CallId) {
+        self.running.retain(|call| call.id != *id);
+    }
+
+    /// Nothing runs any more.
+    pub(super) fn stop_all(&mut self) {
+        self.running.clear();
+    }
+
+    fn keep(&mut self, over: Over) {
+        if self.over.len() >= KEPT {
+            self.over.pop_front();
+        }
+        self.over.push_back(over);
+    }
+
+    /// The last calls with all of their arguments and results, the newest last.
+    pub(super) fn whole(&self, count: usize, width: usize) -> Vec<Line> {
+        let skipped = self.over.len().saturating_sub(count);
+        let mut lines = Vec::new();
+        for call in self.over.iter().skip(skipped) {
+            let (style, mark) = if call.failed { (BAD, "✗") } else { (GOOD, "✓") };
+            let mut head = Text::default();
+            head.push(mark, &Look::of(style));
+            head.push(&format!(" {}", call.name), &Look::of(BOLD));
+            head.push(&format!(" {}", call.took), &Look::of(DIM));
+            lines.extend(head.wrap(width));
+            lines.extend(indented(&pretty(&call.arguments), width, &Look::of(DIM)));
+            lines.extend(indented(&call.output, width, &Look::default()));
+        }
+        lines
+    }
+}
+
+/// A text with its lines, behind a bar.
+fn indented(text: &str, width: usize, look: &Look) -> Vec<Line> {
+    let mut wrapped = Text::default();
+    for (number, line) in text.trim_end().lines().enumerate() {
+        if number > 0 {
+            wrapped.break_line();
+        }
+        wrapped.push(line, look);
+    }
+    let barred = |line| {
+        let mut barred = Line::of(DIM, "│ ");
+        barred.append(line);
+        barred
+    };
+    wrapped.chop(width.saturating_sub(2).max(4)).into_iter().map(barred).collect()
+}
+
+fn pretty(arguments: &str) -> String {
+    let value = serde_json::from_str::<serde_json::Value>(arguments);
+    value.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| arguments.to_owned())
+}
+
+/// The name and the arguments of a call, as text of a bounded length.
+pub(super) fn shown_call(call: &ToolCall) -> (String, String) {
+    (call.name.to_string(), cut(call.arguments.text()))
+}
+
+fn cut(text: &str) -> String {
+    if text.len() <= LONGEST {
+        return text.to_owned();
+    }
+    let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}\n… {} bytes more", text.get(..end).unwrap_or_default(), text.len() - end)
+}

@@ -1,0 +1,361 @@
+//! The chat as a state machine without a terminal: keys and events in, lines and wishes out.
+//!
+//! [`talk`] folds events into lines, [`calls`] knows the tool calls, [`asks`] the questions about them, [`view`]
+//! lays out what stands below the conversation.
+
+mod asks;
+mod calls;
+mod notes;
+mod talk;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use harness::core::event::{Event, EventKind};
+use harness::core::message::{Message, ToolCall};
+use harness::core::outcome::TotalUsage;
+use harness::core::{CallId, EntryId, Time};
+use harness::runtime::{Status, ThreadEvent};
+
+use super::command::{self, Command, Said};
+use super::composer::{Code, Complete, Composer, Edit, Key};
+use super::line::{Line, Styling};
+use crate::render::{BAD, DIM, NOTE};
+
+pub(crate) use asks::Verdict;
+use asks::{Asks, Pressed};
+use talk::Talk;
+
+/// What is to be done for a person, by whoever holds the thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Say this to the agents.
+    Say(String),
+    /// Do this.
+    Do(Command),
+    /// Find out what this line means: it begins with a slash, and no command of ours is named so.
+    Guess(String),
+    /// Stop what is going on.
+    Interrupt,
+    /// Take the last waiting message out of the queue.
+    Recall,
+    /// Somebody decided about a call.
+    Answer { call: CallId, verdict: Verdict },
+    /// Empty the terminal.
+    Wipe,
+    /// Leave.
+    Quit,
+}
+
+/// A message that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) entry: EntryId,
+    pub(crate) text: String,
+}
+
+/// What the thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    Working { since: Time },
+    Stopping,
+    Compacting { since: Time },
+}
+
+/// What the line below the editor tells.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    /// The model, or where answers come from.
+    pub(crate) model: String,
+}
+
+/// A chat.
+pub(crate) struct App {
+    composer: Composer,
+    talk: Talk,
+    asks: Asks,
+    waiting: Vec<Waiting>,
+    doing: Doing,
+    /// Ctrl-C was pressed, and nothing since.
+    leaving: bool,
+    /// The reason of a denial is being written.
+    explaining: bool,
+    about: About,
+    used: TotalUsage,
+    columns: usize,
+    rows: usize,
+    now: Time,
+}
+
+impl App {
+    /// An empty conversation on a terminal of that size.
+    pub(crate) fn new(
+        styling: Styling,
+        (columns, rows): (usize, usize),
+        history: Vec<String>,
+        complete: Box<dyn Complete>,
+    ) -> Self {
+        Self {
+            composer: Composer::new(history, complete),
+            talk: Talk::new(styling, room(columns)),
+            asks: Asks::default(),
+            waiting: Vec::new(),
+            doing: Doing::Nothing,
+            leaving: false,
+            explaining: false,
+            about: About::default(),
+            used: TotalUsage::default(),
+            columns,
+            rows,
+            now: Time(0),
+        }
+    }
+
+    /// What the line below the editor tells.
+    pub(crate) fn set_about(&mut self, about: About) {
+        self.about = about;
+    }
+
+    /// The terminal has another size.
+    pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
+        (self.columns, self.rows) = (columns, rows);
+        self.talk.set_width(room(columns));
+    }
+
+    /// How late it is.
+    pub(crate) fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// What waits now.
+    pub(crate) fn set_waiting(&mut self, waiting: Vec<Waiting>) {
+        self.waiting = waiting;
+    }
+
+    /// Whether something moves by itself.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.doing != Doing::Nothing
+    }
+
+    /// The model that answers, as far as it is known.
+    pub(crate) fn model(&self) -> Option<String> {
+        Some(self.about.model.clone()).filter(|model| !model.is_empty())
+    }
+
+    /// What was used so far.
+    pub(crate) fn used(&self) -> &TotalUsage {
+        &self.used
+    }
+
+    /// The lines that are finished since the last time.
+    pub(crate) fn take_finished(&mut self) -> Vec<Line> {
+        self.talk.take_finished()
+    }
+
+    /// Tells something that is not part of the conversation.
+    pub(crate) fn tell(&mut self, text: &str) {
+        self.talk.tell(DIM, text);
+    }
+
+    /// Tells that something did not work.
+    pub(crate) fn complain(&mut self, text: &str) {
+        self.talk.tell(BAD, text);
+    }
+
+    /// Shows what was said before.
+    pub(crate) fn recall(&mut self, messages: &[std::sync::Arc<Message>]) {
+        self.talk.recall(messages);
+    }
+
+    /// Puts a text into the editor, in front of what is written there.
+    pub(crate) fn write(&mut self, text: &str) {
+        let written = self.composer.text();
+        let text = if written.is_empty() { text.to_owned() } else { format!("{text}\n{written}") };
+        self.composer.set_text(&text);
+    }
+
+    /// Something happened in the thread.
+    pub(crate) fn see(&mut self, told: &ThreadEvent) {
+        match told {
+            ThreadEvent::Event(event) => self.see_event(event),
+            ThreadEvent::Delta(part) => self.talk.see_delta(part, self.now),
+            ThreadEvent::ToolUpdate { call, content } => self.talk.see_update(&call.id, content),
+            ThreadEvent::Status(status) => self.see_status(status),
+            ThreadEvent::RunFailed { error, .. } => {
+                self.asks.clear();
+                self.complain(&error.to_string());
+            }
+            ThreadEvent::RunEnded(_) => self.asks.clear(),
+            ThreadEvent::Queue { .. } | ThreadEvent::RunStarted { .. } | _ => {}
+        }
+    }
+
+    fn see_event(&mut self, event: &Event) {
+        if let EventKind::ApprovalDecided { call, decision, .. } = &event.kind {
+            self.asks.remove(call, self.now);
+            let denied = decision == "denied";
+            self.talk.step(if denied { BAD } else { NOTE }, "•", &format!("approval {decision}"));
+        } else if let EventKind::ModelStepFinished { usage, .. } = &event.kind {
+            self.used.model_calls = self.used.model_calls.saturating_add(1);
+            usage.iter().for_each(|usage| self.used.add(usage));
+        } else if matches!(event.kind, EventKind::ToolStarted { .. }) {
+            self.used.tool_calls = self.used.tool_calls.saturating_add(1);
+        } else if let EventKind::CompactionCompleted { usage, .. } = &event.kind {
+            self.used.merge(usage);
+        } else if let EventKind::ModelStepStarted { model: Some(model), .. } = &event.kind
+            && self.about.model.is_empty()
+        {
+            self.about.model = model.to_string();
+        }
+        self.talk.see_event(event);
+    }
+
+    fn see_status(&mut self, status: &Status) {
+        self.doing = match status {
+            Status::Generating { since, .. } => Doing::Working { since: *since },
+            Status::Aborting { .. } => Doing::Stopping,
+            Status::Compacting => Doing::Compacting { since: self.now },
+            Status::Idle | _ => Doing::Nothing,
+        };
+        if self.doing == Doing::Nothing {
+            self.asks.clear();
+            self.explaining = false;
+        }
+    }
+
+    /// These calls are held until somebody decides.
+    pub(crate) fn set_asks<'c>(&mut self, held: impl IntoIterator<Item = (&'c ToolCall, &'c str)>) {
+        let open = self.asks.set(held, self.now);
+        self.explaining &= open;
+    }
+
+    /// A call is decided about.
+    pub(crate) fn answered(&mut self, call: &CallId) {
+        self.asks.remove(call, self.now);
+        self.explaining = false;
+    }
+
+    /// A key.
+    pub(crate) fn key(&mut self, key: Key) -> Option<Wish> {
+        if key.ctrl && key.code == Code::Char('c') {
+            return self.control_c();
+        }
+        self.leaving = false;
+        if let Some(wish) = self.decide(&key) {
+            return wish;
+        }
+        if key.alt && key.code == Code::Up {
+            return (!self.waiting.is_empty()).then_some(Wish::Recall);
+        }
+        match self.composer.key(key.clone()) {
+            Edit::Submit(text) => self.submit(&text),
+            Edit::Cut { bytes } => {
+                self.complain(&format!("a message cannot be that long: {bytes} bytes were left out"));
+                None
+            }
+            Edit::Changed => None,
+            Edit::None => self.own_key(&key),
+        }
+    }
+
+    /// A key for an open question; `None` when it is none.
+    #[expect(clippy::option_option, reason = "a key that is taken may wish for nothing")]
+    fn decide(&mut self, key: &Key) -> Option<Option<Wish>> {
+        if self.explaining || key.ctrl || key.alt || !self.composer.text().is_empty() {
+            return None;
+        }
+        match self.asks.key(&key.code, self.now)? {
+            Pressed::Decided(call, verdict) => Some(Some(Wish::Answer { call, verdict })),
+            Pressed::Why => {
+                self.explaining = true;
+                Some(None)
+            }
+        }
+    }
+
+    /// Interrupts at first, leaves when it is pressed again.
+    fn control_c(&mut self) -> Option<Wish> {
+        if std::mem::replace(&mut self.leaving, true) {
+            return Some(Wish::Quit);
+        }
+        if self.is_at_work() {
+            return Some(Wish::Interrupt);
+        }
+        if !self.composer.text().is_empty() {
+            self.leaving = false;
+            self.composer.set_text("");
+        }
+        None
+    }
+
+    /// A key that means nothing to the editor.
+    fn own_key(&mut self, key: &Key) -> Option<Wish> {
+        match key.code {
+            Code::Esc if self.explaining => {
+                self.explaining = false;
+                self.composer.set_text("");
+                None
+            }
+            Code::Esc => self.is_at_work().then_some(Wish::Interrupt),
+            Code::Enter if self.explaining => self.explained(""),
+            Code::Char('d') if key.ctrl && self.composer.text().is_empty() => Some(Wish::Quit),
+            Code::Char('l') if key.ctrl => Some(Wish::Wipe),
+            Code::Char('o') if key.ctrl => {
+                self.talk.show_calls(1);
+                None
+            }
+            Code::Char(_)
+            | Code::Enter
+            | Code::Tab
+            | Code::BackTab
+            | Code::Backspace
+            | Code::Delete
+            | Code::Left
+            | Code::Right
+            | Code::Up
+            | Code::Down
+            | Code::Home
+            | Code::End
+            | Code::PageUp
+            | Code::PageDown
+            | Code::Paste(_) => None,
+        }
+    }
+
+    fn explained(&mut self, reason: &str) -> Option<Wish> {
+        self.explaining = false;
+        let (call, verdict) = self.asks.deny(reason)?;
+        Some(Wish::Answer { call, verdict })
+    }
+
+    fn submit(&mut self, text: &str) -> Option<Wish> {
+        if self.explaining {
+            return self.explained(text);
+        }
+        match command::read(text) {
+            Said::Text(text) if text.is_empty() => None,
+            Said::Text(text) => Some(Wish::Say(text)),
+            Said::Unknown(line) => Some(Wish::Guess(line)),
+            Said::Misused(written) => {
+                self.complain(&format!("it is written {written}"));
+                None
+            }
+            Said::Command(Command::Help) => {
+                self.talk.tell(DIM, &command::help());
+                None
+            }
+            Said::Command(Command::Calls(count)) => {
+                self.talk.show_calls(count);
+                None
+            }
+            Said::Command(Command::Quit) => Some(Wish::Quit),
+            Said::Command(command) => Some(Wish::Do(command)),
+        }
+    }
+}
+
+/// The columns for text: the last one stays free, because terminals differ in what they do there.
+fn room(columns: usize) -> usize {
+    columns.saturating_sub(1).max(1)
+}

@@ -1,0 +1,389 @@
+//! The conversation as lines: what is finished, and the answer and the calls that are still coming.
+
+use std::collections::VecDeque;
+
+use anstyle::Style;
+use harness::core::event::{Event, EventKind};
+use harness::core::message::{AssistantMessage, Message};
+use harness::core::port::{Content, DeltaPart};
+use harness::core::{CallId, End, Outcome, StopReason, Time};
+
+use super::calls::{Calls, shown_call};
+use super::notes;
+use crate::chat::line::{Line, Look, Styling, Text};
+use crate::chat::markdown::MarkdownStream;
+use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, why};
+
+/// Lines that may wait to be drawn; what is older goes, and a line says so. They wait only while a terminal
+/// does not take them.
+const MOST_LINES: usize = 100_000;
+
+/// Bytes of one answer that are compared with what was streamed.
+const MOST_STREAMED: usize = 4 << 20;
+
+/// What stood last in the conversation: steps stand together, between all else is a blank line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    User,
+    Answer,
+    Step,
+    Told,
+}
+
+/// An answer that is coming.
+struct Answer {
+    markdown: MarkdownStream,
+    streamed: String,
+    /// Whether lines of it are finished already.
+    begun: bool,
+}
+
+/// The conversation.
+pub(super) struct Talk {
+    styling: Styling,
+    width: usize,
+    finished: VecDeque<Line>,
+    last: Kind,
+    answer: Option<Answer>,
+    /// Whether a model is asked, and since when.
+    asking: Option<Time>,
+    /// What the model thinks, the last of it.
+    thought: String,
+    pub(super) calls: Calls,
+    /// The call that was a handoff, which is told already.
+    handed_off: Option<CallId>,
+    /// The last answer without its white space.
+    answered: String,
+}
+
+impl Talk {
+    pub(super) fn new(styling: Styling, width: usize) -> Self {
+        Self {
+            styling,
+            width,
+            finished: VecDeque::new(),
+            last: Kind::Nothing,
+            answer: None,
+            asking: None,
+            thought: String::new(),
+            calls: Calls::default(),
+            handed_off: None,
+            answered: String::new(),
+        }
+    }
+
+    /// Whether a blank line belongs between what is finished and what is being done.
+    pub(super) fn wants_gap(&self) -> bool {
+        !matches!(self.last, Kind::Nothing | Kind::Step)
+    }
+
+    pub(super) fn set_width(&mut self, width: usize) {
+        self.width = width;
+        if let Some(answer) = &mut self.answer {
+            answer.markdown.set_width(width);
+        }
+    }
+
+    /// The lines that are finished since the last time.
+    pub(super) fn take_finished(&mut self) -> Vec<Line> {
+        self.finished.drain(..).collect()
+    }
+
+    /// The lines of the answer that may still change.
+    pub(super) fn coming(&self) -> Vec<Line> {
+        let Some(answer) = &self.answer else { return Vec::new() };
+        let mut lines = answer.markdown.partial();
+        if !answer.begun && !lines.is_empty() && self.last != Kind::Nothing {
+            lines.insert(0, Line::new());
+        }
+        lines
+    }
+
+    /// Since when a model is asked of which no text has come; the last of what it thinks.
+    pub(super) fn thinking(&self) -> Option<(Time, &str)> {
+        let quiet = self.answer.as_ref().is_none_or(|answer| answer.streamed.is_empty());
+        self.asking.filter(|_| quiet).map(|since| (since, self.thought.as_str()))
+    }
+
+    pub(super) fn see_event(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ModelStepStarted { .. } => {
+                self.end_answer();
+                self.asking = Some(event.at);
+            }
+            EventKind::ModelStepFailed { .. } => drop(self.end_answer()),
+            EventKind::MessageAppended { message, .. } => self.see_message(message),
+            EventKind::ToolStarted { call } => self.calls.start(call, event.at),
+            EventKind::HandedOff { call, from, to, .. } => {
+                self.handed_off = Some(call.clone());
+                self.calls.forget(call);
+                self.step(NOTE, "↪", &format!("{from} → {to}"));
+            }
+            EventKind::ToolFinished { call, outcome, duration, .. } => {
+                self.calls.finish(call, outcome, *duration);
+                if self.handed_off.as_ref() != Some(&call.id) {
+                    self.step_line(call_line(GOOD, "✓", &shown_call(call), &duration.to_string()));
+                }
+            }
+            EventKind::ToolFailed { call, outcome, duration, ran, .. } => {
+                self.calls.finish(call, outcome, *duration);
+                let why = outcome.error.as_ref().map_or("", |error| error.message.as_str());
+                let took = if *ran { duration.to_string() } else { "did not run".to_owned() };
+                self.step_line(call_line(BAD, "✗", &shown_call(call), &format!("{took}: {why}")));
+            }
+            EventKind::RunFinished { end } => self.see_end(end),
+            other => {
+                if let Some((style, mark, text)) = notes::note(other) {
+                    self.step(style, mark, &text);
+                }
+            }
+        }
+    }
+
+    pub(super) fn see_delta(&mut self, part: &DeltaPart, now: Time) {
+        match part {
+            DeltaPart::Text(text) => self.stream(text),
+            DeltaPart::Thinking(text) => {
+                self.thought.push_str(text);
+                let from = self.thought.len().saturating_sub(200);
+                let from = (from..self.thought.len()).find(|at| self.thought.is_char_boundary(*at));
+                self.thought.drain(..from.unwrap_or(0));
+            }
+            DeltaPart::BackendToolStarted { id, name, input } => {
+                self.calls.start_backend(id, name, input, now);
+            }
+            DeltaPart::BackendToolFinished { id, output, failed } => {
+                if let Some((shown, took)) = self.calls.finish_backend(id, output, *failed, now) {
+                    let (style, mark) = if *failed { (BAD, "✗") } else { (GOOD, "✓") };
+                    self.step_line(call_line(style, mark, &shown, &took.to_string()));
+                }
+            }
+            DeltaPart::Note(text) => self.step(NOTE, "•", text),
+            DeltaPart::CallStarted { .. } | DeltaPart::CallArguments { .. } | _ => {}
+        }
+    }
+
+    pub(super) fn see_update(&mut self, call: &CallId, content: &Content) {
+        self.calls.update(call, content);
+    }
+
+    fn stream(&mut self, text: &str) {
+        let (width, styling) = (self.width, self.styling);
+        let answer = self.answer.get_or_insert_with(|| Answer {
+            markdown: MarkdownStream::new(width, styling),
+            streamed: String::new(),
+            begun: false,
+        });
+        if answer.streamed.len() < MOST_STREAMED {
+            answer.streamed.push_str(text);
+        }
+        let lines = answer.markdown.push(text);
+        self.answer_lines(lines);
+    }
+
+    fn answer_lines(&mut self, lines: Vec<Line>) {
+        if lines.is_empty() {
+            return;
+        }
+        let begun = self.answer.as_mut().is_none_or(|answer| std::mem::replace(&mut answer.begun, true));
+        if !begun || self.last != Kind::Answer {
+            self.separate(Kind::Answer);
+        }
+        lines.into_iter().for_each(|line| self.finish(line));
+    }
+
+    /// No more of the answer comes; gives what had come.
+    fn end_answer(&mut self) -> String {
+        self.asking = None;
+        self.thought.clear();
+        let Some(answer) = &self.answer else { return String::new() };
+        let lines = answer.markdown.clone().finish();
+        self.answer_lines(lines);
+        self.answer.take().map(|answer| answer.streamed).unwrap_or_default()
+    }
+
+    /// A message stands in the transcript.
+    fn see_message(&mut self, message: &Message) {
+        if let Message::Assistant(answer) = message {
+            let streamed = self.end_answer();
+            let whole = answer.joined_text();
+            if squeezed(&streamed) != squeezed(&whole) {
+                self.markdown(&whole);
+            }
+            self.answered = squeezed(&whole);
+        } else if let Message::User(user) = message {
+            self.user(&shown_user(&user.content), user.origin.as_deref());
+        }
+    }
+
+    /// What a person said; or what was said in their place, which is told shorter.
+    fn user(&mut self, text: &str, origin: Option<&str>) {
+        if matches!(origin, Some("summary" | "hook")) {
+            return self.step(DIM, "•", text);
+        }
+        self.separate(Kind::User);
+        let prompt = Look::of(BOLD);
+        for (number, line) in text.lines().enumerate() {
+            let mut wrapped = Text::default();
+            wrapped.push(line, &prompt);
+            for (row, line) in wrapped.wrap(self.width.saturating_sub(2)).into_iter().enumerate() {
+                let mut shown = Line::new();
+                if number == 0 && row == 0 {
+                    shown.push("› ", &Look::of(NOTE));
+                } else {
+                    shown.pad(2);
+                }
+                shown.append(line);
+                self.finish(shown);
+            }
+        }
+    }
+
+    /// A text as Markdown, whole.
+    fn markdown(&mut self, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        self.separate(Kind::Answer);
+        let mut markdown = MarkdownStream::new(self.width, self.styling);
+        let lines = markdown.push(text);
+        lines.into_iter().chain(markdown.finish()).for_each(|line| self.finish(line));
+    }
+
+    fn see_end(&mut self, end: &End) {
+        self.end_answer();
+        self.calls.stop_all();
+        if let Some(answer) = end.answer.as_deref()
+            && squeezed(answer) != self.answered
+        {
+            self.markdown(answer);
+        }
+        if let Some(fault) = &end.persist_failed {
+            self.step(BAD, "!", &format!("the session does not hold all of this: {fault}"));
+        }
+        let cancelled = end.reason() == StopReason::Cancelled;
+        if let Some(why) = why(&end.stop.evidence).filter(|_| !cancelled) {
+            self.step(BAD, "!", &why);
+        }
+        match end.outcome() {
+            Outcome::Completed | Outcome::NeedsClarification => {}
+            Outcome::Failed if cancelled => self.step(NOTE, "■", "interrupted"),
+            Outcome::AwaitingApproval | Outcome::Deferred => {
+                self.step(NOTE, "■", &format!("{} ({})", end.outcome(), end.reason()));
+            }
+            Outcome::Failed => self.step(BAD, "■", &format!("failed ({})", end.reason())),
+        }
+    }
+
+    /// What was said before, for a person who comes back to it.
+    pub(super) fn recall(&mut self, messages: &[std::sync::Arc<Message>]) {
+        for message in messages {
+            match &**message {
+                Message::User(user) => self.user(&shown_user(&user.content), user.origin.as_deref()),
+                Message::Assistant(answer) => self.recall_answer(answer),
+                Message::System(_) | Message::ToolResult(_) | Message::Custom(_) | _ => {}
+            }
+        }
+    }
+
+    fn recall_answer(&mut self, answer: &AssistantMessage) {
+        self.markdown(&answer.joined_text());
+        for call in answer.tool_calls() {
+            self.step_line(call_line(DIM, "•", &shown_call(call), ""));
+        }
+    }
+
+    /// One line about what was done, in its place.
+    pub(super) fn step(&mut self, style: Style, mark: &str, text: &str) {
+        let mut wrapped = Text::default();
+        wrapped.push(text, &Look::default());
+        let lines = wrapped.wrap(self.width.saturating_sub(2).max(4));
+        self.separate(Kind::Step);
+        for (number, line) in lines.into_iter().enumerate() {
+            let mut shown = Line::new();
+            if number == 0 {
+                shown.push(mark, &Look::of(style));
+                shown.pad(1);
+            } else {
+                shown.pad(2);
+            }
+            shown.append(line);
+            self.finish(shown);
+        }
+    }
+
+    fn step_line(&mut self, text: Text) {
+        self.separate(Kind::Step);
+        let line = text.chop(self.width).into_iter().next();
+        self.finish(line.unwrap_or_default());
+    }
+
+    /// What the chat itself tells, its lines as they are, broken where they are too long.
+    pub(super) fn tell(&mut self, style: Style, text: &str) {
+        self.separate(Kind::Told);
+        for line in text.lines() {
+            let mut wrapped = Text::default();
+            wrapped.push(line, &Look::of(style));
+            wrapped.wrap(self.width).into_iter().for_each(|line| self.finish(line));
+        }
+    }
+
+    /// Shows calls whole, the newest of them last.
+    pub(super) fn show_calls(&mut self, count: usize) {
+        let lines = self.calls.whole(count, self.width);
+        if lines.is_empty() {
+            return self.tell(DIM, "no tool was called yet");
+        }
+        self.separate(Kind::Told);
+        lines.into_iter().for_each(|line| self.finish(line));
+        self.last = Kind::Answer;
+    }
+
+    /// A blank line between things of different kinds.
+    fn separate(&mut self, kind: Kind) {
+        let together = kind == Kind::Step && self.last == kind;
+        if self.last != Kind::Nothing && !together {
+            self.finish(Line::new());
+        }
+        self.last = kind;
+    }
+
+    fn finish(&mut self, line: Line) {
+        if self.finished.len() >= MOST_LINES {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(line);
+    }
+}
+
+/// `✓ look {"at":"left"}  12 ms`, of which the arguments give way when there is no room.
+fn call_line(style: Style, mark: &str, call: &(String, String), took: &str) -> Text {
+    let (name, arguments) = call;
+    let mut line = Text::default();
+    line.push(mark, &Look::of(style));
+    line.push(" ", &Look::default());
+    line.push(name, &Look::of(BOLD));
+    let room = if took.is_empty() { String::new() } else { format!(" {took}") };
+    line.push(&room, &Look::of(DIM));
+    if arguments != "{}" {
+        line.push(&format!(" {arguments}"), &Look::of(DIM));
+    }
+    line
+}
+
+/// A person's message as text; pictures by what they are.
+fn shown_user(content: &[harness::core::message::Block]) -> String {
+    use harness::core::message::Block;
+    let shown = content.iter().filter_map(|block| {
+        if let Block::Image(image) = block {
+            return Some(format!("[image {}]", image.mime_type.as_deref().unwrap_or_default()));
+        }
+        block.as_text().map(str::to_owned)
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}

@@ -1,0 +1,370 @@
+//! The chat on a terminal that is not there: keys and events in, what the screen shows out.
+
+use harness::core::Json;
+use harness::core::port::DeltaPart;
+use harness::runtime::Status;
+
+use super::*;
+use crate::chat::composer::NoCandidates;
+use crate::chat::screen::Screen;
+
+/// A chat on an emulated terminal.
+struct Stage {
+    app: App,
+    screen: Screen<Vec<u8>>,
+    terminal: vt100::Parser,
+    columns: usize,
+    wishes: Vec<Wish>,
+}
+
+impl Stage {
+    fn new(columns: u16, rows: u16) -> Self {
+        let size = (usize::from(columns), usize::from(rows));
+        let mut app = App::new(Styling::Plain, size, Vec::new(), Box::new(NoCandidates));
+        app.set_now(Time(10_000));
+        Self {
+            app,
+            screen: Screen::new(Vec::new(), Styling::Plain),
+            terminal: vt100::Parser::new(rows, columns, 100),
+            columns: columns.into(),
+            wishes: Vec::new(),
+        }
+    }
+
+    /// Types a text; `⏎` is Enter, `⎋` Esc, `^c` and the like are keys with Ctrl.
+    fn keys(&mut self, keys: &str) {
+        let mut chars = keys.chars();
+        while let Some(c) = chars.next() {
+            let key = match c {
+                '⏎' => Key::of(Code::Enter),
+                '⎋' => Key::of(Code::Esc),
+                '^' => Key::ctrl(Code::Char(chars.next().unwrap())),
+                c => Key::of(Code::Char(c)),
+            };
+            self.wishes.extend(self.app.key(key));
+        }
+    }
+
+    /// An event: its type and its fields as JSON.
+    fn event(&mut self, kind: &str, fields: &str) {
+        let comma = if fields.is_empty() { "" } else { "," };
+        let line = format!(
+            r#"{{"seq":0,"at":10000,"type":"{kind}","turn":1,"iteration":1{comma}{fields},"origin":{{}}}}"#
+        );
+        let event = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        self.app.see(&ThreadEvent::Event(event));
+    }
+
+    fn delta(&mut self, text: &str) {
+        self.app.see(&ThreadEvent::Delta(DeltaPart::Text(text.to_owned())));
+    }
+
+    fn user(&mut self, text: &str) {
+        self.event(
+            "message_appended",
+            &format!(r#""index":0,"message":{{"role":"user","content":"{text}"}}"#),
+        );
+    }
+
+    fn answer(&mut self, text: &str) {
+        let content = serde_json::json!([{ "type": "text", "text": text }]);
+        self.event(
+            "message_appended",
+            &format!(r#""index":1,"message":{{"role":"assistant","content":{content},"stopReason":"stop"}}"#),
+        );
+    }
+
+    fn works(&mut self) {
+        let status = Status::Generating { run: "r".into(), since: Time(10_000) };
+        self.app.see(&ThreadEvent::Status(status));
+    }
+
+    fn tick(&mut self, millis: i64) {
+        self.app.set_now(Time(self.app.now.0 + millis));
+    }
+
+    /// What the terminal shows, rows without their trailing spaces.
+    fn shown(&mut self) -> String {
+        let (finished, frame) = (self.app.take_finished(), self.app.view());
+        self.screen.draw(&finished, &frame, self.columns).unwrap();
+        self.terminal.process(&self.screen.take_bytes());
+        let rows: Vec<String> = self.terminal.screen().rows(0, 200).collect();
+        let rows: Vec<&str> = rows.iter().map(|row| row.trim_end()).collect();
+        rows.join("\n").trim_end().to_owned()
+    }
+}
+
+const CALL: &str = r#""call":{"id":"c1","name":"look","arguments":{"at":"left"}}"#;
+
+#[test]
+fn a_question_and_its_answer() {
+    let mut stage = Stage::new(40, 12);
+    insta::assert_snapshot!(stage.shown(), @r"
+    ───────────────────────────────────────
+    ›
+    /help
+    ");
+    stage.keys("hello⏎");
+    assert_eq!(stage.wishes, [Wish::Say("hello".to_owned())]);
+    stage.works();
+    stage.user("hello");
+    stage.event("model_step_started", r#""agent":"main""#);
+    insta::assert_snapshot!(stage.shown(), @r"
+    › hello
+
+    ⠋ thinking 0 ms
+    ───────────────────────────────────────
+    ›
+    working 0 ms · Esc interrupts
+    ");
+    stage.tick(1_200);
+    stage.delta("All is ");
+    insta::assert_snapshot!(stage.shown(), @r"
+    › hello
+
+    All is
+    ───────────────────────────────────────
+    ›
+    working 1.2 s · Esc interrupts
+    ");
+    stage.delta("well.");
+    stage.event(
+        "model_step_finished",
+        r#""outputType":"text","durationMs":1,"usage":{"input":1200,"output":5}"#,
+    );
+    stage.answer("All is well.");
+    stage.app.see(&ThreadEvent::Status(Status::Idle));
+    insta::assert_snapshot!(stage.shown(), @r"
+    › hello
+
+    All is well.
+    ───────────────────────────────────────
+    ›
+    1.2k + 5 tokens
+    ");
+}
+
+#[test]
+fn an_answer_that_did_not_stream_is_shown_whole() {
+    let mut stage = Stage::new(40, 8);
+    stage.user("hello");
+    stage.delta("All ");
+    stage.answer("Something else.");
+    insta::assert_snapshot!(stage.shown(), @r"
+    › hello
+
+    All
+
+    Something else.
+    ───────────────────────────────────────
+    ›
+    /help
+    ");
+}
+
+#[test]
+fn a_call_is_one_line_and_can_be_looked_at_whole() {
+    let mut stage = Stage::new(40, 14);
+    stage.works();
+    stage.user("look");
+    stage.event("tool_started", CALL);
+    stage.tick(1_240);
+    insta::assert_snapshot!(stage.shown(), @r#"
+    › look
+
+    ⠹ look 1.2 s {"at":"left"}
+    ───────────────────────────────────────
+    ›
+    working 1.2 s · Esc interrupts
+    "#);
+    let done = r#""outcome":{"status":"success","content":[{"type":"text","text":"a tree\nand a lake"}]},"durationMs":1300"#;
+    stage.event("tool_finished", &format!("{CALL},{done}"));
+    insta::assert_snapshot!(stage.shown(), @r#"
+    › look
+
+    ✓ look 1.3 s {"at":"left"}
+    ───────────────────────────────────────
+    ›
+    working 1.2 s · Esc interrupts
+    "#);
+    stage.keys("^o");
+    insta::assert_snapshot!(stage.shown(), @r#"
+    › look
+
+    ✓ look 1.3 s {"at":"left"}
+
+    ✓ look 1.3 s
+    │ {
+    │   "at": "left"
+    │ }
+    │ a tree
+    │ and a lake
+    ───────────────────────────────────────
+    ›
+    working 1.2 s · Esc interrupts
+    "#);
+}
+
+#[test]
+fn a_failed_call_says_why() {
+    let mut stage = Stage::new(60, 6);
+    let failed = r#""outcome":{"status":"failed","content":[],"error":{"code":"gone","message":"it is not there"}},"durationMs":3,"ran":true"#;
+    stage.event("tool_failed", &format!("{CALL},{failed}"));
+    insta::assert_snapshot!(stage.shown(), @"");
+}
+
+/// A chat in which a call has just been held.
+fn held() -> Stage {
+    let mut stage = Stage::new(60, 10);
+    stage.works();
+    let arguments = Json::parse(r#"{"amount":5}"#).unwrap();
+    stage.app.set_asks([(&ToolCall::new("p1", "pay", arguments), "it needs approval")]);
+    stage
+}
+
+/// The keys, once the question was there to be read, and what they wish for.
+#[track_caller]
+fn check_answer(keys: &str, expected: &[Verdict]) {
+    let mut stage = held();
+    stage.tick(500);
+    stage.keys(keys);
+    let answer = |verdict: &Verdict| Wish::Answer { call: "p1".into(), verdict: verdict.clone() };
+    let expected: Vec<Wish> = expected.iter().map(answer).collect();
+    assert_eq!(stage.wishes, expected, "{keys}");
+}
+
+#[test]
+fn a_person_decides_about_a_call() {
+    let mut stage = held();
+    assert!(!stage.shown().contains("once"), "nobody can have read it");
+    stage.tick(500);
+    insta::assert_snapshot!(stage.shown(), @r#"
+    ───────────────────────────────────────────────────────────
+    ? pay {"amount":5}
+      it needs approval
+      y once · a always for pay · n no · d no, and say why
+    ›
+    waits for you · Esc interrupts
+    "#);
+    stage.tick(500);
+    stage.keys("d");
+    insta::assert_snapshot!(stage.shown(), @r#"
+    ───────────────────────────────────────────────────────────
+    ? pay {"amount":5}
+      it needs approval
+    why not?
+    Enter denies the call and tells the model why, Esc goes bac
+    "#);
+    let deny = |reason: &str| Verdict::Deny { reason: reason.to_owned() };
+    check_answer("y", &[Verdict::Once]);
+    check_answer("a", &[Verdict::Always { tool: "pay".to_owned() }]);
+    check_answer("n", &[deny("the user does not want this call")]);
+    check_answer("dtoo much⏎", &[deny("too much")]);
+    check_answer("dtoo⎋y", &[Verdict::Once]);
+    check_answer("xy", &[]);
+}
+
+#[test]
+fn a_question_takes_no_key_from_somebody_who_is_writing() {
+    let mut stage = held();
+    stage.keys("y");
+    assert_eq!(stage.wishes, [], "it has just appeared");
+    stage.tick(500);
+    stage.keys("es");
+    assert_eq!(stage.wishes, [], "a word is being written");
+    insta::assert_snapshot!(stage.shown(), @r#"
+    ───────────────────────────────────────────────────────────
+    ? pay {"amount":5}
+      it needs approval
+      send or empty what you are writing, then decide
+    › yes
+    waits for you · Esc interrupts
+    "#);
+    stage.keys("⏎");
+    assert_eq!(stage.wishes, [Wish::Say("yes".to_owned())]);
+}
+
+#[test]
+fn what_waits_is_shown_until_it_is_delivered() {
+    let mut stage = Stage::new(40, 10);
+    stage.works();
+    stage.event("tool_started", CALL);
+    stage.app.set_waiting(vec![Waiting { entry: "msg-1".into(), text: "be brief".to_owned() }]);
+    insta::assert_snapshot!(stage.shown(), @r#"
+    ⠋ look 0 ms {"at":"left"}
+    queued: be brief
+    ───────────────────────────────────────
+    ›
+    working 0 ms · Esc interrupts
+    "#);
+    stage.app.set_waiting(Vec::new());
+    stage.user("be brief");
+    insta::assert_snapshot!(stage.shown(), @r#"
+    › be brief
+
+    ⠋ look 0 ms {"at":"left"}
+    ───────────────────────────────────────
+    ›
+    working 0 ms · Esc interrupts
+    "#);
+}
+
+#[test]
+fn escape_interrupts_and_control_c_leaves_when_it_is_pressed_twice() {
+    let mut stage = Stage::new(60, 6);
+    stage.keys("⎋");
+    assert_eq!(stage.wishes, [], "there is nothing to interrupt");
+    stage.works();
+    stage.keys("⎋^c");
+    assert_eq!(stage.wishes, [Wish::Interrupt, Wish::Interrupt]);
+    insta::assert_snapshot!(stage.shown(), @r"
+    ───────────────────────────────────────────────────────────
+    ›
+    press Ctrl-C again to leave
+    ");
+    stage.keys("^c");
+    assert_eq!(stage.wishes.last(), Some(&Wish::Quit));
+}
+
+#[test]
+fn control_c_empties_the_editor_and_control_d_leaves_an_empty_one() {
+    let mut stage = Stage::new(60, 6);
+    stage.keys("abc^d^c");
+    assert_eq!((stage.wishes.as_slice(), stage.app.composer.text()), ([].as_slice(), ""));
+    stage.keys("^d");
+    assert_eq!(stage.wishes, [Wish::Quit]);
+}
+
+#[test]
+fn a_small_terminal_keeps_the_editor() {
+    let mut stage = Stage::new(16, 5);
+    stage.works();
+    stage.user("a question of several words");
+    stage.delta("An answer\nof many\nlines\nthat is not\nover and done");
+    stage.keys("more");
+    insta::assert_snapshot!(stage.shown(), @r"
+    that is not
+    over and done
+    ───────────────
+    › more
+    working 0 ms ·
+    ");
+}
+
+#[test]
+fn why_a_run_ended_is_told() {
+    let mut stage = Stage::new(60, 8);
+    stage.event("run_finished", r#""end":{"stop":{"reason":"cancelled","evidence":{"cancelled":{"by":"user"}}},"iterations":1,"turns":1,"elapsed":5,"usage":{"modelCalls":0,"toolCalls":0}}"#);
+    insta::assert_snapshot!(stage.shown(), @"");
+}
+
+#[test]
+fn commands_are_wishes_or_are_done_at_once() {
+    let mut stage = Stage::new(100, 40);
+    stage.keys("/undo 2⏎/modle x⏎/save⏎/quit⏎");
+    let wishes = [Wish::Do(Command::Undo(2)), Wish::Guess("/modle x".to_owned()), Wish::Quit];
+    assert_eq!(stage.wishes, wishes);
+    assert!(stage.shown().contains("it is written /save FILE"));
+    stage.keys("/help⏎");
+    assert!(stage.shown().contains("/compact [WHAT TO KEEP]"));
+}

@@ -1,0 +1,257 @@
+//! What a person can ask of the chat itself: lines that begin with a slash.
+
+use std::fmt::Write as _;
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Help,
+    /// Names the model, or takes another one.
+    Model(Option<String>),
+    /// Lists the tools.
+    Tools,
+    /// Shows calls of the last ones on, whole: the last, or so many.
+    Calls(usize),
+    Skills,
+    /// Makes the conversation shorter; what a summary is to keep.
+    Compact(Option<String>),
+    /// Goes on in a copy of the conversation.
+    Fork,
+    /// Begins another conversation.
+    New,
+    /// Takes back so many of the last messages and all that came of them.
+    Undo(usize),
+    /// Writes the conversation to a file.
+    Save(String),
+    Cost,
+    Status,
+    /// Shows what waits.
+    Queue,
+    /// Takes a waiting message out; its number, from 1.
+    Drop(usize),
+    Quit,
+}
+
+/// A line that a person sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Something for the agents.
+    Text(String),
+    Command(Command),
+    /// A line with a slash and a name that is no command's.
+    Unknown(String),
+    /// A command that cannot be meant so, and how it is written.
+    Misused(&'static str),
+}
+
+/// One command in the help.
+struct Entry {
+    name: &'static str,
+    arguments: &'static str,
+    does: &'static str,
+}
+
+const fn entry(name: &'static str, arguments: &'static str, does: &'static str) -> Entry {
+    Entry { name, arguments, does }
+}
+
+const COMMANDS: [Entry; 16] = [
+    entry("help", "", "show this"),
+    entry("model", "[NAME]", "say which model answers, or take another one from the next message on"),
+    entry("tools", "[last [N]]", "list the tools; `last` shows the last call, or the last N, whole (Ctrl-O)"),
+    entry("skills", "", "list the skills; /skill:NAME uses one"),
+    entry("compact", "[WHAT TO KEEP]", "make the conversation shorter"),
+    entry("new", "", "begin another conversation; the one so far stays as it is"),
+    entry("fork", "", "go on in a copy of this conversation; the one so far stays as it is"),
+    entry("undo", "[N]", "take back your last message, or the last N, and what came of them"),
+    entry("save", "FILE", "write the conversation to a new file as Markdown"),
+    entry("cost", "", "say what was used"),
+    entry("status", "", "say how things stand"),
+    entry(
+        "queue",
+        "[drop N]",
+        "show what waits to be delivered; `drop` takes a message out (Alt-Up: the last)",
+    ),
+    entry("quit", "", "leave; the conversation is kept"),
+    entry("exit", "", ""),
+    entry("q", "", ""),
+    entry("?", "", ""),
+];
+
+/// What is told of the keys.
+const KEYS: &str = "Enter sends; while something runs, between its steps. Alt-Enter, Ctrl-J or a trailing \\ begin a \
+     new line. Esc interrupts. Ctrl-C interrupts, and leaves when pressed again. Up and Down go through what was \
+     sent, Ctrl-O shows the last tool call whole. A path to an image (or @path) sends the image. Two slashes send \
+     a message that begins with one.";
+
+/// Reads a line.
+pub(crate) fn read(line: &str) -> Said {
+    let text = line.trim();
+    if let Some(rest) = text.strip_prefix("//") {
+        return Said::Text(format!("/{rest}"));
+    }
+    let Some(command) = text.strip_prefix('/') else { return Said::Text(text.to_owned()) };
+    let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    if name.is_empty() || name.contains('/') || name.contains('.') {
+        // A path.
+        return Said::Text(text.to_owned());
+    }
+    known(name, rest.trim()).unwrap_or_else(|| Said::Unknown(text.to_owned()))
+}
+
+fn known(name: &str, rest: &str) -> Option<Said> {
+    let given = || (!rest.is_empty()).then(|| rest.to_owned());
+    let command = match name {
+        "help" | "?" => Command::Help,
+        "model" => Command::Model(given()),
+        "tools" => return Some(tools(rest)),
+        "skills" => Command::Skills,
+        "compact" => Command::Compact(given()),
+        "fork" => Command::Fork,
+        "new" => Command::New,
+        "undo" => return Some(number(rest, Command::Undo, "/undo [N]")),
+        "save" => match given() {
+            Some(file) => Command::Save(file),
+            None => return Some(Said::Misused("/save FILE")),
+        },
+        "cost" => Command::Cost,
+        "status" => Command::Status,
+        "queue" => return Some(queue(rest)),
+        "quit" | "exit" | "q" => Command::Quit,
+        _ => return None,
+    };
+    Some(Said::Command(command))
+}
+
+fn number(rest: &str, command: fn(usize) -> Command, written: &'static str) -> Said {
+    match rest.parse() {
+        _ if rest.is_empty() => Said::Command(command(1)),
+        Ok(0) | Err(_) => Said::Misused(written),
+        Ok(count) => Said::Command(command(count)),
+    }
+}
+
+fn tools(rest: &str) -> Said {
+    let last = rest.strip_prefix("last").filter(|more| more.is_empty() || more.starts_with(' '));
+    match last {
+        Some(count) => number(count.trim(), Command::Calls, "/tools [last [N]]"),
+        None if rest.is_empty() => Said::Command(Command::Tools),
+        None => Said::Misused("/tools [last [N]]"),
+    }
+}
+
+fn queue(rest: &str) -> Said {
+    match rest.strip_prefix("drop ").map(|number| number.trim().parse()) {
+        Some(Ok(number @ 1..)) => Said::Command(Command::Drop(number)),
+        None if rest.is_empty() => Said::Command(Command::Queue),
+        Some(_) | None => Said::Misused("/queue [drop N]"),
+    }
+}
+
+/// The names of the commands that a person may want to complete, with their slashes.
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    COMMANDS.iter().filter(|entry| !entry.does.is_empty()).map(|entry| format!("/{}", entry.name))
+}
+
+/// The command whose name is nearest, with its slash; `None` when none is near.
+pub(crate) fn nearest<'a>(name: &'a str, others: impl Iterator<Item = &'a str>) -> Option<String> {
+    let commands = COMMANDS.iter().filter(|entry| !entry.does.is_empty()).map(|entry| entry.name);
+    let near = commands.chain(others).map(|known| (distance(name, known), known));
+    let (far, nearest) = near.min_by_key(|(far, _)| *far)?;
+    let begins = nearest.starts_with(name);
+    (begins || far <= nearest.chars().count().div_ceil(3)).then(|| format!("/{nearest}"))
+}
+
+/// How many characters must be put in, taken out or changed to make one word of the other.
+fn distance(left: &str, right: &str) -> usize {
+    if right.starts_with(left) {
+        return 0;
+    }
+    let right: Vec<char> = right.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, from) in left.chars().take(64).enumerate() {
+        let mut next = vec![at + 1];
+        for (column, to) in right.iter().enumerate() {
+            let of = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX - 1);
+            let changed = of(&row, column) + usize::from(from != *to);
+            next.push(changed.min(of(&row, column + 1) + 1).min(of(&next, column) + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// The help, in lines.
+pub(crate) fn help() -> String {
+    let mut text = String::new();
+    for Entry { name, arguments, does } in COMMANDS.iter().filter(|entry| !entry.does.is_empty()) {
+        let written = format!("/{name} {arguments}");
+        let _ = writeln!(text, "{written:<26} {does}");
+    }
+    text + "\n" + KEYS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: &Said) {
+        assert_eq!(read(line), *expected, "{line}");
+    }
+
+    #[test]
+    fn a_line_with_a_slash_is_a_command() {
+        let command = |command| Said::Command(command);
+        check("/help", &command(Command::Help));
+        check(" /model  openai/gpt-5 ", &command(Command::Model(Some("openai/gpt-5".to_owned()))));
+        check("/model", &command(Command::Model(None)));
+        check("/tools", &command(Command::Tools));
+        check("/tools last", &command(Command::Calls(1)));
+        check("/tools last 3", &command(Command::Calls(3)));
+        check(
+            "/compact the numbers, please",
+            &command(Command::Compact(Some("the numbers, please".to_owned()))),
+        );
+        check("/undo", &command(Command::Undo(1)));
+        check("/undo 2", &command(Command::Undo(2)));
+        check("/save out.md", &command(Command::Save("out.md".to_owned())));
+        check("/queue drop 2", &command(Command::Drop(2)));
+        check("/exit", &command(Command::Quit));
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_meant_so_says_how_it_is_written() {
+        check("/save", &Said::Misused("/save FILE"));
+        check("/undo all", &Said::Misused("/undo [N]"));
+        check("/undo 0", &Said::Misused("/undo [N]"));
+        check("/tools lasts", &Said::Misused("/tools [last [N]]"));
+        check("/queue drop 0", &Said::Misused("/queue [drop N]"));
+    }
+
+    #[test]
+    fn everything_else_is_for_the_agents() {
+        let text = |text: &str| Said::Text(text.to_owned());
+        check("hello /help", &text("hello /help"));
+        check("//help", &text("/help"));
+        check("/", &text("/"));
+        check("/etc/hosts is what?", &text("/etc/hosts is what?"));
+        check("/photo.png", &text("/photo.png"));
+        check("/hlep me", &Said::Unknown("/hlep me".to_owned()));
+    }
+
+    #[test]
+    fn the_nearest_command_is_suggested() {
+        let near = |name| nearest(name, ["deploy"].into_iter());
+        assert_eq!(near("hlep").as_deref(), Some("/help"));
+        assert_eq!(near("comp").as_deref(), Some("/compact"));
+        assert_eq!(near("deplyo").as_deref(), Some("/deploy"));
+        assert_eq!(near("xyzzy"), None);
+    }
+
+    #[test]
+    fn the_help_tells_every_command() {
+        let help = help();
+        assert!(names().all(|name| help.contains(&name)));
+    }
+}

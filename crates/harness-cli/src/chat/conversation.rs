@@ -1,0 +1,272 @@
+//! What a chat talks with: a runtime of threads over a descriptor or a plain assistant, and the thread at hand.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use harness::Builder;
+use harness::core::message::Message;
+use harness::core::port::{ApprovalAsk, Approver, Clock, Decision, DynCompactor, DynModel};
+use harness::core::{Json, ThreadId, Time};
+use harness::descriptor::load_file;
+use harness::memory::compact::{LadderCompactor, ModelSummarizer, SummaryModel};
+use harness::runtime::{Approvals, StartAt, Stream, Thread};
+use harness::system::SystemClock;
+use harness::tools::StandingApprovals;
+use serde::{Deserialize, Serialize};
+
+use super::store::{self, Store};
+use crate::args::{Approve, ChatArgs, ModelArgs, Preset};
+use crate::env;
+use crate::error::CliError;
+use crate::model::{self, Asking};
+use crate::run::approve::CommandLineApprover;
+use crate::run::view::policy;
+use crate::threads::{Of, Threads};
+
+/// What an assistant without a descriptor is told.
+const PLAIN: &str = "You are a helpful assistant who talks with a person at a terminal. Be exact and to the point. \
+     Answers are shown as Markdown.";
+
+/// How a chat was begun: what is told of it, and how one goes on.
+#[derive(Debug)]
+pub(super) struct Begun {
+    /// The agents, or the model.
+    pub(super) title: String,
+    /// The model of the command line.
+    pub(super) model: String,
+    /// What was said before.
+    pub(super) before: Vec<Arc<Message>>,
+}
+
+/// What the first line of a session says about who wrote it; as `harness run` does, so that `harness resume`
+/// goes on with a chat, too.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    #[serde(default)]
+    descriptor_hash: String,
+    #[serde(default)]
+    run: MetaRun,
+}
+
+/// See [`Meta`]. Paths are absolute.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct MetaRun {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    descriptor: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    registry: Option<PathBuf>,
+}
+
+/// A conversation.
+pub(super) struct Conversation {
+    threads: Threads,
+    pub(super) thread: Thread,
+    pub(super) store: Store,
+    pub(super) approvals: Approvals,
+    pub(super) standing: StandingApprovals,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Where new conversations are kept.
+    folder: Option<PathBuf>,
+    meta: Json,
+    models: ModelArgs,
+}
+
+/// The folder of the conversations with what was named; `None` without a home.
+pub(super) fn folder(args: &ChatArgs) -> Option<PathBuf> {
+    env::state().map(|state| store::folder(&state, args.descriptor.as_deref()))
+}
+
+impl Conversation {
+    /// Opens what the arguments name, with the conversation of this file; without one it is not kept. Calls that
+    /// need approval are asked about when somebody is there to be asked.
+    pub(super) async fn open(
+        args: &ChatArgs,
+        file: Option<&Path>,
+        asks: bool,
+    ) -> Result<(Self, Begun), CliError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        somebody(args)?;
+        let hash = args.descriptor.as_deref().map(load_file).transpose()?;
+        let hash = hash.map(|descriptor| descriptor.hash().to_string()).unwrap_or_default();
+        let (meta, store, now) = (meta(args, &hash), Store::default(), clock.now());
+        let thread = file.map(|file| store.open(file, meta.clone(), now)).transpose()?;
+        if let (Some(file), Some(thread)) = (file, &thread) {
+            same_descriptor(&store, thread, file, &hash, args.allow_changed)?;
+        }
+        let thread = thread.unwrap_or_else(|| ThreadId::from(format!("chat-{:x}", now.0)));
+        let approvals = Approvals::new();
+        let standing = StandingApprovals::around(approvals.clone());
+        let approver = if asks && args.approve == Approve::Ask {
+            Decider::Person(standing.clone())
+        } else {
+            Decider::Rule(CommandLineApprover(args.approve))
+        };
+        let of = Of { descriptor: args.descriptor.as_deref(), sessions: None, thread: Some(thread.clone()) };
+        let change = |builder: Builder| {
+            let builder = if args.descriptor.is_none() { builder.instructions(PLAIN) } else { builder };
+            if file.is_some() { builder.sessions(store.clone()) } else { builder }
+        };
+        let threads = Threads::open(of, &args.threads, approver, &clock, change)?;
+        let thread = threads.runtime.thread(thread);
+        let window = args.threads.view.window;
+        thread.configure(|config| {
+            config.compactor.get_or_insert_with(|| compactor(&threads.model, window));
+        });
+        let before = thread.messages().await?.iter().cloned().collect();
+        let begun = Begun {
+            title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), named),
+            model: args.threads.model.model.clone().unwrap_or_default(),
+            before,
+        };
+        let (folder, models) = (folder(args), args.threads.model.clone());
+        let this = Self { threads, thread, store, approvals, standing, clock, folder, meta, models };
+        Ok((this, begun))
+    }
+
+    /// What happens in the thread from now on.
+    pub(super) fn events(&self) -> Stream {
+        self.thread.events(StartAt::Live)
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// The file that the conversation is kept in.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        self.store.path(self.thread.id())
+    }
+
+    /// A file for another conversation, beside this one.
+    fn next_file(&self) -> Option<PathBuf> {
+        let beside = || self.file().and_then(|file| file.parent().map(Path::to_owned));
+        let folder = self.folder.clone().or_else(beside)?;
+        self.file().map(|_| store::new_file(&folder, self.now()))
+    }
+
+    /// Goes on in a copy of the conversation; gives its file. `None` when the conversation is not kept.
+    pub(super) fn fork(&mut self) -> Result<Option<PathBuf>, CliError> {
+        let Some(file) = self.next_file() else { return Ok(None) };
+        let Some(thread) = self.store.fork(self.thread.id(), &file, self.now())? else { return Ok(None) };
+        self.go_to(thread);
+        Ok(Some(file))
+    }
+
+    /// Begins another conversation.
+    pub(super) fn begin_new(&mut self) -> Result<(), CliError> {
+        let now = self.now();
+        let thread = match self.next_file() {
+            Some(file) => self.store.open(&file, self.meta.clone(), now)?,
+            None => ThreadId::from(format!("chat-{:x}", now.0)),
+        };
+        self.go_to(thread);
+        Ok(())
+    }
+
+    fn go_to(&mut self, thread: ThreadId) {
+        let config = self.thread.config();
+        self.thread = self.threads.runtime.thread(thread);
+        // What was changed by commands holds on.
+        self.thread.configure(|fresh| *fresh = config);
+    }
+
+    /// Takes back the last messages; gives what the first of them said.
+    pub(super) async fn undo(&self, count: usize) -> Result<Option<store::Undone>, CliError> {
+        // What the thread remembers is read again from the file.
+        self.thread.messages().await?;
+        if !self.thread.unload() {
+            return Ok(None);
+        }
+        self.store.undo(self.thread.id(), count, self.now())
+    }
+
+    /// Another model, from the next run on.
+    pub(super) fn set_model(&mut self, name: &str) -> Result<(), CliError> {
+        let args =
+            ModelArgs { model: Some(name.to_owned()), replay: None, record: None, ..self.models.clone() };
+        let asking = Asking { graph: None, descriptor: Path::new(""), message: None };
+        let source = model::choose(&args, asking, &self.clock)?;
+        self.thread.configure(|config| {
+            config.model.model = source.model;
+            config.model.name = Some(name.into());
+        });
+        Ok(())
+    }
+
+    /// Ends everything that goes on.
+    pub(super) async fn close(&self) {
+        self.threads.close().await;
+    }
+}
+
+/// Who decides about calls that need approval.
+enum Decider {
+    /// The person at the terminal, but for what they have allowed for good.
+    Person(StandingApprovals),
+    /// The command line.
+    Rule(CommandLineApprover),
+}
+
+impl Approver for Decider {
+    async fn decide(&self, ask: ApprovalAsk) -> Decision {
+        match self {
+            Self::Person(standing) => standing.decide(ask).await,
+            Self::Rule(rule) => rule.decide(ask).await,
+        }
+    }
+}
+
+/// A conversation at a terminal has no end of its own: what is old is summarized when its window gets short,
+/// and when the person says so.
+fn compactor(model: &Arc<dyn DynModel>, window: u64) -> Arc<dyn DynCompactor> {
+    let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
+    Arc::new(LadderCompactor::new(policy(Preset::Projection, window)).with_summarizer(summarizer))
+}
+
+fn somebody(args: &ChatArgs) -> Result<(), CliError> {
+    let ModelArgs { model, base_url, replay, .. } = &args.threads.model;
+    let named = args.descriptor.is_some() || model.is_some() || base_url.is_some() || replay.is_some();
+    if named || args.threads.backend.backend.is_some() { Ok(()) } else { Err(CliError::NobodyToTalkTo) }
+}
+
+fn meta(args: &ChatArgs, hash: &str) -> Json {
+    let whole = |path: &PathBuf| std::path::absolute(path).ok();
+    let run = MetaRun {
+        descriptor: args.descriptor.as_ref().and_then(whole),
+        registry: args.threads.registry.as_ref().and_then(whole),
+    };
+    Json::of(&Meta { descriptor_hash: hash.to_owned(), run }).unwrap_or_default()
+}
+
+/// A conversation that another descriptor began is gone on with only when the caller says so (law 9).
+fn same_descriptor(
+    store: &Store,
+    thread: &ThreadId,
+    file: &Path,
+    now: &str,
+    allow_changed: bool,
+) -> Result<(), CliError> {
+    let header = store.session(thread).and_then(|session| session.header());
+    let began = header.and_then(|header| header.meta?.to::<Meta>().ok());
+    match began {
+        Some(began) if began.descriptor_hash != now && !allow_changed => Err(CliError::OtherDescriptor {
+            session: file.to_owned(),
+            began: if began.descriptor_hash.is_empty() { "none".to_owned() } else { began.descriptor_hash },
+            now: if now.is_empty() { "none".to_owned() } else { now.to_owned() },
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What a descriptor is called on the first line: its folder's name says more than `harness.yaml`.
+fn named(descriptor: &Path) -> String {
+    let whole = descriptor.canonicalize().unwrap_or_else(|_| descriptor.to_owned());
+    let stem = whole.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = whole.parent().and_then(Path::file_name);
+    match folder {
+        Some(folder) if stem == "harness" => folder.to_string_lossy().into_owned(),
+        Some(_) | None => stem,
+    }
+}

@@ -1,0 +1,454 @@
+//! Where a person sits: the terminal on one side, the thread on the other, and the chat's state between them.
+
+use std::io::{Stdout, Write as _, stdout};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use harness::core::ThreadId;
+use harness::core::message::UserMessage;
+use harness::core::port::Decision;
+use harness::runtime::template::expand_command;
+use harness::runtime::{DeliveryMode, Status, Stream, Told};
+use harness::tools::ApprovalRule;
+use tokio::sync::mpsc;
+
+use super::app::{About, App, Verdict, Waiting, Wish};
+use super::command::{self, Command};
+use super::conversation::{Begun, Conversation};
+use super::history::History;
+use super::images;
+use super::line::Styling;
+use super::screen::Screen;
+use super::terminal::{Input, Terminal};
+use super::words::Words;
+use crate::env;
+use crate::error::CliError;
+use crate::signal::Signals;
+
+/// How often something that moves is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How long the end waits for what is being stopped.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// Events that are taken in before the screen is drawn again.
+const BURST: usize = 512;
+
+/// Messages of an earlier conversation that are shown again.
+const RECALLED: usize = 6;
+
+/// What work beside the conversation leads to.
+#[derive(Debug)]
+enum Done {
+    Told(String),
+    Failed(String),
+}
+
+/// A chat at a terminal.
+pub(super) struct Desk {
+    chat: Conversation,
+    app: App,
+    screen: Screen<Stdout>,
+    size: (usize, usize),
+    inputs: mpsc::Receiver<Input>,
+    events: Stream,
+    history: History,
+    done: (mpsc::Sender<Done>, mpsc::Receiver<Done>),
+    home: Option<PathBuf>,
+}
+
+/// What is shown, and how.
+pub(super) struct Look {
+    pub(super) styling: Styling,
+    pub(super) inputs: mpsc::Receiver<Input>,
+}
+
+impl Desk {
+    pub(super) fn new(chat: Conversation, begun: &Begun, look: Look) -> Self {
+        let (history, entries) = History::open(env::state().map(|state| state.join("chat-history.jsonl")));
+        let size = Terminal::size();
+        let mut app = App::new(look.styling, size, entries, Box::new(Words::of(&chat.thread.config())));
+        app.set_now(chat.now());
+        app.set_about(About { model: begun.model.clone() });
+        greet(&mut app, begun);
+        let (events, screen) = (chat.events(), Screen::new(stdout(), look.styling));
+        let (done, home) = (mpsc::channel(16), env::home());
+        Self { chat, app, screen, size, inputs: look.inputs, events, history, done, home }
+    }
+
+    /// Talks until the person leaves. Everything that was going on has ended then.
+    pub(super) async fn talk(&mut self, signals: &mut Signals) -> Result<(), CliError> {
+        let written = |source| CliError::Io { action: "write to the terminal", source };
+        loop {
+            self.take_stock();
+            let finished = self.app.take_finished();
+            self.screen.draw(&finished, &self.app.view(), self.size.0).map_err(written)?;
+            let wish = tokio::select! {
+                biased;
+                () = signals.next() => Some(Wish::Quit),
+                input = self.inputs.recv() => self.input(input.unwrap_or(Input::Closed)),
+                told = self.events.next() => {
+                    self.see(told);
+                    None
+                }
+                Some(done) = self.done.1.recv() => {
+                    match done {
+                        Done::Told(text) => self.app.tell(&text),
+                        Done::Failed(text) => self.app.complain(&text),
+                    }
+                    None
+                }
+                () = self.chat.approvals.changed() => None,
+                () = tokio::time::sleep(TICK), if self.app.is_at_work() => None,
+            };
+            match wish {
+                Some(Wish::Quit) => break,
+                Some(Wish::Wipe) => self.screen.wipe().map_err(written)?,
+                Some(wish) => self.grant(wish).await,
+                None => {}
+            }
+        }
+        self.leave().await;
+        self.screen.clear(self.size.0).map_err(written)
+    }
+
+    /// The file that the conversation is kept in, when anything was said.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        self.chat.file().filter(|file| file.exists())
+    }
+
+    /// Brings the state up to the moment.
+    fn take_stock(&mut self) {
+        self.app.set_now(self.chat.now());
+        let waiting = self.chat.thread.queue().into_iter();
+        let waiting = waiting.map(|entry| Waiting { entry: entry.id, text: entry.message.joined_text() });
+        self.app.set_waiting(waiting.collect());
+        self.app.set_asks(
+            self.chat
+                .approvals
+                .held(self.chat.thread.id())
+                .iter()
+                .map(|held| (&*held.call, held.reason.as_str())),
+        );
+    }
+
+    fn input(&mut self, input: Input) -> Option<Wish> {
+        match input {
+            Input::Key(key) => self.app.key(key),
+            Input::Size(columns, rows) => {
+                self.size = (columns, rows);
+                self.app.resize(columns, rows);
+                None
+            }
+            Input::Closed => Some(Wish::Quit),
+        }
+    }
+
+    /// Takes in what happened, and what happened meanwhile.
+    fn see(&mut self, told: Option<Told>) {
+        let mut next = told;
+        for _ in 0..BURST {
+            match next {
+                Some(Told::Event { event, .. }) => self.app.see(&event),
+                Some(Told::Lagged { missed }) => {
+                    self.app.complain(&format!("{missed} events were not shown"))
+                }
+                Some(_) | None => return,
+            }
+            next = self.events.try_next();
+        }
+        self.see_rest(next);
+    }
+
+    fn see_rest(&mut self, last: Option<Told>) {
+        if let Some(Told::Event { event, .. }) = last {
+            self.app.see(&event);
+        }
+    }
+
+    /// Does what is wished for.
+    async fn grant(&mut self, wish: Wish) {
+        match wish {
+            Wish::Say(text) => self.say(&text),
+            Wish::Guess(line) => self.guess(&line),
+            Wish::Interrupt => {
+                self.chat.thread.abort("the user interrupted");
+            }
+            Wish::Recall => self.recall(),
+            Wish::Answer { call, verdict } => {
+                let decision = match verdict {
+                    Verdict::Once => Decision::Granted,
+                    Verdict::Always { tool } => {
+                        self.chat.standing.add(ApprovalRule::of_tool(tool));
+                        Decision::Granted
+                    }
+                    Verdict::Deny { reason } => Decision::Denied { reason },
+                };
+                let decided = self.chat.approvals.decide(self.chat.thread.id(), &call, decision);
+                self.app.answered(&call);
+                if let Err(fault) = decided {
+                    self.app.complain(&fault.to_string());
+                }
+            }
+            Wish::Do(command) => {
+                if let Err(fault) = self.obey(command).await {
+                    let hint = fault.hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
+                    self.app.complain(&format!("{fault}{hint}"));
+                }
+            }
+            Wish::Wipe | Wish::Quit => {}
+        }
+    }
+
+    /// A message: begins a run, or is delivered between the rounds of the one at hand.
+    fn say(&mut self, text: &str) {
+        self.history.add(text);
+        let (message, problems) = images::message(text, self.home.as_deref());
+        problems.iter().for_each(|problem| self.app.complain(problem));
+        self.send(message);
+    }
+
+    fn send(&mut self, message: UserMessage) {
+        let origin = if self.chat.thread.status() == Status::Idle { "prompt" } else { "steering" };
+        let message = message.from_origin(origin);
+        if let Err(fault) = self.chat.thread.execute(message, DeliveryMode::BetweenRounds) {
+            self.app.complain(&fault.to_string());
+        }
+    }
+
+    /// A line with a slash: a template, a skill, or a slip.
+    fn guess(&mut self, line: &str) {
+        let config = self.chat.thread.config();
+        if let Some(text) = expand_command(line, &config.templates, &config.skills) {
+            self.history.add(line);
+            let origin = if line.starts_with("/skill:") { "skill" } else { "template" };
+            if let Err(fault) = self
+                .chat
+                .thread
+                .execute(UserMessage::text(text).from_origin(origin), DeliveryMode::BetweenRounds)
+            {
+                self.app.complain(&fault.to_string());
+            }
+            return;
+        }
+        let name = line.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
+        let names = config.templates.templates().iter().map(|template| template.name.as_str());
+        let near = command::nearest(name, names);
+        let hint = near
+            .map_or_else(|| "/help shows what there is".to_owned(), |near| format!("did you mean {near}?"));
+        self.app.complain(&format!("there is no command /{name}; {hint}"));
+    }
+
+    /// The last message that waits comes back into the editor.
+    fn recall(&mut self) {
+        let Some(last) = self.chat.thread.queue().pop() else { return };
+        match self.chat.thread.cancel(&last.id) {
+            Ok(entry) => self.app.write(&entry.message.joined_text()),
+            Err(fault) => self.app.complain(&fault.to_string()),
+        }
+    }
+
+    async fn obey(&mut self, command: Command) -> Result<(), CliError> {
+        match command {
+            Command::Model(Some(name)) => {
+                self.chat.set_model(&name)?;
+                self.app.tell(&format!("{name} answers from the next message on"));
+                self.app.set_about(About { model: name });
+            }
+            Command::Model(None) => self.tell_model(),
+            Command::Tools => self.list_tools(),
+            Command::Skills => self.list_skills(),
+            Command::Compact(keep) => self.compact(keep),
+            Command::New => {
+                self.chat.begin_new()?;
+                self.follow("a new conversation");
+            }
+            Command::Fork => match self.chat.fork()? {
+                Some(file) => self.follow(&format!("a copy of the conversation, in {}", file.display())),
+                None => self.not_kept(),
+            },
+            Command::Undo(count) => self.undo(count).await?,
+            Command::Save(file) => self.save(&PathBuf::from(file))?,
+            Command::Cost => self.tell_cost(),
+            Command::Status => self.tell_status(),
+            Command::Queue => self.tell_queue(),
+            Command::Drop(number) => self.drop_waiting(number),
+            Command::Help | Command::Calls(_) | Command::Quit => {}
+        }
+        Ok(())
+    }
+
+    /// Listens to the thread at hand.
+    fn follow(&mut self, what: &str) {
+        self.events = self.chat.events();
+        self.app.tell(&format!("this is {what}; the one before stays as it is"));
+    }
+
+    fn not_kept(&mut self) {
+        self.app.complain("nothing was said yet, or this conversation is not kept in a file");
+    }
+
+    fn tell_model(&mut self) {
+        let config = self.chat.thread.config();
+        let name = config.model.name.map(|name| name.to_string());
+        let text =
+            name.or_else(|| self.app.model()).unwrap_or_else(|| "what the descriptor names".to_owned());
+        self.app.tell(&format!("the model is {text}; /model NAME takes another one"));
+    }
+
+    /// Servers may take their time to list theirs.
+    fn list_tools(&self) {
+        let (thread, done) = (self.chat.thread.clone(), self.done.0.clone());
+        tokio::spawn(async move {
+            let told = match thread.tools().await {
+                Ok(tools) if tools.is_empty() => Done::Told("there are no tools".to_owned()),
+                Ok(tools) => {
+                    let lines = tools.iter().map(|tool| {
+                        let asks = if tool.requires_approval { " (asks)" } else { "" };
+                        format!(
+                            "{}{asks}  {}",
+                            tool.name,
+                            tool.description.lines().next().unwrap_or_default()
+                        )
+                    });
+                    Done::Told(lines.collect::<Vec<_>>().join("\n"))
+                }
+                Err(fault) => Done::Failed(fault.to_string()),
+            };
+            // Without a desk nobody reads it.
+            let _ = done.send(told).await;
+        });
+    }
+
+    fn list_skills(&mut self) {
+        let skills = self.chat.thread.config().skills;
+        if skills.skills().is_empty() {
+            return self.app.tell("there are no skills");
+        }
+        let lines =
+            skills.skills().iter().map(|skill| format!("/skill:{}  {}", skill.name, skill.description));
+        self.app.tell(&lines.collect::<Vec<_>>().join("\n"));
+    }
+
+    fn compact(&self, keep: Option<String>) {
+        let (thread, done) = (self.chat.thread.clone(), self.done.0.clone());
+        tokio::spawn(async move {
+            let told = match thread.compact(keep).await {
+                Ok(Some(note)) => {
+                    Done::Told(format!("{} tokens are {} now", note.tokens_before, note.tokens_after))
+                }
+                Ok(None) => Done::Told("there was nothing to make shorter".to_owned()),
+                Err(fault) => Done::Failed(fault.to_string()),
+            };
+            let _ = done.send(told).await;
+        });
+    }
+
+    async fn undo(&mut self, count: usize) -> Result<(), CliError> {
+        if self.app.is_at_work() {
+            self.app.complain("something is going on; Esc interrupts it");
+            return Ok(());
+        }
+        match self.chat.undo(count).await? {
+            Some(undone) => {
+                let what = if undone.messages == 1 { "your last message" } else { "your last messages" };
+                self.app.tell(&format!("{what} and what came of it are taken back; the file keeps them"));
+                self.app.write(&undone.text);
+            }
+            None => self.app.tell("there is nothing to take back"),
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, file: &PathBuf) -> Result<(), CliError> {
+        let Some(text) = self.chat.store.markdown(self.chat.thread.id())? else {
+            self.not_kept();
+            return Ok(());
+        };
+        let new = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
+        match new.and_then(|mut out| out.write_all(text.as_bytes())) {
+            Ok(()) => self.app.tell(&format!("the conversation is in {}", file.display())),
+            Err(source) => return Err(CliError::NotWritten { path: file.clone(), source }),
+        }
+        Ok(())
+    }
+
+    fn tell_cost(&mut self) {
+        let used = self.app.used().clone();
+        let tokens = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+        let cost = used.cost.map_or_else(|| "not told by the provider".to_owned(), |cost| cost.to_string());
+        self.app.tell(&format!(
+            "model calls  {}\ntool calls   {}\ntokens       {} in, {} out\ncost         {cost}",
+            used.model_calls,
+            used.tool_calls,
+            tokens(used.input_tokens),
+            tokens(used.output_tokens),
+        ));
+    }
+
+    fn tell_status(&mut self) {
+        let thread: &ThreadId = self.chat.thread.id();
+        let doing = match self.chat.thread.status() {
+            Status::Generating { .. } => "at work",
+            Status::Aborting { .. } => "being stopped",
+            Status::Compacting => "being made shorter",
+            Status::Idle | _ => "idle",
+        };
+        let file =
+            self.chat.file().map_or_else(|| "in memory only".to_owned(), |file| file.display().to_string());
+        let rules: Vec<String> =
+            self.chat.standing.rules().iter().map(|rule| rule.tool_name.to_string()).collect();
+        let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };
+        let text = format!(
+            "conversation   {thread}, {doing}\nkept           {file}\nwaiting        {}\nalways allowed {rules}",
+            self.chat.thread.queue_len()
+        );
+        self.app.tell(&text);
+    }
+
+    fn tell_queue(&mut self) {
+        let queue = self.chat.thread.queue();
+        if queue.is_empty() {
+            return self.app.tell("nothing waits");
+        }
+        let lines = queue.iter().enumerate();
+        let lines = lines.map(|(number, entry)| format!("{}  {}", number + 1, entry.message.joined_text()));
+        self.app.tell(&lines.collect::<Vec<_>>().join("\n"));
+    }
+
+    fn drop_waiting(&mut self, number: usize) {
+        let queue = self.chat.thread.queue();
+        let Some(entry) = queue.get(number.saturating_sub(1)) else {
+            return self.app.complain(&format!("no message {number} waits"));
+        };
+        match self.chat.thread.cancel(&entry.id) {
+            Ok(_) => self.app.tell("it is not delivered"),
+            Err(fault) => self.app.complain(&fault.to_string()),
+        }
+    }
+
+    async fn leave(&mut self) {
+        // What does not stop in time is put in order when the conversation is next opened.
+        let _ = tokio::time::timeout(PATIENCE, self.chat.close()).await;
+        while let Some(Told::Event { event, .. }) = self.events.try_next() {
+            self.app.see(&event);
+        }
+        let finished = self.app.take_finished();
+        let _ = self.screen.draw(&finished, &self.app.view(), self.size.0);
+    }
+}
+
+/// The first lines.
+fn greet(app: &mut App, begun: &Begun) {
+    let model = if begun.model.is_empty() { String::new() } else { format!(" · {}", begun.model) };
+    let title = format!("harness chat · {}{model}", begun.title);
+    if begun.before.is_empty() {
+        return app.tell(&format!("{title}\n/help shows what there is beside talking"));
+    }
+    app.tell(&title);
+    let skipped = begun.before.len().saturating_sub(RECALLED);
+    if skipped > 0 {
+        app.tell(&format!("… {skipped} earlier messages"));
+    }
+    app.recall(begun.before.get(skipped..).unwrap_or_default());
+}

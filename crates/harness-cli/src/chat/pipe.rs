@@ -1,0 +1,168 @@
+//! A chat without a terminal: each line is a message, answers go to standard output, everything else to
+//! standard error.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, stdin, stdout};
+
+use harness::core::event::Seen;
+use harness::runtime::{Report, RuntimeError, Stream, ThreadEvent, Told};
+
+use super::command::{self, Command, Said};
+use super::conversation::Conversation;
+use super::images;
+use crate::env;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::render::{AnswerOn, Human, Render};
+use crate::signal::Signals;
+
+/// Bytes of one message, at most.
+const LONGEST: u64 = 1 << 20;
+
+/// Says what standard input says, and ends as the last answer did.
+pub(super) async fn talk(
+    chat: &mut Conversation,
+    whole: bool,
+    signals: &mut Signals,
+) -> Result<Exit, CliError> {
+    let mut exit = Exit::Completed;
+    loop {
+        let line = tokio::select! {
+            line = next(whole) => line?,
+            () = signals.next() => return Ok(Exit::Cancelled),
+        };
+        let Some(line) = line else { return Ok(exit) };
+        let text = match command::read(&line) {
+            Said::Text(text) if text.is_empty() => continue,
+            Said::Text(text) => text,
+            _ if whole => line,
+            Said::Command(Command::Quit) => return Ok(exit),
+            Said::Command(Command::New) => {
+                chat.begin_new()?;
+                continue;
+            }
+            Said::Command(Command::Model(Some(name))) => {
+                chat.set_model(&name)?;
+                continue;
+            }
+            Said::Command(_) | Said::Unknown(_) | Said::Misused(_) => {
+                return Err(CliError::NoSuchCommand { line });
+            }
+        };
+        exit = say(chat, &text, signals).await?;
+        if matches!(exit, Exit::OutputClosed | Exit::Cancelled) {
+            return Ok(exit);
+        }
+    }
+}
+
+/// One message and what comes of it.
+async fn say(chat: &Conversation, text: &str, signals: &mut Signals) -> Result<Exit, CliError> {
+    let (message, problems) = images::message(text, env::home().as_deref());
+    for problem in problems {
+        note(&problem);
+    }
+    let on = if stdout().is_terminal() { AnswerOn::Terminal } else { AnswerOn::Pipe };
+    let mut human = Human::new(stdout(), anstream::stderr(), on);
+    let mut events = chat.events();
+    let mut run = std::pin::pin!(chat.thread.prompt_items([message.from_origin("prompt")]));
+    let mut stopped = false;
+    let report = loop {
+        tokio::select! {
+            biased;
+            told = events.next() => {
+                if let Some(Err(fault)) = told.and_then(|told| show(&mut human, told)) {
+                    chat.thread.abort("standard output was closed");
+                    return closed(fault);
+                }
+            }
+            report = &mut run => break report,
+            () = signals.next() => {
+                if std::mem::replace(&mut stopped, true) {
+                    return Ok(Exit::Cancelled);
+                }
+                note("stopping; press Ctrl-C again to end at once");
+                chat.thread.abort("the user interrupted");
+            }
+        }
+    };
+    finish(&mut human, &mut events, report)
+}
+
+fn finish(
+    human: &mut impl Render,
+    events: &mut Stream,
+    report: Result<Report, RuntimeError>,
+) -> Result<Exit, CliError> {
+    let report = report.map_err(CliError::Runtime)?;
+    while let Some(told) = events.try_next() {
+        if let Some(Err(fault)) = show(human, told) {
+            return closed(fault);
+        }
+    }
+    match human.end(&report.end) {
+        Ok(()) => Ok(Exit::of(report.end.outcome(), report.end.reason())),
+        Err(fault) => closed(fault),
+    }
+}
+
+fn closed(fault: io::Error) -> Result<Exit, CliError> {
+    if fault.kind() == io::ErrorKind::BrokenPipe {
+        return Ok(Exit::OutputClosed);
+    }
+    Err(CliError::Io { action: "write to standard output", source: fault })
+}
+
+fn show(human: &mut impl Render, told: Told) -> Option<io::Result<()>> {
+    match told {
+        Told::Event { event: ThreadEvent::Event(event), .. } => Some(human.see(&Seen::Event(event))),
+        Told::Lagged { missed } => Some(human.see(&Seen::Lagged { missed })),
+        _ => None,
+    }
+}
+
+fn note(text: &str) {
+    use std::io::Write as _;
+    // Whoever closed standard error does not want to know.
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// The next line of standard input, or all of it; `None` at its end. It is read by a thread of its own, so
+/// that Ctrl-C works while it waits, and only when it is wanted, so that an approval may read between two.
+async fn next(whole: bool) -> Result<Option<String>, CliError> {
+    let (sender, line) = tokio::sync::oneshot::channel();
+    let reader = std::thread::Builder::new().name("input".to_owned());
+    reader
+        .spawn(move || sender.send(if whole { all() } else { line_of(stdin().lock()) }))
+        .map_err(|source| CliError::Io { action: "read standard input", source })?;
+    line.await.unwrap_or(Ok(None))
+}
+
+fn all() -> Result<Option<String>, CliError> {
+    let mut bytes = Vec::new();
+    stdin()
+        .lock()
+        .take(LONGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| CliError::Io { action: "read standard input", source })?;
+    text(bytes)
+}
+
+fn line_of(input: impl io::BufRead) -> Result<Option<String>, CliError> {
+    let mut bytes = Vec::new();
+    let read = input.take(LONGEST + 1).read_until(b'\n', &mut bytes);
+    read.map_err(|source| CliError::Io { action: "read standard input", source })?;
+    text(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> Result<Option<String>, CliError> {
+    let wrong = |problem: String| CliError::Message { problem };
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    if bytes.len() as u64 > LONGEST {
+        return Err(wrong(format!("is longer than {LONGEST} bytes")));
+    }
+    let text = String::from_utf8(bytes);
+    text.map(Some)
+        .map_err(|fault| wrong(format!("is not UTF-8 from byte {} on", fault.utf8_error().valid_up_to())))
+}

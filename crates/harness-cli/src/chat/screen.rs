@@ -1,0 +1,210 @@
+//! What is drawn on a terminal: finished lines, which scroll away, and below them a live area that is drawn
+//! again and again in its place. There is no alternate screen: what was said stays in the scrollback.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::line::{Line, Styling};
+
+/// The live area.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// Its rows; none wider than the terminal.
+    pub(crate) rows: Vec<Line>,
+    /// The row and the column where the cursor stands.
+    pub(crate) cursor: (usize, usize),
+}
+
+/// Everything between these two appears at once, on terminals that know them.
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
+const END: &str = "\x1b[?25h\x1b[?2026l";
+
+/// A row that is on the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row {
+    text: String,
+    width: usize,
+}
+
+/// Draws on a terminal whose cursor stands at the beginning of an empty line.
+#[derive(Debug)]
+pub(crate) struct Screen<W> {
+    out: W,
+    styling: Styling,
+    shown: Vec<Row>,
+    cursor: (usize, usize),
+    columns: usize,
+}
+
+impl<W: Write> Screen<W> {
+    pub(crate) fn new(out: W, styling: Styling) -> Self {
+        Self { out, styling, shown: Vec::new(), cursor: (0, 0), columns: 0 }
+    }
+
+    /// Puts finished lines above the live area, and draws that.
+    pub(crate) fn draw(&mut self, finished: &[Line], frame: &Frame, columns: usize) -> io::Result<()> {
+        let rows: Vec<Row> = frame.rows.iter().map(|line| self.row(line)).collect();
+        let same_place = finished.is_empty() && columns == self.columns && rows.len() == self.shown.len();
+        if same_place && rows == self.shown && frame.cursor == self.cursor {
+            return Ok(());
+        }
+        let mut text = String::from(BEGIN);
+        if same_place {
+            self.redraw(&mut text, &rows);
+        } else {
+            self.erase(&mut text, columns);
+            for line in finished {
+                text.push_str(&self.row(line).text);
+                text.push_str("\r\n");
+            }
+            for (number, row) in rows.iter().enumerate() {
+                text.push_str(if number > 0 { "\r\n" } else { "" });
+                text.push_str(&row.text);
+            }
+        }
+        // Now the cursor is in the last row.
+        move_up(&mut text, rows.len().saturating_sub(1).saturating_sub(frame.cursor.0));
+        text.push('\r');
+        move_right(&mut text, frame.cursor.1);
+        text.push_str(END);
+        (self.shown, self.cursor, self.columns) = (rows, frame.cursor, columns);
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Takes the live area away; the cursor stands where it began.
+    pub(crate) fn clear(&mut self, columns: usize) -> io::Result<()> {
+        let mut text = String::new();
+        self.erase(&mut text, columns);
+        (self.shown, self.cursor) = (Vec::new(), (0, 0));
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Empties the terminal; the next draw begins at its top.
+    pub(crate) fn wipe(&mut self) -> io::Result<()> {
+        (self.shown, self.cursor) = (Vec::new(), (0, 0));
+        self.out.write_all(b"\x1b[2J\x1b[H")
+    }
+
+    fn row(&self, line: &Line) -> Row {
+        let text = match self.styling {
+            Styling::Plain => line.plain(),
+            Styling::Colour => line.to_ansi(),
+        };
+        Row { text, width: line.width() }
+    }
+
+    /// Goes to where the live area begins and empties everything from there on. When the terminal became
+    /// narrower, it has broken rows, so that the area is higher now.
+    fn erase(&self, text: &mut String, columns: usize) {
+        let columns = columns.max(1);
+        let above = self.shown.iter().take(self.cursor.0).map(|row| row.width.div_ceil(columns).max(1));
+        move_up(text, above.sum::<usize>() + self.cursor.1.min(columns * 8) / columns);
+        text.push_str("\r\x1b[J");
+    }
+
+    /// Draws the rows that look different, and ends in the last one.
+    fn redraw(&self, text: &mut String, rows: &[Row]) {
+        let mut at = self.cursor.0;
+        for (number, (row, shown)) in rows.iter().zip(&self.shown).enumerate() {
+            if row == shown {
+                continue;
+            }
+            go(text, at, number);
+            text.push_str("\r\x1b[2K");
+            text.push_str(&row.text);
+            at = number;
+        }
+        go(text, at, rows.len().saturating_sub(1));
+    }
+}
+
+fn go(text: &mut String, from: usize, to: usize) {
+    if to < from {
+        move_up(text, from - to);
+    } else if to > from {
+        let _ = write!(text, "\x1b[{}B", to - from);
+    }
+}
+
+fn move_up(text: &mut String, rows: usize) {
+    if rows > 0 {
+        let _ = write!(text, "\x1b[{rows}A");
+    }
+}
+
+fn move_right(text: &mut String, columns: usize) {
+    if columns > 0 {
+        let _ = write!(text, "\x1b[{columns}C");
+    }
+}
+
+#[cfg(test)]
+impl Screen<Vec<u8>> {
+    /// What was drawn since the last time.
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Draws steps of finished lines and live rows, and shows the screen with the cursor as `▏`.
+    #[track_caller]
+    fn check(steps: &[(&[&str], &[&str])], expected: &str) {
+        let line = |text: &&str| {
+            let mut line = Line::new();
+            line.push_plain(text);
+            line
+        };
+        let mut terminal = vt100::Parser::new(6, 12, 20);
+        let mut screen = Screen::new(Vec::new(), Styling::Plain);
+        for (finished, rows) in steps {
+            let finished: Vec<Line> = finished.iter().map(line).collect();
+            let rows: Vec<Line> = rows.iter().map(line).collect();
+            let cursor = (rows.len().saturating_sub(1), rows.last().map_or(0, Line::width));
+            screen.draw(&finished, &Frame { rows, cursor }, 12).unwrap();
+            terminal.process(&std::mem::take(&mut screen.out));
+        }
+        let (row, column) = terminal.screen().cursor_position();
+        let mut rows: Vec<String> = terminal.screen().rows(0, 12).collect();
+        let under: &mut String = &mut rows[usize::from(row)];
+        let padded = format!("{under:<width$}", width = usize::from(column));
+        *under = format!("{padded}▏");
+        assert_eq!(rows.join("\n").trim_end(), expected);
+    }
+
+    #[test]
+    fn finished_lines_stand_above_the_live_area() {
+        check(&[(&["one"], &["live", "> a"])], "one\nlive\n> a▏");
+        check(&[(&["one"], &["live", "> a"]), (&["two"], &["> ab"])], "one\ntwo\n> ab▏");
+    }
+
+    #[test]
+    fn rows_that_change_are_drawn_in_their_place() {
+        check(&[(&[], &["spin /", "> "]), (&[], &["spin -", "> x"])], "spin -\n> x▏");
+        check(&[(&[], &["a", "b", "c"]), (&[], &["a", "B", "c"])], "a\nB\nc▏");
+    }
+
+    #[test]
+    fn the_live_area_stays_at_the_bottom_of_a_full_terminal() {
+        let many = ["1", "2", "3", "4", "5", "6", "7"];
+        check(&[(&many, &["live", "> "]), (&["8"], &["> y"])], "4\n5\n6\n7\n8\n> y▏");
+    }
+
+    #[test]
+    fn what_is_cleared_leaves_nothing() {
+        let mut terminal = vt100::Parser::new(4, 12, 0);
+        let mut screen = Screen::new(Vec::new(), Styling::Plain);
+        let row = |text: &str| Line::of(anstyle::Style::new(), text);
+        let frame = Frame { rows: vec![row("a"), row("b")], cursor: (0, 1) };
+        screen.draw(&[row("kept")], &frame, 12).unwrap();
+        screen.clear(12).unwrap();
+        terminal.process(&screen.out);
+        assert_eq!(terminal.screen().contents(), "kept");
+        assert_eq!(terminal.screen().cursor_position(), (1, 0));
+    }
+}

@@ -1,0 +1,262 @@
+//! The files of conversations: one each, with everything that was ever said in it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use harness::core::message::{Message, UserMessage};
+use harness::core::port::{DynSession, EntryHead, Session as _, SessionError};
+use harness::core::{EntryId, Json, ThreadId, Time};
+use harness::runtime::Sessions;
+use harness::session::{Body, Error, ForkOptions, JsonlSession, Leaf, Note, OpenOptions, Tree};
+
+use crate::error::CliError;
+
+/// Conversations that are open: one for each that this chat has been in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Store(Arc<Mutex<HashMap<ThreadId, JsonlSession>>>);
+
+/// What was taken back.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Undone {
+    /// How many messages of the person.
+    pub(super) messages: usize,
+    /// What the first of them said.
+    pub(super) text: String,
+}
+
+impl Store {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, JsonlSession>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a file, or begins one, and becomes its owner. The thread is named after the session.
+    pub(super) fn open(&self, path: &Path, meta: Json, now: Time) -> Result<ThreadId, CliError> {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let options = OpenOptions::new()
+            .id(format!("{stem}-{:x}", now.0))
+            .program("harness", env!("CARGO_PKG_VERSION"))
+            .meta(meta);
+        if let Some(folder) = path.parent() {
+            private_folder(folder)?;
+        }
+        let session = JsonlSession::open(path, options)?;
+        let thread = session.id().map_or_else(|| stem.into_owned(), |id| id.as_str().to_owned());
+        let thread = ThreadId::from(thread);
+        self.lock().insert(thread.clone(), session);
+        Ok(thread)
+    }
+
+    /// The session of a thread.
+    pub(super) fn session(&self, thread: &ThreadId) -> Option<JsonlSession> {
+        self.lock().get(thread).cloned()
+    }
+
+    /// The file of a thread.
+    pub(super) fn path(&self, thread: &ThreadId) -> Option<PathBuf> {
+        self.session(thread).map(|session| session.path().to_owned())
+    }
+
+    /// The session of a thread in which anything was said.
+    fn written(&self, thread: &ThreadId) -> Option<JsonlSession> {
+        self.session(thread).filter(|session| session.path().exists())
+    }
+
+    /// Goes back to before the last `count` messages of the person. What came of them stays in the file, on a
+    /// branch that is named. `None` when nothing was said yet.
+    pub(super) fn undo(
+        &self,
+        thread: &ThreadId,
+        count: usize,
+        now: Time,
+    ) -> Result<Option<Undone>, CliError> {
+        let Some(session) = self.written(thread) else { return Ok(None) };
+        let (tree, leaf) = (session.tree()?, session.leaf()?);
+        let leaf = leaf.as_ref().map_or(Leaf::Start, Leaf::At);
+        let said: Vec<_> = tree.path(leaf).filter_map(|node| Some((node, said(&node.body)?))).collect();
+        let from = said.len().saturating_sub(count);
+        let Some((node, text)) = said.get(from) else { return Ok(None) };
+        session.branch(node.parent.as_ref())?;
+        // The last line of a file is where it goes on when it is opened again.
+        let head = EntryHead::new(now, None, 0, None);
+        session.note(&head, &Note::label(node.id.clone(), "undone"))?;
+        Ok(Some(Undone { messages: said.len() - from, text: text.clone() }))
+    }
+
+    /// Copies a conversation as far as it goes now into a file of its own, and opens that. `None` when nothing was
+    /// said yet.
+    pub(super) fn fork(
+        &self,
+        thread: &ThreadId,
+        path: &Path,
+        now: Time,
+    ) -> Result<Option<ThreadId>, CliError> {
+        let Some(session) = self.written(thread) else { return Ok(None) };
+        let (tree, leaf) = (session.tree()?, session.leaf()?);
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let options = ForkOptions::new(format!("{stem}-{:x}", now.0), now);
+        tree.fork(leaf.as_ref().map_or(Leaf::Start, Leaf::At), options)?.save(path)?;
+        self.open(path, Json::empty_object(), now).map(Some)
+    }
+
+    /// A conversation as far as it goes now, as Markdown. `None` when nothing was said yet.
+    pub(super) fn markdown(&self, thread: &ThreadId) -> Result<Option<String>, CliError> {
+        let Some(session) = self.written(thread) else { return Ok(None) };
+        let (tree, leaf): (Tree, Option<EntryId>) = (session.tree()?, session.leaf()?);
+        let mut text = Vec::new();
+        tree.write_markdown(leaf.as_ref().map_or(Leaf::Start, Leaf::At), &mut text)
+            .map_err(|source| CliError::Io { action: "write the conversation", source })?;
+        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+    }
+}
+
+impl Sessions for Store {
+    async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
+        let session = self.session(thread);
+        let missing =
+            || SessionError::new("session.not_open", format!("the session of `{thread}` is not open"));
+        session.map(|session| Arc::new(session) as _).ok_or_else(missing)
+    }
+}
+
+/// What a person said with an entry.
+fn said(body: &Body) -> Option<String> {
+    let Body::Message(message) = body else { return None };
+    let Message::User(UserMessage { origin, .. }) = &**message else { return None };
+    let own = !matches!(origin.as_deref(), Some("summary" | "hook"));
+    own.then(|| message.joined_text())
+}
+
+/// The files of a folder of conversations, those used last first.
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<(SystemTime, PathBuf)> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
+        .collect();
+    files.sort_unstable_by(|left, right| right.cmp(left));
+    files.into_iter().map(|(_, path)| path).collect()
+}
+
+/// A new file for a conversation.
+pub(super) fn new_file(folder: &Path, now: Time) -> PathBuf {
+    let name: String = now.iso().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name = name.trim_end_matches('Z');
+    let free = |path: &PathBuf| !path.exists();
+    let mut numbered = (1..1_000).map(|number| match number {
+        1 => folder.join(format!("{name}.jsonl")),
+        _ => folder.join(format!("{name}-{number}.jsonl")),
+    });
+    numbered.find(free).unwrap_or_else(|| folder.join(format!("{name}.jsonl")))
+}
+
+/// The folder of the conversations with a descriptor; those of a plain assistant have one, too.
+pub(super) fn folder(state: &Path, descriptor: Option<&Path>) -> PathBuf {
+    let chats = state.join("chats");
+    let Some(descriptor) = descriptor else { return chats.join("assistant") };
+    let whole = descriptor.canonicalize().unwrap_or_else(|_| descriptor.to_owned());
+    let near = |path: Option<&std::ffi::OsStr>| path.unwrap_or_default().to_string_lossy().into_owned();
+    let parent = near(whole.parent().and_then(Path::file_name));
+    let stem = near(whole.file_stem());
+    let name = format!("{parent}-{stem}-{:016x}", fnv(whole.to_string_lossy().as_bytes()));
+    chats.join(name.replace(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_'), "_"))
+}
+
+/// A short name for a path that is the same on every start.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn private_folder(folder: &Path) -> Result<(), CliError> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|source| {
+        CliError::Session(Error::Io {
+            action: harness::session::Action::CreateFolder,
+            path: folder.into(),
+            source,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use harness::core::message::AssistantMessage;
+    use harness::core::port::{Durability, Entry};
+
+    use super::*;
+
+    async fn said(session: &JsonlSession) -> Vec<String> {
+        let loaded = session.load().await.unwrap();
+        loaded.messages.iter().map(|message| message.joined_text()).collect()
+    }
+
+    async fn exchange(session: &JsonlSession, question: &str) {
+        let head = EntryHead::new(Time(0), None, 0, None);
+        let messages = [Message::user(question), Message::Assistant(AssistantMessage::text("yes"))];
+        for message in messages {
+            let entry = Arc::new(message);
+            session.append(&head, &[Entry::Message(&entry)], Durability::Sync).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_taken_back_stays_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = new_file(folder.path(), Time(0));
+        let store = Store::default();
+        let thread = store.open(&path, Json::empty_object(), Time(0)).unwrap();
+        let session = store.session(&thread).unwrap();
+        for question in ["one", "two", "three"] {
+            exchange(&session, question).await;
+        }
+        let undone = store.undo(&thread, 2, Time(1)).unwrap();
+        assert_eq!(undone, Some(Undone { messages: 2, text: "two".to_owned() }));
+        assert_eq!(said(&session).await, ["one", "yes"]);
+        exchange(&session, "four").await;
+        assert_eq!(said(&session).await, ["one", "yes", "four", "yes"]);
+        let copy = new_file(folder.path(), Time(1));
+        let fork = store.fork(&thread, &copy, Time(1)).unwrap().unwrap();
+        assert_eq!(said(&store.session(&fork).unwrap()).await, ["one", "yes", "four", "yes"]);
+        assert!(store.markdown(&thread).unwrap().unwrap().contains("four"));
+        drop((store, session));
+        let again = JsonlSession::open(&path, OpenOptions::new()).unwrap();
+        assert_eq!(said(&again).await, ["one", "yes", "four", "yes"]);
+        let everything = fs::read_to_string(&path).unwrap();
+        assert!(["two", "three"].iter().all(|text| everything.contains(text)));
+    }
+
+    #[tokio::test]
+    async fn everything_can_be_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = new_file(folder.path(), Time(0));
+        let store = Store::default();
+        let thread = store.open(&path, Json::empty_object(), Time(0)).unwrap();
+        assert_eq!(store.undo(&thread, 1, Time(1)).unwrap(), None);
+        let session = store.session(&thread).unwrap();
+        exchange(&session, "one").await;
+        assert_eq!(store.undo(&thread, 9, Time(1)).unwrap().map(|undone| undone.messages), Some(1));
+        drop((store, session));
+        let again = JsonlSession::open(&path, OpenOptions::new()).unwrap();
+        assert_eq!(said(&again).await, Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_descriptor_has_a_folder_of_its_own() {
+        let here = folder(Path::new("/state"), Some(Path::new("/a b/desk/harness.yaml")));
+        let there = folder(Path::new("/state"), Some(Path::new("/c/desk/harness.yaml")));
+        assert!(here.starts_with("/state/chats") && here != there);
+        assert!(here.to_string_lossy().contains("desk-harness-"));
+        assert_eq!(folder(Path::new("/state"), None), Path::new("/state/chats/assistant"));
+    }
+}

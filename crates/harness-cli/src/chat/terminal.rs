@@ -1,0 +1,135 @@
+//! The terminal itself: raw mode that is always given back, keys, size.
+
+use std::io::{self, Write as _, stdout};
+
+use crossterm::event::{
+    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read,
+};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
+use crossterm::{cursor, execute};
+use tokio::sync::mpsc;
+
+use super::composer::{Code, Key};
+
+/// Keys that may wait; whoever types waits when there are more.
+const WAITING: usize = 1_024;
+
+/// What a person does at the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    Key(Key),
+    /// The terminal has so many columns and rows now.
+    Size(usize, usize),
+    /// Nothing more can be read.
+    Closed,
+}
+
+/// A terminal that gives each key at once. It is put back when this is dropped, and when the program panics.
+#[derive(Debug)]
+pub(super) struct Terminal(());
+
+impl Terminal {
+    pub(super) fn take() -> io::Result<Self> {
+        enable_raw_mode()?;
+        let this = Self(());
+        execute!(stdout(), EnableBracketedPaste)?;
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            restore();
+            before(info);
+        }));
+        Ok(this)
+    }
+
+    /// Its columns and rows.
+    pub(super) fn size() -> (usize, usize) {
+        size().map_or((80, 24), |(columns, rows)| (columns.max(1).into(), rows.max(1).into()))
+    }
+
+    /// What is done at it from now on. The thread that reads ends with the program.
+    pub(super) fn inputs(&self) -> io::Result<mpsc::Receiver<Input>> {
+        let (sender, inputs) = mpsc::channel(WAITING);
+        std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
+            loop {
+                let input = match read() {
+                    Ok(event) => of(event),
+                    Err(_) => Some(Input::Closed),
+                };
+                let closed = input == Some(Input::Closed);
+                if input.is_some_and(|input| sender.blocking_send(input).is_err()) || closed {
+                    return;
+                }
+            }
+        })?;
+        Ok(inputs)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Nothing is left to be done when that does not work.
+fn restore() {
+    let _ = disable_raw_mode();
+    let _ = execute!(stdout(), DisableBracketedPaste, cursor::Show);
+    let _ = stdout().flush();
+}
+
+fn of(event: Event) -> Option<Input> {
+    match event {
+        Event::Key(event) if event.kind != KeyEventKind::Release => key(event).map(Input::Key),
+        Event::Paste(text) => Some(Input::Key(Key::of(Code::Paste(text)))),
+        Event::Resize(columns, rows) => Some(Input::Size(columns.max(1).into(), rows.max(1).into())),
+        Event::Key(_) | Event::Mouse(_) | Event::FocusGained | Event::FocusLost => None,
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "keys that nobody here knows are many")]
+fn key(event: KeyEvent) -> Option<Key> {
+    let held = |modifier| event.modifiers.contains(modifier);
+    let (ctrl, alt, shift) =
+        (held(KeyModifiers::CONTROL), held(KeyModifiers::ALT), held(KeyModifiers::SHIFT));
+    let code = match event.code {
+        KeyCode::Char(c) if ctrl || alt => Code::Char(c.to_ascii_lowercase()),
+        KeyCode::Char(c) => Code::Char(c),
+        KeyCode::Enter => Code::Enter,
+        KeyCode::Tab => Code::Tab,
+        KeyCode::BackTab => Code::BackTab,
+        KeyCode::Backspace => Code::Backspace,
+        KeyCode::Delete => Code::Delete,
+        KeyCode::Left => Code::Left,
+        KeyCode::Right => Code::Right,
+        KeyCode::Up => Code::Up,
+        KeyCode::Down => Code::Down,
+        KeyCode::Home => Code::Home,
+        KeyCode::End => Code::End,
+        KeyCode::PageUp => Code::PageUp,
+        KeyCode::PageDown => Code::PageDown,
+        KeyCode::Esc => Code::Esc,
+        _ => return None,
+    };
+    Some(Key { code, ctrl, alt, shift })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_with_what_was_held() {
+        let pressed = |code, held| of(Event::Key(KeyEvent::new(code, held)));
+        let key = |key| Some(Input::Key(key));
+        assert_eq!(
+            pressed(KeyCode::Char('A'), KeyModifiers::SHIFT),
+            key(Key { shift: true, ..Key::of(Code::Char('A')) })
+        );
+        assert_eq!(pressed(KeyCode::Char('C'), KeyModifiers::CONTROL), key(Key::ctrl(Code::Char('c'))));
+        assert_eq!(pressed(KeyCode::Enter, KeyModifiers::ALT), key(Key::alt(Code::Enter)));
+        assert_eq!(pressed(KeyCode::F(1), KeyModifiers::NONE), None);
+        assert_eq!(of(Event::Paste("a\nb".to_owned())), key(Key::of(Code::Paste("a\nb".to_owned()))));
+        assert_eq!(of(Event::Resize(0, 5)), Some(Input::Size(1, 5)));
+    }
+}

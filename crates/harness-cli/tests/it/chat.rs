@@ -1,0 +1,218 @@
+//! `harness chat`, over a pipe and on a terminal.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use serde_json::json;
+
+use crate::support::{Answer, Output, Project, Reply, Running, Server, harness, within};
+
+/// A chat in a project whose home is the project's folder, with these lines as standard input.
+fn chat(project: &Project, url: &str, more: &[&str], input: &str) -> Output {
+    let mut command = project.command(&[&["chat", "harness.yaml", "--base-url", url], more].concat());
+    command.env("HOME", project.path());
+    Running::start_with_input(command, input.as_bytes()).end()
+}
+
+/// What a request says, one line a message.
+fn said(request: &serde_json::Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    let text = |message: &serde_json::Value| message["content"].as_str().unwrap_or("…").to_owned();
+    messages.filter(|message| message["role"] != "system").map(text).collect()
+}
+
+#[test]
+fn each_line_of_a_pipe_is_a_message() {
+    let server = Server::start([Reply::text("One."), Reply::text("Two.")]);
+    let project = Project::plain();
+    let output = chat(&project, &server.url, &[], "first\n\nsecond\n");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "One.\nTwo.\n"), "{}", output.stderr);
+    let requests = server.requests();
+    assert_eq!(said(&requests[1]), ["first", "One.", "second"]);
+}
+
+#[test]
+fn all_of_a_pipe_can_be_one_message() {
+    let server = Server::start([Reply::text("One.")]);
+    let project = Project::plain();
+    let output = chat(&project, &server.url, &["--whole"], "first\n/second\n");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "One.\n"), "{}", output.stderr);
+    assert_eq!(said(&server.requests()[0]), ["first\n/second"]);
+}
+
+#[test]
+fn a_conversation_goes_on_in_the_next_chat() {
+    let server = Server::start([Reply::text("One."), Reply::text("Two.")]);
+    let project = Project::plain();
+    chat(&project, &server.url, &[], "first\n");
+    let output = chat(&project, &server.url, &["--continue"], "second\n");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "Two.\n"), "{}", output.stderr);
+    assert_eq!(said(&server.requests()[1]), ["first", "One.", "second"]);
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_last_answer() {
+    let pay = Answer::call("p1", "pay", &json!({}));
+    let server = Server::start([Reply::text("One."), Reply::Stream(pay)]);
+    let project = Project::plain().with_pay("    requires_approval: true\n");
+    let output = chat(&project, &server.url, &[], "first\nsecond\n");
+    assert_eq!(output.code, Some(4), "{}", output.stderr);
+}
+
+/// What is refused before anything is said.
+#[track_caller]
+fn check_refused(arguments: &[&str], expected: &str) {
+    let project = Project::plain();
+    let mut command = project.command(&[&["chat"], arguments].concat());
+    command.env("HOME", project.path());
+    let output = Running::start_with_input(command, b"hello\n").end();
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    assert!(output.stderr.contains(expected), "{}", output.stderr);
+}
+
+#[test]
+fn a_chat_with_nobody_is_refused() {
+    check_refused(&[], "nothing says who to talk to");
+    check_refused(&["harness.yaml"], "the model `scripted` cannot be asked");
+    let local = ["harness.yaml", "--base-url", "http://127.0.0.1:9/v1"];
+    check_refused(&[&local[..], &["--continue"]].concat(), "there is no conversation to go on with");
+    check_refused(&[&local[..], &["--pick"]].concat(), "there is no terminal");
+}
+
+#[test]
+fn another_descriptors_conversation_is_gone_on_with_only_when_that_is_said() {
+    let server = Server::start([Reply::text("One."), Reply::text("Two.")]);
+    let project = Project::plain();
+    chat(&project, &server.url, &["--session", "s.jsonl"], "first\n");
+    project.write("harness.yaml", &project.read("harness.yaml").replace("the desk", "the front desk"));
+    let output = chat(&project, &server.url, &["--session", "s.jsonl"], "second\n");
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("--allow-changed"), "{}", output.stderr);
+    let output = chat(&project, &server.url, &["--session", "s.jsonl", "--allow-changed"], "second\n");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "Two.\n"), "{}", output.stderr);
+}
+
+#[test]
+fn the_example_is_answered_from_its_recordings_and_the_chat_says_so() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = harness(&root, &["chat", "fixtures/examples/customer-support/harness.yaml"]);
+    command.env("HOME", folder.path());
+    let input = "Where is my order 1042?\n/new\nPlease refund order 1041.\nWhat else?\n";
+    let output = Running::start_with_input(command, input.as_bytes()).end();
+    assert!(output.stderr.contains("no OPENROUTER_API_KEY is set"), "{}", output.stderr);
+    assert!(
+        output.stdout.contains("NP-77342") && output.stdout.contains("refunded already"),
+        "{}",
+        output.stdout
+    );
+    assert!(output.stderr.contains("answer only:"), "{}", output.stderr);
+    assert_eq!(output.code, Some(1), "the last question was not recorded");
+}
+
+/// A person at a terminal.
+struct Person {
+    terminal: File,
+    shown: vt100::Parser,
+    program: Child,
+}
+
+impl Person {
+    fn sit_down(mut command: Command) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap();
+        let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
+        let program = command.env("TERM", "xterm").spawn().unwrap();
+        Self { terminal: File::from(ours), shown: vt100::Parser::new(24, 80, 0), program }
+    }
+
+    /// Types.
+    fn types(mut self, keys: &str) -> Self {
+        self.terminal.write_all(keys.as_bytes()).unwrap();
+        self
+    }
+
+    /// Waits until a text is shown.
+    #[track_caller]
+    fn sees(self, text: &'static str) -> Self {
+        within(text, move || {
+            let mut this = self;
+            let mut buffer = [0; 1024];
+            while !this.shown.screen().contents().contains(text) {
+                let read = this.terminal.read(&mut buffer).unwrap();
+                this.shown.process(&buffer[..read]);
+            }
+            this
+        })
+    }
+
+    /// Waits for the end of the program; its exit code, and the last that was shown.
+    fn leaves(self) -> (Option<i32>, String) {
+        within("the end", move || {
+            let mut this = self;
+            let mut buffer = [0; 1024];
+            while let Ok(read @ 1..) = this.terminal.read(&mut buffer) {
+                this.shown.process(&buffer[..read]);
+            }
+            (this.program.wait().unwrap().code(), this.shown.screen().contents())
+        })
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+fn at_terminal(project: &Project, url: &str) -> Person {
+    let mut command = project.command(&["chat", "harness.yaml", "--base-url", url]);
+    command.env("HOME", project.path());
+    Person::sit_down(command)
+}
+
+#[test]
+fn a_person_talks_and_leaves() {
+    let server = Server::start([Reply::text("**All** is well.")]);
+    let project = Project::plain();
+    let person = at_terminal(&project, &server.url).sees("/help shows").types("hello\r").sees("is well.");
+    let (code, shown) = person.types("/quit\r").leaves();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("› hello"), "{shown}");
+    assert!(shown.contains("go on with: harness chat harness.yaml --continue"), "{shown}");
+}
+
+#[test]
+fn the_terminal_is_put_back_whatever_ends_the_chat() {
+    let server = Server::start([]);
+    let project = Project::plain();
+    let person = at_terminal(&project, &server.url).sees("/help shows");
+    let terminal = person.terminal.try_clone().unwrap();
+    let raw = tcgetattr(&terminal).unwrap().local_modes;
+    kill_process(Pid::from_child(&person.program), Signal::TERM).unwrap();
+    let (code, shown) = person.leaves();
+    assert_eq!(code, Some(0), "{shown}");
+    let cooked = tcgetattr(&terminal).unwrap().local_modes;
+    assert!(!raw.contains(LocalModes::ICANON) && cooked.contains(LocalModes::ICANON | LocalModes::ECHO));
+}
+
+#[test]
+fn a_person_allows_a_tool_for_good() {
+    let calls = |id: &str| Reply::Stream(Answer::call(id, "pay", &json!({})));
+    let server = Server::start([calls("p1"), calls("p2"), Reply::text("Paid twice.")]);
+    let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
+    let person = at_terminal(&project, &server.url).sees("/help shows").types("pay\r");
+    let person = person.sees("a always for pay").types("a").sees("Paid twice.");
+    let (code, shown) = person.types("\u{4}").leaves();
+    assert_eq!((code, project.read("pay.log").lines().count()), (Some(0), 2), "{shown}");
+}
