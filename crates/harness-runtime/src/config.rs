@@ -14,7 +14,7 @@ use harness_core::port::{
 };
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::transcript::{Prefix, View};
-use harness_core::turn::{Execution, TurnSpec};
+use harness_core::turn::TurnSpec;
 use harness_core::{AgentId, Fault, Json, Millis, ModelName, RunId, ThreadId, ToolName};
 
 use crate::queue::{LateSteering, QueueMode};
@@ -274,12 +274,10 @@ impl ThreadConfig {
         Self { run, ..Self::new(model) }
     }
 
-    /// The behaviour of source 002: tools one after another, messages that wait for the next turn begin it
-    /// together, and steering behind the answer begins the next turn.
+    /// The behaviour of source 002: [`TurnSpec::source_002`], messages that wait for the next turn begin it together,
+    /// and steering behind the answer begins the next turn.
     pub fn source_002(model: ModelChoice) -> Self {
-        let mut turn = TurnSpec::thread();
-        (turn.execution, turn.closing_step) = (Execution::Sequential, false);
-        let run = RunSpec::of(turn);
+        let run = RunSpec::of(TurnSpec::source_002());
         let (follow_up_mode, steering_mode) = (QueueMode::All, QueueMode::All);
         let late_steering = LateSteering::NextTurn;
         Self { steering_mode, follow_up_mode, late_steering, run, ..Self::new(model) }

@@ -103,8 +103,8 @@ pub use report::Report;
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use sessions::{DynSessions, Sessions};
 pub use stream::{
-    Item, ItemContent, ItemStream, Items, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream, TextStream,
-    ThreadEvent, Told,
+    Item, ItemContent, ItemStream, Items, PartialBlock, QueueChange, ReasoningStream, StartAt, Stream,
+    TextStream, ThreadEvent, Told,
 };
 pub use thread::{Snapshot, Status, Stopping, Thread};
 

@@ -34,6 +34,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("layer-budget", super::memory::budget::run),
     ("layer-pipeline", super::memory::stack::run),
     ("loop", super::runtime::repeat::run),
+    ("model-rounds", super::runtime::rounds::run),
     ("negotiation", super::adapters::negotiation::run),
     ("local-command", super::adapters::local_command::run),
     ("openrouter-request", super::adapters::openrouter_request::run),

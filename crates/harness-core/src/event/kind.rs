@@ -188,6 +188,16 @@ events! {
         /// Why.
         fault: Fault = "fault",
     },
+    /// The turn goes on behind a step that broke off, or behind too many rounds of tools: the next request ends with a
+    /// message that says so.
+    ModelStepContinued = "model_step_continued" {
+        /// The code of the fault, `incomplete_answer`, `empty_answer` or `tool_rounds`.
+        reason: Cow<'static, str> = "reason",
+        /// The how-manieth time in a row, from 1.
+        attempt: u32 = "attempt",
+        /// How often in a row at most.
+        most: u32 = "most",
+    },
     /// A model asked for tools.
     ToolRequested = "tool_requested" {
         /// The calls in order.

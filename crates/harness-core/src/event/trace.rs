@@ -250,6 +250,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::CallRepaired { .. }
         | EventKind::MessageAppended { .. }
         | EventKind::ModelStepFailed { .. }
+        | EventKind::ModelStepContinued { .. }
         | EventKind::GateDecided { .. }
         | EventKind::Hook { .. }
         | EventKind::GuardrailDecided { .. }

@@ -81,6 +81,7 @@ pub fn event_line(kind: &EventKind) -> String {
         | EventKind::CompactionFailed { fault } => {
             format!("{} {} {:?}", fault.source_part, fault.code, fault.message)
         }
+        EventKind::ModelStepContinued { reason, attempt, most } => format!("{reason} {attempt} of {most}"),
         EventKind::ToolRequested { calls, .. } => {
             calls.iter().map(|call| tag(call)).collect::<Vec<_>>().join(" ")
         }

@@ -1,7 +1,9 @@
 //! From the prompt to the model's answer.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::recovery::{append_partial, kept_partial};
 use super::spec::{BrokenCalls, BudgetRule, CancelledStep, DeadlineRule, TurnSpec, WithoutCalls};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
@@ -191,6 +193,9 @@ impl TurnState {
         if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(spec, 1)) {
             return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
         }
+        if let Some(Err(reached)) = spec.recovery.as_ref().map(|it| self.prepare_recovery(it, cx)) {
+            return self.stop_at_limit(spec, cx, StopReason::MaxIterationsReached, reached);
+        }
         let has_tools = self.offer.as_ref().is_some_and(|offer| !offer.tools.is_empty());
         if spec.closing_step
             && cx.sh.iteration > 1
@@ -376,6 +381,11 @@ impl TurnState {
 
     /// Does what the answer asks for that is the last message of the transcript.
     pub(super) fn act_on_last(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        if let Some(recovery) = &spec.recovery
+            && let ControlFlow::Break(end) = self.check_whole(recovery, spec, cx)
+        {
+            return end;
+        }
         if cx.log.last()?.as_assistant()?.asks_for_tools() {
             return self.open_batch(spec, cx);
         }
@@ -491,11 +501,19 @@ impl TurnState {
 
     fn on_model_fault(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut fault: ModelFault) -> Option<End> {
         let broke_off = fault.partial.is_some();
+        let recovers = self.recovers_from(spec, &fault);
         match fault.partial.take() {
+            Some(partial) if recovers => {
+                self.book(cx, &partial);
+                if let Some(partial) = kept_partial(*partial) {
+                    append_partial(true, cx, partial, "the answer that asked for it broke off");
+                }
+            }
             Some(partial) => {
                 self.book(cx, &partial);
+                let answers = spec.broken_calls == BrokenCalls::Answer;
                 let partial = Arc::new(Message::Assistant(*partial));
-                append_partial(spec, cx, partial, "the answer that asked for it broke off");
+                append_partial(answers, cx, partial, "the answer that asked for it broke off");
             }
             None => self.book(cx, &AssistantMessage::default()),
         }
@@ -503,6 +521,9 @@ impl TurnState {
         cx.event(|| EventKind::ModelStepFailed { fault: told.clone() });
         if self.is_stopping() {
             return self.settle(spec, cx);
+        }
+        if recovers {
+            return self.recover(spec, cx, fault.code.as_str());
         }
         if fault.code == ModelFaultCode::Cancelled {
             let evidence = Evidence::Cancelled { by: Arc::from("model") };
@@ -534,17 +555,10 @@ impl TurnState {
             None => self.book(cx, &AssistantMessage::default()),
         }
         if let Some(partial) = partial {
-            append_partial(spec, cx, partial, "the answer that asked for it was cut off");
+            let answers = spec.broken_calls == BrokenCalls::Answer;
+            append_partial(answers, cx, partial, "the answer that asked for it was cut off");
         }
         self.on_cut(spec, cx, Pending::Model)
-    }
-}
-
-/// Takes an answer that broke off into the transcript.
-fn append_partial(spec: &TurnSpec, cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
-    cx.append_one(Arc::clone(&partial));
-    if spec.broken_calls == BrokenCalls::Answer {
-        answer_unrun(cx, &partial, why);
     }
 }
 

@@ -30,6 +30,10 @@ impl TurnState {
             self.refuse_unknown(spec, cx, at);
             return false;
         };
+        if slot.call.rare.arguments_mode.as_deref() == Some("invalid") {
+            self.refuse_unreadable(spec, cx, at);
+            return false;
+        }
         if spec.coerce_arguments
             && let Some(made) =
                 def.input_schema.as_ref().and_then(|schema| coerced(schema, &slot.call.arguments))
@@ -58,6 +62,17 @@ impl TurnState {
             format!("There is no tool named `{name}`. Available: {names}.")
         };
         self.answer_call(spec, cx, at, ToolOutcome::error("unknown_tool", text));
+    }
+
+    /// Answers a call whose arguments nobody could read.
+    #[cold]
+    fn refuse_unreadable(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+        const MOST_SHOWN: usize = 200;
+        let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
+        let raw = slot.call.rare.raw_arguments.as_deref().unwrap_or_else(|| slot.call.arguments.text());
+        let shown: String = raw.chars().take(MOST_SHOWN).collect();
+        let text = format!("The arguments are not JSON: {shown}");
+        self.answer_call(spec, cx, at, ToolOutcome::error("malformed_arguments", text));
     }
 
     pub(super) fn on_arguments(

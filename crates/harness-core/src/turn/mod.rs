@@ -3,7 +3,7 @@
 //! One iteration is limits → agent → view → model → output → (tools → results) → steering. The stages
 //! and the rules of each are in the files of this folder: `flow` (prompt, agent, view, model), `batch`
 //! and `gates` (calls through their gates to their results), `judge` (what a result means for the turn), `finish`
-//! (stops and the end), `repair` (calls left open by an earlier process).
+//! (stops and the end), `recovery` (steps that broke off), `repair` (calls left open by an earlier process).
 //!
 //! Behaviour follows source 001 (`reference/turn-runtime`); where the product's rule is a better one,
 //! both are options of [`TurnSpec`], and [`TurnSpec::source_001`] assembles the source's.
@@ -22,6 +22,7 @@ mod judge;
 mod layers;
 mod leaving;
 mod policy;
+mod recovery;
 mod redundancy;
 mod repair;
 mod sanitize;
@@ -36,6 +37,7 @@ pub(crate) use finish::reason_of;
 pub(crate) use flow::guidance_message;
 pub(crate) use leaving::Leaving;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
+pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
     BrokenCalls, BudgetRule, CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder,

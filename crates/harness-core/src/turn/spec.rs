@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::policy::RuntimePolicies;
+use super::recovery::Recovery;
 use crate::ids::GateName;
 use crate::limits::Limits;
 use crate::message::{AssistantMessage, Cost};
@@ -305,6 +306,9 @@ pub struct TurnSpec {
     /// ([`coerced`](crate::port::coerced)), before anything else looks at them (source 004). The transcript keeps what
     /// the model wrote. Default off.
     pub coerce_arguments: bool,
+    /// How the turn goes on behind model steps that broke off, and behind too many rounds of tools. Default `None`: a
+    /// model that fails ends the turn, an answer that was cut off is the answer, and an empty one is invalid.
+    pub recovery: Option<Box<Recovery>>,
     /// What stands in the transcript, marked as failed or aborted, when a turn ends because a model failed
     /// without saying anything or because it was cancelled: an empty answer with this one's protocol, provider
     /// and model (source 004). Default `None`: nothing.
@@ -364,6 +368,7 @@ impl Default for TurnSpec {
             broken_calls: BrokenCalls::default(),
             without_calls: WithoutCalls::default(),
             coerce_arguments: false,
+            recovery: None,
             unanswered: None,
             on_hook_fault: OnHookFault::default(),
             evidence_check: false,
@@ -418,6 +423,24 @@ impl TurnSpec {
             cancelled_step: CancelledStep::Drop,
             evidence_check: true,
             ..Self::source_001()
+        }
+    }
+
+    /// The behaviour of source 002 (`@noetic-tools/core` 5.5): tools one after another, up to three steps in a row
+    /// that broke off are gone on from, 32 rounds of tools and three beyond them, no detection of loops, no closing
+    /// step, and no limit on calls.
+    pub fn source_002() -> Self {
+        let recovery = Recovery::default();
+        let rounds = recovery.rounds.saturating_add(recovery.rounds_beyond);
+        let iterations = rounds.saturating_mul(recovery.attempts.saturating_add(1));
+        Self {
+            limits: Limits { iterations, tool_calls: u32::MAX, ..Limits::thread() },
+            execution: Execution::Sequential,
+            redundancy: Redundancy::Off,
+            longest_cycle: 0,
+            closing_step: false,
+            recovery: Some(Box::new(recovery)),
+            ..Self::thread()
         }
     }
 

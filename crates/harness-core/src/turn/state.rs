@@ -9,6 +9,7 @@ use super::cycle::Cycles;
 use super::layers::Injecting;
 use super::leaving::Leaving;
 use super::policy::PolicyState;
+use super::recovery::Recovering;
 use super::redundancy::History;
 use super::slot::Batch;
 use crate::ids::AgentId;
@@ -55,6 +56,7 @@ pub struct TurnState {
     /// The view of the next request.
     pub(super) plan: Option<Plan>,
     pub(super) shortening: Shortening,
+    pub(super) recovering: Recovering,
     pub(super) grant: Grant,
     pub(super) asked_at: Time,
     /// The invalid output that a hook looks at.
@@ -163,7 +165,7 @@ impl TurnState {
         let elapsed = self.asked_at.since(self.started_at);
         Some(Op::Model {
             progress: Progress::new(cx.sh.iteration, self.usage.tool_calls, elapsed, self.left_for_step(cx)),
-            plan: self.plan.clone(),
+            plan: self.recovering.view(self.plan.as_ref()),
             offer: Arc::clone(self.offer.as_ref()?),
             with_tools: self.closing.is_none(),
             grant: self.grant,

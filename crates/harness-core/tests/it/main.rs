@@ -37,6 +37,7 @@ mod loops;
 mod model;
 mod policies;
 mod prepared;
+mod recovery;
 mod resume;
 mod run;
 mod stored;

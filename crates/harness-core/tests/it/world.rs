@@ -7,7 +7,7 @@ use std::sync::Arc;
 use harness_core::limits::Limits;
 use harness_core::machine::{Input, Machine, Op, Origin, Phase, Record, Reply, Start};
 use harness_core::message::{
-    ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
+    ApprovalRequest, AssistantMessage, Cost, FinishReason, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use harness_core::port::{
     ArgumentFault, AskReason, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints,
@@ -19,7 +19,7 @@ use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
     CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder, OnGuardrailError, OnHookFault,
-    OnTrouble, Redundancy, ResultRule, RetryPolicy, TurnSpec, TurnState,
+    OnTrouble, Recovery, Redundancy, ResultRule, RetryPolicy, TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -121,6 +121,11 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
             (spec.seams.approver, spec.seams.layers, spec.seams.compactor, spec.seams.steering) =
                 (seams.1, seams.2, seams.3, seams.4);
             spec.seams.hooks = seams.5;
+            if spec.seams.gates.len() == 1 {
+                let mut recovery = Recovery::default();
+                (recovery.attempts, recovery.rounds, recovery.rounds_beyond) = (retries, 2, retries);
+                spec.recovery = Some(Box::new(recovery));
+            }
             spec
         },
     )
@@ -203,10 +208,22 @@ impl World {
         AssistantMessage::calls(calls.collect::<Vec<_>>())
     }
 
+    /// An answer that was cut off, with or without calls, or an empty one.
+    fn incomplete(&mut self) -> AssistantMessage {
+        let mut cut = match self.die(3) {
+            0 => self.calls(),
+            1 => AssistantMessage::text("half"),
+            _ => return AssistantMessage::text(""),
+        };
+        cut.stop_reason = FinishReason::Length;
+        cut
+    }
+
     fn model(&mut self) -> Reply {
         self.model_requests += 1;
         let mut message = match self.die(16) {
-            0 | 1 => AssistantMessage::text("done"),
+            0 => AssistantMessage::text("done"),
+            1 => self.incomplete(),
             2..=10 => self.calls(),
             11 => AssistantMessage::clarification("which?"),
             12 => AssistantMessage::invalid(&Invalid::new("garbled")),

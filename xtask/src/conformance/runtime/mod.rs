@@ -5,6 +5,7 @@ pub(super) mod checkpoint;
 mod error;
 pub(super) mod parallel;
 pub(super) mod repeat;
+pub(super) mod rounds;
 pub(super) mod threads;
 
 use std::pin::pin;

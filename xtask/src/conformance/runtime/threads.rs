@@ -210,7 +210,8 @@ impl Model for World {
             return Err(ModelFault::new(ModelFaultCode::Cancelled, "told to stop"));
         }
         if let Some(why) = round.get("throw").and_then(Value::as_str) {
-            return Err(failed(why));
+            // What a client throws is a refused request, which no model step goes on from.
+            return Err(failed(why).with_status(500));
         }
         let (mut content, mut calls) = (Vec::new(), 0);
         for item in list(&round, "items").iter().filter_map(Value::as_str) {
