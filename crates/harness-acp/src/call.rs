@@ -109,7 +109,8 @@ mod tests {
         let fields = fields(&call, Path::new("/work"));
         let places: Vec<String> = fields.locations.unwrap_or_default().iter().map(place).collect();
         let changes = if fields.content.is_some() { " diff" } else { "" };
-        let shown = format!("{:?} `{}` {}{changes}", fields.kind.unwrap(), fields.title.unwrap(), places.join(","));
+        let shown =
+            format!("{:?} `{}` {}{changes}", fields.kind.unwrap(), fields.title.unwrap(), places.join(","));
         assert_eq!(shown.trim_end(), expected);
     }
 
@@ -122,7 +123,11 @@ mod tests {
     fn a_call_says_what_it_is_about_and_where() {
         check("read_file", r#"{"path":"a.rs","line":7}"#, "Read `read_file: a.rs` /work/a.rs:7");
         check("workspace_search", r#"{"query":"x\ny"}"#, "Search `workspace_search: x`");
-        check("edit_file", r#"{"path":"/b","old_string":"1","new_string":"2"}"#, "Edit `edit_file: /b` /b diff");
+        check(
+            "edit_file",
+            r#"{"path":"/b","old_string":"1","new_string":"2"}"#,
+            "Edit `edit_file: /b` /b diff",
+        );
         check("todos_remove", r#"{"ids":[1]}"#, "Think `todos_remove`");
         check("mode_set", r#"{"mode":"plan"}"#, "SwitchMode `mode_set`");
         check("orders.lookup", r#"{"files":["a","b"]}"#, "Search `orders.lookup` /work/a,/work/b");
@@ -131,7 +136,8 @@ mod tests {
 
     #[test]
     fn a_title_is_bounded() {
-        let call = ToolCall::new("c", "t", Json::parse(&format!(r#"{{"query":"{}"}}"#, "ä".repeat(500))).unwrap());
+        let call =
+            ToolCall::new("c", "t", Json::parse(&format!(r#"{{"query":"{}"}}"#, "ä".repeat(500))).unwrap());
         assert_eq!(fields(&call, Path::new("/")).title.unwrap().chars().count(), MOST_TITLE + 1);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use agent_client_protocol::v1::schema::McpServer;
 use harness::core::ThreadId;
-use harness::core::port::Ids;
+use harness::core::port::{ApprovalAsk, Approver, Decision, Ids};
 use harness::runtime::{Runtime, Thread};
-use harness::tools::Modes;
+use harness::tools::{Modes, StandingApprovals};
 
 use crate::error::HostFault;
 
@@ -88,6 +88,32 @@ impl SessionSetup {
     }
 }
 
+/// Asks the person in front of the editor, once its thread is opened for a session; denies before that. For threads
+/// whose sub-agents shall ask, too: they are made with an approver, and keep it. Clones ask the same person.
+#[derive(Clone, Debug, Default)]
+pub struct EditorApprover(Arc<OnceLock<StandingApprovals>>);
+
+impl EditorApprover {
+    /// Nobody can be asked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether this was the first session that it asks.
+    pub(crate) fn connect(&self, asks: StandingApprovals) -> bool {
+        self.0.set(asks).is_ok()
+    }
+}
+
+impl Approver for EditorApprover {
+    async fn decide(&self, ask: ApprovalAsk) -> Decision {
+        match self.0.get() {
+            Some(asks) => asks.decide(ask).await,
+            None => Decision::Denied { reason: "nobody is there yet who could allow it".to_owned() },
+        }
+    }
+}
+
 /// A thread that was opened for a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -96,12 +122,22 @@ pub struct Opened {
     pub thread: Thread,
     /// The modes of this conversation, when it has any. The host sees to it that they count: the gate, the tools.
     pub modes: Option<Modes>,
+    /// The approver that the thread was made with, when it is one that asks the editor. Without, the thread is given
+    /// one, in place of what it has; sub-agents then keep theirs.
+    pub approver: Option<EditorApprover>,
 }
 
 impl Opened {
-    /// A thread without modes.
+    /// A thread without modes, which is given an approver.
     pub fn new(thread: Thread) -> Self {
-        Self { thread, modes: None }
+        Self { thread, modes: None, approver: None }
+    }
+
+    /// The same thread, which was made with this approver.
+    #[must_use]
+    pub fn asking(mut self, approver: EditorApprover) -> Self {
+        self.approver = Some(approver);
+        self
     }
 
     /// The same thread with modes that a person can switch in the editor.

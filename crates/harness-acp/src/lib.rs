@@ -73,6 +73,8 @@ mod commands;
 mod content;
 mod error;
 mod host;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod plan;
 mod server;
 mod session;
@@ -81,5 +83,5 @@ mod stop;
 mod transport;
 
 pub use error::{AcpError, HostFault};
-pub use host::{Host, Opened, SessionHead, SessionSetup, Threads, WishedServer};
+pub use host::{EditorApprover, Host, Opened, SessionHead, SessionSetup, Threads, WishedServer};
 pub use server::{AcpServer, Limits};

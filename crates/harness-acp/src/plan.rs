@@ -12,7 +12,7 @@ use crate::content::value;
 /// The plan as the last of these messages that tells one tells it: of the tools `todos_*`, or of `write_todos`
 /// and its siblings.
 pub(crate) fn told_in<'m>(messages: impl DoubleEndedIterator<Item = &'m Arc<Message>>) -> Option<Plan> {
-    messages.rev().find_map(|message| of_message(message))
+    messages.rev().find_map(of_message)
 }
 
 fn of_message(message: &Arc<Message>) -> Option<Plan> {

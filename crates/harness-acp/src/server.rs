@@ -44,6 +44,7 @@ pub struct AcpServer<H> {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) limits: Limits,
+    stop: Cancel,
 }
 
 impl<H> fmt::Debug for AcpServer<H> {
@@ -64,6 +65,7 @@ impl<H: Host> AcpServer<H> {
             name: "harness".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             limits: Limits::default(),
+            stop: Cancel::never(),
         }
     }
 
@@ -78,6 +80,13 @@ impl<H: Host> AcpServer<H> {
     #[must_use]
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
+        self
+    }
+
+    /// The same server, which ends when this fires, as if the client were gone.
+    #[must_use]
+    pub fn stop_with(mut self, stop: Cancel) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -98,11 +107,12 @@ impl<H: Host> AcpServer<H> {
         let (outgoing, said) = mpsc::unbounded();
         let permits = Arc::new(Semaphore::new(self.limits.waiting.max(1)));
         let (unheard, over) = (Cancel::new(), Cancel::new());
-        let most = self.limits.message;
+        let (most, stop) = (self.limits.message, self.stop.clone());
         let reading = async {
             tokio::select! {
                 read = transport::read(from, most, heard) => read,
                 () = unheard.cancelled() => Ok(()),
+                () = stop.cancelled() => Ok(()),
             }
         };
         let state = State::new(self, Arc::clone(&permits));

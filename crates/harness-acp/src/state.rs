@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
-    LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse, PromptCapabilities,
-    PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities,
-    SessionCloseCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionResumeCapabilities,
-    SetSessionModeRequest, SetSessionModeResponse,
+    LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse,
+    PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse,
+    SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo, SessionListCapabilities,
+    SessionResumeCapabilities, SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{
@@ -58,15 +58,24 @@ impl<H: Host> State<H> {
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: NewSessionRequest, answer, line| new.begin(ask, answer, line),
+                async move |ask: NewSessionRequest, answer, line| {
+                    new.begin(ask, answer, line);
+                    Ok(())
+                },
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: LoadSessionRequest, answer, line| load.load(ask, answer, line),
+                async move |ask: LoadSessionRequest, answer, line| {
+                    load.load(ask, answer, line);
+                    Ok(())
+                },
                 on_receive_request!(),
             )
             .on_receive_request(
-                async move |ask: ResumeSessionRequest, answer, line| resume.resume(ask, answer, line),
+                async move |ask: ResumeSessionRequest, answer, line| {
+                    resume.resume(ask, answer, line);
+                    Ok(())
+                },
                 on_receive_request!(),
             )
             .on_receive_request(
@@ -136,7 +145,7 @@ impl<H: Host> State<H> {
         ask: NewSessionRequest,
         answer: Responder<NewSessionResponse>,
         connection: Connection,
-    ) -> Result<(), Error> {
+    ) {
         let setup = setup(ask.cwd, ask.mcp_servers);
         self.spawn(answer, move |state| async move {
             let setup = setup?;
@@ -146,7 +155,6 @@ impl<H: Host> State<H> {
             let answer = NewSessionResponse::new(session.id.clone()).modes(session.modes());
             Ok((answer, Some(session)))
         });
-        Ok(())
     }
 
     fn load(
@@ -154,14 +162,13 @@ impl<H: Host> State<H> {
         ask: LoadSessionRequest,
         answer: Responder<LoadSessionResponse>,
         connection: Connection,
-    ) -> Result<(), Error> {
+    ) {
         let setup = setup(ask.cwd, ask.mcp_servers);
         self.spawn(answer, move |state| async move {
             let session = state.again(&ask.session_id, setup?, connection).await?;
             session.replay().await?;
             Ok((LoadSessionResponse::new().modes(session.modes()), Some(session)))
         });
-        Ok(())
     }
 
     fn resume(
@@ -169,14 +176,13 @@ impl<H: Host> State<H> {
         ask: ResumeSessionRequest,
         answer: Responder<ResumeSessionResponse>,
         connection: Connection,
-    ) -> Result<(), Error> {
+    ) {
         let setup = setup(ask.cwd, ask.mcp_servers);
         self.spawn(answer, move |state| async move {
             let session = state.again(&ask.session_id, setup?, connection).await?;
             session.pass().await?;
             Ok((ResumeSessionResponse::new().modes(session.modes()), Some(session)))
         });
-        Ok(())
     }
 
     fn list(
@@ -200,11 +206,7 @@ impl<H: Host> State<H> {
         Ok(())
     }
 
-    fn close(
-        self: &Arc<Self>,
-        id: &SessionId,
-        answer: Responder<CloseSessionResponse>,
-    ) -> Result<(), Error> {
+    fn close(self: &Arc<Self>, id: &SessionId, answer: Responder<CloseSessionResponse>) -> Result<(), Error> {
         let Some(session) = self.sessions().remove(id) else {
             return answer.respond_with_error(unknown(id));
         };
@@ -224,11 +226,7 @@ impl<H: Host> State<H> {
         answer.respond_with_result(set.map(|()| SetSessionModeResponse::new()))
     }
 
-    fn prompt(
-        self: &Arc<Self>,
-        ask: PromptRequest,
-        answer: Responder<PromptResponse>,
-    ) -> Result<(), Error> {
+    fn prompt(self: &Arc<Self>, ask: PromptRequest, answer: Responder<PromptResponse>) -> Result<(), Error> {
         let begun = self.session(&ask.session_id).and_then(|session| {
             let message = prompt_message(ask.prompt, &session.thread.config())?;
             let cancel = session.claim()?;

@@ -26,9 +26,9 @@ pub(crate) fn told(report: &Report) -> Result<Told, Error> {
             Ok(if was_cut_off(report) { Told::MaxTokens } else { Told::EndTurn })
         }
         StopReason::ClarificationRequired => Ok(Told::EndTurn),
-        StopReason::MaxIterationsReached
-        | StopReason::MaxToolCallsReached
-        | StopReason::MaxTurnsReached => Ok(Told::MaxTurnRequests),
+        StopReason::MaxIterationsReached | StopReason::MaxToolCallsReached | StopReason::MaxTurnsReached => {
+            Ok(Told::MaxTurnRequests)
+        }
         StopReason::ContextOverflow => Ok(Told::MaxTokens),
         StopReason::BudgetReached if is_of_tokens(&report.end.stop.evidence) => Ok(Told::MaxTokens),
         StopReason::ModelRefused => Ok(Told::Refusal),
@@ -79,6 +79,7 @@ pub(crate) fn not_begun(error: &RuntimeError) -> Error {
         | RuntimeError::QueueFull { .. }
         | RuntimeError::NotWaiting { .. }
         | RuntimeError::EntryExists { .. }
+        | RuntimeError::NotHeld { .. }
         | RuntimeError::Resume(_)
         | RuntimeError::Session(_)
         | RuntimeError::Compaction(_)

@@ -31,6 +31,8 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Relay(#[from] RelayFault),
     #[error(transparent)]
+    Acp(#[from] harness_acp::AcpError),
+    #[error(transparent)]
     Session(#[from] harness::session::Error),
     /// A tool has no program, and there is no registry file that could name one.
     #[error("{fault}; there is no registry file at {}", registry.display())]
@@ -118,6 +120,7 @@ impl CliError {
             Self::Tools(error) => error.kind(),
             Self::Adapter(error) => error.kind(),
             Self::Relay(fault) => fault.kind(),
+            Self::Acp(error) => error.kind(),
             Self::Session(error) => error.kind(),
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
@@ -192,7 +195,7 @@ impl CliError {
             Self::Harness(HarnessError::SameName { .. }) => {
                 Some("give one of them another `name` in the registry file".to_owned())
             }
-            Self::Harness(_) => None,
+            Self::Harness(_) | Self::Acp(_) => None,
             Self::Tools(error) => error.hint(),
             Self::Adapter(error) => error.hint().map(str::to_owned),
             Self::Relay(fault) => fault.hint().map(str::to_owned),

@@ -1,5 +1,6 @@
 //! The `harness` program: arguments, rendering, exit codes. Everything else is in the libraries.
 
+mod acp;
 mod args;
 mod backend;
 mod bind;
@@ -71,6 +72,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Regress(args) => records::regress(args),
         Command::Inspect(args) => records::inspect(args),
         Command::Tools(args) => tools::tools(args),
+        Command::Acp(args) => acp::acp(args),
         Command::Bridge(args) => relay::bridge(args),
         Command::Session(args) => session::session(args),
         Command::Doctor(args) => doctor::doctor(args),

@@ -56,11 +56,14 @@ pub(crate) struct Session {
 impl Session {
     /// Follows the thread from now on, and asks the client about the calls that it holds.
     pub(crate) fn open(opened: Opened, cwd: PathBuf, line: Line) -> Arc<Self> {
-        let Opened { thread, modes } = opened;
+        let Opened { thread, modes, approver } = opened;
         let (jobs, waiting) = mpsc::channel(MOST_JOBS);
         let id = SessionId::from(thread.id().as_str().to_owned());
         let asker = EditorAsker::new(jobs.clone());
-        thread.configure(|config| config.approver = Some(Arc::new(StandingApprovals::new(asker))));
+        let asks = StandingApprovals::new(asker);
+        if !approver.is_some_and(|approver| approver.connect(asks.clone())) {
+            thread.configure(|config| config.approver = Some(Arc::new(asks)));
+        }
         let session = Arc::new(Self { id, thread, modes, jobs, prompting: Mutex::default() });
         Pump::new(&session, cwd, line).start(waiting);
         session
@@ -97,7 +100,7 @@ impl Session {
         request: RequestCancellation,
     ) -> Result<StopReason, Error> {
         let (ended, cancelled) = self.run(message, &cancel, &request).await;
-        let question = ended.as_ref().ok().and_then(|report| question(report));
+        let question = ended.as_ref().ok().and_then(question);
         self.flush(question).await;
         *self.prompting() = None;
         if cancelled || cancel.is_cancelled() {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
-    ContentBlock, ContentChunk, MessageId, SessionUpdate, ToolCall as TellCall, ToolCallContent, ToolCallStatus,
-    ToolCallUpdate, ToolCallUpdateFields, UsageUpdate,
+    ContentBlock, ContentChunk, MessageId, SessionUpdate, ToolCall as TellCall, ToolCallContent,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UsageUpdate,
 };
 use harness::core::CallId;
 use harness::core::event::{Event, EventKind};
@@ -85,9 +85,11 @@ impl Teller {
         } else if let EventKind::CompactionCompleted { permanent: true, .. } = &event.kind {
             self.next = 0;
         } else if let EventKind::ToolRequested { calls, .. } = &event.kind {
-            calls.iter().for_each(|call| self.announce(call, updates));
+            for call in calls {
+                self.announce(call, updates);
+            }
         } else if let EventKind::ToolStarted { call } = &event.kind {
-            self.announce(call, updates);
+            self.announce_unknown(call, updates);
             let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
             updates.push(self.update(&call.id, fields));
         } else if let EventKind::ToolFinished { call, outcome, .. } = &event.kind {
@@ -191,9 +193,8 @@ impl Teller {
 
     fn progress(&mut self, call: &Arc<ToolCall>, content: &Content, updates: &mut Vec<SessionUpdate>) {
         if self.calls.get(&call.id).is_some_and(|known| !known.over) {
-            let fields = ToolCallUpdateFields::new()
-                .status(ToolCallStatus::InProgress)
-                .content(shown_result(content));
+            let fields =
+                ToolCallUpdateFields::new().status(ToolCallStatus::InProgress).content(shown_result(content));
             updates.push(self.update(&call.id, fields));
         }
     }
@@ -282,7 +283,8 @@ impl Teller {
 
     /// Tells of a call for the first time.
     fn announce(&mut self, call: &Arc<ToolCall>, updates: &mut Vec<SessionUpdate>) {
-        let known = self.calls.entry(call.id.clone()).or_insert(Call { times: 0, over: true, shown: Vec::new() });
+        let known =
+            self.calls.entry(call.id.clone()).or_insert(Call { times: 0, over: true, shown: Vec::new() });
         if !known.over {
             return;
         }
@@ -299,6 +301,14 @@ impl Teller {
         updates.push(SessionUpdate::ToolCall(told));
     }
 
+    /// Tells of a call whose message was not told. One that is over is not begun again: its result may come before
+    /// the news that it is over.
+    fn announce_unknown(&mut self, call: &Arc<ToolCall>, updates: &mut Vec<SessionUpdate>) {
+        if !self.calls.contains_key(&call.id) {
+            self.announce(call, updates);
+        }
+    }
+
     fn finish(
         &mut self,
         call: &Arc<ToolCall>,
@@ -306,7 +316,7 @@ impl Teller {
         status: ToolCallStatus,
         updates: &mut Vec<SessionUpdate>,
     ) {
-        self.announce(call, updates);
+        self.announce_unknown(call, updates);
         let mut content = shown_result(&outcome.content);
         if content.is_empty()
             && let Some(error) = &outcome.error

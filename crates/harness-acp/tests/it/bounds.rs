@@ -4,7 +4,9 @@ use harness::runtime::Limits as ThreadLimits;
 use harness_acp::{AcpServer, Threads};
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf, split,
+};
 
 use crate::support::{Counted, Scripted, Step, call, config, runtime, serve, threads};
 
@@ -43,14 +45,17 @@ impl Raw {
     async fn begin(&mut self) {
         self.write(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#).await;
         assert_eq!(self.answer(0).await["result"]["protocolVersion"], 1);
-        self.write(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#)
-            .await;
+        self.write(
+            r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#,
+        )
+        .await;
         assert_eq!(self.answer(1).await["result"]["sessionId"], "s1");
     }
 
     async fn prompt(&mut self, id: u64) {
         let params = r#"{"sessionId":"s1","prompt":[{"type":"text","text":"go"}]}"#;
-        self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/prompt","params":{params}}}"#)).await;
+        self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session/prompt","params":{params}}}"#))
+            .await;
     }
 }
 
@@ -94,7 +99,9 @@ async fn a_session_needs_an_introduction_and_one_that_is_there() {
     let model = Scripted::new([]);
     let (near, serving) = serve(AcpServer::new(threads(config(&model))));
     let mut client = Raw::new(near);
-    client.write(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#).await;
+    client
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#)
+        .await;
     assert!(client.answer(1).await.get("error").is_some());
     client.begin().await;
     client.write(r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"nobody"}}"#).await;
@@ -112,7 +119,9 @@ async fn sessions_are_bounded() {
     let (near, serving) = serve(server);
     let mut client = Raw::new(near);
     client.begin().await;
-    client.write(r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#).await;
+    client
+        .write(r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#)
+        .await;
     assert_eq!(client.answer(2).await["error"]["message"], "1 sessions are open; close one first");
     drop(client);
     serving.await.unwrap();
@@ -156,7 +165,8 @@ async fn a_slow_client_is_told_everything_once_in_the_end() {
     for id in [2, 3] {
         client.prompt(id).await;
         let mut changed = thread.events(harness::runtime::StartAt::Replay);
-        while thread.status() == harness::runtime::Status::Idle && thread.messages().await.unwrap().is_empty() {
+        while thread.status() == harness::runtime::Status::Idle && thread.messages().await.unwrap().is_empty()
+        {
             changed.next().await;
         }
         thread.wait_idle().await;

@@ -12,6 +12,8 @@ mod bounds;
 mod ends;
 mod permissions;
 mod prompts;
+#[cfg(feature = "mcp")]
+mod servers;
 mod sessions;
 mod support;
 mod updates;

@@ -1,8 +1,8 @@
 //! What a prompt becomes.
 
 use agent_client_protocol::v1::schema::{
-    AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, EmbeddedResourceResource, ImageContent,
-    ResourceLink, StopReason, TextResourceContents,
+    AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, EmbeddedResourceResource,
+    ImageContent, ResourceLink, StopReason, TextResourceContents,
 };
 use harness::runtime::skill::{Skill, SkillSet};
 use harness::runtime::template::{PromptTemplate, TemplateSet};
@@ -82,7 +82,8 @@ async fn what_cannot_be_read_is_refused() {
     assert_eq!(nothing, r#"-32602 "a prompt needs at least one block""#);
     let sound = sent(vec![text("hear"), ContentBlock::Audio(AudioContent::new("aGk=", "audio/wav"))]).await;
     assert!(sound.unwrap_err().contains("block 1 of the prompt"));
-    let blob = EmbeddedResourceResource::BlobResourceContents(BlobResourceContents::new("aGk=", "file:///a.zip"));
+    let blob =
+        EmbeddedResourceResource::BlobResourceContents(BlobResourceContents::new("aGk=", "file:///a.zip"));
     assert!(sent(vec![embedded(blob)]).await.unwrap_err().contains("`file:///a.zip`"));
 }
 
@@ -90,7 +91,8 @@ async fn what_cannot_be_read_is_refused() {
 async fn what_may_be_typed_is_told() {
     let model = Scripted::new([]);
     let mut config = config(&model);
-    config.templates = TemplateSet::new([PromptTemplate::new("fix", "$1"), PromptTemplate::new("fix", "two")]);
+    config.templates =
+        TemplateSet::new([PromptTemplate::new("fix", "$1"), PromptTemplate::new("fix", "two")]);
     config.skills = SkillSet::new([Skill::new("review", "reviews", "Look closely.")]);
     with_editor(threads(config), [], async |editor| {
         let session = editor.session().await;

@@ -45,7 +45,10 @@ async fn a_session_answers_one_prompt_at_a_time() {
         let (stopped, ()) = tokio::join!(editor.prompt(&session, "go"), beside);
         assert_eq!(stopped.unwrap(), StopReason::Cancelled);
         let lines = editor.lines(&session);
-        assert!(lines.iter().any(|line| line.starts_with("c1 failed") || line.starts_with("c1 completed")), "{lines:?}");
+        assert!(
+            lines.iter().any(|line| line.starts_with("c1 failed") || line.starts_with("c1 completed")),
+            "{lines:?}"
+        );
         assert_eq!(editor.prompt(&session, "and now?").await.unwrap(), StopReason::EndTurn);
     })
     .await;
@@ -113,7 +116,12 @@ async fn a_resumed_session_is_silent_about_its_history() {
     let host = Threads::new(built, Arc::new(Counted::default())).keeping_sessions();
     with_editor(host, [], async |editor| {
         let session = SessionId::from("old");
-        editor.cx.send_request(ResumeSessionRequest::new(session.clone(), "/work")).block_task().await.unwrap();
+        editor
+            .cx
+            .send_request(ResumeSessionRequest::new(session.clone(), "/work"))
+            .block_task()
+            .await
+            .unwrap();
         editor.prompt(&session, "go").await.unwrap();
         assert_eq!(editor.lines(&session), ["m1 says mo", "m1 says re"]);
     })
@@ -182,7 +190,10 @@ impl Host for OneFolder {
 
     async fn list(&self) -> Result<Vec<SessionHead>, HostFault> {
         let head = SessionHead::new(ThreadId::from("old"), "/work").titled("Long ago");
-        Ok(vec![head.updated("2026-01-01T00:00:00Z"), SessionHead::new(ThreadId::from("other"), "/elsewhere")])
+        Ok(vec![
+            head.updated("2026-01-01T00:00:00Z"),
+            SessionHead::new(ThreadId::from("other"), "/elsewhere"),
+        ])
     }
 }
 
@@ -196,7 +207,10 @@ async fn a_host_decides_what_is_opened_and_which_modes_there_are() {
     with_editor(host, [], async |editor| {
         let elsewhere = NewSessionRequest::new("/elsewhere");
         let refused = editor.cx.send_request(elsewhere).block_task().await.unwrap_err();
-        assert_eq!((refused.code.value(), &*refused.message), (-32602, "`/elsewhere` is none of my business"));
+        assert_eq!(
+            (refused.code.value(), &*refused.message),
+            (-32602, "`/elsewhere` is none of my business")
+        );
         assert_eq!(refused.data.unwrap()["hint"], "open /work");
 
         let begun = editor.cx.send_request(NewSessionRequest::new("/work")).block_task().await.unwrap();
@@ -211,7 +225,8 @@ async fn a_host_decides_what_is_opened_and_which_modes_there_are() {
         let unknown = SetSessionModeRequest::new(session, "dance");
         assert!(editor.cx.send_request(unknown).block_task().await.is_err());
 
-        let listed = editor.cx.send_request(ListSessionsRequest::new().cwd(std::path::PathBuf::from("/work")));
+        let listed =
+            editor.cx.send_request(ListSessionsRequest::new().cwd(std::path::PathBuf::from("/work")));
         let listed = listed.block_task().await.unwrap().sessions;
         assert_eq!(listed.len(), 1);
         assert_eq!((&*listed[0].session_id.0, listed[0].title.as_deref()), ("old", Some("Long ago")));

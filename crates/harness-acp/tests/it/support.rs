@@ -8,17 +8,16 @@ use std::sync::{Arc, Mutex};
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ContentBlock, InitializeRequest, InitializeResponse, NewSessionRequest, PromptRequest,
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
-    SessionId, SessionNotification, SessionUpdate, StopReason, ToolCallContent, ToolCallStatus,
+    CancelNotification, ContentBlock, InitializeRequest, InitializeResponse, NewSessionRequest,
+    PromptRequest, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate, StopReason, ToolCallContent,
+    ToolCallStatus,
 };
-use agent_client_protocol::{
-    Agent, ByteStreams, Client, Error, on_receive_notification, on_receive_request,
-};
+use agent_client_protocol::{Agent, ByteStreams, Client, Error, on_receive_notification, on_receive_request};
 use harness::core::message::{AssistantMessage, ToolCall};
 use harness::core::port::{
-    DeltaPart, Deltas, DynSession, DynTool, Ids, Model, ModelFault, ModelFaultCode, ModelRequest, SessionError,
-    Toolbox, tool_fn,
+    DeltaPart, Deltas, DynSession, DynTool, Ids, Model, ModelFault, ModelFaultCode, ModelRequest,
+    SessionError, Toolbox, tool_fn,
 };
 use harness::core::testing::VirtualClock;
 use harness::core::{Json, RunId, ThreadId, Time};
@@ -47,8 +46,6 @@ pub(crate) enum Step {
     Give(AssistantMessage),
     /// Fails.
     Fail(&'static str),
-    /// Says what it was asked last.
-    Echo,
     /// Says so many digits, one after another.
     Count(usize),
 }
@@ -71,7 +68,6 @@ impl Scripted {
 
 impl Model for Scripted {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let last = request.view.last().map(|message| message.joined_text()).unwrap_or_default();
         self.asked.lock().unwrap().push(request);
         let say = |text: &str| deltas.part(DeltaPart::Text(text.to_owned()));
         let step = self.steps.lock().unwrap().pop_front();
@@ -89,7 +85,6 @@ impl Model for Scripted {
                 Ok(AssistantMessage::text(digits))
             }
             Some(Step::Give(answer)) => Ok(answer),
-            Some(Step::Echo) => Ok(AssistantMessage::text(last)),
             Some(Step::Fail(why)) => Err(ModelFault::new(ModelFaultCode::InvalidRequest, why)),
             None => Err(ModelFault::new(ModelFaultCode::Unknown, "the script is over")),
         }
@@ -118,8 +113,10 @@ pub(crate) fn tools() -> Vec<Arc<dyn DynTool>> {
     struct Path {
         path: String,
     }
-    let echo = tool_fn("read_note", "reads", |asked: Path, _| async move { format!("text of {}", asked.path) });
-    let guarded = tool_fn("delete_note", "deletes", |_: Nothing, _| async move { "deleted" }).needs_approval();
+    let echo =
+        tool_fn("read_note", "reads", |asked: Path, _| async move { format!("text of {}", asked.path) });
+    let guarded =
+        tool_fn("delete_note", "deletes", |_: Nothing, _| async move { "deleted" }).needs_approval();
     let slow = tool_fn("slow", "waits", |_: Nothing, cx| async move {
         cx.tell(vec![harness::core::message::Block::text("half")]);
         cx.cancel.cancelled().await;
@@ -299,7 +296,8 @@ fn line(update: &SessionUpdate) -> String {
         }
         SessionUpdate::ToolCallUpdate(update) => {
             let fields = &update.fields;
-            let mut line = format!("{} {}", update.tool_call_id, fields.status.map(status).unwrap_or_default());
+            let mut line =
+                format!("{} {}", update.tool_call_id, fields.status.map(status).unwrap_or_default());
             for content in fields.content.iter().flatten() {
                 match content {
                     ToolCallContent::Content(content) => line += &format!(" `{}`", text(&content.content)),

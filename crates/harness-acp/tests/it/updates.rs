@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::StopReason;
-use harness::core::message::{AssistantMessage, Block, ToolCall};
 use harness::core::Json;
+use harness::core::message::{AssistantMessage, Block, ToolCall};
 use harness::core::port::Toolbox;
 use harness::tools::{Keep, TodoTools};
 
@@ -68,34 +68,33 @@ fn a_call_that_never_runs_is_over_too() {
         [call("c1", "unheard_of", "{}"), Step::Say("")],
         &[
             "call c1 Other pending `unheard_of` {}",
-            "c1 failed `there is no tool `unheard_of`; the tools that can be called are: `broken`, `delete_note`, `read_note`, `slow``",
+            "c1 failed `There is no tool named `unheard_of`. Available: `read_note`, `delete_note`, `slow`, `broken`.`",
         ],
     );
 }
 
-#[test]
-fn ids_that_a_provider_repeats_become_unique() {
+#[tokio::test]
+async fn ids_that_a_provider_repeats_become_unique() {
     let again = || call("c1", "read_note", r#"{"path":"a"}"#);
     let model = Scripted::new([again(), again(), Step::Say("")]);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(with_editor(threads(config(&model)), [], async |editor| {
+    with_editor(threads(config(&model)), [], async |editor| {
         let session = editor.session().await;
         editor.prompt(&session, "go").await.unwrap();
         let lines = editor.lines(&session);
         let ends: Vec<&String> = lines.iter().filter(|line| line.contains("completed")).collect();
         assert_eq!(ends, ["c1 completed `text of a`", "c1#2 completed `text of a`"]);
-    }));
+    })
+    .await;
 }
 
-#[test]
-fn two_calls_of_one_answer_keep_apart() {
+#[tokio::test]
+async fn two_calls_of_one_answer_keep_apart() {
     let calls = ["a", "b"].map(|path| {
         let arguments = Json::parse(&format!(r#"{{"path":"{path}"}}"#)).unwrap();
         ToolCall::new(format!("c-{path}"), "read_note", arguments)
     });
     let model = Scripted::new([Step::Give(AssistantMessage::calls(calls)), Step::Say("")]);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(with_editor(threads(config(&model)), [], async |editor| {
+    with_editor(threads(config(&model)), [], async |editor| {
         let session = editor.session().await;
         editor.prompt(&session, "go").await.unwrap();
         let lines = editor.lines(&session);
@@ -111,7 +110,8 @@ fn two_calls_of_one_answer_keep_apart() {
                 ]
             );
         }
-    }));
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use harness::adapters::Replay;
 use harness::core::ThreadId;
 use harness::core::port::{Approver, Clock, DynModel};
 use harness::runtime::Runtime;
-use harness::tools::Registry;
+use harness::tools::{Modes, Registry};
 use harness::{Builder, Harness, SessionFolder};
 
 use crate::args::ThreadArgs;
@@ -79,6 +79,11 @@ impl Threads {
         }
         let runtime = change(builder).build_runtime()?;
         Ok(Self { runtime, hash, model: source.model, replay: source.replay, registry })
+    }
+
+    /// The modes that the registry names, shared by all of these conversations.
+    pub(crate) fn modes(&self) -> Option<Modes> {
+        self.registry.as_ref().and_then(Registry::modes).cloned()
     }
 
     /// Ends all conversations, and the programs of their tools.
