@@ -348,6 +348,8 @@ impl Settled {
         Arc::clone(self.spec.get_or_init(|| {
             let mut spec = ports.fit_run(self.config.run.clone());
             spec.turn.prepare_each_iteration |= matches!(self.config.instructions, Instructions::Built(_));
+            // Also when these ports are those of a compaction, which takes no messages.
+            spec.turn.seams.steering = true;
             if let Some(mark) = &mut spec.turn.unanswered {
                 self.identify(mark);
             }

@@ -8,12 +8,12 @@ use harness_core::message::{Message, UserMessage};
 use harness_core::port::{CompactionNote, EntryHead, SessionError};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
-use harness_core::{CallId, Cancel, FaultSource, ModelName, RunId, ThreadId};
+use harness_core::{CallId, Cancel, FaultSource, ModelName, ThreadId};
 use tokio::sync::oneshot;
 
 use super::memory::Memory;
 use super::owner::Owner;
-use super::state::{Begin, Outcome, Shared, Status};
+use super::state::{Answers, Begin, Outcome, Shared, State, Status};
 use crate::error::RuntimeError;
 use crate::report::Report;
 use crate::stream::{ItemStream, PartialBlock, ReasoningStream, StartAt, Stream, TextStream, ThreadEvent};
@@ -49,30 +49,31 @@ pub struct Snapshot {
 #[derive(Debug)]
 pub struct Stopping {
     thread: Arc<Shared>,
-    run: Option<RunId>,
+    /// The claim that was stopped.
+    claim: Option<u64>,
 }
 
 impl Stopping {
     /// Whether there was anything to stop.
     pub fn any(&self) -> bool {
-        self.run.is_some()
+        self.claim.is_some()
     }
 
     /// Completes when what was stopped has ended; at once when there was nothing. Not to be awaited inside of
     /// the run that is being stopped.
     pub async fn ended(self) {
-        let Some(run) = self.run else { return };
-        self.thread.until(|status| !matches!(status, Status::Aborting { run: at } if *at == run)).await;
+        let Some(claim) = self.claim else { return };
+        self.thread.until(|state| state.claims != claim || state.status == Status::Idle).await;
     }
 }
 
 impl Shared {
-    /// Waits until the status is as wanted.
-    async fn until(&self, wanted: impl Fn(&Status) -> bool) {
+    /// Waits until the thread is as wanted.
+    async fn until(&self, wanted: impl Fn(&State) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            if wanted(&self.lock().status) {
+            if wanted(&self.lock()) {
                 return;
             }
             changed.await;
@@ -172,14 +173,17 @@ impl Thread {
     /// interruption is no end: the run that it leads to answers.
     ///
     /// # Errors
-    /// Why the last run could not begin.
+    /// Why the last run could not begin; [`RuntimeError::Closed`] when the thread was closed before its first run.
     pub async fn response(&self) -> Result<Report, RuntimeError> {
         let waiter = {
             let mut state = self.0.lock();
-            if state.cancel.is_none()
-                && let Some(last) = &state.last
-            {
-                return last.clone();
+            if state.cancel.is_none() {
+                if let Some(last) = &state.last {
+                    return last.clone();
+                }
+                if state.closed {
+                    return Err(RuntimeError::Closed { thread: self.0.id.clone() });
+                }
             }
             let (sender, waiter) = oneshot::channel();
             state.waiters.push(sender);
@@ -190,7 +194,7 @@ impl Thread {
 
     /// Completes when nothing is going on.
     pub async fn wait_idle(&self) {
-        self.0.until(|status| *status == Status::Idle).await;
+        self.0.until(|state| state.status == Status::Idle).await;
     }
 
     /// What the thread does.
@@ -203,18 +207,15 @@ impl Thread {
     pub fn abort(&self, reason: impl Into<Arc<str>>) -> Stopping {
         let mut state = self.0.lock();
         let stopped = self.0.stop(&mut state, reason.into());
-        let run = match &state.status {
-            Status::Aborting { run } if stopped => Some(run.clone()),
-            Status::Idle | Status::Generating { .. } | Status::Aborting { .. } | Status::Compacting => None,
-        };
+        let claim = stopped.then_some(state.claims);
         drop(state);
-        Stopping { thread: Arc::clone(&self.0), run }
+        Stopping { thread: Arc::clone(&self.0), claim }
     }
 
     /// The transcript, with what a run has appended so far.
     ///
     /// # Errors
-    /// When the session cannot be read.
+    /// When the session cannot be read; [`RuntimeError::Closed`] once the thread is closed.
     pub async fn messages(&self) -> Result<Prefix, RuntimeError> {
         self.0.transcript().await
     }
@@ -222,7 +223,7 @@ impl Thread {
     /// How the thread stands.
     ///
     /// # Errors
-    /// When the session cannot be read.
+    /// When the session cannot be read; [`RuntimeError::Closed`] once the thread is closed.
     pub async fn snapshot(&self) -> Result<Snapshot, RuntimeError> {
         let messages = self.0.transcript().await?;
         let (answer, pending_calls) = self.0.tape.live(|live| {
@@ -281,7 +282,7 @@ impl Thread {
         let (memory, _) = match self.0.open().await {
             Ok(opened) => opened,
             Err(error) => {
-                self.let_go(owner);
+                owner.let_go();
                 return Err(error);
             }
         };
@@ -308,7 +309,7 @@ impl Thread {
                 Err(error.into())
             }
         };
-        self.let_go(owner);
+        owner.let_go();
         done
     }
 
@@ -331,7 +332,7 @@ impl Thread {
     ) -> Result<Option<Arc<CompactionNote>>, RuntimeError> {
         let owner = self.hold()?;
         let done = Box::pin(self.shorten(instructions)).await;
-        self.let_go(owner);
+        owner.let_go();
         done
     }
 
@@ -380,23 +381,9 @@ impl Thread {
         self.0.free(&state)?;
         state.status = Status::Compacting;
         state.cancel = Some(Cancel::new());
+        state.claims += 1;
         drop(state);
         Ok(Owner::of(&self.0))
-    }
-
-    /// Gives back what [`Self::hold`] took, and begins what came meanwhile.
-    fn let_go(&self, owner: Owner) {
-        owner.leave();
-        let mut state = self.0.lock();
-        let next = self.0.next(&mut state, false);
-        if next.is_none() {
-            self.0.release(&mut state);
-        }
-        drop(state);
-        self.0.changed.notify_waiters();
-        if let Some(job) = next {
-            self.0.spawn(job);
-        }
     }
 
     /// Lets go of the transcript, the session and the kept events of an idle thread; they are loaded again when
@@ -407,6 +394,7 @@ impl Thread {
 
     /// Ends the thread: what is going on is stopped, what waits is dropped, streams end. Its session stays.
     pub async fn close(&self) {
+        let mut answers = Answers::default();
         {
             let mut state = self.0.lock();
             state.closed = true;
@@ -419,8 +407,10 @@ impl Thread {
             }
             if !self.0.stop(&mut state, Arc::from("closed")) && state.status == Status::Idle {
                 self.0.tape.close();
+                answers = self.0.stranded(&mut state);
             }
         }
+        answers.send();
         self.wait_idle().await;
         self.0.shut().await;
         self.0.parts.forget(&self.0);

@@ -71,8 +71,16 @@ impl Shared {
     /// The transcript as it is now, loaded when it is not there.
     pub(crate) async fn transcript(&self) -> Result<Prefix, RuntimeError> {
         let mut session = self.session.lock().await;
-        if self.lock().opened {
-            return Ok(self.tape.live(|live| live.transcript()));
+        {
+            let state = self.lock();
+            if state.opened {
+                drop(state);
+                return Ok(self.tape.live(|live| live.transcript()));
+            }
+            if state.closed && state.memory.is_none() {
+                // Its session may be open elsewhere.
+                return Err(RuntimeError::Closed { thread: self.id.clone() });
+            }
         }
         let memory = self.load(&mut session).await?;
         let log = memory.log.prefix();

@@ -1,15 +1,15 @@
 //! The owner of a thread's runs: one task while the thread is busy.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use harness_core::driver::drive;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::Message;
 use harness_core::run::Run;
-use harness_core::{Cancel, EntryId};
+use harness_core::{Cancel, EntryId, RunId};
 
 use super::memory::Memory;
-use super::state::{Begin, Job, Outcome, Shared};
+use super::state::{Answers, Begin, Job, Outcome, Shared, State, Status};
 use crate::agent::ThreadAgents;
 use crate::config::RunSetup;
 use crate::error::RuntimeError;
@@ -19,12 +19,12 @@ use crate::stream::ThreadEvent;
 impl Shared {
     /// Drives a claimed run, and those that follow it, in a task of their own.
     pub(crate) fn spawn(self: &Arc<Self>, job: Job) {
-        let owner = Owner(Arc::clone(self));
+        let owner = Owner::of(self);
         self.parts.tokio.spawn(async move {
             let mut job = Some(job);
             while let Some(claimed) = job.take() {
-                let ended = Box::pin(owner.0.run(claimed)).await;
-                job = owner.0.settle(ended);
+                let ended = Box::pin(owner.thread.run(claimed)).await;
+                job = owner.thread.settle(ended);
             }
             owner.leave();
         });
@@ -140,9 +140,11 @@ impl Shared {
         let ended = ended.map(|report| Report { aborted, waiting, ..report });
         let completed = ended.as_ref().is_ok_and(Report::is_completed);
         state.last = Some(ended.clone());
-        let next = self.next(&mut state, completed);
+        // What could not be opened or made cannot be at once again: what waits, waits until somebody speaks.
+        let stuck = matches!(ended, Err(RuntimeError::Session(_) | RuntimeError::Part(_)));
+        let next = if stuck { None } else { self.next(&mut state, completed) };
         let answered = match &next {
-            Some(_) if completed || interrupted => Vec::new(),
+            Some(_) if completed || (interrupted && ended.is_ok()) => Vec::new(),
             Some(_) | None => std::mem::take(&mut state.waiters),
         };
         if let Ok(report) = &ended {
@@ -152,10 +154,7 @@ impl Shared {
             self.release(&mut state);
         }
         drop(state);
-        for waiter in answered {
-            // Whoever does not wait any more needs no answer.
-            let _ = waiter.send(ended.clone());
-        }
+        Answers::new(answered, ended).send();
         self.changed.notify_waiters();
         if next.is_none() {
             self.parts.idle(self);
@@ -182,41 +181,81 @@ fn has_open_calls(answer: &Message) -> bool {
     })
 }
 
-/// Gives the claim back when its task ends before the run does.
-pub(crate) struct Owner(Arc<Shared>);
+/// The claim on a thread that is busy. Whoever drops it gives it back: of a run that is dropped everybody is told
+/// that it is lost, a compaction is only over.
+pub(crate) struct Owner {
+    thread: Arc<Shared>,
+    /// Whether the claim is still to be given back.
+    claims: bool,
+}
 
 impl Owner {
     /// Owns the claim on a thread that is busy.
     pub(crate) fn of(thread: &Arc<Shared>) -> Self {
-        Self(Arc::clone(thread))
+        Self { thread: Arc::clone(thread), claims: true }
     }
 
-    /// The claim was given back in order.
-    pub(crate) fn leave(self) {
-        std::mem::forget(self);
+    /// The claim was given back with the end of a run.
+    pub(crate) fn leave(mut self) {
+        self.claims = false;
+    }
+
+    /// Gives back the claim of a compaction.
+    pub(crate) fn let_go(self) {
+        drop(self);
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let shared = &self.0;
-        let lost = RuntimeError::Lost { thread: shared.id.clone() };
+        if !self.claims {
+            return;
+        }
+        let shared = &self.thread;
         let mut state = shared.lock();
         if state.opened && shared.parts.sessions.is_none() {
             // Nothing else knows what was said.
             let log = shared.tape.live(|live| live.transcript()).iter().cloned().collect();
             state.memory = Some(Memory::seeded(log));
         }
+        state.opened = false;
+        match state.status.clone() {
+            Status::Generating { run, .. } | Status::Aborting { run } => shared.lost(state, run),
+            Status::Compacting | Status::Idle => shared.free_again(state),
+        }
+    }
+}
+
+impl Shared {
+    /// A run is gone without an end.
+    fn lost(&self, mut state: MutexGuard<'_, State>, run: RunId) {
+        let lost = RuntimeError::Lost { thread: self.id.clone() };
         state.queue.restore();
         state.interrupting = false;
         state.cancel.take().as_ref().map(Cancel::cancel);
         state.last = Some(Err(lost.clone()));
-        shared.release(&mut state);
-        let waiters = std::mem::take(&mut state.waiters);
+        self.tape.tell(ThreadEvent::RunFailed { run, error: Arc::new(lost.clone()) });
+        self.release(&mut state);
+        let answers = Answers::new(std::mem::take(&mut state.waiters), Err(lost));
         drop(state);
-        for waiter in waiters {
-            let _ = waiter.send(Err(lost.clone()));
+        answers.send();
+        self.changed.notify_waiters();
+    }
+
+    /// A compaction is over: what came meanwhile begins.
+    fn free_again(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let next = self.next(&mut state, false);
+        let mut answers = Answers::default();
+        if next.is_none() {
+            self.release(&mut state);
+            answers = self.stranded(&mut state);
         }
-        shared.changed.notify_waiters();
+        drop(state);
+        answers.send();
+        self.changed.notify_waiters();
+        match next {
+            Some(job) => self.spawn(job),
+            None => self.parts.idle(self),
+        }
     }
 }

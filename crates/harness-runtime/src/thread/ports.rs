@@ -8,7 +8,7 @@ use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::{Message, ToolCall};
 use harness_core::port::{Content, DrainPoint, DynSession, Steering, ToolUpdates};
 
-use super::state::Shared;
+use super::state::{Shared, Status};
 use crate::config::Settled;
 use crate::model::ThreadModel;
 
@@ -70,7 +70,9 @@ impl Steering for Mailbox {
         let config = &self.settled.config;
         let mut state = self.thread.lock();
         let skips = std::mem::take(&mut state.skip_begin) && point == DrainPoint::Begin;
-        if skips {
+        // A run that is being stopped takes nothing more: what interrupts it comes first.
+        let stops = matches!(state.status, Status::Aborting { .. });
+        if skips || stops {
             Vec::new()
         } else {
             state.queue.take_at(point, config.steering_mode, config.late_steering)

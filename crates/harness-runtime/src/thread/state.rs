@@ -42,6 +42,28 @@ pub enum Status {
 /// What came of the last run.
 pub(crate) type Outcome = Result<Report, RuntimeError>;
 
+/// Waiters with what they are told, to be sent when the lock is given back.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    waiters: Vec<oneshot::Sender<Outcome>>,
+    told: Option<Outcome>,
+}
+
+impl Answers {
+    /// These waiters, who are told this.
+    pub(crate) fn new(waiters: Vec<oneshot::Sender<Outcome>>, told: Outcome) -> Self {
+        Self { waiters, told: Some(told) }
+    }
+
+    pub(crate) fn send(self) {
+        let Some(told) = self.told else { return };
+        for waiter in self.waiters {
+            // Whoever does not wait any more needs no answer.
+            let _ = waiter.send(told.clone());
+        }
+    }
+}
+
 /// What a run begins with.
 #[derive(Debug)]
 pub(crate) enum Begin {
@@ -78,6 +100,8 @@ pub(crate) struct State {
     pub(crate) last: Option<Outcome>,
     /// Stops what is going on.
     pub(crate) cancel: Option<Cancel>,
+    /// Numbers what was going on so far, runs and compactions.
+    pub(crate) claims: u64,
     /// Why it was stopped.
     pub(crate) aborted: Option<Arc<str>>,
     /// Whether it was stopped for a message.
@@ -121,6 +145,7 @@ impl Shared {
             waiters: Vec::new(),
             last: None,
             cancel: None,
+            claims: 0,
             aborted: None,
             interrupting: false,
             skip_begin: false,
@@ -152,6 +177,7 @@ impl Shared {
         let (run, cancel) = (self.parts.ids.run_id(), Cancel::new());
         state.status = Status::Generating { run: run.clone(), since: self.parts.clock.now() };
         state.cancel = Some(cancel.clone());
+        state.claims += 1;
         (state.aborted, state.interrupting, state.skip_begin) = (None, false, false);
         Job { run, cancel, settled: Arc::clone(&state.settled), begin }
     }
@@ -189,5 +215,15 @@ impl Shared {
         if state.closed {
             self.tape.close();
         }
+    }
+
+    /// Who waits for a run, and what they are told, while nothing is going on: of a closed thread none follows.
+    pub(crate) fn stranded(&self, state: &mut State) -> Answers {
+        let told = match &state.last {
+            Some(last) => last.clone(),
+            None if state.closed => Err(RuntimeError::Closed { thread: self.id.clone() }),
+            None => return Answers::default(),
+        };
+        Answers { waiters: std::mem::take(&mut state.waiters), told: Some(told) }
     }
 }
