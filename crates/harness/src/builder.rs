@@ -358,6 +358,9 @@ impl Builder {
     /// [`HarnessError::Setup`] with all problems.
     pub fn build(mut self) -> Result<Harness, HarnessError> {
         let recording = self.recording.take();
+        if let Some(spans) = self.threads.spans.take() {
+            self.ports.hub.fold(spans);
+        }
         let Assembled { mut ports, spec, around, modes, mut origin, ids, context, work } = self.assemble()?;
         if let Some(session) = &ports.session {
             origin.session = session.session_id();

@@ -63,6 +63,7 @@ mod prompt;
 mod recording;
 mod report;
 mod sessions;
+mod spans;
 pub mod system;
 mod team;
 mod thread;
@@ -74,6 +75,7 @@ pub use harness_descriptor as descriptor;
 pub use harness_memory as memory;
 pub use harness_runtime as runtime;
 pub use harness_session as session;
+pub use harness_telemetry as telemetry;
 pub use harness_tools as tools;
 
 pub use self::agents::BoundGraph;
@@ -109,6 +111,10 @@ struct CookbookFinishTheWork;
 #[doc = include_str!("../../../docs/cookbook/memory.md")]
 #[cfg(all(doctest, feature = "sqlite"))]
 struct CookbookMemory;
+
+#[doc = include_str!("../../../docs/cookbook/observability.md")]
+#[cfg(all(doctest, feature = "otel"))]
+struct CookbookObservability;
 
 #[doc = include_str!("../../../docs/cookbook/hosted-models.md")]
 #[cfg(all(doctest, feature = "openrouter"))]

@@ -10,6 +10,7 @@ use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
 use harness_runtime::{
     DynSessions, Limits, ModelChoice, PrepareRun, RunSetup, Runtime, Sessions, ThreadConfig,
 };
+use harness_telemetry::Spans;
 use harness_tools::Modes;
 
 use crate::agents::Around;
@@ -22,6 +23,8 @@ pub(crate) struct Threads {
     sessions: Option<Arc<dyn DynSessions>>,
     limits: Option<ChangeLimits>,
     listeners: Vec<Arc<harness_runtime::Listen>>,
+    /// Spans, of which each run has a listener of its own.
+    pub(crate) spans: Option<Spans>,
 }
 
 type ChangeLimits = Box<dyn FnOnce(&mut Limits) + Send>;
@@ -84,7 +87,10 @@ impl Builder {
             .into_iter()
             .filter_map(|(part, given)| given.then_some(SetupFault::OfOneConversation { part }))
             .collect();
-        let Threads { sessions, limits, listeners } = std::mem::take(&mut self.threads);
+        let Threads { sessions, limits, mut listeners, spans } = std::mem::take(&mut self.threads);
+        if let Some(spans) = spans {
+            listeners.push(Arc::new(move |_| Box::new(spans.clone())));
+        }
         let assembled = match (self.assemble(), single.is_empty()) {
             (Ok(assembled), true) => assembled,
             (Ok(_), false) => return Err(HarnessError::Setup(single)),

@@ -1,0 +1,66 @@
+//! What runs do, as `tracing` spans: run → turn → model calls and tool calls, side by side where they run
+//! side by side, with what agents do that were handed the turn, sub-agents below the calls that began them,
+//! hooks, approvals and compactions. Names and attributes are those of OpenTelemetry's conventions for
+//! generative AI (`invoke_agent NAME`, `chat MODEL`, `execute_tool TOOL`, `gen_ai.usage.input_tokens`, …).
+//!
+//! [`Spans`] makes them out of a run's events, so they say neither more nor less than the event stream does.
+//! Any subscriber of `tracing` can show them; with the feature `otel`, `otlp` sends them to a collector.
+//!
+//! What stands in spans: names, ids, numbers, outcomes, stable codes, and what faults of models and parts say.
+//! What was said and done stands in them only with [`SpanOptions::content`].
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness_core::driver::{Ports, drive};
+//! use harness_core::machine::{Origin, Start};
+//! use harness_core::message::{AssistantMessage, Message};
+//! use harness_core::testing::{ScriptedModel, VirtualClock};
+//! use harness_core::transcript::Transcript;
+//! use harness_core::turn::{Turn, TurnSpec};
+//! use harness_core::{Cancel, Time};
+//! use harness_telemetry::{SpanOptions, Spans};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let model = ScriptedModel::new([AssistantMessage::text("It is 4.")]);
+//! let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::jumping(Time(0))));
+//! ports.hub.fold(Spans::new(SpanOptions::new()));
+//! let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+//! let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
+//! drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("2 + 2?"))).await;
+//! # });
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # What they are called
+//!
+//! | span | name | what it says of its own |
+//! |---|---|---|
+//! | run, or a turn without one | `invoke_agent NAME` | `gen_ai.agent.name`, `gen_ai.conversation.id` (the thread, else the session), `harness.run.id`, `harness.outcome`, `harness.stop_reason`, totals |
+//! | turn of a run | `turn N` | `harness.turn`, `harness.outcome`, `harness.stop_reason`, its totals |
+//! | after a handoff, to the end of the turn | `invoke_agent NAME` | `harness.handoff.from` |
+//! | model call | `chat MODEL` | `gen_ai.request.model`, `gen_ai.provider.name`, `gen_ai.response.*`, `gen_ai.usage.*`, `harness.cost`, also of calls that failed or were cut off |
+//! | tool call, with its retries | `execute_tool TOOL` | `gen_ai.tool.name`, `gen_ai.tool.call.id`, `harness.tool.status`, `harness.tool.attempts`; `harness.tool.ran` is false when a gate or policy answered |
+//! | hook | `hook NAME` | `harness.hook.point`, `harness.hook.decision` |
+//! | wait for somebody | `approval` | `gen_ai.tool.call.id`, `harness.approval.decision` |
+//! | compaction | `compact` | `harness.compaction.*`, what it used |
+//!
+//! Totals are `gen_ai.usage.*`, `harness.iterations`, `harness.model_calls`, `harness.tool_calls`,
+//! `harness.cost`. What failed has the status `ERROR` and an `error.type`, which is a stable code: a turn that
+//! ended as deferred, or waits for somebody, has not failed. What happened without taking time (a gate's
+//! verdict, a limit, a retry) is an event of the span that it happened in, at level `DEBUG`. Hooks, and
+//! compactions before a request, are told when they are over: how long they took is `harness.duration_ms`,
+//! and `otlp` moves their beginning back by that.
+
+mod content;
+mod open;
+mod options;
+#[cfg(feature = "otel")]
+pub mod otlp;
+mod parents;
+mod spans;
+mod work;
+
+pub use open::TARGET;
+pub use options::SpanOptions;
+pub use spans::Spans;

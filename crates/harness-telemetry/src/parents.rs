@@ -1,0 +1,68 @@
+//! What work of sub-agents stands below.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use harness_core::machine::{Origin, ParentCall};
+use harness_core::{CallId, RunId, TurnId};
+use tracing::Span;
+
+/// The spans of calls and runs that are open now, to be found by work that they began. Whoever puts a span in
+/// takes it out: a span is open as long as somebody holds it.
+#[derive(Debug, Default)]
+pub(crate) struct Parents(Mutex<HashMap<Key, Span>>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    run: Option<RunId>,
+    turn: Option<TurnId>,
+    call: Option<CallId>,
+}
+
+impl Key {
+    /// Of a call of that work.
+    pub(crate) fn call(origin: &Origin, call: &CallId) -> Self {
+        Self { run: origin.run.clone(), turn: origin.turn.clone(), call: Some(call.clone()) }
+    }
+
+    /// Of a run as a whole.
+    pub(crate) fn run(origin: &Origin) -> Self {
+        Self { run: origin.run.clone(), turn: None, call: None }
+    }
+
+    /// Of a turn that has no run.
+    pub(crate) fn turn(origin: &Origin) -> Self {
+        Self { run: origin.run.clone(), turn: origin.turn.clone(), call: None }
+    }
+}
+
+impl Parents {
+    pub(crate) fn put(&self, key: Key, span: Span) {
+        self.lock().insert(key, span);
+    }
+
+    pub(crate) fn take_out(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
+    /// What the work of that call stands below: the call, or the work that made it, when the call is over and
+    /// what it began goes on.
+    pub(crate) fn of(&self, parent: &ParentCall) -> Option<Span> {
+        let (run, turn) = (parent.run.clone(), parent.turn.clone());
+        let mut key = Key { run, turn, call: Some(parent.call.clone()) };
+        let spans = self.lock();
+        if let Some(span) = spans.get(&key) {
+            return Some(span.clone());
+        }
+        key.call = None;
+        if let Some(span) = spans.get(&key) {
+            return Some(span.clone());
+        }
+        key.turn = None;
+        spans.get(&key).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Span>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

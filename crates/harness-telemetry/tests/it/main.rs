@@ -1,0 +1,15 @@
+//! Tests of the spans of runs.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails, in its helpers too"
+)]
+
+mod content;
+mod ends;
+#[cfg(feature = "otel")]
+mod otlp;
+mod replayed;
+mod tree;
+mod world;
