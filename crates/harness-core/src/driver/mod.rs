@@ -181,7 +181,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             self.advance(input);
             return true;
         }
-        let Some((id, reply)) = self.flight.poll(cx, &mut self.fx.spare) else { return false };
+        let Some((id, reply)) = self.flight.poll(cx, &mut self.fx.spare.outcome) else { return false };
         if self.is_asked(inbox)
             && let Some(input) = self.asked_for(inbox)
         {
@@ -344,7 +344,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         if let Some(note) = self.aside.poll(cx) {
             return Some(Input::Hooked(Box::new(note)));
         }
-        let (id, reply) = self.flight.poll(cx, &mut self.fx.spare)?;
+        let (id, reply) = self.flight.poll(cx, &mut self.fx.spare.outcome)?;
         let Some(input) = self.asked_for(inbox) else { return Some(Input::Reply(id, reply)) };
         self.flight.keep(id, reply);
         Some(input)
