@@ -199,7 +199,7 @@ impl<'p, P: Phase> Driver<'p, P> {
             self.advance(input);
             return true;
         }
-        let Some((id, reply)) = self.flight.poll(cx, &mut self.fx.spare) else { return false };
+        let Some((id, reply)) = self.flight.poll(cx, &mut self.fx.spare.outcome) else { return false };
         if self.is_asked(inbox)
             && let Some(input) = self.asked_for(inbox)
         {
@@ -291,10 +291,14 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     /// Tells the events among the effects, once every record before them is safe.
+    #[inline]
     fn publish(&self) {
-        if !self.fx.events {
-            return;
+        if self.fx.events {
+            self.tell_all();
         }
+    }
+
+    fn tell_all(&self) {
         let events = self.fx.as_slice().iter().filter_map(|effect| match effect {
             Effect::Event(event) => Some(event),
             Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => None,
@@ -305,10 +309,15 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
+    #[inline]
     fn let_go_of_drained(&mut self) {
-        if self.drained.is_empty() || self.flight.is_injecting() {
-            return;
+        if !self.drained.is_empty() && !self.flight.is_injecting() {
+            self.let_go();
         }
+    }
+
+    #[cold]
+    fn let_go(&mut self) {
         if let Some(steering) = &self.ports.steering {
             let told = AssertUnwindSafe(|| steering.injected(&self.drained));
             if let Err(panic) = catch_unwind(told) {
@@ -362,7 +371,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         if let Some(note) = self.aside.poll(cx) {
             return Some(Input::Hooked(Box::new(note)));
         }
-        let (id, reply) = self.flight.poll(cx, &mut self.fx.spare)?;
+        let (id, reply) = self.flight.poll(cx, &mut self.fx.spare.outcome)?;
         let Some(input) = self.asked_for(inbox) else { return Some(Input::Reply(id, reply)) };
         self.flight.keep(id, reply);
         Some(input)

@@ -47,8 +47,32 @@ pub struct Effects {
     live: usize,
     pub(crate) events: bool,
     pub(crate) journal: bool,
-    /// The memory of an outcome that is over, for the next one.
-    pub(crate) spare: Option<Box<ToolOutcome>>,
+    /// Memory of what is over.
+    pub(crate) spare: Spare,
+}
+
+/// Memory of what is over, for the next one of its kind.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    /// Of an outcome.
+    pub(crate) outcome: Option<Box<ToolOutcome>>,
+    /// Of an outcome that was shared, once nobody else has it.
+    pub(crate) shared: Option<Arc<ToolOutcome>>,
+    /// Of a list of calls that was told; empty.
+    pub(crate) calls: Vec<Arc<ToolCall>>,
+}
+
+impl Spare {
+    /// An outcome in memory that can be shared.
+    pub(crate) fn share(&mut self, mut outcome: Box<ToolOutcome>) -> Arc<ToolOutcome> {
+        let mut shared = self.shared.take().unwrap_or_default();
+        match Arc::get_mut(&mut shared) {
+            Some(place) => std::mem::swap(place, &mut *outcome),
+            None => shared = Arc::new(std::mem::take(&mut *outcome)),
+        }
+        self.outcome = Some(outcome);
+        shared
+    }
 }
 
 impl Default for Effects {
@@ -64,7 +88,13 @@ impl Effects {
 
     /// All effects.
     pub fn new() -> Self {
-        Self { list: Vec::with_capacity(Self::USUAL), live: 0, events: true, journal: true, spare: None }
+        Self {
+            list: Vec::with_capacity(Self::USUAL),
+            live: 0,
+            events: true,
+            journal: true,
+            spare: Spare::default(),
+        }
     }
 
     /// Leaves events out (they are still numbered), for runs that nobody listens to.
@@ -98,7 +128,8 @@ impl Effects {
     }
 
     /// Adds an effect.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "what is built is written where it lies, not moved there")]
+    #[inline(always)]
     pub(crate) fn push(&mut self, effect: Effect) {
         match self.list.get_mut(self.live) {
             Some(over) => *over = effect,
@@ -128,9 +159,23 @@ impl Effects {
         self.live -= 1;
     }
 
-    /// Forgets the effects. What they hold is let go of when others take their places.
+    /// Forgets the effects. What they hold is let go of when others take their places, but for a list of calls,
+    /// whose memory the next list has.
+    #[inline]
     pub(crate) fn clear(&mut self) {
+        if self.events {
+            self.keep_calls();
+        }
         self.live = 0;
+    }
+
+    fn keep_calls(&mut self) {
+        for effect in self.list.iter_mut().take(self.live) {
+            if let Effect::Event(Event { kind: EventKind::ToolRequested { calls, .. }, .. }) = effect {
+                calls.clear();
+                self.spare.calls = std::mem::take(calls);
+            }
+        }
     }
 }
 

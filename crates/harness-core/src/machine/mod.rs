@@ -227,7 +227,8 @@ impl Cx<'_> {
     }
 
     /// Asks the driver for an operation.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "what is built is written where it lies, not moved there")]
+    #[inline(always)]
     pub(crate) fn perform(&mut self, pending: Pending, op: Op) {
         let id = OpId(self.sh.next_op);
         self.sh.next_op += 1;
@@ -239,7 +240,8 @@ impl Cx<'_> {
     pub(crate) fn append_one(&mut self, message: Arc<Message>) -> usize {
         let at = self.log.len();
         self.log.push(message);
-        self.appended(at);
+        self.store_from(at);
+        self.tell_appended(at);
         at
     }
 
@@ -249,15 +251,16 @@ impl Cx<'_> {
         for message in messages {
             self.log.push(message);
         }
-        self.appended(from);
+        let to = self.log.len();
+        if from < to {
+            self.store_from(from);
+            (from..to).for_each(|at| self.tell_appended(at));
+        }
     }
 
-    /// Messages were pushed: they are journaled, then told.
-    fn appended(&mut self, from: usize) {
+    /// Messages were pushed: they are journaled, and told after that.
+    fn store_from(&mut self, from: usize) {
         let to = self.log.len();
-        if from == to {
-            return;
-        }
         self.sh.len = to;
         // A range that could not be stored before is part of the next one: nothing is left out.
         let unstored = self.sh.persisted..to;
@@ -266,12 +269,14 @@ impl Cx<'_> {
         if let Some(appended) = &mut self.sh.appended {
             appended.push(Appended { from, event: self.sh.next_seq });
         }
-        for at in from..to {
-            self.event_about(at, |message| EventKind::MessageAppended {
-                index: at as u64,
-                message: Arc::clone(message),
-            });
-        }
+    }
+
+    /// Tells that a message is in the transcript.
+    fn tell_appended(&mut self, at: usize) {
+        self.event_about(at, |message| EventKind::MessageAppended {
+            index: at as u64,
+            message: Arc::clone(message),
+        });
     }
 
     /// Messages of the transcript, from a position on, that were stored before the machine was made from a saved
@@ -282,12 +287,7 @@ impl Cx<'_> {
         if let Some(appended) = self.sh.appended.as_mut().filter(|_| from < to) {
             appended.push(Appended { from, event: self.sh.next_seq });
         }
-        for at in from..to {
-            self.event_about(at, |message| EventKind::MessageAppended {
-                index: at as u64,
-                message: Arc::clone(message),
-            });
-        }
+        (from..to).for_each(|at| self.tell_appended(at));
     }
 
     /// Makes the transcript itself what `plan` shows of it: positions begin anew, and nothing is in force any
@@ -301,10 +301,16 @@ impl Cx<'_> {
     }
 
     /// Has something journaled.
+    #[inline]
     pub(crate) fn persist(&mut self, record: impl FnOnce() -> Record) {
         if self.fx.journal {
-            self.fx.push(Effect::Persist(record()));
+            self.journal(record());
         }
+    }
+
+    #[inline(never)]
+    fn journal(&mut self, record: Record) {
+        self.fx.push(Effect::Persist(record));
     }
 
     /// A record could not be stored: that is told, and what it held is part of the next one. Takes out what

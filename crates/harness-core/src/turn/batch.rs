@@ -75,9 +75,10 @@ impl TurnState {
                 return self.stop_at_limit(spec, cx, StopReason::MaxToolCallsReached, reached);
             }
         }
-        cx.event(|| EventKind::ToolRequested {
-            calls: batch.slots.iter().map(|slot| Arc::clone(&slot.call)).collect(),
-            parallel: Some(!batch.is_sequential()),
+        let mut calls = std::mem::take(&mut cx.fx.spare.calls);
+        cx.event(|| {
+            calls.extend(batch.slots.iter().map(|slot| Arc::clone(&slot.call)));
+            EventKind::ToolRequested { calls, parallel: Some(!batch.is_sequential()) }
         });
         self.run_batch(spec, cx)
     }
@@ -298,13 +299,7 @@ impl TurnState {
         // Nobody sees the outcome's content when there are no events and no hooks.
         let seen = cx.fx.events || spec.seams.hooks.sees_result(outcome.is_error());
         let message = outcome.share_message(&slot.call, slot.started, cx.now, seen);
-        let outcome = if seen {
-            let shared = Came::Shared(Arc::new(std::mem::take(&mut *outcome)));
-            cx.fx.spare = Some(outcome);
-            shared
-        } else {
-            Came::Own(outcome)
-        };
+        let outcome = if seen { Came::Shared(cx.fx.spare.share(outcome)) } else { Came::Own(outcome) };
         slot.take_last();
         let took = took(&message);
         let mut finished = Finished { outcome, message: None, fault, ran, note, told };
@@ -428,8 +423,10 @@ impl TurnState {
     /// A batch is over; its memory is kept for the next one.
     fn forget_batch(&mut self, cx: &mut Cx<'_>) {
         if let Some(mut batch) = self.batch.take() {
-            if let Some(outcome) = batch.slots.last_mut().and_then(Slot::take_outcome) {
-                cx.fx.spare = Some(outcome);
+            match batch.slots.last_mut().and_then(Slot::take_outcome) {
+                Some(Came::Own(outcome)) => cx.fx.spare.outcome = Some(outcome),
+                Some(Came::Shared(outcome)) => cx.fx.spare.shared = Some(outcome),
+                None => {}
             }
             batch.close();
             self.spare = Some(batch);

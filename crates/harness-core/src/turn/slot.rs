@@ -227,11 +227,10 @@ impl Slot {
     }
 
     /// Takes what came of a call that is over.
-    pub(super) fn take_outcome(&mut self) -> Option<Box<ToolOutcome>> {
+    pub(super) fn take_outcome(&mut self) -> Option<Came> {
         match std::mem::replace(&mut self.progress, Progress::New) {
-            Progress::Finished(Finished { outcome: Came::Own(outcome), .. }) => Some(outcome),
-            Progress::Finished(_)
-            | Progress::New
+            Progress::Finished(Finished { outcome, .. }) => Some(outcome),
+            Progress::New
             | Progress::Asking
             | Progress::Ready
             | Progress::Running
