@@ -46,7 +46,7 @@ enum Chore {
     Bench(bench::Chore),
     /// Read changed documents and streams, the same for each seed, and look for panics and hangs.
     Fuzz(fuzz::Options),
-    /// Write the JSON Schema of descriptors.
+    /// Write the JSON Schemas of descriptors and the description of the server.
     Schema,
     /// Check the rules of the tree that no compiler checks.
     Tidy,

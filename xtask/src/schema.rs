@@ -1,4 +1,5 @@
-//! The JSON Schemas of descriptors and contracts under `docs/reference`, written anew.
+//! The JSON Schemas of descriptors and contracts, and the description of the server's routes, under
+//! `docs/reference`, written anew.
 
 use std::fs;
 
@@ -7,13 +8,19 @@ use harness_descriptor::schema;
 use crate::fault::{Fault, Result};
 use crate::repo;
 
-/// Where the schemas stand in the tree. A test of `harness-descriptor` keeps them fresh.
+/// Where they stand in the tree. Tests of `harness-descriptor` and `harness-server` keep them fresh.
 const DESCRIPTOR: &str = "docs/reference/descriptor.schema.json";
 const CONTRACT: &str = "docs/reference/contract.schema.json";
+const ROUTES: &str = "docs/reference/openapi.json";
 
-/// Writes the schemas.
+/// Writes them.
 pub(crate) fn run() -> Result<()> {
-    for (file, text) in [(DESCRIPTOR, schema::text()), (CONTRACT, schema::contract_text())] {
+    let files = [
+        (DESCRIPTOR, schema::text()),
+        (CONTRACT, schema::contract_text()),
+        (ROUTES, harness_server::openapi()),
+    ];
+    for (file, text) in files {
         let path = repo::root().join(file);
         fs::write(&path, text).map_err(|error| Fault::because(repo::shown(&path), error))?;
         println!("wrote {file}");

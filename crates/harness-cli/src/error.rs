@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use harness::HarnessError;
@@ -34,6 +35,8 @@ pub(crate) enum CliError {
     Acp(#[from] harness_acp::AcpError),
     #[error(transparent)]
     Session(#[from] harness::session::Error),
+    #[error(transparent)]
+    Server(#[from] harness_server::ServerError),
     /// A tool has no program, and there is no registry file that could name one.
     #[error("{fault}; there is no registry file at {}", registry.display())]
     NoRegistry { fault: DescriptorError, registry: PathBuf },
@@ -76,6 +79,10 @@ pub(crate) enum CliError {
     NoAddress { model: String },
     #[error("the key file {} {fault}", path.display())]
     KeyFile { path: PathBuf, fault: KeyFileFault },
+    #[error("the token file {} {fault}", path.display())]
+    TokenFile { path: PathBuf, fault: KeyFileFault },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
     #[error("no key is set, and the recordings in {} hold no conversation that begins with this message", folder.display())]
     NotRecorded { folder: PathBuf, questions: Vec<String> },
     #[error("the context {origin} {problem}")]
@@ -122,6 +129,7 @@ impl CliError {
             Self::Relay(fault) => fault.kind(),
             Self::Acp(error) => error.kind(),
             Self::Session(error) => error.kind(),
+            Self::Server(error) => error.kind(),
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
             Self::NoSession { .. } => "session.not_found",
@@ -138,6 +146,8 @@ impl CliError {
             Self::NoKey { .. } => "cli.no_key",
             Self::NoAddress { .. } => "cli.no_address",
             Self::KeyFile { .. } => "cli.key_file",
+            Self::TokenFile { .. } => "cli.token_file",
+            Self::Listen { .. } => "cli.listen",
             Self::NotRecorded { .. } => "cli.not_recorded",
             Self::Context { .. } => "cli.context",
             Self::LogFilter { .. } => "cli.log_filter",
@@ -203,6 +213,10 @@ impl CliError {
                 Some("check the path; without --resume a message begins a new session there".to_owned())
             }
             Self::Session(error) => Some(error.hint().to_owned()),
+            Self::Server(harness_server::ServerError::TokenRequired { .. }) => Some(
+                "give a token with --token-file FILE, or let it listen on 127.0.0.1".to_owned(),
+            ),
+            Self::Server(error) => error.hint().map(str::to_owned),
             Self::NoRegistry { .. } => {
                 Some("write one there, or name another with --registry FILE".to_owned())
             }
@@ -226,7 +240,11 @@ impl CliError {
             Self::Message { .. } => None,
             Self::NoKey { names, .. } => Some(no_key_hint(names)),
             Self::NoAddress { .. } => Some(format!("give it with --base-url URL or in {}", env::LOCAL_URL)),
-            Self::KeyFile { path, fault } => Some(fault.hint(path)),
+            Self::TokenFile { fault: KeyFileFault::TooLong, .. } => Some("write the token alone into it".to_owned()),
+            Self::KeyFile { path, fault } | Self::TokenFile { path, fault } => Some(fault.hint(path)),
+            Self::Listen { .. } => {
+                Some("choose another address with --listen; port 0 takes one that is free".to_owned())
+            }
             Self::NotRecorded { questions, .. } => {
                 let known: Vec<_> = questions.iter().map(|question| format!("\n    {question}")).collect();
                 let hint = no_key_hint(&[env::OPENROUTER_KEY]);

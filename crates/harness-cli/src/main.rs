@@ -25,6 +25,7 @@ mod render;
 mod report;
 mod run;
 mod schema;
+mod serve;
 mod session;
 mod show;
 mod signal;
@@ -74,6 +75,7 @@ fn go(cli: &Cli) -> Result<Exit, CliError> {
         Command::Tools(args) => tools::tools(args),
         Command::Acp(args) => acp::acp(args),
         Command::Bridge(args) => relay::bridge(args),
+        Command::Serve(args) => serve::serve(args),
         Command::Session(args) => session::session(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Completions(args) => completions::completions(args),

@@ -1,7 +1,7 @@
 //! The checks, in their order.
 
 use super::program::Program;
-use super::{acp, agents, chat, crash, first_run, graphs, kill, local_model, mcp, relay, start_up};
+use super::{acp, agents, chat, crash, first_run, graphs, kill, local_model, mcp, relay, serve, start_up};
 use crate::fault::{Fault, Result};
 use crate::stopwatch::{Stopwatch, Took};
 
@@ -30,6 +30,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("mcp", mcp::run),
     ("acp", acp::run),
     ("relay", relay::run),
+    ("serve", serve::run),
     ("agents", agents::run),
     ("local-model", local_model::run),
 ];

@@ -18,6 +18,7 @@ mod model_server;
 mod npm;
 mod program;
 mod relay;
+mod serve;
 mod start_up;
 
 pub(crate) use checks::{Options, run};

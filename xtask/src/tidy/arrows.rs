@@ -11,7 +11,7 @@ const CORE: &str = "harness-core";
 const LEAVES: &[&str] = &["harness-process"];
 const FACADE: &str = "harness";
 /// Crates that serve the facade's threads over a protocol.
-const SERVERS: &[&str] = &["harness-acp"];
+const SERVERS: &[&str] = &["harness-acp", "harness-server"];
 const PROGRAM: &str = "harness-cli";
 const CHORES: &str = "xtask";
 

@@ -8,6 +8,7 @@ mod descriptors;
 mod doctor;
 mod records;
 mod resume;
+mod serve;
 mod session;
 mod threads;
 mod tools;
@@ -30,6 +31,7 @@ pub(crate) use descriptors::{
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
 pub(crate) use resume::ResumeArgs;
+pub(crate) use serve::ServeArgs;
 pub(crate) use session::{
     CompactArgs, ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs,
     SessionVerb, ShowSessionArgs,
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Regress(RegressArgs),
     /// Show a run record as a page or as text: what happened, and why it ended
     Inspect(InspectArgs),
+    /// Serve conversations over HTTP, with server-sent events
+    Serve(Box<ServeArgs>),
     /// List, show, repair, compact, export, fork and label stored conversations
     Session(SessionArgs),
     /// List the tools that a registry file offers, or try one
@@ -116,6 +120,7 @@ impl Command {
             Self::Acp(_)
             | Self::Chat(_)
             | Self::Bridge(_)
+            | Self::Serve(_)
             | Self::Graph(_)
             | Self::Schema(_)
             | Self::New(_)

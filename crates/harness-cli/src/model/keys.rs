@@ -130,20 +130,7 @@ fn absent(error: &io::Error) -> bool {
 
 impl KeyFile {
     fn read(path: &Path) -> Result<Self, KeyFileFault> {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(KeyFileFault::NoFile);
-        }
-        if let Some(mode) = open_to_others(&metadata) {
-            return Err(KeyFileFault::Open { mode });
-        }
-        if metadata.len() > MOST_BYTES {
-            return Err(KeyFileFault::TooLong);
-        }
-        let mut text = String::new();
-        file.take(MOST_BYTES).read_to_string(&mut text)?;
-        Ok(Self { path: path.to_owned(), keys: keys_in(&text)? })
+        Ok(Self { path: path.to_owned(), keys: keys_in(&read_private(path)?)? })
     }
 
     fn of(&self, provider: &Provider) -> Option<Key> {
@@ -151,6 +138,24 @@ impl KeyFile {
         let (_, key) = self.keys.iter().find(|(name, _)| *name == entry)?;
         Some(Key { key: key.clone(), origin: Origin::File(self.path.clone()) })
     }
+}
+
+/// The text of a small file that nobody but the user may read.
+pub(crate) fn read_private(path: &Path) -> Result<String, KeyFileFault> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(KeyFileFault::NoFile);
+    }
+    if let Some(mode) = open_to_others(&metadata) {
+        return Err(KeyFileFault::Open { mode });
+    }
+    if metadata.len() > MOST_BYTES {
+        return Err(KeyFileFault::TooLong);
+    }
+    let mut text = String::new();
+    file.take(MOST_BYTES).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The rights of a file that others than its owner have any right to.

@@ -49,10 +49,18 @@ fn check(page: &str) {
 
 #[track_caller]
 fn check_here(folder: &Path, page: &str) {
+    play(folder, &read(page));
+}
+
+fn read(page: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook").join(page);
-    let page = fs::read_to_string(path).unwrap();
+    fs::read_to_string(path).unwrap()
+}
+
+#[track_caller]
+fn play(folder: &Path, page: &str) {
     let mut commands = 0;
-    for (info, text) in blocks(&page) {
+    for (info, text) in blocks(page) {
         if let Some(("yaml", file)) = info.split_once(' ') {
             fs::write(folder.join(file), &text).unwrap();
         } else if info == "console" {
@@ -77,6 +85,27 @@ fn chat() {
 #[test]
 fn descriptors() {
     check("descriptors.md");
+}
+
+/// Ends the server that a page leaves behind.
+struct Ends<'a>(&'a Path);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        Running::start(shell(self.0, "kill $(cat server.pid)")).end();
+    }
+}
+
+#[test]
+fn serve() {
+    let folder = tempfile::TempDir::new().unwrap();
+    copy(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/examples/customer-support"),
+        folder.path(),
+    );
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let _ends = Ends(folder.path());
+    play(folder.path(), &read("serve.md").replace("8787", &free.to_string()));
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod record;
 mod resume;
 mod run;
 mod run_records;
+mod serve;
 mod session;
 mod signal;
 mod support;

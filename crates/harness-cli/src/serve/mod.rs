@@ -1,0 +1,96 @@
+//! `harness serve`.
+
+use std::io::{Write as _, stdout};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use harness::SessionFolder;
+use harness::core::Cancel;
+use harness::core::port::Clock;
+use harness::runtime::Approvals;
+use harness::system::SystemClock;
+use harness_server::ServerOptions;
+use tokio::net::TcpListener;
+
+use crate::args::ServeArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::model::keys::read_private;
+use crate::signal::Signals;
+use crate::threads::{Of, Threads};
+
+/// Serves conversations until told to stop.
+pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;
+    let done = runtime.block_on(Box::pin(serve_here(args)));
+    // What still waits for a name service must not hold up the end.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
+    let mut options = options(args)?;
+    options.check(args.listen)?;
+    let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let approvals = Approvals::new();
+    let sessions = args.sessions.as_ref().map(SessionFolder::new);
+    if let Some(sessions) = sessions.clone() {
+        options = options.stored(sessions);
+    }
+    let of = Of { descriptor: Some(&args.descriptor), sessions, thread: None };
+    let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, |builder| builder)?;
+    let listening = |source| CliError::Listen { address: args.listen, source };
+    let listener = TcpListener::bind(args.listen).await.map_err(listening)?;
+    announce(listener.local_addr().map_err(listening)?)?;
+
+    let stop = Cancel::new();
+    let stopped = {
+        let stop = stop.clone();
+        async move { stop.cancelled().await }
+    };
+    let options = options.approvals(approvals);
+    let serving = harness_server::serve(listener, threads.runtime.clone(), options, stopped);
+    let served = tokio::select! {
+        biased;
+        served = serving => served,
+        // What runs is dropped, and with it every program that it has started.
+        () = signals.watch(stop) => return Ok(Exit::Cancelled),
+    };
+    threads.close().await;
+    served?;
+    Ok(Exit::Completed)
+}
+
+fn options(args: &ServeArgs) -> Result<ServerOptions, CliError> {
+    let mut options = ServerOptions::new();
+    if let Some(path) = &args.token_file {
+        options = options.token(token(path)?)?;
+    }
+    if !args.listen.ip().is_loopback() && args.allow_host.is_empty() {
+        options = options.allow_any_host();
+    }
+    for host in &args.allow_host {
+        options = options.allow_host(host);
+    }
+    for origin in &args.allow_origin {
+        options = options.allow_origin(origin)?;
+    }
+    Ok(options)
+}
+
+fn token(path: &Path) -> Result<String, CliError> {
+    let text = read_private(path);
+    let text = text.map_err(|fault| CliError::TokenFile { path: path.to_owned(), fault })?;
+    Ok(text.trim().to_owned())
+}
+
+/// Says where the server is; for programs the first line of standard output.
+fn announce(address: SocketAddr) -> Result<(), CliError> {
+    let mut out = stdout();
+    writeln!(out, "listening on http://{address}")
+        .and_then(|()| out.flush())
+        .map_err(|source| CliError::Io { action: "write to standard output", source })
+}

@@ -1,0 +1,145 @@
+//! What all requests share.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::StatusCode;
+use harness::core::ThreadId;
+use harness::runtime::{Runtime, Thread};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::fault::Fault;
+use crate::options::ServerOptions;
+
+/// Characters of a thread's name at most.
+const NAME: usize = 128;
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) runtime: Runtime,
+    pub(crate) options: ServerOptions,
+    requests: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    stopping: AtomicBool,
+    /// Held while it is found out whether a thread is there, and made.
+    pub(crate) creating: tokio::sync::Mutex<()>,
+}
+
+/// A stream's place among those that are open.
+#[derive(Debug)]
+pub(crate) struct StreamPlace {
+    _place: OwnedSemaphorePermit,
+    clients: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    client: Option<IpAddr>,
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        let Some(client) = self.client else { return };
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = clients.get_mut(&client) {
+            *open = open.saturating_sub(1);
+            if *open == 0 {
+                clients.remove(&client);
+            }
+        }
+    }
+}
+
+impl App {
+    pub(crate) fn new(runtime: Runtime, options: ServerOptions) -> Arc<Self> {
+        let bounds = options.bounds;
+        let places = |bound: usize| Arc::new(Semaphore::new(bound.min(Semaphore::MAX_PERMITS)));
+        Arc::new(Self {
+            runtime,
+            requests: places(bounds.requests),
+            streams: places(bounds.streams),
+            clients: Arc::default(),
+            stopping: AtomicBool::new(false),
+            creating: tokio::sync::Mutex::default(),
+            options,
+        })
+    }
+
+    /// A place among the requests that are being answered.
+    pub(crate) fn begin_request(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(Fault::stopping());
+        }
+        Arc::clone(&self.requests)
+            .try_acquire_owned()
+            .map_err(|_| Fault::full("requests are being answered", self.options.bounds.requests))
+    }
+
+    /// A place among the streams.
+    pub(crate) fn begin_stream(&self, client: Option<IpAddr>) -> Result<StreamPlace, Fault> {
+        let bounds = self.options.bounds;
+        let place = Arc::clone(&self.streams)
+            .try_acquire_owned()
+            .map_err(|_| Fault::full("streams are open", bounds.streams))?;
+        if let Some(client) = client {
+            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+            let open = clients.entry(client).or_default();
+            if *open >= bounds.streams_per_client {
+                let message = format!("{} streams of this client are open", bounds.streams_per_client);
+                return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, "server.too_many_streams", message)
+                    .hint("close one of them first"));
+            }
+            *open += 1;
+        }
+        Ok(StreamPlace { _place: place, clients: Arc::clone(&self.clients), client })
+    }
+
+    /// Takes no more requests, and ends all threads: streams end, runs are aborted within the grace of their
+    /// threads. Calls that wait for a decision stay parked in their sessions, so that it can be given later.
+    pub(crate) async fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        if let Some(approvals) = &self.options.approvals {
+            crate::held::park_all(&self.runtime, approvals).await;
+        }
+        self.runtime.shutdown().await;
+    }
+
+    /// The thread of that name: one of this process, or one whose session is stored.
+    pub(crate) async fn thread(&self, name: &str) -> Result<Thread, Fault> {
+        let id = thread_id(name).map_err(|_| Fault::no_thread(name))?;
+        if let Some(thread) = self.runtime.existing(&id) {
+            return Ok(thread);
+        }
+        if self.is_stored(&id).await? {
+            self.room()?;
+            return Ok(self.runtime.thread(id));
+        }
+        Err(Fault::no_thread(name))
+    }
+
+    pub(crate) async fn is_stored(&self, id: &ThreadId) -> Result<bool, Fault> {
+        match &self.options.stored {
+            Some(stored) => Ok(stored.contains_boxed(id).await?),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether one more thread may be there.
+    pub(crate) fn room(&self) -> Result<(), Fault> {
+        let bound = self.options.bounds.threads;
+        if self.runtime.ids().len() >= bound {
+            return Err(Fault::full("threads are open", bound));
+        }
+        Ok(())
+    }
+}
+
+/// A name that can stand in a path, and in a file's name.
+pub(crate) fn thread_id(name: &str) -> Result<ThreadId, Fault> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.is_empty() && name.len() <= NAME && name.chars().all(plain) && !name.starts_with('.') {
+        return Ok(name.into());
+    }
+    Err(Fault::unreadable(format!("`{}` cannot name a thread", name.chars().take(NAME).collect::<String>()))
+        .at("id")
+        .hint("take up to 128 letters, digits, `-`, `_` and `.`, and no `.` at the beginning"))
+}

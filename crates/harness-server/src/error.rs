@@ -1,0 +1,54 @@
+//! Why there is no server.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why a server does not begin, or ends before it is told to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// Others than this machine could ask, and nothing would keep them out.
+    #[error("cannot listen on {address} without a token: everybody who reaches it could use it")]
+    TokenRequired {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A token that could be guessed, or not be sent.
+    #[error("the token has fewer than 16 characters, or others than visible ASCII")]
+    WeakToken,
+    /// What is no origin of web pages.
+    #[error("`{origin}` is no origin of web pages")]
+    Origin {
+        /// The text.
+        origin: String,
+    },
+    /// The listener failed.
+    #[error("the server cannot listen: {0}")]
+    Listen(#[from] io::Error),
+}
+
+impl ServerError {
+    /// A stable code.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::TokenRequired { .. } => "server.token_required",
+            Self::WeakToken => "server.weak_token",
+            Self::Origin { .. } => "server.origin",
+            Self::Listen(_) => "server.listen",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::TokenRequired { .. } => Some("give it a token, or let it listen on 127.0.0.1"),
+            Self::WeakToken => {
+                Some("take 32 or more characters at random, for example of `openssl rand -hex 32`")
+            }
+            Self::Origin { .. } => {
+                Some("write scheme, name and port as browsers send them, for example https://app.example.com")
+            }
+            Self::Listen(_) => None,
+        }
+    }
+}

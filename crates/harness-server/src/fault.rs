@@ -1,0 +1,193 @@
+//! What a client is told when it does not get what it asked for.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::response::{IntoResponse, Response};
+use harness::core::port::SessionError;
+use harness::runtime::RuntimeError;
+use serde::Serialize;
+use utoipa::openapi::{Content, RefOr, ResponseBuilder, response};
+use utoipa::{IntoResponses, ToSchema};
+
+/// The body of every answer that is no success.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    error: ErrorTold,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct ErrorTold {
+    /// A stable code.
+    #[schema(example = "runtime.busy")]
+    pub(crate) kind: String,
+    /// For people.
+    pub(crate) message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+    /// Where in the body of the request the fault lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "content[0].text")]
+    pub(crate) path: Option<String>,
+}
+
+impl From<&RuntimeError> for ErrorTold {
+    fn from(error: &RuntimeError) -> Self {
+        let hint = match error.kind() {
+            "runtime.busy" => {
+                Some("wait for the end of the run, or send the message to `messages`, where it waits")
+            }
+            "runtime.queue_full" => Some("wait until the thread has caught up, or remove what waits"),
+            "runtime.last_message_is_assistant" => Some("prompt the thread, or queue a message first"),
+            _ => None,
+        };
+        Self {
+            kind: error.kind().to_owned(),
+            message: error.to_string(),
+            hint: hint.map(str::to_owned),
+            path: None,
+        }
+    }
+}
+
+/// An answer that is no success.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    status: StatusCode,
+    told: ErrorTold,
+}
+
+impl Fault {
+    pub(crate) fn new(status: StatusCode, kind: &str, message: impl Into<String>) -> Self {
+        let told = ErrorTold { kind: kind.to_owned(), message: message.into(), hint: None, path: None };
+        Self { status, told }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.told.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn at(mut self, path: impl Into<String>) -> Self {
+        self.told.path = Some(path.into()).filter(|path: &String| !path.is_empty() && path != ".");
+        self
+    }
+
+    /// A body, or a part of it, that does not say what it has to.
+    pub(crate) fn unreadable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "request.invalid", message)
+    }
+
+    pub(crate) fn no_thread(id: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "server.no_thread", format!("there is no thread `{id}`"))
+            .hint("create it with POST /v1/threads")
+    }
+
+    /// There is no more room of something.
+    pub(crate) fn full(what: &str, bound: usize) -> Self {
+        let message = format!("the server is full: {bound} {what}");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "server.full", message).hint("try again later")
+    }
+
+    pub(crate) fn stopping() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "server.stopping", "the server is being stopped")
+    }
+}
+
+impl From<RuntimeError> for Fault {
+    fn from(error: RuntimeError) -> Self {
+        let status = match error.kind() {
+            "runtime.busy"
+            | "runtime.empty_transcript"
+            | "runtime.last_message_is_assistant"
+            | "runtime.entry_exists"
+            | "runtime.compaction"
+            | "runtime.resume" => StatusCode::CONFLICT,
+            "runtime.closed" => StatusCode::GONE,
+            "runtime.not_waiting" | "runtime.not_held" => StatusCode::NOT_FOUND,
+            "runtime.queue_full" => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self { status, told: ErrorTold::from(&error) }
+    }
+}
+
+impl From<SessionError> for Fault {
+    fn from(error: SessionError) -> Self {
+        RuntimeError::from(error).into()
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let unknown = self.status == StatusCode::UNAUTHORIZED;
+        let mut response = (self.status, Json(ErrorBody { error: self.told })).into_response();
+        if busy {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if unknown {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// The faults that every route can answer with: status, name and meaning.
+const ANY: [(&str, &str, &str); 10] = [
+    ("400", "BadRequest", "The body is no JSON, or the query cannot be read"),
+    ("401", "Unknown", "The token is missing, or another one"),
+    ("403", "Refused", "The name of the host, or the origin of the page, is not allowed"),
+    ("404", "NotFound", "There is no such thing"),
+    ("413", "TooLarge", "The body is too large"),
+    ("415", "NotJson", "The body is not declared as JSON"),
+    ("422", "Invalid", "The body does not say what it has to; `path` says where"),
+    ("429", "TooMuch", "Too much at once for this client or this thread"),
+    ("500", "Failed", "The server, or the session of the thread, has failed"),
+    ("503", "Full", "The server is full, or is being stopped"),
+];
+
+/// What stands in the way of a thread as it is.
+const STATE: [(&str, &str, &str); 2] = [
+    ("409", "Conflict", "The thread is not in a state for it, or the name is taken"),
+    ("410", "Closed", "The thread was closed meanwhile"),
+];
+
+/// Every answer that is no success, by name, for the description.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, response::Response)> {
+    ANY.iter().chain(&STATE).map(|(_, name, meaning)| {
+        let body = utoipa::openapi::Ref::from_schema_name("ErrorBody");
+        let response = ResponseBuilder::new().description(*meaning);
+        (*name, response.content("application/json", Content::new(Some(body))).build())
+    })
+}
+
+fn named(faults: &[(&str, &str, &str)]) -> BTreeMap<String, RefOr<response::Response>> {
+    let named = faults.iter().map(|(status, name, _)| {
+        let response = utoipa::openapi::Ref::from_response_name(*name);
+        ((*status).to_owned(), RefOr::Ref(response))
+    });
+    named.collect()
+}
+
+/// The faults that every route can answer with.
+pub(crate) struct AnyFault;
+
+impl IntoResponses for AnyFault {
+    fn responses() -> BTreeMap<String, RefOr<response::Response>> {
+        named(&ANY)
+    }
+}
+
+/// What stands in the way of a thread as it is.
+pub(crate) struct Conflict;
+
+impl IntoResponses for Conflict {
+    fn responses() -> BTreeMap<String, RefOr<response::Response>> {
+        named(&STATE)
+    }
+}

@@ -1,0 +1,202 @@
+//! A stream of a thread's events as frames.
+
+use std::collections::VecDeque;
+
+use harness::core::port::DeltaPart;
+use harness::runtime::{StartAt, Stream, Thread, ThreadEvent, Told};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::wire::{Frame, ItemFrames, frame};
+
+/// What of a thread is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Everything.
+    #[default]
+    Full,
+    /// The text of answers, piece by piece.
+    Text,
+    /// What the model thinks, piece by piece.
+    Reasoning,
+    /// Messages and blocks of answers, as they grow.
+    Items,
+}
+
+/// Where a stream begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    Live,
+    Turn,
+    Replay,
+    At(u64),
+}
+
+impl From {
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        match text {
+            "live" => Some(Self::Live),
+            "turn" => Some(Self::Turn),
+            "replay" => Some(Self::Replay),
+            number => number.parse().ok().map(Self::At),
+        }
+    }
+
+    /// Behind the event with this number.
+    pub(crate) fn behind(id: &str) -> Option<Self> {
+        id.parse::<u64>().ok().and_then(|id| id.checked_add(1)).map(Self::At)
+    }
+}
+
+/// Follows a thread at the pace of whoever asks for the next frame.
+pub(crate) struct Follow {
+    stream: Stream,
+    kind: Kind,
+    items: ItemFrames,
+    /// Nothing before this is told: the stream may begin earlier, where items begin.
+    from: u64,
+    ready: VecDeque<Frame>,
+    /// How the run ended with which the stream ends.
+    ended: Option<End>,
+    one_run: bool,
+    over: bool,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Missed {
+    missed: u64,
+}
+
+#[derive(Serialize)]
+struct Reset {
+    next: u64,
+}
+
+/// Why a stream ends.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct End {
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+impl Follow {
+    pub(crate) fn new(thread: &Thread, from: From, kind: Kind, one_run: bool) -> Self {
+        let live = thread.events(StartAt::Live).position();
+        let turn = thread.events(StartAt::Turn).position();
+        let (from, start, is_reset) = match from {
+            From::Live => (live, StartAt::At(live), false),
+            From::Turn => (turn, StartAt::Turn, false),
+            From::Replay => (0, StartAt::Replay, false),
+            From::At(at) if at > live => (0, StartAt::Replay, true),
+            From::At(at) => (at, StartAt::At(at), false),
+        };
+        let start = if kind == Kind::Items && turn < from { StartAt::Turn } else { start };
+        let mut ready = VecDeque::new();
+        if is_reset {
+            ready.push_back(Frame::new(None, "reset", &Reset { next: live }));
+        }
+        let stream = thread.events(start);
+        let items = ItemFrames::default();
+        Self { stream, kind, items, from, ready, ended: None, one_run, over: false }
+    }
+
+    /// The next frame; waits for it. `None` behind the last one.
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Some(frame);
+            }
+            if self.over {
+                return None;
+            }
+            match self.stream.next().await {
+                Some(Told::Event { seq, event }) => self.take(seq, &event),
+                Some(Told::Lagged { missed }) => self.lagged(missed),
+                Some(_) => {}
+                None => self.end("closed"),
+            }
+        }
+    }
+
+    fn take(&mut self, seq: u64, event: &ThreadEvent) {
+        let frames = match self.kind {
+            Kind::Full => frame(seq, event).into_iter().collect(),
+            Kind::Text => text_of(seq, event).into_iter().collect(),
+            Kind::Reasoning => reasoning_of(seq, event).into_iter().collect(),
+            Kind::Items => self.items.take(seq, event),
+        };
+        if seq < self.from {
+            return;
+        }
+        self.ready.extend(frames);
+        if self.one_run
+            && let Some(end) = end_of(event)
+        {
+            self.ended = Some(end);
+            self.end("run_ended");
+        }
+    }
+
+    fn lagged(&mut self, missed: u64) {
+        let (next, began) = (self.stream.position(), self.stream.position().saturating_sub(missed));
+        self.items = ItemFrames::default();
+        let missed = next.saturating_sub(began.max(self.from));
+        if missed > 0 {
+            self.ready.push_back(Frame::new(next.checked_sub(1), "lagged", &Missed { missed }));
+        }
+    }
+
+    fn end(&mut self, reason: &'static str) {
+        self.over = true;
+        let end = End { reason, ..self.ended.take().unwrap_or_default() };
+        self.ready.push_back(Frame::new(None, "end", &end));
+    }
+}
+
+fn text_of(seq: u64, event: &ThreadEvent) -> Option<Frame> {
+    match event {
+        ThreadEvent::Delta(DeltaPart::Text(text)) => Some(Frame::new(Some(seq), "text", &Text { text })),
+        _ => None,
+    }
+}
+
+fn reasoning_of(seq: u64, event: &ThreadEvent) -> Option<Frame> {
+    match event {
+        ThreadEvent::Delta(DeltaPart::Thinking(text)) => {
+            Some(Frame::new(Some(seq), "reasoning", &Text { text }))
+        }
+        _ => None,
+    }
+}
+
+fn end_of(event: &ThreadEvent) -> Option<End> {
+    match event {
+        ThreadEvent::RunEnded(report) => Some(End {
+            run: Some(report.run.as_str().to_owned()),
+            outcome: Some(report.end.outcome().as_str()),
+            stop_reason: Some(report.end.reason().as_str()),
+            problem: report.problem(),
+            ..End::default()
+        }),
+        ThreadEvent::RunFailed { run, error } => Some(End {
+            run: Some(run.as_str().to_owned()),
+            problem: Some(error.to_string()),
+            ..End::default()
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! Threads of agents over HTTP, with server-sent events.
+//!
+//! [`router`] gives a [`Runtime`] routes under `/v1`, to be mounted in any axum program; [`serve`] is a whole
+//! server around it that ends in order. What every route takes and gives stands in `docs/reference/openapi.json`,
+//! which is served as `/openapi.json`, too; how it is used, in `docs/cookbook/serve.md`.
+//!
+//! | to | ask |
+//! |---|---|
+//! | create, list, see and delete threads | `/v1/threads` |
+//! | say something and follow the work | `…/prompt`, `…/continue`, `…/response`, `…/abort` |
+//! | say something to a thread at work | `…/messages`, `…/steer`, `…/follow-up`, `…/interrupt`, `…/queue` |
+//! | see what happens | `…/events` |
+//! | decide about calls that are held | `/v1/approvals`, `…/approvals` |
+//!
+//! Who may ask: without a token this machine alone ([`ServerOptions::check`]), under its own names, and no web page
+//! ([`ServerOptions::allow_host`], [`ServerOptions::allow_origin`]). How much: [`Bounds`].
+//!
+//! ```
+//! use harness::prelude::*;
+//! use harness::runtime::{ModelChoice, Runtime, ThreadConfig};
+//! use harness::system::{SystemClock, SystemIds};
+//! use harness_server::ServerOptions;
+//! use std::sync::Arc;
+//!
+//! struct Echo;
+//!
+//! impl Model for Echo {
+//!     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+//!         let said = request.view.last().map(|message| message.joined_text()).unwrap_or_default();
+//!         Ok(AssistantMessage::text(said))
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let config = ThreadConfig::new(ModelChoice::new(Echo));
+//! let runtime = Runtime::builder(config, Arc::new(SystemClock::new()), Arc::new(SystemIds::new())).build()?;
+//!
+//! let options = ServerOptions::new().token("0123456789abcdef0123456789abcdef")?;
+//! let program: axum::Router = axum::Router::new()
+//!     .route("/", axum::routing::get(|| async { "my program" }))
+//!     .nest("/agents", harness_server::router(runtime, options));
+//! # let _ = program;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod app;
+mod body;
+mod error;
+mod fault;
+mod follow;
+mod guard;
+mod held;
+mod options;
+mod routes;
+mod serve;
+mod stored;
+mod wire;
+
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, StatusCode, Uri};
+use axum::{Extension, Router, middleware};
+use harness::runtime::Runtime;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+pub use error::ServerError;
+pub use options::{Bounds, ServerOptions};
+pub use serve::serve;
+pub use stored::{DynStoredThreads, StoredThread, StoredThreads};
+
+use app::App;
+use fault::Fault;
+use routes::service::DescriptionText;
+
+/// Routes to the threads of a runtime, for a program that serves them itself.
+///
+/// Such a program checks itself where it listens ([`ServerOptions::check`]) and ends the runtime before it ends
+/// ([`Runtime::shutdown`]); [`serve`] does both. With
+/// [`into_make_service_with_connect_info`](axum::Router::into_make_service_with_connect_info) for `SocketAddr` the
+/// bound of streams holds for each client, too.
+pub fn router(runtime: Runtime, options: ServerOptions) -> Router {
+    router_of(App::new(runtime, options))
+}
+
+/// The description of all routes, as `/openapi.json` serves it.
+pub fn openapi() -> String {
+    text_of(&routes::all().into_openapi())
+}
+
+fn text_of(description: &utoipa::openapi::OpenApi) -> String {
+    // A description is made of texts, so that it always has a JSON form.
+    description.to_pretty_json().unwrap_or_default() + "\n"
+}
+
+fn router_of(app: Arc<App>) -> Router {
+    let (routes, description) = routes::all().split_for_parts();
+    let options = &app.options;
+    let mut router = routes
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(Extension(DescriptionText(text_of(&description).into())))
+        .layer(DefaultBodyLimit::max(options.bounds.body))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::guard));
+    if !options.origins.is_empty() {
+        router = router.layer(cors(options));
+    }
+    router.with_state(app)
+}
+
+/// Lets pages of the allowed origins read answers.
+fn cors(options: &ServerOptions) -> CorsLayer {
+    use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(options.origins.iter().cloned()))
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
+        .allow_headers([AUTHORIZATION, CONTENT_TYPE, HeaderName::from_static("last-event-id")])
+}
+
+async fn no_route(uri: Uri) -> Fault {
+    let message = format!("there is no route `{}`", uri.path());
+    Fault::new(StatusCode::NOT_FOUND, "server.no_route", message).hint("GET /openapi.json lists the routes")
+}
+
+async fn no_method(method: Method, uri: Uri) -> Fault {
+    let message = format!("`{}` does not take {method}", uri.path());
+    Fault::new(StatusCode::METHOD_NOT_ALLOWED, "server.no_method", message)
+        .hint("GET /openapi.json lists the routes")
+}

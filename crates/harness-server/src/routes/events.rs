@@ -1,0 +1,107 @@
+//! What happens in a thread, as server-sent events.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::body::{Asked, At};
+use crate::fault::{AnyFault, Fault};
+use crate::follow::{Follow, From, Kind};
+
+/// What is followed, and from where on.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventsQuery {
+    /// `live`: what happens from now on. `turn`: from the beginning of the run at hand, or else of the last one.
+    /// `replay`: from the oldest event that is kept. A number: from the event with this number. Default `live`.
+    /// The header `Last-Event-ID` goes before it.
+    #[param(example = "turn")]
+    from: Option<String>,
+    /// What is told. Default `full`.
+    #[serde(default)]
+    #[param(inline)]
+    kind: Kind,
+    /// `run_end` ends the stream with the end of the next run that it tells of, whatever it was.
+    #[param(inline)]
+    until: Option<Until>,
+}
+
+/// When a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Until {
+    RunEnd,
+}
+
+/// The address that a request comes from, where it is known.
+pub(super) struct Client(Option<IpAddr>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let known = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        Ok(Self(known.map(|ConnectInfo(address)| address.ip())))
+    }
+}
+
+/// Follows a thread.
+///
+/// `id` is the number of what happened; a client that comes back with the header `Last-Event-ID`, or with
+/// `from`, gets exactly the rest. `event` and `data`:
+///
+/// - of `full`: `status`, `queue`, `run_started`, `event`, `delta`, `tool_update`, `run_ended`, `run_failed`; the
+///   data has the same word as `type`;
+/// - of `text` and `reasoning`: `text` and `reasoning` with `{"text"}`;
+/// - of `items`: `item` with `{id, seq, complete}` and `message`, `block` or `coming`; a later item replaces the one
+///   with the same `id`;
+/// - of all: `lagged` with `{"missed"}`, when the client was too slow, or came too late, for so many events;
+///   `reset`, when the server has begun to number anew since; `end` with `{"reason"}`, after which nothing follows.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/events", tag = "events", operation_id = "followThread",
+    params(
+        ("thread" = String, Path, description = "The thread's name"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The last `id` that was received"),
+        EventsQuery,
+    ),
+    responses((status = 200, description = "The stream", body = String, content_type = "text/event-stream"), AnyFault)
+)]
+pub(super) async fn events(
+    State(app): State<Arc<App>>,
+    At(name): At<String>,
+    Asked(query): Asked<EventsQuery>,
+    Client(client): Client,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Fault> {
+    let from = match headers.get("last-event-id").filter(|id| !id.is_empty()) {
+        Some(id) => From::behind(id.to_str().unwrap_or_default()),
+        None => From::read(query.from.as_deref().unwrap_or("live")),
+    };
+    let from = from.ok_or_else(|| {
+        Fault::new(StatusCode::BAD_REQUEST, "request.query", "the place to begin at cannot be read").hint(
+            "give `from` as live, turn, replay or the number of an event, and `Last-Event-ID` as a number",
+        )
+    })?;
+    let thread = app.thread(&name).await?;
+    let place = app.begin_stream(client)?;
+    let follow = Follow::new(&thread, from, query.kind, query.until == Some(Until::RunEnd));
+    let frames = futures_util::stream::unfold((follow, place), |(mut follow, place)| async move {
+        let frame = follow.next().await?;
+        let event = match frame.seq {
+            Some(seq) => Event::default().id(seq.to_string()),
+            None => Event::default(),
+        };
+        Some((Ok::<_, Infallible>(event.event(frame.name).data(frame.data)), (follow, place)))
+    });
+    Ok(Sse::new(frames).keep_alive(KeepAlive::new().interval(app.options.bounds.keep_alive)))
+}

@@ -1,0 +1,165 @@
+//! Runs: beginning them, waiting for them, stopping them.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
+use harness::core::RunId;
+use harness::runtime::{Report, RuntimeError, StartAt, Status, Thread, ThreadEvent, Told};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::body::{Asked, At, Body, MaybeBody};
+use crate::fault::{AnyFault, Conflict, Fault};
+use crate::held;
+use crate::wire::{AbortThread, Aborted, Begun, ReportView, Say};
+
+/// Whether the answer is waited for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WaitQuery {
+    /// `true` answers when the work is over, with its report; a client that goes away stops nothing. Default
+    /// `false`: answers when the work has begun.
+    #[serde(default)]
+    #[param(inline)]
+    wait: Wait,
+}
+
+/// A word for a switch; alone, `?wait`, it switches on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Wait {
+    #[serde(alias = "")]
+    True,
+    #[default]
+    False,
+}
+
+/// Says something to an idle thread.
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/prompt", tag = "runs", operation_id = "prompt",
+    params(("thread" = String, Path, description = "The thread's name"), WaitQuery),
+    request_body = Say,
+    responses((status = 202, description = "It has begun", body = Begun), (status = 200, description = "It is over", body = ReportView), Conflict, AnyFault)
+)]
+pub(super) async fn prompt(
+    State(app): State<Arc<App>>,
+    At(name): At<String>,
+    Asked(query): Asked<WaitQuery>,
+    Body(say): Body<Say>,
+) -> Result<Response, Fault> {
+    let message = say.message("prompt")?;
+    let thread = app.thread(&name).await?;
+    begun(&thread, thread.prompt_items([message]), query.wait).await
+}
+
+/// Goes on where the transcript ends: settles calls that a crash or a pending approval left open, and asks the
+/// model.
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/continue", tag = "runs", operation_id = "continueRun",
+    params(("thread" = String, Path, description = "The thread's name"), WaitQuery),
+    responses((status = 202, description = "It has begun", body = Begun), (status = 200, description = "It is over", body = ReportView), Conflict, AnyFault)
+)]
+pub(super) async fn go_on(
+    State(app): State<Arc<App>>,
+    At(name): At<String>,
+    Asked(query): Asked<WaitQuery>,
+) -> Result<Response, Fault> {
+    let thread = app.thread(&name).await?;
+    begun(&thread, thread.continue_run(), query.wait).await
+}
+
+async fn begun(
+    thread: &Thread,
+    run: impl Future<Output = Result<Report, RuntimeError>>,
+    wait: Wait,
+) -> Result<Response, Fault> {
+    if wait == Wait::True {
+        let report = run.await?;
+        return Ok(Json(ReportView::from(&report)).into_response());
+    }
+    let run = name_of(thread, run).await?;
+    Ok((StatusCode::ACCEPTED, Json(Begun { run })).into_response())
+}
+
+/// Begins a run, and gives its name.
+async fn name_of(
+    thread: &Thread,
+    run: impl Future<Output = Result<Report, RuntimeError>>,
+) -> Result<RunId, Fault> {
+    let mut events = thread.events(StartAt::Live);
+    held::begin(run)?;
+    while let Some(told) = events.next().await {
+        match told {
+            Told::Event { event: ThreadEvent::RunStarted { run, .. }, .. } => return Ok(run),
+            Told::Event { event: ThreadEvent::RunFailed { error, .. }, .. } => {
+                return Err(RuntimeError::clone(&error).into());
+            }
+            Told::Event { .. } | Told::Lagged { .. } | _ => {}
+        }
+    }
+    Err(RuntimeError::Closed { thread: thread.id().clone() }.into())
+}
+
+/// What came of the messages so far: answers when the thread has worked off what waits, or when a run was not
+/// completed; at once while nothing is going on.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/response", tag = "runs", operation_id = "getResponse",
+    params(("thread" = String, Path, description = "The thread's name")),
+    responses(
+        (status = 200, description = "It is over", body = ReportView),
+        (status = 204, description = "No run of this server has ended in the thread, and none is going on"),
+        Conflict, AnyFault,
+    )
+)]
+pub(super) async fn response(State(app): State<Arc<App>>, At(name): At<String>) -> Result<Response, Fault> {
+    let thread = app.thread(&name).await?;
+    let report = if thread.status() == Status::Idle {
+        // A waiter would wait for somebody to prompt the thread.
+        match Box::pin(thread.response()).now_or_never() {
+            Some(report) => report?,
+            None => return Ok(StatusCode::NO_CONTENT.into_response()),
+        }
+    } else {
+        thread.response().await?
+    };
+    Ok(Json(ReportView::from(&report)).into_response())
+}
+
+/// How long an abort is waited for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AbortQuery {
+    /// `true` answers when what was stopped has ended. Default `false`: at once.
+    #[serde(default)]
+    #[param(inline)]
+    wait: Wait,
+}
+
+/// Stops what is going on. What it had finished is kept; what waits begins the next run.
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/abort", tag = "runs", operation_id = "abort",
+    params(("thread" = String, Path, description = "The thread's name"), AbortQuery),
+    request_body(content = Option<AbortThread>),
+    responses((status = 202, description = "It was told to stop", body = Aborted), AnyFault)
+)]
+pub(super) async fn abort(
+    State(app): State<Arc<App>>,
+    At(name): At<String>,
+    Asked(query): Asked<AbortQuery>,
+    MaybeBody(asked): MaybeBody<AbortThread>,
+) -> Result<(StatusCode, Json<Aborted>), Fault> {
+    let thread = app.thread(&name).await?;
+    let stopping = thread.abort(asked.reason.unwrap_or_else(|| "client".to_owned()));
+    let stopped = stopping.any();
+    if query.wait == Wait::True {
+        stopping.ended().await;
+    }
+    Ok((StatusCode::ACCEPTED, Json(Aborted { stopped })))
+}

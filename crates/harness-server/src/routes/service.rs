@@ -1,0 +1,40 @@
+//! The server itself.
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::fault::AnyFault;
+
+/// That the server is there.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Health {
+    /// `ok`.
+    status: &'static str,
+    /// The version of the server.
+    version: &'static str,
+}
+
+/// Whether the server is there. Needs no token.
+#[utoipa::path(
+    get, path = "/v1/health", tag = "service", operation_id = "health", security(()),
+    responses((status = 200, description = "It is there", body = Health), AnyFault)
+)]
+pub(super) async fn health() -> Json<Health> {
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// The text of the description.
+#[derive(Clone)]
+pub(crate) struct DescriptionText(pub(crate) std::sync::Arc<str>);
+
+/// This description. Needs no token.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "service", operation_id = "openapi", security(()),
+    responses((status = 200, description = "The description", body = Object, content_type = "application/json"), AnyFault)
+)]
+pub(super) async fn openapi(Extension(text): Extension<DescriptionText>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], text.0.to_string())
+}

@@ -1,0 +1,207 @@
+//! Threads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::IntoResponse;
+use harness::core::ThreadId;
+use harness::runtime::{StartAt, Status, Thread};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::{App, thread_id};
+use crate::body::{Asked, At, MaybeBody};
+use crate::fault::{AnyFault, Conflict, Fault};
+use crate::held;
+use crate::stored::StoredThread;
+use crate::wire::{
+    Compact, Compacted, CreateThread, MessageList, StatusView, ThreadLine, ThreadList, ThreadView,
+};
+
+/// Entries of a page at most.
+const PAGE: usize = 1_000;
+
+/// Which threads.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// The `next` of the page before.
+    after: Option<String>,
+    /// How many, up to 1,000. Default 100.
+    limit: Option<usize>,
+}
+
+/// The threads, by name: those of this server, and those whose sessions are stored.
+#[utoipa::path(
+    get, path = "/v1/threads", tag = "threads", operation_id = "listThreads", params(ListQuery),
+    responses((status = 200, description = "A page of threads", body = ThreadList), AnyFault)
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Asked(query): Asked<ListQuery>,
+) -> Result<Json<ThreadList>, Fault> {
+    let mut known: BTreeMap<String, Option<StoredThread>> =
+        app.runtime.ids().into_iter().map(|id| (id.as_str().to_owned(), None)).collect();
+    if let Some(stored) = &app.options.stored {
+        let stored = stored.list_boxed().await?;
+        known.extend(stored.into_iter().map(|thread| (thread.id.as_str().to_owned(), Some(thread))));
+    }
+    let limit = query.limit.unwrap_or(100).clamp(1, PAGE);
+    let after = query.after.unwrap_or_default();
+    let mut rest = known.into_iter().filter(|(id, _)| *id > after);
+    let line = |(id, stored): (String, Option<StoredThread>)| {
+        let id = ThreadId::from(id);
+        let status = app.runtime.existing(&id).map_or(Status::Idle, |thread| thread.status());
+        ThreadLine::new(id, &status, stored)
+    };
+    let threads: Vec<ThreadLine> = rest.by_ref().take(limit).map(line).collect();
+    let next = rest.next().and_then(|_| threads.last().map(|line| line.id.clone()));
+    Ok(Json(ThreadList { threads, next }))
+}
+
+/// Creates a thread, with its session.
+#[utoipa::path(
+    post, path = "/v1/threads", tag = "threads", operation_id = "createThread",
+    request_body(content = Option<CreateThread>),
+    responses(
+        (status = 201, description = "How it stands", body = ThreadView, headers(("Location" = String, description = "Its path"))),
+        Conflict, AnyFault,
+    )
+)]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    MaybeBody(asked): MaybeBody<CreateThread>,
+) -> Result<impl IntoResponse, Fault> {
+    let id = match asked.id {
+        Some(name) => thread_id(&name)?,
+        None => app.options.ids.run_id().as_str().replacen("run-", "thread-", 1).into(),
+    };
+    let alone = app.creating.lock().await;
+    app.room()?;
+    if app.runtime.existing(&id).is_some() || app.is_stored(&id).await? {
+        let message = format!("there is a thread `{id}` already");
+        return Err(Fault::new(StatusCode::CONFLICT, "server.thread_exists", message)
+            .hint("take another name, or none"));
+    }
+    let thread = app.runtime.thread(id.clone());
+    drop(alone);
+    let view = match view(&app, &thread).await {
+        Ok(view) => view,
+        Err(fault) => {
+            thread.close().await;
+            return Err(fault);
+        }
+    };
+    Ok((StatusCode::CREATED, [(LOCATION, format!("/v1/threads/{id}"))], Json(view)))
+}
+
+async fn view(app: &App, thread: &Thread) -> Result<ThreadView, Fault> {
+    let next_seq = thread.events(StartAt::Live).position();
+    let snapshot = thread.snapshot().await?;
+    let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(thread.id()).len());
+    let parked = held::parked(thread).await?.len();
+    Ok(ThreadView::new(thread.id().clone(), snapshot, held + parked, next_seq))
+}
+
+/// How a thread stands.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}", tag = "threads", operation_id = "getThread",
+    params(("thread" = String, Path, description = "The thread's name")),
+    responses((status = 200, description = "How it stands", body = ThreadView), AnyFault)
+)]
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    At(name): At<String>,
+) -> Result<Json<ThreadView>, Fault> {
+    let thread = app.thread(&name).await?;
+    view(&app, &thread).await.map(Json)
+}
+
+/// Ends a thread, and removes its session: its work is aborted, what waits is dropped, its streams end.
+#[utoipa::path(
+    delete, path = "/v1/threads/{thread}", tag = "threads", operation_id = "deleteThread",
+    params(("thread" = String, Path, description = "The thread's name")),
+    responses((status = 204, description = "It is gone"), AnyFault)
+)]
+pub(super) async fn remove(State(app): State<Arc<App>>, At(name): At<String>) -> Result<StatusCode, Fault> {
+    let thread = app.thread(&name).await?;
+    // The removal goes on when the client goes away.
+    let removal = tokio::spawn(async move {
+        thread.close().await;
+        match &app.options.stored {
+            Some(stored) => stored.remove_boxed(thread.id()).await,
+            None => Ok(()),
+        }
+    });
+    let lost = |_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "server.lost", "the removal was lost");
+    removal.await.map_err(lost)??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What a thread does, without loading its transcript.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/status", tag = "threads", operation_id = "getStatus",
+    params(("thread" = String, Path, description = "The thread's name")),
+    responses((status = 200, description = "What it does", body = StatusView), AnyFault)
+)]
+pub(super) async fn status(
+    State(app): State<Arc<App>>,
+    At(name): At<String>,
+) -> Result<Json<StatusView>, Fault> {
+    let thread = app.thread(&name).await?;
+    Ok(Json((&thread.status()).into()))
+}
+
+/// Which messages.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MessagesQuery {
+    /// The position of the first one, from 0. Default: the last page.
+    from: Option<usize>,
+    /// How many, up to 1,000. Default 100.
+    limit: Option<usize>,
+}
+
+/// A part of the transcript, with what a run has appended so far.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/messages", tag = "threads", operation_id = "listMessages",
+    params(("thread" = String, Path, description = "The thread's name"), MessagesQuery),
+    responses((status = 200, description = "A page of messages", body = MessageList), AnyFault)
+)]
+pub(super) async fn messages(
+    State(app): State<Arc<App>>,
+    At(name): At<String>,
+    Asked(query): Asked<MessagesQuery>,
+) -> Result<Json<MessageList>, Fault> {
+    let transcript = app.thread(&name).await?.messages().await?;
+    let (total, limit) = (transcript.len(), query.limit.unwrap_or(100).clamp(1, PAGE));
+    let from = query.from.unwrap_or_else(|| total.saturating_sub(limit)).min(total);
+    let messages = transcript.range(from..from.saturating_add(limit).min(total)).cloned().collect();
+    Ok(Json(MessageList { messages, from, total }))
+}
+
+/// Makes the transcript of an idle thread shorter for good. Answers when it is done.
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/compact", tag = "threads", operation_id = "compactThread",
+    params(("thread" = String, Path, description = "The thread's name")),
+    request_body(content = Option<Compact>),
+    responses((status = 200, description = "What was done", body = Compacted), Conflict, AnyFault)
+)]
+pub(super) async fn compact(
+    State(app): State<Arc<App>>,
+    At(name): At<String>,
+    MaybeBody(asked): MaybeBody<Compact>,
+) -> Result<Json<Compacted>, Fault> {
+    let thread = app.thread(&name).await?;
+    // The compaction goes on when the client goes away: its claim on the thread must be given back in order.
+    let compaction = tokio::spawn(async move { thread.compact(asked.instructions).await });
+    let lost = |_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "server.lost", "the compaction was lost");
+    let note = compaction.await.map_err(lost)??;
+    Ok(Json(Compacted { compacted: note.is_some(), note }))
+}

@@ -1,0 +1,114 @@
+//! Threads of earlier processes.
+
+use harness::SessionFolder;
+use harness::core::ThreadId;
+use harness::core::port::{BoxFuture, SessionError};
+
+/// A thread whose session is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredThread {
+    /// Its name.
+    pub id: ThreadId,
+    /// What it is about, in a few words.
+    pub title: Option<String>,
+    /// When something was last said in it, as ISO text.
+    pub updated: Option<String>,
+    /// How many messages it has.
+    pub messages: Option<usize>,
+    /// Why its session cannot be read.
+    pub problem: Option<String>,
+}
+
+impl StoredThread {
+    /// A thread of which only the name is known.
+    pub fn new(id: impl Into<ThreadId>) -> Self {
+        Self { id: id.into(), title: None, updated: None, messages: None, problem: None }
+    }
+}
+
+/// Knows the threads whose sessions are stored, so that those of an earlier process are found again. What it
+/// knows must be what the runtime's [`Sessions`](harness::runtime::Sessions) open.
+pub trait StoredThreads: Send + Sync {
+    /// All of them, in any order.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn list(&self) -> impl Future<Output = Result<Vec<StoredThread>, SessionError>> + Send;
+
+    /// Whether a thread is among them.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    fn contains(&self, thread: &ThreadId) -> impl Future<Output = Result<bool, SessionError>> + Send;
+
+    /// Removes the session of a thread that is closed. Nothing happens when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    fn remove(&self, thread: &ThreadId) -> impl Future<Output = Result<(), SessionError>> + Send;
+}
+
+/// The object-safe twin of [`StoredThreads`].
+pub trait DynStoredThreads: Send + Sync {
+    /// [`StoredThreads::list`], boxed.
+    fn list_boxed(&self) -> BoxFuture<'_, Result<Vec<StoredThread>, SessionError>>;
+
+    /// [`StoredThreads::contains`], boxed.
+    fn contains_boxed<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<bool, SessionError>>;
+
+    /// [`StoredThreads::remove`], boxed.
+    fn remove_boxed<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), SessionError>>;
+}
+
+impl<S: StoredThreads> DynStoredThreads for S {
+    fn list_boxed(&self) -> BoxFuture<'_, Result<Vec<StoredThread>, SessionError>> {
+        Box::pin(self.list())
+    }
+
+    fn contains_boxed<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<bool, SessionError>> {
+        Box::pin(self.contains(thread))
+    }
+
+    fn remove_boxed<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), SessionError>> {
+        Box::pin(self.remove(thread))
+    }
+}
+
+/// Reads files on threads that may block.
+impl StoredThreads for SessionFolder {
+    async fn list(&self) -> Result<Vec<StoredThread>, SessionError> {
+        let folder = self.clone();
+        let listed = blocking(move || folder.list()).await??;
+        let known = listed.into_iter().map(|stored| StoredThread {
+            id: stored.thread,
+            title: stored.title,
+            updated: stored.last_at,
+            messages: Some(stored.messages),
+            problem: stored.problem,
+        });
+        Ok(known.collect())
+    }
+
+    async fn contains(&self, thread: &ThreadId) -> Result<bool, SessionError> {
+        let path = self.path(thread)?;
+        blocking(move || path.is_file()).await
+    }
+
+    async fn remove(&self, thread: &ThreadId) -> Result<(), SessionError> {
+        let path = self.path(thread)?;
+        let removed = blocking(move || match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err((path, error)),
+            Ok(()) | Err(_) => Ok(()),
+        });
+        removed.await?.map_err(|(path, error)| {
+            let why = format!("the session `{}` cannot be removed: {error}", path.display());
+            SessionError::new("session.not_removed", why)
+        })
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SessionError> {
+    let lost = |_| SessionError::new("session.lost", "the work on the session was lost: its task is gone");
+    tokio::task::spawn_blocking(work).await.map_err(lost)
+}

@@ -1,0 +1,61 @@
+//! Messages and blocks of answers as they grow.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use harness::core::message::{Block, Message};
+use harness::runtime::{ItemContent, Items, ThreadEvent};
+use serde::Serialize;
+
+use super::event::Frame;
+use super::thread::Coming;
+
+/// Makes frames of items. Their names are made of the number of the event with which they began, so that they
+/// are the same in every stream that begins at or before the item.
+#[derive(Debug, Default)]
+pub(crate) struct ItemFrames {
+    items: Items,
+    /// The names of items that are not complete.
+    names: HashMap<u64, String>,
+}
+
+#[derive(Serialize)]
+struct ItemTold<'a> {
+    id: &'a str,
+    seq: u64,
+    complete: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a Arc<Message>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<&'a Block>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coming: Option<Coming>,
+}
+
+impl ItemFrames {
+    /// What an event shows.
+    pub(crate) fn take(&mut self, seq: u64, event: &ThreadEvent) -> Vec<Frame> {
+        if matches!(event, ThreadEvent::RunStarted { .. }) {
+            self.names.clear();
+        }
+        let (mut frames, mut begun) = (Vec::new(), 0);
+        for item in self.items.take(event) {
+            let id = self.names.remove(&item.id).unwrap_or_else(|| {
+                begun += 1;
+                format!("{seq}.{}", begun - 1)
+            });
+            let (message, block, coming) = match &item.content {
+                ItemContent::Message(message) => (Some(message), None, None),
+                ItemContent::Block(block) => (None, Some(block), None),
+                ItemContent::Coming(coming) => (None, None, Some(coming.into())),
+                _ => (None, None, None),
+            };
+            let told = ItemTold { id: &id, seq, complete: item.complete, message, block, coming };
+            frames.push(Frame::new(Some(seq), "item", &told));
+            if !item.complete {
+                self.names.insert(item.id, id);
+            }
+        }
+        frames
+    }
+}

@@ -1,0 +1,16 @@
+//! What goes over the wire.
+
+mod event;
+mod input;
+mod item;
+mod report;
+mod thread;
+
+pub(crate) use event::{Frame, frame};
+pub(crate) use input::{AbortThread, Answer, Compact, CreateThread, EditEntry, Say, Send, decision};
+pub(crate) use item::ItemFrames;
+pub(crate) use report::ReportView;
+pub(crate) use thread::{
+    Aborted, ApprovalList, ApprovalView, Begun, Compacted, EntryView, MessageList, Queue, Queued, StatusView,
+    ThreadLine, ThreadList, ThreadView,
+};

@@ -1,0 +1,53 @@
+//! What came of a run.
+
+use harness::core::Json;
+use harness::runtime::Report;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What came of a run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReportView {
+    /// The run.
+    #[schema(value_type = String)]
+    run: harness::core::RunId,
+    /// How it ended: `completed`, `needs_clarification`, `awaiting_approval`, `deferred` or `failed`.
+    outcome: &'static str,
+    /// Why, as a stable code.
+    stop_reason: &'static str,
+    /// The answer, or the question that it ended with.
+    text: String,
+    /// What stood in the way, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// Why it was aborted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aborted: Option<String>,
+    /// The position of its first message in the transcript.
+    from: usize,
+    /// Messages of the transcript at its end.
+    messages: usize,
+    /// Messages that wait.
+    waiting: usize,
+    /// The end with its evidence, usage and continuation, as `harness run --json` prints it.
+    #[schema(value_type = Object)]
+    end: Json,
+}
+
+impl From<&Report> for ReportView {
+    fn from(report: &Report) -> Self {
+        Self {
+            run: report.run.clone(),
+            outcome: report.end.outcome().as_str(),
+            stop_reason: report.end.reason().as_str(),
+            text: report.text().to_owned(),
+            problem: report.problem(),
+            aborted: report.aborted.as_deref().map(str::to_owned),
+            from: report.from,
+            messages: report.transcript.len(),
+            waiting: report.waiting,
+            end: report.end.to_json().unwrap_or_else(|_| Json::null()),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! How threads stand.
+
+use std::sync::Arc;
+
+use harness::core::message::{Message, ToolCall};
+use harness::core::port::CompactionNote;
+use harness::core::{CallId, EntryId, Json, RunId, ThreadId, Time};
+use harness::runtime::{DeliveryState, PartialBlock, QueueEntry, Snapshot, Status};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::input::Delivery;
+use crate::stored::StoredThread;
+
+/// What a thread does.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatusView {
+    /// `idle`, `generating`, `aborting` or `compacting`.
+    state: &'static str,
+    /// The run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    run: Option<RunId>,
+    /// Since when, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>)]
+    since: Option<Time>,
+}
+
+impl From<&Status> for StatusView {
+    fn from(status: &Status) -> Self {
+        let (state, run, since) = match status {
+            Status::Generating { run, since } => ("generating", Some(run.clone()), Some(*since)),
+            Status::Aborting { run } => ("aborting", Some(run.clone()), None),
+            Status::Compacting => ("compacting", None, None),
+            Status::Idle | _ => ("idle", None, None),
+        };
+        Self { state, run, since }
+    }
+}
+
+/// A thread in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ThreadLine {
+    /// Its name.
+    #[schema(value_type = String)]
+    pub(crate) id: ThreadId,
+    /// What it does.
+    pub(crate) status: StatusView,
+    /// What it is about, where its session tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// When something was last said in it, as ISO text, where its session tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<String>,
+    /// How many messages it has, where its session tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<usize>,
+    /// Why its session cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+impl ThreadLine {
+    pub(crate) fn new(id: ThreadId, status: &Status, stored: Option<StoredThread>) -> Self {
+        let stored = stored.unwrap_or_else(|| StoredThread::new(id.clone()));
+        let StoredThread { title, updated, messages, problem, .. } = stored;
+        Self { id, status: status.into(), title, updated_at: updated, messages, problem }
+    }
+}
+
+/// Threads, by name.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ThreadList {
+    /// The threads.
+    pub(crate) threads: Vec<ThreadLine>,
+    /// What to give as `after` for those that follow; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) next: Option<ThreadId>,
+}
+
+/// How a thread stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ThreadView {
+    /// Its name.
+    #[schema(value_type = String)]
+    id: ThreadId,
+    /// What it does.
+    status: StatusView,
+    /// The model of the next run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// Messages of its transcript, with what a run has appended so far.
+    messages: usize,
+    /// Messages that wait.
+    waiting: usize,
+    /// Calls that wait for a decision.
+    approvals: usize,
+    /// The blocks of the answer that is coming; absent while no model is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    answer: Option<Vec<Coming>>,
+    /// The calls that run, in the order in which they began.
+    #[schema(value_type = Vec<String>)]
+    pending_calls: Vec<CallId>,
+    /// What went wrong in the last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// The number of the next event.
+    next_seq: u64,
+}
+
+impl ThreadView {
+    pub(crate) fn new(id: ThreadId, snapshot: Snapshot, approvals: usize, next_seq: u64) -> Self {
+        Self {
+            id,
+            status: (&snapshot.status).into(),
+            model: snapshot.model.map(|model| model.as_str().to_owned()),
+            messages: snapshot.messages.len(),
+            waiting: snapshot.waiting,
+            approvals,
+            answer: snapshot.answer.map(|blocks| blocks.iter().map(Coming::from).collect()),
+            pending_calls: snapshot.pending_calls,
+            error: snapshot.error,
+            next_seq,
+        }
+    }
+}
+
+/// A block of an answer that is coming.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub(crate) enum Coming {
+    Text { text: String },
+    Thinking { thinking: String },
+    ToolCall { index: u32, name: String, arguments: String },
+    Unknown {},
+}
+
+impl From<&PartialBlock> for Coming {
+    fn from(block: &PartialBlock) -> Self {
+        match block {
+            PartialBlock::Text(text) => Self::Text { text: text.clone() },
+            PartialBlock::Thinking(thinking) => Self::Thinking { thinking: thinking.clone() },
+            PartialBlock::Call { index, name, arguments } => {
+                Self::ToolCall { index: *index, name: name.as_str().to_owned(), arguments: arguments.clone() }
+            }
+            _ => Self::Unknown {},
+        }
+    }
+}
+
+/// A part of a transcript.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessageList {
+    /// The messages, each tagged by `role`.
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) messages: Vec<Arc<Message>>,
+    /// The position of the first of them.
+    pub(crate) from: usize,
+    /// Messages of the transcript.
+    pub(crate) total: usize,
+}
+
+/// A run that began.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Begun {
+    /// The run.
+    #[schema(value_type = String)]
+    pub(crate) run: RunId,
+}
+
+/// A message that was taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Queued {
+    /// Its name in the queue.
+    #[schema(value_type = String)]
+    pub(crate) entry: EntryId,
+}
+
+/// Whether work was stopped.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Aborted {
+    /// Whether there was anything to stop.
+    pub(crate) stopped: bool,
+}
+
+/// What a compaction did.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Compacted {
+    /// Whether there was anything to do.
+    pub(crate) compacted: bool,
+    /// What was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) note: Option<Arc<CompactionNote>>,
+}
+
+/// A message that waits.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EntryView {
+    /// Its name.
+    #[schema(value_type = String)]
+    id: EntryId,
+    /// The message.
+    #[schema(value_type = Object)]
+    message: Arc<Message>,
+    /// When it is delivered.
+    delivery: Delivery,
+    /// `waiting`, or `delivering` when a run has taken it and does not have it in its transcript yet.
+    state: &'static str,
+    /// When it was queued, in milliseconds since 1970.
+    #[schema(value_type = i64)]
+    queued_at: Time,
+    /// Whether an idle thread begins with it.
+    wakes: bool,
+}
+
+impl From<QueueEntry> for EntryView {
+    fn from(entry: QueueEntry) -> Self {
+        let state = if entry.state == DeliveryState::Waiting { "waiting" } else { "delivering" };
+        Self {
+            id: entry.id,
+            message: entry.message,
+            delivery: entry.mode.into(),
+            state,
+            queued_at: entry.queued_at,
+            wakes: entry.wakes,
+        }
+    }
+}
+
+/// The messages that wait, in the order of their delivery.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Queue {
+    /// The messages.
+    pub(crate) entries: Vec<EntryView>,
+}
+
+/// A call that waits for a decision.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApprovalView {
+    /// Its thread.
+    #[schema(value_type = String)]
+    pub(crate) thread: ThreadId,
+    /// The call.
+    #[schema(value_type = String)]
+    call_id: CallId,
+    /// The tool.
+    tool: String,
+    /// The arguments with which it would run.
+    #[schema(value_type = Object)]
+    arguments: Json,
+    /// Why it is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// `held` by a run that waits for the decision, or `parked` in the session by an earlier run: with the
+    /// decision the thread goes on.
+    state: &'static str,
+    /// The run that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    run: Option<RunId>,
+}
+
+impl ApprovalView {
+    pub(crate) fn held(thread: ThreadId, call: &ToolCall, reason: String, run: Option<RunId>) -> Self {
+        Self { run, reason: Some(reason), state: "held", ..Self::parked(thread, call) }
+    }
+
+    pub(crate) fn parked(thread: ThreadId, call: &ToolCall) -> Self {
+        Self {
+            thread,
+            call_id: call.id.clone(),
+            tool: call.name.as_str().to_owned(),
+            arguments: call.arguments.clone(),
+            reason: None,
+            state: "parked",
+            run: None,
+        }
+    }
+}
+
+/// Calls that wait for decisions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApprovalList {
+    /// The calls, in the order in which they were held.
+    pub(crate) approvals: Vec<ApprovalView>,
+}

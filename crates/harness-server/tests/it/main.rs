@@ -1,0 +1,24 @@
+//! Tests of the server, over HTTP on the loopback interface.
+
+mod access;
+mod approvals;
+mod crowd;
+mod description;
+mod faults;
+mod queue;
+mod restart;
+mod streams;
+mod support;
+mod threads;
+
+/// A file of tests that nobody names here would never run.
+#[test]
+fn every_file_is_a_module() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let main = std::fs::read_to_string(folder.join("main.rs")).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let module = name.trim_end_matches(".rs");
+        assert!(module == "main" || main.contains(&format!("mod {module};")), "{name}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Servers that come back with their sessions.
+
+use serde_json::json;
+
+use crate::support::{Desk, Server};
+
+async fn serve(folder: &tempfile::TempDir) -> Server {
+    Desk::with_sessions(folder.path()).serve().await
+}
+
+#[tokio::test]
+async fn threads_come_back_and_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(&folder).await;
+    server.client.create("a").await;
+    server.client.ask("a", "one").await;
+    server.end().await;
+
+    let server = serve(&folder).await;
+    let listed = server.client.get("/v1/threads").await.body;
+    let line = &listed["threads"][0];
+    assert_eq!((&line["id"], &line["title"], &line["messages"]), (&json!("a"), &json!("one"), &json!(2)));
+    let again = server.client.post("/v1/threads", json!({ "id": "a" })).await;
+    assert_eq!((again.status, again.kind()), (409, "server.thread_exists"));
+    assert_eq!(server.client.ask("a", "two").await, "two");
+    assert_eq!(server.client.get("/v1/threads/a").await.body["messages"], 4);
+
+    assert_eq!(server.client.delete("/v1/threads/a").await.status, 204);
+    assert_eq!(server.client.get("/v1/threads/a").await.status, 404);
+    server.end().await;
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the session is gone, too");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_is_decided_after_the_server_came_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(&folder).await;
+    server.client.create("a").await;
+    server.client.post("/v1/threads/a/prompt", json!({ "text": "call pay" })).await;
+    while server.desk.approvals.all().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    server.end().await;
+
+    let server = serve(&folder).await;
+    let listed = server.client.get("/v1/threads/a/approvals").await.body;
+    let call = &listed["approvals"][0];
+    assert_eq!((&call["tool"], &call["state"]), (&json!("pay"), &json!("parked")));
+    assert_eq!(server.client.get("/v1/threads/a").await.body["approvals"], 1);
+    let path = format!("/v1/threads/a/approvals/{}", call["callId"].as_str().unwrap());
+    let edited = json!({ "decision": "edited", "arguments": { "amount": 3 } });
+    let answered = server.client.post(&path, edited).await;
+    assert_eq!(answered.status, 204, "{}", answered.body);
+    assert_eq!(server.client.get("/v1/threads/a/response").await.body["text"], "paid 3");
+    server.end().await;
+}

@@ -1,0 +1,135 @@
+//! Threads and their runs.
+
+use serde_json::json;
+
+use crate::support::Desk;
+
+#[tokio::test]
+async fn a_thread_lives_from_its_creation_to_its_deletion() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    let named = client.send(client.request(reqwest::Method::POST, "/v1/threads")).await;
+    assert_eq!(named.status, 201);
+    let name = named.body["id"].as_str().unwrap();
+    assert!(name.starts_with("thread-"), "{name}");
+
+    assert_eq!(client.ask("a", "hello").await, "hello");
+    let shown = client.get("/v1/threads/a").await;
+    assert_eq!(shown.body["messages"], 2);
+    assert_eq!(shown.body["status"], json!({ "state": "idle" }));
+    assert_eq!(client.get("/v1/threads/a/status").await.body, json!({ "state": "idle" }));
+
+    let listed = client.get("/v1/threads?limit=1").await.body;
+    assert_eq!((&listed["threads"][0]["id"], &listed["next"]), (&json!("a"), &json!("a")));
+    let listed = client.get("/v1/threads?limit=1&after=a").await.body;
+    assert_eq!(listed, json!({ "threads": [{ "id": name, "status": { "state": "idle" } }] }));
+
+    assert_eq!(client.delete("/v1/threads/a").await.status, 204);
+    let gone = client.get("/v1/threads/a").await;
+    assert_eq!((gone.status, gone.kind()), (404, "server.no_thread"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_name_is_taken_once() {
+    let server = Desk::new().serve().await;
+    server.client.create("a").await;
+    let again = server.client.post("/v1/threads", json!({ "id": "a" })).await;
+    assert_eq!((again.status, again.kind()), (409, "server.thread_exists"));
+    for name in ["", ".hidden", "a/b", "ä", &"x".repeat(129)] {
+        let refused = server.client.post("/v1/threads", json!({ "id": name })).await;
+        assert_eq!((refused.status, refused.body["error"]["path"].as_str()), (422, Some("id")), "{name}");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_prompt_names_its_run_and_a_busy_thread_refuses_another() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    let begun = client.post("/v1/threads/a/prompt", json!({ "text": "hang" })).await;
+    assert_eq!(begun.status, 202);
+    let status = client.get("/v1/threads/a/status").await.body;
+    assert_eq!((&status["state"], &status["run"]), (&json!("generating"), &begun.body["run"]));
+
+    let busy = client.post("/v1/threads/a/prompt", json!({ "text": "hi" })).await;
+    assert_eq!((busy.status, busy.kind()), (409, "runtime.busy"));
+    assert!(busy.body["error"]["hint"].is_string());
+
+    let aborted = client.post("/v1/threads/a/abort?wait", json!({ "reason": "enough" })).await;
+    assert_eq!((aborted.status, aborted.body), (202, json!({ "stopped": true })));
+    let report = client.get("/v1/threads/a/response").await.body;
+    assert_eq!(report["run"], begun.body["run"]);
+    assert_eq!(
+        (&report["outcome"], &report["stopReason"], &report["aborted"]),
+        (&json!("failed"), &json!("cancelled"), &json!("enough"))
+    );
+    let nothing = client.send(client.request(reqwest::Method::POST, "/v1/threads/a/abort")).await;
+    assert_eq!(nothing.body, json!({ "stopped": false }));
+    assert_eq!(client.ask("a", "still there").await, "still there");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn the_transcript_is_read_in_pages() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    for text in ["one", "two"] {
+        client.ask("a", text).await;
+    }
+    let text = |page: &serde_json::Value| -> Vec<String> {
+        let messages = page["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["content"][0]["text"].as_str().unwrap().to_owned()).collect()
+    };
+    let page = client.get("/v1/threads/a/messages?from=1&limit=2").await.body;
+    assert_eq!(
+        (text(&page), &page["from"], &page["total"]),
+        (vec!["one".into(), "two".into()], &json!(1), &json!(4))
+    );
+    let last = client.get("/v1/threads/a/messages?limit=1").await.body;
+    assert_eq!((text(&last), &last["from"]), (vec!["two".into()], &json!(3)));
+    let beyond = client.get("/v1/threads/a/messages?from=99").await.body;
+    assert_eq!(beyond, json!({ "messages": [], "from": 4, "total": 4 }));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_thread_that_never_ran_has_no_response_and_nothing_to_continue() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    assert_eq!(client.get("/v1/threads/a/response").await.status, 204);
+    let refused = client.send(client.request(reqwest::Method::POST, "/v1/threads/a/continue")).await;
+    assert_eq!((refused.status, refused.kind()), (409, "runtime.empty_transcript"));
+    let refused = client.send(client.request(reqwest::Method::POST, "/v1/threads/a/compact")).await;
+    assert_eq!((refused.status, refused.kind()), (409, "runtime.compaction"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn pictures_are_prompts_and_a_models_blocks_are_not() {
+    let server = Desk::new().serve().await;
+    let client = &server.client;
+    client.create("a").await;
+    let content = json!([
+        { "type": "text", "text": "look" },
+        { "type": "image", "data": "aGk=", "mimeType": "image/png" },
+    ]);
+    let reply = client.post("/v1/threads/a/prompt?wait=true", json!({ "content": content })).await;
+    assert_eq!((reply.status, &reply.body["text"]), (200, &json!("look")));
+    let page = client.get("/v1/threads/a/messages?from=0&limit=1").await.body;
+    assert_eq!(page["messages"][0]["content"], content);
+
+    let content = json!([{ "type": "text", "text": "x" }, { "type": "thinking", "thinking": "y" }]);
+    let refused = client.post("/v1/threads/a/prompt", json!({ "content": content })).await;
+    assert_eq!(
+        (refused.status, refused.body["error"]["path"].as_str()),
+        (422, Some("content[1].type")),
+        "{}",
+        refused.body
+    );
+    server.end().await;
+}
