@@ -53,7 +53,7 @@ function lines(updates) {
     }
     flush();
     if (update.asked) told.push(`asked ${update.title}`);
-    else if (update.sessionUpdate === "tool_call") told.push(`call ${update.title} ${update.status}`);
+    else if (update.sessionUpdate === "tool_call") told.push(`call ${update.title} ${update.status ?? "pending"}`);
     else if (update.sessionUpdate === "tool_call_update") told.push(`call ${update.status}`);
     else if (update.sessionUpdate === "user_message_chunk") told.push(`user ${update.content.text}`);
     else told.push(update.sessionUpdate);

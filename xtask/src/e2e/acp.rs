@@ -16,7 +16,7 @@ use crate::process;
 use crate::repo::{Workspace, read, root};
 
 const SCRIPT: &str = include_str!("acp.mjs");
-const PACKAGES: [&str; 2] = ["@agentclientprotocol/sdk@2.4.0", "zod@4.1.12"];
+const PACKAGES: [&str; 2] = ["@agentclientprotocol/sdk@2.4.0", "zod@4.6.7"];
 
 /// The files of the example that are needed here.
 const EXAMPLE: &str = "fixtures/examples/customer-support";
@@ -68,6 +68,7 @@ fn guarded_example(desk: &Path) -> Result<()> {
 fn talk(program: &Program, folder: &Path, desk: &Path) -> Result<Seen> {
     let harness = program.command([]);
     let mut node = process::command("node");
+    process::without_keys(&mut node);
     node.current_dir(folder).arg("acp.mjs").arg(desk).arg(harness.get_program());
     node.args(["acp", "--sessions"]).arg(desk.join("sessions")).arg(desk.join("example/harness.yaml"));
     let said = process::capture(&mut node)?;

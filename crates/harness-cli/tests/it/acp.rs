@@ -126,8 +126,6 @@ fn a_conversation_is_opened_again_by_another_process() {
         assert!(told.answer.get("error").is_none(), "{}", told.answer);
         assert!(told.said().contains("NP-77342"), "{:?}", told.updates);
         assert_eq!(editor.ask("session/load", load("nobody")).answer["error"]["code"], -32002);
-        let again = editor.prompt(&session, "Where is my order 1042?");
-        assert_eq!(again.answer["result"]["stopReason"], "end_turn", "{}", again.answer);
         assert_eq!(editor.end(), Some(0));
     });
 }
