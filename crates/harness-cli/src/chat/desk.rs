@@ -151,7 +151,7 @@ impl Desk {
             match next {
                 Some(Told::Event { event, .. }) => self.app.see(&event),
                 Some(Told::Lagged { missed }) => {
-                    self.app.complain(&format!("{missed} events were not shown"))
+                    self.app.complain(&format!("{missed} events were not shown"));
                 }
                 Some(_) | None => return,
             }
@@ -204,7 +204,9 @@ impl Desk {
     fn say(&mut self, text: &str) {
         self.history.add(text);
         let (message, problems) = images::message(text, self.home.as_deref());
-        problems.iter().for_each(|problem| self.app.complain(problem));
+        for problem in problems {
+            self.app.complain(&problem);
+        }
         self.send(message);
     }
 

@@ -103,8 +103,8 @@ mod tests {
     fn the_file_has_a_bound_and_damage_does_no_harm() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("history.jsonl");
-        let lines: String = (0..=MOST).map(|number| format!("\"{number}\"\n")).collect();
-        fs::write(&path, format!("damaged\n{lines}")).unwrap();
+        let lines: Vec<String> = (0..=MOST).map(|number| format!("\"{number}\"")).collect();
+        fs::write(&path, format!("damaged\n{}\n", lines.join("\n"))).unwrap();
         let (_, entries) = History::open(Some(path.clone()));
         assert_eq!((entries.len(), entries.first().map(String::as_str)), (MOST, Some("1")));
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), MOST);

@@ -6,7 +6,8 @@
 
 mod app;
 mod command;
-#[expect(dead_code, unused_imports, reason = "its insides grow")]
+#[cfg_attr(not(test), expect(unused_imports, reason = "its insides grow"))]
+#[expect(dead_code, reason = "its insides grow")]
 mod composer;
 mod conversation;
 mod desk;
@@ -23,7 +24,8 @@ mod store;
 mod terminal;
 mod words;
 
-use std::io::{IsTerminal as _, Write as _, stdin, stdout};
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, stdin, stdout};
 use std::path::{Path, PathBuf};
 
 use harness::SessionFolder;
@@ -41,6 +43,7 @@ use terminal::{Input, Terminal};
 use crate::args::{ChatArgs, Color};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::output;
 use crate::run::block_on;
 use crate::signal::Signals;
 
@@ -86,8 +89,8 @@ async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
     let mut file = file(args)?;
     let mut keys = None;
     if let Some(threads) = picked {
-        let terminal = Terminal::take().map_err(taken)?;
-        let mut inputs = terminal.inputs().map_err(taken)?;
+        let _terminal = Terminal::take().map_err(taken)?;
+        let mut inputs = Terminal::inputs().map_err(taken)?;
         let rows = threads.iter().map(|(row, _)| row.clone()).collect();
         let Some(number) = pick(Pick::new("Which conversation?", rows), styling, &mut inputs).await? else {
             return Ok(Exit::Completed);
@@ -99,14 +102,14 @@ async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
     let terminal = Terminal::take().map_err(taken)?;
     let inputs = match keys {
         Some(keys) => keys,
-        None => terminal.inputs().map_err(taken)?,
+        None => Terminal::inputs().map_err(taken)?,
     };
     let mut desk = Desk::new(chat, &begun, Look { styling, inputs });
     let talked = desk.talk(&mut signals).await;
     drop(terminal);
     talked?;
     if let Some(file) = desk.file() {
-        let _ = writeln!(stdout(), "go on with: {}", go_on(args, &file));
+        return output::print(&format!("go on with: {}\n", go_on(args, &file)), Exit::Completed);
     }
     Ok(Exit::Completed)
 }
@@ -177,14 +180,11 @@ async fn pick(
 fn go_on(args: &ChatArgs, file: &Path) -> String {
     let mut command = "harness chat".to_owned();
     if let Some(descriptor) = &args.descriptor {
-        command.push_str(&format!(" {}", descriptor.display()));
+        let _ = write!(command, " {}", descriptor.display());
     }
     if let Some(model) = &args.threads.model.model {
-        command.push_str(&format!(" --model {model}"));
+        let _ = write!(command, " --model {model}");
     }
     let usual = folder(args).is_some_and(|folder| file.parent() == Some(&folder));
-    match usual {
-        true => command + " --continue",
-        false => format!("{command} --session {}", file.display()),
-    }
+    if usual { command + " --continue" } else { format!("{command} --session {}", file.display()) }
 }

@@ -116,7 +116,7 @@ fn show(human: &mut impl Render, told: Told) -> Option<io::Result<()>> {
     match told {
         Told::Event { event: ThreadEvent::Event(event), .. } => Some(human.see(&Seen::Event(event))),
         Told::Lagged { missed } => Some(human.see(&Seen::Lagged { missed })),
-        _ => None,
+        Told::Event { .. } | _ => None,
     }
 }
 

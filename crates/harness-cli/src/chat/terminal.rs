@@ -47,7 +47,7 @@ impl Terminal {
     }
 
     /// What is done at it from now on. The thread that reads ends with the program.
-    pub(super) fn inputs(&self) -> io::Result<mpsc::Receiver<Input>> {
+    pub(super) fn inputs() -> io::Result<mpsc::Receiver<Input>> {
         let (sender, inputs) = mpsc::channel(WAITING);
         std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
             loop {

@@ -93,7 +93,7 @@ pub(super) fn run(program: &Program) -> Result<String> {
 /// The shipped example without a key.
 fn offline(program: &Program, home: &Path) -> Result<()> {
     let root = repo::root();
-    let mut screen = Screen::open(program, home, &root, &["chat", EXAMPLE])?;
+    let mut screen = Screen::open(program, home, root, &["chat", EXAMPLE])?;
     screen.sees("no OPENROUTER_API_KEY is set")?;
     screen.sees("/help shows")?;
     screen.says("Where is my order 1042?")?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -11,10 +12,13 @@ use crate::process;
 use crate::stopwatch::Stopwatch;
 
 /// How long the screen may take to show something: far more than it ever does.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(30);
+
+/// Terminals so far: a server that is just ending must not be taken for a new one.
+static OPENED: AtomicUsize = AtomicUsize::new(0);
 
 /// How the line begins that tells the exit code, which the shell in the terminal writes.
 const ENDED: &str = "the chat ended with";
@@ -38,7 +42,8 @@ pub(super) struct Screen {
 impl Screen {
     /// A terminal of 100 columns and 30 rows in which the program runs in a folder.
     pub(super) fn open(program: &Program, home: &Path, folder: &Path, arguments: &[&str]) -> Result<Self> {
-        let socket = home.join("tmux.sock").display().to_string();
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        let socket = home.join(format!("tmux-{number}")).display().to_string();
         let this = Self { socket };
         let words: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         let line = format!(

@@ -198,7 +198,9 @@ impl App {
             self.talk.step(if denied { BAD } else { NOTE }, "•", &format!("approval {decision}"));
         } else if let EventKind::ModelStepFinished { usage, .. } = &event.kind {
             self.used.model_calls = self.used.model_calls.saturating_add(1);
-            usage.iter().for_each(|usage| self.used.add(usage));
+            if let Some(usage) = usage {
+                self.used.add(usage);
+            }
         } else if matches!(event.kind, EventKind::ToolStarted { .. }) {
             self.used.tool_calls = self.used.tool_calls.saturating_add(1);
         } else if let EventKind::CompactionCompleted { usage, .. } = &event.kind {

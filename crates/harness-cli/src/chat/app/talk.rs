@@ -106,6 +106,10 @@ impl Talk {
         self.asking.filter(|_| quiet).map(|since| (since, self.thought.as_str()))
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the library's list is open; a note says what else matters"
+    )]
     pub(super) fn see_event(&mut self, event: &Event) {
         match &event.kind {
             EventKind::ModelStepStarted { .. } => {
@@ -190,7 +194,7 @@ impl Talk {
         if !begun || self.last != Kind::Answer {
             self.separate(Kind::Answer);
         }
-        lines.into_iter().for_each(|line| self.finish(line));
+        self.finish_all(lines);
     }
 
     /// No more of the answer comes; gives what had come.
@@ -248,7 +252,7 @@ impl Talk {
         self.separate(Kind::Answer);
         let mut markdown = MarkdownStream::new(self.width, self.styling);
         let lines = markdown.push(text);
-        lines.into_iter().chain(markdown.finish()).for_each(|line| self.finish(line));
+        self.finish_all(lines.into_iter().chain(markdown.finish()));
     }
 
     fn see_end(&mut self, end: &End) {
@@ -325,7 +329,7 @@ impl Talk {
         for line in text.lines() {
             let mut wrapped = Text::default();
             wrapped.push(line, &Look::of(style));
-            wrapped.wrap(self.width).into_iter().for_each(|line| self.finish(line));
+            self.finish_all(wrapped.wrap(self.width));
         }
     }
 
@@ -336,7 +340,7 @@ impl Talk {
             return self.tell(DIM, "no tool was called yet");
         }
         self.separate(Kind::Told);
-        lines.into_iter().for_each(|line| self.finish(line));
+        self.finish_all(lines);
         self.last = Kind::Answer;
     }
 
@@ -347,6 +351,12 @@ impl Talk {
             self.finish(Line::new());
         }
         self.last = kind;
+    }
+
+    fn finish_all(&mut self, lines: impl IntoIterator<Item = Line>) {
+        for line in lines {
+            self.finish(line);
+        }
     }
 
     fn finish(&mut self, line: Line) {

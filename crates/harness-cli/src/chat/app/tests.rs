@@ -210,7 +210,12 @@ fn a_failed_call_says_why() {
     let mut stage = Stage::new(60, 6);
     let failed = r#""outcome":{"status":"failed","content":[],"error":{"code":"gone","message":"it is not there"}},"durationMs":3,"ran":true"#;
     stage.event("tool_failed", &format!("{CALL},{failed}"));
-    insta::assert_snapshot!(stage.shown(), @"");
+    insta::assert_snapshot!(stage.shown(), @r#"
+    ✗ look 3 ms: it is not there {"at":"left"}
+    ───────────────────────────────────────────────────────────
+    ›
+    /help
+    "#);
 }
 
 /// A chat in which a call has just been held.
@@ -355,7 +360,12 @@ fn a_small_terminal_keeps_the_editor() {
 fn why_a_run_ended_is_told() {
     let mut stage = Stage::new(60, 8);
     stage.event("run_finished", r#""end":{"stop":{"reason":"cancelled","evidence":{"cancelled":{"by":"user"}}},"iterations":1,"turns":1,"elapsed":5,"usage":{"modelCalls":0,"toolCalls":0}}"#);
-    insta::assert_snapshot!(stage.shown(), @"");
+    insta::assert_snapshot!(stage.shown(), @r"
+    ■ interrupted
+    ───────────────────────────────────────────────────────────
+    ›
+    /help
+    ");
 }
 
 #[test]
