@@ -110,6 +110,10 @@ impl Shared {
                     return Ok((Start::resume(), Vec::new()));
                 }
                 let mut state = self.lock();
+                if matches!(state.status, Status::Aborting { .. }) {
+                    // It is stopped before it began: what waits is the next run's.
+                    return Ok((Start::resume(), Vec::new()));
+                }
                 let config = Arc::clone(&state.settled);
                 let steering = state.queue.take_steering(config.config.steering_mode);
                 if !steering.is_empty() {

@@ -13,6 +13,7 @@ mod context_files;
 mod delivery;
 mod ends;
 mod flows;
+mod interleavings;
 mod loops;
 mod runs;
 mod sessions;
