@@ -59,7 +59,9 @@ pub(crate) struct Spare {
     /// Of an outcome that was shared, once nobody else has it.
     pub(crate) shared: Option<Arc<ToolOutcome>>,
     /// Of a list of calls that was told; empty.
-    pub(crate) calls: Vec<Arc<ToolCall>>,
+    calls: Vec<Arc<ToolCall>>,
+    /// Where a list of calls is told now.
+    calls_at: Option<usize>,
 }
 
 impl Spare {
@@ -163,18 +165,24 @@ impl Effects {
     /// whose memory the next list has.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        if self.events {
-            self.keep_calls();
+        if let Some(at) = self.spare.calls_at.take() {
+            self.keep_calls(at);
         }
         self.live = 0;
     }
 
-    fn keep_calls(&mut self) {
-        for effect in self.list.iter_mut().take(self.live) {
-            if let Effect::Event(Event { kind: EventKind::ToolRequested { calls, .. }, .. }) = effect {
-                calls.clear();
-                self.spare.calls = std::mem::take(calls);
-            }
+    /// An empty list of calls, for the event that comes next.
+    pub(crate) fn calls_to_tell(&mut self) -> Vec<Arc<ToolCall>> {
+        self.spare.calls_at = self.events.then_some(self.live);
+        std::mem::take(&mut self.spare.calls)
+    }
+
+    fn keep_calls(&mut self, at: usize) {
+        if let Some(Effect::Event(Event { kind: EventKind::ToolRequested { calls, .. }, .. })) =
+            self.list.get_mut(at)
+        {
+            calls.clear();
+            self.spare.calls = std::mem::take(calls);
         }
     }
 }

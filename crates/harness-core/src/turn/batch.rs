@@ -75,7 +75,7 @@ impl TurnState {
                 return self.stop_at_limit(spec, cx, StopReason::MaxToolCallsReached, reached);
             }
         }
-        let mut calls = std::mem::take(&mut cx.fx.spare.calls);
+        let mut calls = cx.fx.calls_to_tell();
         cx.event(|| {
             calls.extend(batch.slots.iter().map(|slot| Arc::clone(&slot.call)));
             EventKind::ToolRequested { calls, parallel: Some(!batch.is_sequential()) }

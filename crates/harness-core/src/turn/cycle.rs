@@ -54,9 +54,6 @@ impl Cycles {
         if self.recent.len() >= 2 * longest {
             self.recent.drain(..longest);
         }
-        if self.recent.is_empty() {
-            self.recent.reserve_exact(2 * longest);
-        }
         self.recent.push(new.counted());
         if repeats { self.gone_round(new) } else { None }
     }
