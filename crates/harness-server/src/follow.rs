@@ -168,35 +168,25 @@ impl Follow {
 }
 
 fn text_of(seq: u64, event: &ThreadEvent) -> Option<Frame> {
-    match event {
-        ThreadEvent::Delta(DeltaPart::Text(text)) => Some(Frame::new(Some(seq), "text", &Text { text })),
-        _ => None,
-    }
+    let ThreadEvent::Delta(DeltaPart::Text(text)) = event else { return None };
+    Some(Frame::new(Some(seq), "text", &Text { text }))
 }
 
 fn reasoning_of(seq: u64, event: &ThreadEvent) -> Option<Frame> {
-    match event {
-        ThreadEvent::Delta(DeltaPart::Thinking(text)) => {
-            Some(Frame::new(Some(seq), "reasoning", &Text { text }))
-        }
-        _ => None,
-    }
+    let ThreadEvent::Delta(DeltaPart::Thinking(text)) = event else { return None };
+    Some(Frame::new(Some(seq), "reasoning", &Text { text }))
 }
 
 fn end_of(event: &ThreadEvent) -> Option<End> {
-    match event {
-        ThreadEvent::RunEnded(report) => Some(End {
+    if let ThreadEvent::RunEnded(report) = event {
+        return Some(End {
             run: Some(report.run.as_str().to_owned()),
             outcome: Some(report.end.outcome().as_str()),
             stop_reason: Some(report.end.reason().as_str()),
             problem: report.problem(),
             ..End::default()
-        }),
-        ThreadEvent::RunFailed { run, error } => Some(End {
-            run: Some(run.as_str().to_owned()),
-            problem: Some(error.to_string()),
-            ..End::default()
-        }),
-        _ => None,
+        });
     }
+    let ThreadEvent::RunFailed { run, error } = event else { return None };
+    Some(End { run: Some(run.as_str().to_owned()), problem: Some(error.to_string()), ..End::default() })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -102,7 +103,7 @@ fn admitted(app: &App, request: &Request) -> Result<(), Fault> {
 
 fn host(request: &Request) -> Result<&str, Fault> {
     let named = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-    named.or_else(|| request.uri().authority().map(|authority| authority.as_str())).ok_or_else(|| {
+    named.or_else(|| request.uri().authority().map(Authority::as_str)).ok_or_else(|| {
         Fault::new(
             StatusCode::BAD_REQUEST,
             "request.no_host",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use harness::core::CallId;
-use harness::core::message::{FinishReason, ToolCall};
+use harness::core::message::{AssistantMessage, FinishReason, ToolCall};
 use harness::core::port::Decision;
 use harness::runtime::{Approvals, Report, Runtime, RuntimeError, Status, Thread};
 
@@ -31,7 +31,7 @@ pub(crate) async fn parked(thread: &Thread) -> Result<Vec<Arc<ToolCall>>, Runtim
             let whole =
                 |reason: &FinishReason| !matches!(reason, FinishReason::Error | FinishReason::Aborted);
             let answer = answer.filter(|answer| whole(&answer.stop_reason));
-            let calls = answer.into_iter().flat_map(|answer| answer.tool_calls());
+            let calls = answer.into_iter().flat_map(AssistantMessage::tool_calls);
             return Ok(calls.filter(|call| !answered.contains(&call.id)).cloned().collect());
         }
     }

@@ -96,9 +96,9 @@ fn text_of(description: &utoipa::openapi::OpenApi) -> String {
 }
 
 fn router_of(app: Arc<App>) -> Router {
-    let (routes, description) = routes::all().split_for_parts();
+    let (described, description) = routes::all().split_for_parts();
     let options = &app.options;
-    let mut router = routes
+    let mut router = described
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(Extension(DescriptionText(text_of(&description).into())))

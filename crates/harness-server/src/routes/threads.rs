@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
@@ -75,6 +75,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn create(
     State(app): State<Arc<App>>,
+    OriginalUri(asked_at): OriginalUri,
     MaybeBody(asked): MaybeBody<CreateThread>,
 ) -> Result<impl IntoResponse, Fault> {
     let id = match asked.id {
@@ -97,7 +98,7 @@ pub(super) async fn create(
             return Err(fault);
         }
     };
-    Ok((StatusCode::CREATED, [(LOCATION, format!("/v1/threads/{id}"))], Json(view)))
+    Ok((StatusCode::CREATED, [(LOCATION, format!("{}/{id}", asked_at.path()))], Json(view)))
 }
 
 async fn view(app: &App, thread: &Thread) -> Result<ThreadView, Fault> {
