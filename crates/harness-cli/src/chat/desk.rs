@@ -119,6 +119,8 @@ impl Desk {
 
     /// Brings the state up to the moment.
     fn take_stock(&mut self) {
+        // A key may be told before the news that the terminal has another size.
+        self.resize(Terminal::size());
         self.app.set_now(self.chat.now());
         let waiting = self.chat.thread.queue().into_iter();
         let waiting = waiting.map(|entry| Waiting { entry: entry.id, text: entry.message.joined_text() });
@@ -132,12 +134,17 @@ impl Desk {
         );
     }
 
+    fn resize(&mut self, size: (usize, usize)) {
+        if std::mem::replace(&mut self.size, size) != size {
+            self.app.resize(size.0, size.1);
+        }
+    }
+
     fn input(&mut self, input: Input) -> Option<Wish> {
         match input {
             Input::Key(key) => self.app.key(key),
             Input::Size(columns, rows) => {
-                self.size = (columns, rows);
-                self.app.resize(columns, rows);
+                self.resize((columns, rows));
                 None
             }
             Input::Closed => Some(Wish::Quit),
@@ -147,22 +154,15 @@ impl Desk {
     /// Takes in what happened, and what happened meanwhile.
     fn see(&mut self, told: Option<Told>) {
         let mut next = told;
-        for _ in 0..BURST {
-            match next {
-                Some(Told::Event { event, .. }) => self.app.see(&event),
-                Some(Told::Lagged { missed }) => {
-                    self.app.complain(&format!("{missed} events were not shown"));
-                }
-                Some(_) | None => return,
+        let mut taken = 0;
+        while let Some(told) = next {
+            match told {
+                Told::Event { event, .. } => self.app.see(&event),
+                Told::Lagged { missed } => self.app.complain(&format!("{missed} events were not shown")),
+                _ => {}
             }
-            next = self.events.try_next();
-        }
-        self.see_rest(next);
-    }
-
-    fn see_rest(&mut self, last: Option<Told>) {
-        if let Some(Told::Event { event, .. }) = last {
-            self.app.see(&event);
+            taken += 1;
+            next = if taken < BURST { self.events.try_next() } else { None };
         }
     }
 
@@ -207,12 +207,11 @@ impl Desk {
         for problem in problems {
             self.app.complain(&problem);
         }
-        self.send(message);
+        let origin = if self.chat.thread.status() == Status::Idle { "prompt" } else { "steering" };
+        self.deliver(message.from_origin(origin));
     }
 
-    fn send(&mut self, message: UserMessage) {
-        let origin = if self.chat.thread.status() == Status::Idle { "prompt" } else { "steering" };
-        let message = message.from_origin(origin);
+    fn deliver(&mut self, message: UserMessage) {
         if let Err(fault) = self.chat.thread.execute(message, DeliveryMode::BetweenRounds) {
             self.app.complain(&fault.to_string());
         }
@@ -224,14 +223,7 @@ impl Desk {
         if let Some(text) = expand_command(line, &config.templates, &config.skills) {
             self.history.add(line);
             let origin = if line.starts_with("/skill:") { "skill" } else { "template" };
-            if let Err(fault) = self
-                .chat
-                .thread
-                .execute(UserMessage::text(text).from_origin(origin), DeliveryMode::BetweenRounds)
-            {
-                self.app.complain(&fault.to_string());
-            }
-            return;
+            return self.deliver(UserMessage::text(text).from_origin(origin));
         }
         let name = line.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
         let names = config.templates.templates().iter().map(|template| template.name.as_str());

@@ -38,7 +38,7 @@ tools:
     name: pay
     description: Pays something.
     command: sh
-    args: [-c, echo paid >> paid]
+    args: [-c, echo paid | tee -a paid]
     class: unsafe
     requires_approval: true
   till.wait:
@@ -54,7 +54,7 @@ tools:
 fn answer(body: &str) -> Answer {
     let last = [
         ("Please pay", CallWith { id: "p1", name: "pay", arguments: r#"{"amount":5}"# }),
-        ("paid", Text("It is **paid**.")),
+        ("paid", Text("It is paid.")),
         ("Please wait", CallWith { id: "w1", name: "wait", arguments: "{}" }),
         ("Be brief", Text("Brief it is.")),
         ("Think for ever", Silence),
@@ -147,11 +147,12 @@ fn again(program: &Program, home: &Path, endpoint: &Endpoint) -> Result<()> {
     screen.sees("Still here.")?;
     screen.says("What did I say first?")?;
     screen.sees("You said: Please pay.")?;
-    // The history of the editor goes on, too.
-    screen.presses("Up")?;
-    screen.sees("› What did I say first?\n")?;
+    // What was begun is dropped by Ctrl-C; pressed again it would leave.
+    screen.types("a draft")?;
     screen.presses("C-c")?;
+    screen.loses("› a draft")?;
     screen.presses("C-c")?;
+    screen.sees("press Ctrl-C again to leave")?;
     screen.presses("C-c")?;
     screen.sees_end(0)
 }
