@@ -212,6 +212,10 @@ impl MarkdownStream {
             Open::Code(fence) if fence.is_closed_by(line) => Fate::Between,
             Open::Code(_) => Fate::Inside,
             Open::Text | Open::Quote if is_blank => Fate::Between,
+            // Below a table it may be a row, or a line across the page.
+            Open::Text if scan::is_underline(line) && self.source.lines().any(scan::is_table_rule) => {
+                Fate::Inside
+            }
             Open::Text if scan::is_underline(line) => Fate::Last,
             Open::Text => inside_unless(scan::interrupts(line)),
             Open::Quote => inside_unless(!scan::is_quote(line) && scan::interrupts(line)),

@@ -154,28 +154,21 @@ fn cuts(text: &str) -> Vec<usize> {
 fn units(text: &str) -> Vec<(usize, usize)> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let lines_before = |at: usize| text.as_bytes()[..at].split(|byte| *byte == b'\n').count() - 1;
-    let mut depth = 0;
+    let mut depth = 0_usize;
     let mut units = Vec::new();
     let mut add = |range: std::ops::Range<usize>| {
         let used = text[range.clone()].trim_end().len();
         units.push((lines_before(range.start), lines_before(range.start + used)));
     };
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
-        match event {
-            Event::Start(Tag::List(_)) => depth += 1,
-            Event::Start(tag) => {
-                if depth == 0 || depth == 1 && tag == Tag::Item {
-                    add(range);
-                }
-                depth += 1;
-            }
-            Event::End(_) => depth -= 1,
-            event => {
-                if event == Event::Rule && depth == 0 {
-                    add(range);
-                }
-            }
+        let is_list = matches!(event, Event::Start(Tag::List(_)));
+        let is_item = matches!(event, Event::Start(Tag::Item));
+        let begins = matches!(event, Event::Start(_));
+        if (begins || event == Event::Rule) && !is_list && (depth == 0 || depth == 1 && is_item) {
+            add(range);
         }
+        depth += usize::from(begins);
+        depth -= usize::from(matches!(event, Event::End(_)));
     }
     units
 }
