@@ -1,7 +1,7 @@
 //! What was sent in earlier chats: a file that only its owner may read, one JSON text a line.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Entries that are kept.
@@ -40,9 +40,21 @@ impl History {
     pub(super) fn add(&self, entry: &str) {
         let (Some(path), Some(line)) = (&self.path, line(entry)) else { return };
         // The chat goes on without it.
-        let _ = private(path, OpenOptions::new().append(true).create(true))
-            .and_then(|mut file| file.write_all(line.as_bytes()));
+        let _ = append(path, &line);
     }
+}
+
+/// Adds a line in one piece, because other chats may write at the same time. A line that was torn does not take
+/// this one with it.
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = private(path, OpenOptions::new().read(true).append(true).create(true))?;
+    let mut last = [b'\n'];
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    let torn = if last == [b'\n'] { "" } else { "\n" };
+    file.write_all(format!("{torn}{line}").as_bytes())
 }
 
 fn line(entry: &str) -> Option<String> {
@@ -53,9 +65,17 @@ fn line(entry: &str) -> Option<String> {
     serde_json::to_string(entry).ok().map(|line| line + "\n")
 }
 
+/// The entries at the end of the file.
 fn read(path: &Path) -> io::Result<Vec<String>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut text = Vec::new();
-    File::open(path)?.take(MOST_BYTES).read_to_end(&mut text)?;
+    let mut file = File::open(path)?;
+    // A line that begins before this place is left out like a damaged one.
+    let start = file.metadata()?.len().saturating_sub(MOST_BYTES);
+    file.seek(SeekFrom::Start(start))?;
+    file.take(MOST_BYTES).read_to_end(&mut text)?;
     let text = String::from_utf8_lossy(&text);
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
@@ -67,14 +87,22 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(new, path)
 }
 
-/// Opens a file that, when it is made, only its owner may read.
+/// Opens a file that only its owner may read, from now on if others could before.
 fn private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options.open(path)
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        if file.metadata()?.permissions().mode() & 0o077 != 0 {
+            file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        }
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -108,5 +136,33 @@ mod tests {
         let (_, entries) = History::open(Some(path.clone()));
         assert_eq!((entries.len(), entries.first().map(String::as_str)), (MOST, Some("1")));
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), MOST);
+    }
+    #[test]
+    fn a_torn_line_takes_no_other_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history.jsonl");
+        fs::write(&path, "\"one\"\n\"tor").unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        let (history, _) = History::open(Some(path.clone()));
+        history.add("two");
+        assert_eq!(History::open(Some(path.clone())).1, ["one", "two"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn the_newest_entries_of_a_large_file_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history.jsonl");
+        let line = format!("\"{}\"\n", "x".repeat(LONGEST));
+        let lines = usize::try_from(MOST_BYTES).unwrap() / line.len() + 2;
+        fs::write(&path, line.repeat(lines) + "\"newest\"\n").unwrap();
+        let (_, entries) = History::open(Some(path));
+        assert_eq!(entries.last().map(String::as_str), Some("newest"));
+        assert!(entries.len() < lines, "{}", entries.len());
     }
 }

@@ -6,16 +6,12 @@
 
 mod app;
 mod command;
-#[cfg_attr(not(test), expect(unused_imports, reason = "its insides grow"))]
-#[expect(dead_code, reason = "its insides grow")]
 mod composer;
 mod conversation;
 mod desk;
 mod history;
 mod images;
-#[expect(dead_code, unused_imports, reason = "Markdown needs more of it")]
 mod line;
-#[expect(dead_code, reason = "its insides grow")]
 mod markdown;
 mod pick;
 mod pipe;

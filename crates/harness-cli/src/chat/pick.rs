@@ -1,9 +1,12 @@
-//! A list of which a person takes one.
+//! A list of which a person takes one, and which typing makes shorter.
 
 use super::composer::{Code, Key};
 use super::line::{Line, Look, Text};
 use super::screen::Frame;
 use crate::render::{BOLD, DIM, NOTE};
+
+/// The longest text to look for, in bytes.
+const LONGEST: usize = 200;
 
 /// What a person did with a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,53 +22,77 @@ pub(super) enum Picked {
 pub(super) struct Pick {
     title: &'static str,
     rows: Vec<String>,
+    /// What was typed.
+    filter: String,
+    /// The numbers of the rows that hold each of its words.
+    left: Vec<usize>,
+    /// The place in `left` of the one that Enter takes.
     at: usize,
 }
 
 impl Pick {
     pub(super) fn new(title: &'static str, rows: Vec<String>) -> Self {
-        Self { title, rows, at: 0 }
+        let left = (0..rows.len()).collect();
+        Self { title, rows, filter: String::new(), left, at: 0 }
     }
 
     /// A key; `None` while the person is still looking.
     pub(super) fn key(&mut self, key: &Key) -> Option<Picked> {
-        let last = self.rows.len().saturating_sub(1);
+        let last = self.left.len().saturating_sub(1);
         let leaves = key.ctrl && matches!(key.code, Code::Char('c' | 'd'));
-        if leaves || matches!(key.code, Code::Esc | Code::Char('q')) {
+        if leaves || key.code == Code::Esc {
             return Some(Picked::None);
         }
-        self.at = match key.code {
-            Code::Enter => return Some(Picked::One(self.at)),
-            Code::Up | Code::Char('k') => self.at.saturating_sub(1),
-            Code::Down | Code::Char('j') => (self.at + 1).min(last),
+        self.at = match &key.code {
+            Code::Enter => return self.left.get(self.at).map(|row| Picked::One(*row)),
+            Code::Up | Code::BackTab => self.at.saturating_sub(1),
+            Code::Down | Code::Tab => (self.at + 1).min(last),
             Code::PageUp => self.at.saturating_sub(10),
             Code::PageDown => (self.at + 10).min(last),
             Code::Home => 0,
             Code::End => last,
-            Code::Char(_)
-            | Code::Tab
-            | Code::BackTab
-            | Code::Backspace
-            | Code::Delete
-            | Code::Left
-            | Code::Right
-            | Code::Esc
-            | Code::Paste(_) => self.at,
+            Code::Char('u') if key.ctrl => self.look_for(String::new()),
+            Code::Char(c) if !key.ctrl && !key.alt => self.look_for(format!("{}{c}", self.filter)),
+            Code::Paste(text) => self.look_for(format!("{}{text}", self.filter)),
+            Code::Backspace => {
+                let mut filter = self.filter.clone();
+                filter.pop();
+                self.look_for(filter)
+            }
+            Code::Char(_) | Code::Delete | Code::Left | Code::Right | Code::Esc => self.at,
         };
         None
+    }
+
+    /// Leaves the rows that hold each word; gives the place of the one that was chosen, or of the first.
+    fn look_for(&mut self, filter: String) -> usize {
+        let chosen = self.left.get(self.at).copied();
+        self.filter = filter.chars().filter(|c| !c.is_control()).collect();
+        self.filter.truncate(self.filter.floor_char_boundary(LONGEST));
+        let folded = self.filter.to_lowercase();
+        let holds = |row: &str| folded.split_whitespace().all(|word| row.to_lowercase().contains(word));
+        let rows = self.rows.iter().enumerate();
+        self.left = rows.filter(|(_, row)| holds(row)).map(|(number, _)| number).collect();
+        self.left.iter().position(|row| Some(*row) == chosen).unwrap_or(0)
     }
 
     /// As many rows as there is room for, the one that Enter takes among them.
     pub(super) fn view(&self, columns: usize, rows: usize) -> Frame {
         let (width, room) = (columns.saturating_sub(1).max(1), rows.saturating_sub(3).max(1));
-        let first = self.at.saturating_sub(room / 2).min(self.rows.len().saturating_sub(room));
-        let mut lines = vec![one(self.title, &Look::of(BOLD), width)];
-        for (number, row) in self.rows.iter().enumerate().skip(first).take(room) {
+        let first = self.at.saturating_sub(room / 2).min(self.left.len().saturating_sub(room));
+        let title = if self.filter.is_empty() {
+            self.title.to_owned()
+        } else {
+            format!("{} {} ({} of {})", self.title, self.filter, self.left.len(), self.rows.len())
+        };
+        let mut lines = vec![one(&title, &Look::of(BOLD), width)];
+        for (place, number) in self.left.iter().enumerate().skip(first).take(room) {
+            let Some(row) = self.rows.get(*number) else { continue };
             let (mark, look) =
-                if number == self.at { ("› ", Look::of(NOTE)) } else { ("  ", Look::default()) };
+                if place == self.at { ("› ", Look::of(NOTE)) } else { ("  ", Look::default()) };
             lines.push(one(&format!("{mark}{row}"), &look, width));
         }
-        lines.push(one("↑ ↓ choose · Enter takes it · Esc leaves", &Look::of(DIM), width));
+        lines.push(one("↑ ↓ choose · type to search · Enter takes it · Esc leaves", &Look::of(DIM), width));
         Frame { rows: lines, cursor: (1 + self.at - first, 0) }
     }
 }
@@ -97,10 +124,22 @@ mod tests {
     }
 
     #[test]
+    fn typing_makes_the_list_shorter() {
+        let typed = |text: &str| text.chars().map(Code::Char).collect::<Vec<_>>();
+        check(&[typed("HR e"), vec![Code::Enter]].concat(), Some(Picked::One(2)));
+        check(&[typed("four"), vec![Code::Enter]].concat(), None);
+        check(&[typed("t"), vec![Code::Down, Code::Backspace, Code::Enter]].concat(), Some(Picked::One(2)));
+        let mut pick = Pick::new("which?", vec!["one".to_owned(), "two".to_owned()]);
+        pick.key(&Key::of(Code::Paste("TW\u{1b}".to_owned())));
+        let rows: Vec<String> = pick.view(60, 6).rows.iter().map(Line::plain).collect();
+        assert_eq!(rows[..2], ["which? TW (1 of 2)", "› two"]);
+    }
+
+    #[test]
     fn the_one_that_is_chosen_is_in_sight() {
         let mut pick = Pick::new("which?", (1..=9).map(|number| format!("number {number}")).collect());
         pick.key(&Key::of(Code::End));
         let rows: Vec<String> = pick.view(20, 6).rows.iter().map(Line::plain).collect();
-        assert_eq!(rows, ["which?", "  number 7", "  number 8", "› number 9", "↑ ↓ choose · Enter "]);
+        assert_eq!(rows, ["which?", "  number 7", "  number 8", "› number 9", "↑ ↓ choose · type t"]);
     }
 }

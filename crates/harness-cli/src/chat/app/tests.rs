@@ -348,8 +348,8 @@ fn a_small_terminal_keeps_the_editor() {
     stage.delta("An answer\nof many\nlines\nthat is not\nover and done");
     stage.keys("more");
     insta::assert_snapshot!(stage.shown(), @r"
-    that is not
-    over and done
+      several words
+    done
     ───────────────
     › more
     working 0 ms ·

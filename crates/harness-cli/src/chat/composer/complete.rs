@@ -24,9 +24,11 @@ pub(crate) trait Complete: Send {
 }
 
 /// Completes nothing.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoCandidates;
 
+#[cfg(test)]
 impl Complete for NoCandidates {
     fn candidates(&self, _word: Word<'_>) -> Vec<String> {
         Vec::new()

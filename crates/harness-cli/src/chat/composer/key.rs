@@ -37,7 +37,10 @@ impl Key {
     pub(crate) fn of(code: Code) -> Self {
         Self { code, ctrl: false, alt: false, shift: false }
     }
+}
 
+#[cfg(test)]
+impl Key {
     /// The key with Ctrl.
     pub(crate) fn ctrl(code: Code) -> Self {
         Self { ctrl: true, ..Self::of(code) }

@@ -1,12 +1,25 @@
 //! The editor below the conversation: text of several lines, history, search, completion. It knows keys and
 //! lines, but no terminal.
 
+mod buffer;
 mod complete;
+mod completion;
+mod history;
 mod key;
+mod search;
+#[cfg(test)]
+mod tests;
+mod view;
 
 use super::line::Line;
+use buffer::Buffer;
+use completion::Completion;
+use history::History;
+use search::{Search, Searched};
 
-pub(crate) use complete::{Complete, NoCandidates, Word};
+#[cfg(test)]
+pub(crate) use complete::NoCandidates;
+pub(crate) use complete::{Complete, Word};
 pub(crate) use key::{Code, Edit, Key};
 
 /// What the editor looks like.
@@ -16,63 +29,271 @@ pub(crate) struct View {
     pub(crate) rows: Vec<Line>,
     /// The row of `rows` and the column where the cursor stands.
     pub(crate) cursor: (usize, usize),
-    /// What is told below: a search, candidates of a completion; often nothing.
+    /// What is told below: a search, candidates of a completion, three rows at most; often nothing.
     pub(crate) below: Vec<Line>,
 }
 
-/// A text of several lines that is being written.
+/// A text of several lines that is being written, at most 1 MiB of it.
 pub(crate) struct Composer {
-    text: String,
+    buffer: Buffer,
+    history: History,
+    search: Option<Search>,
+    completion: Option<Completion>,
     complete: Box<dyn Complete>,
-    history: Vec<String>,
+    /// What was cut out last.
+    killed: String,
 }
 
 impl Composer {
     /// An empty text over a history, oldest first, of which the newest 1,000 entries are kept.
     pub(crate) fn new(history: Vec<String>, complete: Box<dyn Complete>) -> Self {
-        Self { text: String::new(), complete, history }
+        Self {
+            buffer: Buffer::default(),
+            history: History::new(history),
+            search: None,
+            completion: None,
+            complete,
+            killed: String::new(),
+        }
     }
 
     /// What is written.
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        self.buffer.text()
     }
 
     /// Writes something else; what was there comes back with undo.
     pub(crate) fn set_text(&mut self, text: &str) -> Edit {
-        text.clone_into(&mut self.text);
-        Edit::Changed
+        self.search = None;
+        self.completion = None;
+        let all = 0..self.buffer.text().len();
+        edited(self.buffer.replace(all, &typed(text)))
     }
 
     /// Takes a key.
     pub(crate) fn key(&mut self, key: Key) -> Edit {
-        match key.code {
-            Code::Char(c) if !key.ctrl && !key.alt => {
-                self.text.push(c);
-                Edit::Changed
+        let Some(search) = &mut self.search else { return self.edit_key(key) };
+        match search.key(key, &self.history) {
+            Searched::On => {}
+            Searched::Cancel => self.search = None,
+            Searched::Accept => self.accept(),
+            Searched::AcceptAnd(key) => {
+                self.accept();
+                return match self.edit_key(key) {
+                    Edit::None => Edit::Changed,
+                    edit @ (Edit::Changed | Edit::Submit(_) | Edit::Cut { .. }) => edit,
+                };
             }
-            Code::Enter if !self.text.is_empty() => {
-                let text = std::mem::take(&mut self.text);
-                self.history.push(text.clone());
-                Edit::Submit(text)
-            }
-            Code::Tab => {
-                let found = self.complete.candidates(Word::Path(&self.text)).into_iter().next();
-                found.map_or(Edit::None, |found| self.set_text(&found))
-            }
-            Code::Char(_) | Code::Enter | Code::BackTab | Code::Backspace | Code::Delete | Code::Left => {
-                Edit::None
-            }
-            Code::Right | Code::Up | Code::Down | Code::Home | Code::End | Code::PageUp => Edit::None,
-            Code::PageDown | Code::Esc | Code::Paste(_) => Edit::None,
+        }
+        Edit::Changed
+    }
+
+    /// What it looks like in `columns` columns (at least 2) and at most `most_rows` rows, the rows below not
+    /// counted.
+    pub(crate) fn view(&self, columns: usize, most_rows: usize) -> View {
+        if let Some(search) = &self.search {
+            let found = search.found.and_then(|at| self.history.entry(at));
+            let text = found.unwrap_or(self.buffer.text());
+            let cursor = found.map_or(self.buffer.cursor(), |found| found.find(&search.query).unwrap_or(0));
+            let mut view = view::view(text, cursor, columns, most_rows);
+            view.below = vec![view::searching(&search.query, search.failed, columns)];
+            return view;
+        }
+        let mut view = view::view(self.buffer.text(), self.buffer.cursor(), columns, most_rows);
+        if let Some(completion) = &self.completion {
+            view.below = view::candidates(&completion.candidates, completion.chosen, columns.max(4));
+        }
+        view
+    }
+
+    /// Takes what the search found as the text.
+    fn accept(&mut self) {
+        let found = self.search.take().and_then(|search| search.found);
+        if let Some(text) = found.and_then(|at| self.history.entry(at)) {
+            let all = 0..self.buffer.text().len();
+            self.buffer.replace(all, text);
         }
     }
 
-    /// What it looks like in `width` columns and at most `most_rows` rows, the rows below not counted.
-    pub(crate) fn view(&self, width: usize, most_rows: usize) -> View {
-        let mut row = Line::new();
-        row.push_plain(self.text.get(..width.min(self.text.len())).unwrap_or(&self.text));
-        let column = row.width();
-        View { rows: vec![row; most_rows.min(1)], cursor: (0, column), below: Vec::new() }
+    fn edit_key(&mut self, key: Key) -> Edit {
+        if matches!(key.code, Code::Tab | Code::BackTab) {
+            return self.tab(key.code == Code::Tab && !key.shift);
+        }
+        let had_list = self.completion.take().is_some();
+        if had_list && key.code == Code::Esc {
+            return Edit::Changed;
+        }
+        let edit = self.text_key(key);
+        if had_list && edit == Edit::None { Edit::Changed } else { edit }
     }
+
+    fn text_key(&mut self, key: Key) -> Edit {
+        match key.code {
+            Code::Char(c) if key.ctrl && !key.alt => self.ctrl(c),
+            Code::Char(c) if key.alt && !key.ctrl => self.alt(c),
+            Code::Char(c) if c.is_control() => Edit::None,
+            Code::Char(c) => edited(self.buffer.type_char(c)),
+            Code::Paste(text) => edited(self.buffer.insert(&typed(&text))),
+            Code::Enter if key.alt || key.shift || key.ctrl => edited(self.buffer.insert("\n")),
+            Code::Enter => self.enter(),
+            Code::Backspace if key.alt || key.ctrl => self.remove(self.buffer.word_left(), true),
+            Code::Backspace => self.remove(self.buffer.left(), false),
+            Code::Delete if key.alt || key.ctrl => self.remove(self.buffer.word_right(), true),
+            Code::Delete => self.remove(self.buffer.right(), false),
+            Code::Left if key.alt || key.ctrl => self.go(self.buffer.word_left()),
+            Code::Left => self.go(self.buffer.left()),
+            Code::Right if key.alt || key.ctrl => self.go(self.buffer.word_right()),
+            Code::Right => self.go(self.buffer.right()),
+            Code::Home if key.ctrl => self.go(0),
+            Code::Home => self.go(self.buffer.line_start()),
+            Code::End if key.ctrl => self.go(self.text().len()),
+            Code::End => self.go(self.buffer.line_end()),
+            Code::Up if !key.alt && !key.ctrl => self.up(),
+            Code::Down if !key.alt && !key.ctrl => self.down(),
+            Code::Up | Code::Down | Code::Tab | Code::BackTab => Edit::None,
+            Code::PageUp | Code::PageDown | Code::Esc => Edit::None,
+        }
+    }
+
+    fn ctrl(&mut self, c: char) -> Edit {
+        match c {
+            'a' => self.go(self.buffer.line_start()),
+            'e' => self.go(self.buffer.line_end()),
+            'b' => self.go(self.buffer.left()),
+            'f' => self.go(self.buffer.right()),
+            'p' => self.up(),
+            'n' => self.down(),
+            'h' => self.remove(self.buffer.left(), false),
+            'd' => self.remove(self.buffer.right(), false),
+            'w' => self.remove(self.buffer.space_left(), true),
+            'u' => self.remove(self.buffer.line_start(), true),
+            'k' if self.buffer.after().starts_with('\n') => self.remove(self.buffer.right(), true),
+            'k' => self.remove(self.buffer.line_end(), true),
+            'y' if self.killed.is_empty() => Edit::None,
+            'y' => edited(self.buffer.insert(&self.killed)),
+            'j' => edited(self.buffer.insert("\n")),
+            'r' => {
+                self.search = Some(Search::default());
+                Edit::Changed
+            }
+            // Terminals send the same for all of these.
+            '_' | '/' | '7' => changed(self.buffer.undo()),
+            _ => Edit::None,
+        }
+    }
+
+    fn alt(&mut self, c: char) -> Edit {
+        match c {
+            'b' => self.go(self.buffer.word_left()),
+            'f' => self.go(self.buffer.word_right()),
+            'd' => self.remove(self.buffer.word_right(), true),
+            '<' => self.go(0),
+            '>' => self.go(self.text().len()),
+            '\r' | '\n' => edited(self.buffer.insert("\n")),
+            _ => Edit::None,
+        }
+    }
+
+    fn go(&mut self, to: usize) -> Edit {
+        changed(self.buffer.set_cursor(to))
+    }
+
+    /// Removes what stands between the cursor and a place; what is cut out can be put in again.
+    fn remove(&mut self, to: usize, keep: bool) -> Edit {
+        let at = self.buffer.cursor();
+        let range = at.min(to)..at.max(to);
+        if range.is_empty() {
+            return Edit::None;
+        }
+        if keep && let Some(text) = self.text().get(range.clone()) {
+            self.killed = text.to_owned();
+        }
+        edited(self.buffer.replace(range, ""))
+    }
+
+    /// Sends the text, or begins another line where a backslash stands before the cursor.
+    fn enter(&mut self) -> Edit {
+        if self.buffer.before().ends_with('\\') {
+            let at = self.buffer.cursor();
+            return edited(self.buffer.replace(at - 1..at, "\n"));
+        }
+        if self.text().trim().is_empty() {
+            return Edit::None;
+        }
+        let text = self.buffer.take();
+        self.history.add(&text);
+        Edit::Submit(text)
+    }
+
+    fn up(&mut self) -> Edit {
+        if self.buffer.up() {
+            return Edit::Changed;
+        }
+        let older = self.history.older(self.buffer.text());
+        self.show(older)
+    }
+
+    fn down(&mut self) -> Edit {
+        if self.buffer.down() {
+            return Edit::Changed;
+        }
+        let newer = self.history.newer(self.buffer.text());
+        self.show(newer)
+    }
+
+    fn show(&mut self, entry: Option<String>) -> Edit {
+        let Some(entry) = entry else { return Edit::None };
+        let all = 0..self.buffer.text().len();
+        self.buffer.replace(all, &entry);
+        Edit::Changed
+    }
+
+    /// Completes the word before the cursor as far as it is sure; lists what it may become, and goes through
+    /// the list when it is shown.
+    fn tab(&mut self, forward: bool) -> Edit {
+        if let Some(completion) = &mut self.completion {
+            let word = completion.word.clone();
+            let chosen = completion.turn(forward).to_owned();
+            completion.word.end = word.start + chosen.len();
+            return self.complete_with(word, &chosen);
+        }
+        if !forward {
+            return Edit::None;
+        }
+        let Some(completion) = Completion::of(&self.buffer, self.complete.as_ref()) else {
+            return Edit::None;
+        };
+        let common = completion.common().to_owned();
+        let word = completion.word.clone();
+        if completion.candidates.len() == 1 {
+            let spaced = common.ends_with('/') || self.buffer.after().starts_with(char::is_whitespace);
+            return self.complete_with(word, &if spaced { common } else { common + " " });
+        }
+        self.completion = Some(Completion { word: word.start..word.start + common.len(), ..completion });
+        self.complete_with(word, &common)
+    }
+
+    fn complete_with(&mut self, word: std::ops::Range<usize>, text: &str) -> Edit {
+        match self.buffer.replace(word, text) {
+            0 => Edit::Changed,
+            bytes => {
+                self.completion = None;
+                Edit::Cut { bytes }
+            }
+        }
+    }
+}
+
+/// What may be in a text: line ends of one kind, tabs, and no other control characters.
+fn typed(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+fn edited(left_out: usize) -> Edit {
+    if left_out == 0 { Edit::Changed } else { Edit::Cut { bytes: left_out } }
+}
+
+fn changed(is_changed: bool) -> Edit {
+    if is_changed { Edit::Changed } else { Edit::None }
 }

@@ -12,7 +12,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 
 /// What is shown for a character, if anything is: a space for a line end or a tab, a replacement character
 /// for what moves the cursor or changes the order in which others are shown.
-pub(crate) fn clean_char(c: char) -> Option<char> {
+fn clean_char(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => Some(' '),
         // A soft hyphen takes a column in some terminals and none in others.

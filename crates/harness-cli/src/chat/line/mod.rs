@@ -12,7 +12,7 @@ use anstyle::Style;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr;
 
-pub(crate) use clean::{clean, clean_char};
+pub(crate) use clean::clean;
 pub(crate) use text::Text;
 
 /// Whether a terminal shows styles.
@@ -94,6 +94,17 @@ impl Line {
         self.push_plain(&" ".repeat(columns));
     }
 
+    /// Leaves out the spaces at its end.
+    pub(crate) fn trim_end(&mut self) {
+        while let Some(last) = self.spans.last_mut() {
+            last.text.truncate(last.text.trim_end_matches(' ').len());
+            if !last.text.is_empty() {
+                return;
+            }
+            self.spans.pop();
+        }
+    }
+
     /// Whether nothing is on it.
     pub(crate) fn is_empty(&self) -> bool {
         self.spans.is_empty()
@@ -137,6 +148,26 @@ pub(crate) fn width(text: &str) -> usize {
         return text.len();
     }
     text.graphemes(true).map(UnicodeWidthStr::width).sum()
+}
+
+/// A text on one line, cut where it is too long.
+pub(crate) fn fitted(text: &str, columns: usize, look: &Look) -> Line {
+    let mut line = Line::new();
+    let text = &clean(text);
+    if width(text) <= columns {
+        line.push(text, look);
+        return line;
+    }
+    let mut used = 0;
+    for grapheme in text.graphemes(true) {
+        used += width(grapheme);
+        if used >= columns {
+            break;
+        }
+        line.push(grapheme, look);
+    }
+    line.push("…", look);
+    line
 }
 
 /// The address as a link of a terminal, if it is one of the web or of mail, of a bounded length, and

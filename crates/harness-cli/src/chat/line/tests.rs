@@ -74,6 +74,8 @@ fn only_safe_addresses_open() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_line_is_too_wide_and_nothing_is_lost(
         pieces in proptest::collection::vec((any::<bool>(), "(\\PC|[ a-z]|[ㄱ-ㅣ가-힣一-龥ᄀ-ᇿ]|[\u{200d}\u{fe0f}🙂☺👩])*"), 0..4),

@@ -26,6 +26,25 @@ impl Text {
         self.add("\n", &Look::default());
     }
 
+    /// Adds another text.
+    pub(crate) fn join(&mut self, other: Self) {
+        let mut start = 0;
+        for (end, look) in other.looks {
+            self.add(other.text.get(start..end).unwrap_or_default(), &look);
+            start = end;
+        }
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// What was added after it had a length.
+    pub(crate) fn since(&self, length: usize) -> &str {
+        self.text.get(length..).unwrap_or_default()
+    }
+
     /// Whether there is nothing to show.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()

@@ -1,0 +1,50 @@
+//! How each kind of text looks, with styles and without.
+
+use anstyle::{AnsiColor, Style};
+
+use super::{Look, Styling};
+use crate::render::{BOLD, DIM};
+
+/// The looks of one styling.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looks(pub(super) Styling);
+
+impl Looks {
+    pub(super) fn has_colour(self) -> bool {
+        self.0 == Styling::Colour
+    }
+
+    /// The style, where styles are shown.
+    pub(super) fn of(self, style: Style) -> Look {
+        Look::of(self.style(style))
+    }
+
+    fn style(self, style: Style) -> Style {
+        if self.has_colour() { style } else { Style::new() }
+    }
+
+    /// What is there to help, like an address or the bar of a quote.
+    pub(super) fn dim(self) -> Look {
+        self.of(DIM)
+    }
+
+    pub(super) fn bold(self) -> Look {
+        self.of(BOLD)
+    }
+
+    /// The text of a heading.
+    pub(super) fn heading(self, level: usize) -> Look {
+        self.of(if level == 1 { BOLD.underline() } else { BOLD })
+    }
+
+    /// Code, over the style of the text around it.
+    pub(super) fn code(self, around: &Look) -> Look {
+        let style = self.style(around.style.fg_color(Some(AnsiColor::Cyan.into())));
+        Look { style, link: around.link.clone() }
+    }
+
+    /// What is chosen: with styles the styled one, without them the plain one.
+    pub(super) fn either<'a>(self, styled: &'a str, plain: &'a str) -> &'a str {
+        if self.has_colour() { styled } else { plain }
+    }
+}
