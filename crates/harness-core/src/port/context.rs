@@ -142,6 +142,12 @@ pub trait ContextPipeline: Send + Sync {
     fn complete(&self, _outcome: Outcome, _cx: &ViewCx) -> impl Future<Output = Result<(), Fault>> + Send {
         async { Ok(()) }
     }
+
+    /// A twin to look ahead with: it gives what this pipeline would give now, and what it is told is forgotten with
+    /// it. `None`, the default, says that nothing is remembered in any case: this pipeline itself is asked.
+    fn ahead(&self) -> Option<Arc<dyn DynContextPipeline>> {
+        None
+    }
 }
 
 /// The object-safe twin of [`ContextPipeline`].
@@ -176,6 +182,9 @@ pub trait DynContextPipeline: Send + Sync {
 
     /// [`ContextPipeline::complete`], boxed.
     fn complete_boxed<'a>(&'a self, outcome: Outcome, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>>;
+
+    /// [`ContextPipeline::ahead`].
+    fn ahead_dyn(&self) -> Option<Arc<dyn DynContextPipeline>>;
 }
 
 impl<C: ContextPipeline> DynContextPipeline for C {
@@ -214,6 +223,10 @@ impl<C: ContextPipeline> DynContextPipeline for C {
 
     fn complete_boxed<'a>(&'a self, outcome: Outcome, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(self.complete(outcome, cx))
+    }
+
+    fn ahead_dyn(&self) -> Option<Arc<dyn DynContextPipeline>> {
+        self.ahead()
     }
 }
 
@@ -400,16 +413,29 @@ pub trait Compactor: Send + Sync {
     /// # Errors
     /// A fault leaves the view as it is; it is an event.
     fn compact(&self, ask: CompactAsk) -> impl Future<Output = Result<Compaction, Fault>> + Send;
+
+    /// A twin to look ahead with: it does what this compactor would do now, and what it learns and makes is forgotten
+    /// with it. `None`, the default, says that nothing is remembered in any case: this compactor itself is asked.
+    fn ahead(&self) -> Option<Arc<dyn DynCompactor>> {
+        None
+    }
 }
 
 /// The object-safe twin of [`Compactor`].
 pub trait DynCompactor: Send + Sync {
     /// [`Compactor::compact`], boxed.
     fn compact_boxed(&self, ask: CompactAsk) -> BoxFuture<'_, Result<Compaction, Fault>>;
+
+    /// [`Compactor::ahead`].
+    fn ahead_dyn(&self) -> Option<Arc<dyn DynCompactor>>;
 }
 
 impl<C: Compactor> DynCompactor for C {
     fn compact_boxed(&self, ask: CompactAsk) -> BoxFuture<'_, Result<Compaction, Fault>> {
         Box::pin(self.compact(ask))
+    }
+
+    fn ahead_dyn(&self) -> Option<Arc<dyn DynCompactor>> {
+        self.ahead()
     }
 }

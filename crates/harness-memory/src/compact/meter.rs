@@ -40,6 +40,7 @@ const OFFERS: usize = 16;
 /// meter.learn(&measured, &log, None);
 /// assert_eq!(meter.estimate(&log, None, None), 1_500);
 /// ```
+#[derive(Clone)]
 pub struct BudgetMeter {
     counter: Arc<dyn TokenCounter>,
     tally: Tally,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness_core::Fault;
 use harness_core::message::{Block, Message, UserMessage};
 use harness_core::port::{
-    CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, Overflow,
+    CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, DynCompactor, Overflow,
 };
 
 use self::mark::mark;
@@ -250,6 +250,11 @@ impl SummarizingCompactor {
 }
 
 impl Compactor for SummarizingCompactor {
+    fn ahead(&self) -> Option<Arc<dyn DynCompactor>> {
+        let (summarizer, threads) = (Arc::clone(&self.summarizer), self.threads.copied());
+        Some(Arc::new(Self { summarizer, window: self.window, settings: self.settings, threads }))
+    }
+
     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
         let state = self.threads.of(&ask.cx.origin);
         let now = Self::situation(&ask, &mut lock(&state));

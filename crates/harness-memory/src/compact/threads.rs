@@ -34,6 +34,16 @@ impl<S: Default> Threads<S> {
     }
 }
 
+impl<S: Clone> Threads<S> {
+    /// The same states, each in a place of its own.
+    pub(crate) fn copied(&self) -> Self {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let apart = |state: &Mutex<S>| state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let copies = known.iter().map(|(key, state)| (key.clone(), Arc::new(Mutex::new(apart(state)))));
+        Self(Mutex::new(copies.collect()))
+    }
+}
+
 impl<S> Threads<S> {
     /// The state of the thread that this work belongs to, begun with `new` when it is not known.
     pub(crate) fn or_new(&self, origin: &Origin, new: impl FnOnce() -> S) -> Arc<Mutex<S>> {

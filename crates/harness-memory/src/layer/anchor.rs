@@ -153,7 +153,7 @@ struct Epoch {
 }
 
 /// The anchor of one conversation over its epochs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lineage {
     key: Arc<str>,
     epoch: Option<Epoch>,

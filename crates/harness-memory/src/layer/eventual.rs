@@ -16,6 +16,7 @@ pub(crate) struct Kept {
 }
 
 /// The last results of eventual layers by scope and layer, bounded.
+#[derive(Clone)]
 pub(crate) struct EventualCache(Recent<(Arc<str>, LayerId), Kept>);
 
 impl EventualCache {

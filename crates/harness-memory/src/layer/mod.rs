@@ -20,6 +20,7 @@ mod flow;
 mod history;
 mod hook;
 mod learn;
+mod overlay;
 mod pipeline;
 mod recent;
 mod run;

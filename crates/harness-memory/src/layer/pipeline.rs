@@ -9,7 +9,8 @@ use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::outcome::{Fault, FaultSource, Outcome};
 use harness_core::port::{
-    AppendSource, Clock, ContextPipeline, GateAsk, GateCx, Judgement, ToolGate, Verdict, ViewCx,
+    AppendSource, Clock, ContextPipeline, DynContextPipeline, GateAsk, GateCx, Judgement, ToolGate, Verdict,
+    ViewCx,
 };
 use harness_core::transcript::{Plan, Prefix};
 use harness_core::{GateName, Json, RunId, ThreadId, TurnId};
@@ -332,6 +333,16 @@ fn as_fault(error: &MemoryError) -> Fault {
 }
 
 impl ContextPipeline for Pipeline {
+    fn ahead(&self) -> Option<Arc<dyn DynContextPipeline>> {
+        let paused = self.0.paused.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Some(Arc::new(Self(Arc::new(Inner {
+            stack: Arc::new(self.0.stack.ahead()),
+            runs: Mutex::new(Recent::new(OPEN_RUNS)),
+            paused: Mutex::new(paused),
+            usages: Mutex::new(Recent::new(KEPT_USAGES)),
+        }))))
+    }
+
     async fn begin(&self, cx: &ViewCx) -> Result<(), Fault> {
         self.running(cx).await.map(drop)
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 /// At most `cap` entries. Adding one more drops the one that was used least recently.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Recent<K, V> {
     entries: HashMap<K, (u64, V)>,
     cap: usize,
@@ -16,6 +16,12 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
     /// An empty map of at most `cap` entries, at least one.
     pub(crate) fn new(cap: usize) -> Self {
         Self { entries: HashMap::new(), cap: cap.max(1), uses: 0 }
+    }
+
+    /// A map of its own, with the values that `copy` makes of these.
+    pub(crate) fn copied(&self, copy: impl Fn(&V) -> V) -> Self {
+        let entries = self.entries.iter().map(|(key, (used, value))| (key.clone(), (*used, copy(value))));
+        Self { entries: entries.collect(), cap: self.cap, uses: self.uses }
     }
 
     /// The value of a key, which counts as a use.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::port::{Clock, DynModel, DynStorage, TokenCounter};
 
@@ -12,6 +12,7 @@ use super::counts::Counts;
 use super::def::{Budget, Hook, LayerDef, LayerId, Scope};
 use super::eventual::EventualCache;
 use super::hook::DynLayer;
+use super::overlay::Overlay;
 use super::recent::Recent;
 use super::schema::{ItemJudge, ItemSchemas};
 use super::tokens::Utf16Quarters;
@@ -286,6 +287,33 @@ impl Stack {
             observer: setup.observer,
             layers: setup.layers,
         })
+    }
+
+    /// The same layers with what they remember in a place of its own: these do not notice what is done with those.
+    pub(crate) fn ahead(&self) -> Self {
+        let lock = |mutex| Mutex::lock(mutex).unwrap_or_else(PoisonError::into_inner);
+        let apart = |lineage: &Arc<Mutex<Lineage>>| {
+            Arc::new(Mutex::new(lineage.lock().unwrap_or_else(PoisonError::into_inner).clone()))
+        };
+        let storage = self.storage.as_ref().map(|storage| Arc::new(Overlay::over(Arc::clone(storage))) as _);
+        Self {
+            layers: self.layers.clone(),
+            ids: Arc::clone(&self.ids),
+            by_slot: self.by_slot.clone(),
+            clock: Arc::clone(&self.clock),
+            storage,
+            model: self.model.clone(),
+            counter: Arc::clone(&self.counter),
+            budget: self.budget,
+            cache: self.cache.clone(),
+            judge: self.judge.clone(),
+            all_atomic: self.all_atomic,
+            eventual: Mutex::new(self.eventual.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            lineages: Mutex::new(lock(&self.lineages).copied(apart)),
+            counts: Mutex::new(Recent::new(LINEAGES)),
+            offer: OfferCount::default(),
+            observer: Arc::new(|_| {}),
+        }
     }
 
     /// The layers with a hook, by slot.

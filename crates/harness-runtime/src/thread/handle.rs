@@ -292,7 +292,9 @@ impl Thread {
                 let (log, stored): (Transcript, _) = (messages.iter().cloned().collect(), messages.len());
                 Ok(Memory { log, stored, ..Memory::default() })
             }
-            Ok(false) if memory.stored == 0 => Ok(Memory::seeded(messages.into_iter().collect())),
+            Ok(false) if self.0.parts.sessions.is_none() || memory.stored == 0 => {
+                Ok(Memory::seeded(messages.into_iter().collect()))
+            }
             Ok(false) => Err(SessionError::new(
                 "session.not_replaceable",
                 format!("the session of thread `{}` holds a history and cannot be replaced", self.0.id),

@@ -43,6 +43,17 @@ impl Memory {
         Self::of(run, open_calls, waiting)
     }
 
+    /// The same in a place of its own.
+    fn copied(&self) -> Self {
+        Self {
+            log: self.log.iter().cloned().collect(),
+            stored: self.stored,
+            open_calls: self.open_calls.clone(),
+            view: self.view.clone(),
+            waiting: self.waiting.clone(),
+        }
+    }
+
     /// Whether a session holds all of it.
     fn is_stored(&self) -> bool {
         self.stored == self.log.len() && self.waiting.is_empty()
@@ -66,6 +77,18 @@ impl Shared {
         self.tape.live(|live| live.reset(memory.log.prefix()));
         self.lock().opened = true;
         Ok((memory, session.clone()))
+    }
+
+    /// What the next run would begin with, loaded when it is not there; nothing is taken.
+    pub(crate) async fn look(&self) -> Result<Memory, RuntimeError> {
+        let mut session = self.session.lock().await;
+        if self.lock().opened {
+            return Err(self.busy());
+        }
+        let memory = self.load(&mut session).await?;
+        let copy = memory.copied();
+        self.keep(memory);
+        Ok(copy)
     }
 
     /// The transcript as it is now, loaded when it is not there.

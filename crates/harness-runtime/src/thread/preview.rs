@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::driver::drive;
+use harness_core::driver::{Ports, drive};
 use harness_core::event::Hub;
 use harness_core::machine::Start;
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{Deltas, Model, ModelFault, ModelFaultCode, ModelRequest};
+use harness_core::port::{
+    Deltas, DynToolRegistry, Model, ModelFault, ModelFaultCode, ModelRequest, ToolCx, ToolDef, ToolOutcome,
+    ToolRegistry, ToolScope,
+};
 use harness_core::run::Run;
 use harness_core::{Cancel, Fault, FaultSource, RunId};
 
@@ -15,7 +18,7 @@ use super::memory::Memory;
 use super::owner::said;
 use super::state::Status;
 use crate::agent::ThreadAgents;
-use crate::config::RunSetup;
+use crate::config::{Instructions, RunSetup};
 use crate::error::RuntimeError;
 use crate::model::ThreadModel;
 
@@ -33,14 +36,40 @@ impl Model for Looker {
     }
 }
 
+/// Lists the tools and runs none of them.
+struct Untouched(Arc<dyn DynToolRegistry>);
+
+impl ToolRegistry for Untouched {
+    async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
+        self.0.list_boxed(scope).await
+    }
+
+    async fn call(&self, _: ToolCx) -> Result<ToolOutcome, Fault> {
+        Err(Fault::new(FaultSource::Tool, "preview", "the request was only looked at"))
+    }
+}
+
+/// Ports that reach what a request is made from, and leave everything as it is.
+fn apart(mut ports: Ports) -> Ports {
+    ports.tools = Arc::new(Untouched(ports.tools));
+    ports.layers = ports.layers.map(|layers| layers.ahead_dyn().unwrap_or(layers));
+    ports.compactor = ports.compactor.map(|compactor| compactor.ahead_dyn().unwrap_or(compactor));
+    ports.input_guardrails.clear();
+    ports.output_guardrails.clear();
+    ports.hub = Hub::default();
+    ports
+}
+
 impl Thread {
     /// The request that the model would be asked with if the idle thread were prompted with these messages now, by
-    /// the one loop that makes requests. Nothing is stored, told or delivered. Guardrails, layers and the compactor
-    /// are asked as before a real request, and remember what they remember.
+    /// the one loop that makes requests: layers, steering and the compaction in force included. Nothing is stored,
+    /// told, delivered or remembered: layers and the compactor are asked through twins
+    /// ([`ContextPipeline::ahead`](harness_core::port::ContextPipeline::ahead)), guardrails not at all. A compactor whose
+    /// trigger is reached makes its summary for the preview, with its own model call.
     ///
     /// # Errors
-    /// [`RuntimeError::Busy`] while the thread is at work; [`RuntimeError::Part`] when no request would be made,
-    /// and why; [`RuntimeError::Session`].
+    /// [`RuntimeError::Busy`] while the thread is at work; [`RuntimeError::Part`] when no request would be made, and
+    /// why, or calls wait for their results: the next run settles those first. [`RuntimeError::Session`].
     pub async fn preview_request<M: Into<Message>>(
         &self,
         messages: impl IntoIterator<Item = M>,
@@ -52,26 +81,30 @@ impl Thread {
             }
             (Arc::clone(&state.settled), state.queue.preview(state.settled.config.steering_mode))
         };
-        let log = self.0.transcript().await?;
-        let memory = Memory::seeded(log.iter().cloned().collect());
+        let memory = self.0.look().await?;
         let mut start = Start::resume();
         start.prompt = messages.into_iter().map(|message| Arc::new(message.into())).chain(steering).collect();
         let setup = RunSetup::new(&self.0.id, &RunId::from("preview"), memory.agent());
         let setup = settled.set_up(setup, || said(&start.prompt, &memory)).map_err(RuntimeError::Part)?;
-        let mut ports = settled.ports(&self.0.parts.clock);
+        let mut ports = apart(settled.ports(&self.0.parts.clock));
         let looker =
             Arc::new(Looker { model: ThreadModel::new(Arc::clone(&settled), None), seen: Mutex::default() });
         ports.model = looker.clone();
-        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), setup.agents, log.clone()));
-        ports.hub = Hub::default();
+        let Memory { log, view, waiting, .. } = memory;
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), setup.agents, log.prefix()));
         let mut spec = ports.fit_run(settled.config.run.clone());
         spec.mode = setup.mode;
         spec.turn.seams.steering = false;
+        spec.turn.prepare_each_iteration |= matches!(settled.config.instructions, Instructions::Built(_));
         let mut origin = settled.config.origin.clone();
         origin.thread = Some(self.0.id.clone());
         origin.allowed_tools.clone_from(&settled.config.active_tools);
-        let start = start.with_agent(setup.agent);
-        let mut machine = Run::new(Arc::new(spec), origin, memory.log);
+        let start = start.with_agent(setup.agent).with_waiting(waiting);
+        let mut machine = Run::new(Arc::new(spec), origin, log).with_view(view);
+        if machine.has_open_calls() {
+            let why = "calls wait for their results; the next run settles them before it asks";
+            return Err(RuntimeError::Part(Fault::new(FaultSource::Machine, "open_calls", why)));
+        }
         let end = drive(&mut machine, &ports, &Cancel::never(), start).await;
         let request = looker.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
         request.ok_or_else(|| {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
     CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, DynArtifactStore,
-    Overflow, Pressure, TokenCounter,
+    DynCompactor, Overflow, Pressure, TokenCounter,
 };
 use harness_core::transcript::Plan;
 use harness_core::{Fault, FaultSource};
@@ -419,6 +419,21 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Compactor for LadderCompactor {
+    /// What the twin puts into the artifact store stays there: it is found by its content.
+    fn ahead(&self) -> Option<Arc<dyn DynCompactor>> {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Some(Arc::new(Self {
+            policy: self.policy.clone(),
+            counter: Arc::clone(&self.counter),
+            durability: self.durability.clone(),
+            summarizer: self.summarizer.clone(),
+            store: self.store.clone(),
+            rehydration: self.rehydration,
+            cache: Mutex::new(cache),
+            threads: self.threads.copied(),
+        }))
+    }
+
     async fn compact(&self, ask: CompactAsk) -> Result<Compaction, Fault> {
         let (log, asked) = (&ask.cx.log, ask.plan.as_ref());
         let meter = || State::new(BudgetMeter::new(Arc::clone(&self.counter)));

@@ -37,7 +37,7 @@ impl Default for Rehydration {
 }
 
 /// What of a thread was looked at, and what was shown when.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shelf {
     looked_at: usize,
     turn: Option<TurnId>,

@@ -53,7 +53,7 @@ impl AsRef<Message> for Shown {
 }
 
 /// What is known of one thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) meter: BudgetMeter,
     pub(super) breaker: Breaker,

@@ -9,7 +9,7 @@ use crate::compact::shown::Shown;
 use crate::compact::summarize::{Breaker, SummaryCache};
 
 /// What is known of one thread.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub(super) cache: SummaryCache,
     pub(super) breaker: Breaker,

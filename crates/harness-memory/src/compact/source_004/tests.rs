@@ -144,6 +144,19 @@ async fn usage_from_before_a_permanent_compaction_counts_for_nobody() {
 }
 
 #[tokio::test]
+async fn a_twin_that_looks_ahead_teaches_nothing() {
+    let numbered = Numbered::default();
+    let (compactor, log) = (numbered.compactor(), log("u50 a50 u20"));
+    for _ in 0..2 {
+        let twin = Compactor::ahead(&compactor).unwrap();
+        let plan = twin.compact_boxed(ask(&log, None)).await.unwrap().plan.unwrap();
+        assert!(shown(&log, &plan).starts_with('S'));
+    }
+    assert_eq!(numbered.asked(), [(2, 2), (2, 2)], "each twin made its own summary");
+    assert_eq!(view(&compactor, &log).await, "S3");
+}
+
+#[tokio::test]
 async fn whoever_asks_may_be_held_to_the_trigger() {
     let numbered = Numbered::default();
     let settings = SummarizingSettings::new(10, 5).when_asked(WhenAsked::AboveTrigger);

@@ -15,7 +15,7 @@ const KEPT: usize = 64;
 
 /// The newest summaries, each under a hash of every message that it covers: a summary never stands for
 /// messages that it was not made from.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SummaryCache {
     summaries: HashMap<String, Summary>,
     order: VecDeque<String>,

@@ -15,7 +15,7 @@ const MADE_KEPT: usize = 4_096;
 
 /// The counts of one transcript, as running sums: a range of it costs two look-ups, and only messages that
 /// were appended since are counted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     /// What was counted. A weak reference keeps the address from being used again.
     seen: Vec<Weak<Message>>,

@@ -1,5 +1,6 @@
 //! The pipeline of layers: what is asked when, what becomes of states, what stands in the view.
 
+mod ahead;
 mod anchor;
 mod children;
 mod construction;
