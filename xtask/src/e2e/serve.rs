@@ -96,13 +96,11 @@ impl Server {
         let (mut child, mut stdout) = process::start_reading(&mut command)?;
         let mut line = String::new();
         stdout.read_line(&mut line).map_err(|e| Fault::because("the server's address", e))?;
-        match line.trim().strip_prefix("listening on ") {
-            Some(url) => Ok(Self { url: url.to_owned(), child }),
-            None => {
-                let _ = child.kill();
-                Err(Fault::new(format!("the server said {line:?}")))
-            }
+        if let Some(url) = line.trim().strip_prefix("listening on ") {
+            return Ok(Self { url: url.to_owned(), child });
         }
+        let _ = child.kill();
+        Err(Fault::new(format!("the server said {line:?}")))
     }
 
     /// SIGTERM, and the end in order that follows.
