@@ -11,6 +11,7 @@ use harness::adapters::relay::RelayFault;
 use harness::descriptor::check::{Diagnostic, Style};
 use harness::descriptor::{DescriptorError, Fault};
 use harness::memory::MemoryError;
+use harness::telemetry::otlp::OtlpError;
 use harness::tools::ToolsError;
 
 use crate::env;
@@ -37,6 +38,8 @@ pub(crate) enum CliError {
     Session(#[from] harness::session::Error),
     #[error(transparent)]
     Server(#[from] harness_server::ServerError),
+    #[error(transparent)]
+    Otlp(#[from] OtlpError),
     /// A tool has no program, and there is no registry file that could name one.
     #[error("{fault}; there is no registry file at {}", registry.display())]
     NoRegistry { fault: DescriptorError, registry: PathBuf },
@@ -130,6 +133,7 @@ impl CliError {
             Self::Acp(error) => error.kind(),
             Self::Session(error) => error.kind(),
             Self::Server(error) => error.kind(),
+            Self::Otlp(error) => error.kind(),
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
             Self::NoSession { .. } => "session.not_found",
@@ -217,6 +221,7 @@ impl CliError {
                 "give a token with --token-file FILE, or let it listen on 127.0.0.1".to_owned(),
             ),
             Self::Server(error) => error.hint().map(str::to_owned),
+            Self::Otlp(error) => Some(error.hint().to_owned()),
             Self::NoRegistry { .. } => {
                 Some("write one there, or name another with --registry FILE".to_owned())
             }

@@ -1,17 +1,25 @@
 //! Logs: what the libraries emit, on standard error.
 
-use tracing_subscriber::EnvFilter;
+use harness::telemetry::otlp::Otlp;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use crate::error::CliError;
 
-/// Turns logs on, with a level (`debug`) or a filter (`harness_adapters=trace,info`).
-pub(crate) fn start(filter: &str) -> Result<(), CliError> {
-    let parsed = EnvFilter::try_new(filter)
-        .map_err(|fault| CliError::LogFilter { filter: filter.to_owned(), reason: fault.to_string() })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(parsed)
-        .with_writer(std::io::stderr)
-        .with_ansi(anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
-        .init();
+/// Turns logs on, with a level (`debug`) or a filter (`harness_adapters=trace,info`), and gives spans to the
+/// exporter. Without either, nothing listens.
+pub(crate) fn start(filter: Option<&str>, otlp: Option<&Otlp>) -> Result<(), CliError> {
+    if filter.is_none() && otlp.is_none() {
+        return Ok(());
+    }
+    let shown = filter.map(|filter| {
+        let parsed = EnvFilter::try_new(filter)
+            .map_err(|fault| CliError::LogFilter { filter: filter.to_owned(), reason: fault.to_string() })?;
+        let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
+        Ok::<_, CliError>(lines.with_filter(parsed))
+    });
+    tracing_subscriber::registry().with(otlp.map(Otlp::layer)).with(shown.transpose()?).init();
     Ok(())
 }

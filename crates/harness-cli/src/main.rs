@@ -29,6 +29,7 @@ mod serve;
 mod session;
 mod show;
 mod signal;
+mod telemetry;
 mod threads;
 mod tools;
 
@@ -55,10 +56,14 @@ fn main() -> ExitCode {
 }
 
 fn go(cli: &Cli) -> Result<Exit, CliError> {
-    if let Some(filter) = &cli.log {
-        log::start(filter)?;
-    }
-    match &cli.command {
+    let emitting = telemetry::start(cli.log.as_deref(), cli.command.spans())?;
+    let done = carry_out(&cli.command);
+    emitting.finish();
+    done
+}
+
+fn carry_out(command: &Command) -> Result<Exit, CliError> {
+    match command {
         Command::Run(args) => run::run(args),
         Command::Chat(args) => chat::chat(args),
         Command::Resume(args) => run::resume(args),

@@ -10,6 +10,7 @@ mod records;
 mod resume;
 mod serve;
 mod session;
+mod spans;
 mod threads;
 mod tools;
 mod until;
@@ -36,6 +37,7 @@ pub(crate) use session::{
     CompactArgs, ExportArgs, ExportFormat, ForkArgs, LabelArgs, ListArgs, RepairArgs, SessionArgs,
     SessionVerb, ShowSessionArgs,
 };
+pub(crate) use spans::SpanArgs;
 pub(crate) use threads::ThreadArgs;
 pub(crate) use tools::{InputArg, ToolsArgs};
 pub(crate) use until::{ModeArg, UntilArgs};
@@ -102,6 +104,32 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Where traces of its runs go; `None` for commands that run nothing.
+    pub(crate) fn spans(&self) -> Option<&SpanArgs> {
+        match self {
+            Self::Run(args) => Some(&args.spans),
+            Self::Resume(args) => Some(&args.spans),
+            Self::Chat(args) => Some(&args.threads.spans),
+            Self::Serve(args) => Some(&args.threads.spans),
+            Self::Acp(args) => Some(&args.threads.spans),
+            Self::Check(_)
+            | Self::Hash(_)
+            | Self::Show(_)
+            | Self::Graph(_)
+            | Self::Diff(_)
+            | Self::Schema(_)
+            | Self::New(_)
+            | Self::Replay(_)
+            | Self::Regress(_)
+            | Self::Inspect(_)
+            | Self::Session(_)
+            | Self::Tools(_)
+            | Self::Doctor(_)
+            | Self::Bridge(_)
+            | Self::Completions(_) => None,
+        }
+    }
+
     /// Whether its output is for programs, faults included.
     pub(crate) fn json(&self) -> bool {
         match self {
@@ -188,6 +216,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+
+    #[command(flatten)]
+    pub(crate) spans: SpanArgs,
 }
 
 /// What the model is shown of a long conversation.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::{
-    Approve, BackendArgs, ContextArg, LimitArgs, MessageArg, ModelArgs, RunArgs, UntilArgs, ViewArgs,
+    Approve, BackendArgs, ContextArg, LimitArgs, MessageArg, ModelArgs, RunArgs, SpanArgs, UntilArgs,
+    ViewArgs,
 };
 use crate::exit::Exit;
 
@@ -62,6 +63,9 @@ pub(crate) struct ResumeArgs {
 
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+
+    #[command(flatten)]
+    pub(crate) spans: SpanArgs,
 }
 
 impl ResumeArgs {
@@ -83,6 +87,7 @@ impl ResumeArgs {
             until,
             limits: self.limits.clone(),
             view: self.view.clone(),
+            spans: self.spans.clone(),
         }
     }
 }

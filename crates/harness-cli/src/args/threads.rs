@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, ViewArgs};
+use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, SpanArgs, ViewArgs};
 
 /// What conversations are made from.
 #[derive(Clone, Debug, Args)]
@@ -29,4 +29,7 @@ pub(crate) struct ThreadArgs {
 
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+
+    #[command(flatten)]
+    pub(crate) spans: SpanArgs,
 }

@@ -77,6 +77,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         .approver(approve::CommandLineApprover(args.approve))
         .clock(Arc::clone(&clock))
         .spec(|spec| set_limits(spec, &args.limits));
+    builder = args.spans.apply(builder);
     builder = bind::Needs::of(bound.registry.as_ref()).meet(builder);
     if let Some(session) = session {
         if let Some(id) = session.id() {

@@ -69,7 +69,7 @@ impl Threads {
             builder = builder.graph(bound.graph).context(overrides);
             registry = bound.registry;
         }
-        builder = Needs::of(registry.as_ref()).meet(builder);
+        builder = args.spans.apply(Needs::of(registry.as_ref()).meet(builder));
         builder =
             builder.approver(approver).clock(Arc::clone(clock)).spec(|spec| set_limits(spec, &args.limits));
         builder = view::compacted(builder, &args.view, compaction, None, &source.model, clock)?;

@@ -109,6 +109,11 @@ fn serve() {
 }
 
 #[test]
+fn observability() {
+    check_in("customer-support", "observability.md");
+}
+
+#[test]
 fn finish_the_work() {
     check_in("folder-report", "finish-the-work.md");
 }

@@ -20,6 +20,7 @@ mod faults;
 mod files;
 mod json;
 mod models;
+mod otlp;
 mod outcomes;
 mod record;
 mod resume;
