@@ -15,6 +15,7 @@ mod fuzz;
 mod process;
 mod repo;
 mod schema;
+mod sim;
 mod stopwatch;
 mod tidy;
 
@@ -47,6 +48,9 @@ enum Chore {
     /// Read changed documents and streams, the same for each seed, and look for panics and hangs.
     Fuzz(fuzz::Options),
     /// Write the JSON Schemas of descriptors and the description of the server.
+    /// Play timelines of threads that a seed decides, and look at every law.
+    Sim(sim::Options),
+    /// Write the JSON Schema of descriptors.
     Schema,
     /// Check the rules of the tree that no compiler checks.
     Tidy,
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Chore::ModelServer(options) => e2e::serve(&options),
         Chore::Bench(chore) => bench::run(&chore),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Sim(options) => sim::run(&options),
         Chore::Schema => schema::run(),
         Chore::Tidy => tidy::run(),
         Chore::StopReasons => tidy::write_stop_reasons(),
