@@ -15,6 +15,7 @@ mod ends;
 mod flat;
 mod flows;
 mod loops;
+mod options;
 mod previews;
 mod runs;
 mod sessions;
