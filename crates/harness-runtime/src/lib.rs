@@ -98,7 +98,7 @@ pub use config::{
 };
 pub use error::RuntimeError;
 pub use front_matter::FrontMatterFault;
-pub use queue::{DeliveryMode, DeliveryState, LateSteering, QueueEntry, QueueMode};
+pub use queue::{DeliveryMode, DeliveryState, LateSteering, MessageOptions, QueueEntry, QueueMode};
 pub use report::Report;
 pub use runtime::{Limits, Runtime, RuntimeBuilder};
 pub use sessions::{DynSessions, Sessions};

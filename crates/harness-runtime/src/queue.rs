@@ -4,11 +4,14 @@
 //! modes stands in `docs/reference/delivery.md`.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::DrainPoint;
-use harness_core::{EntryId, Time};
+use harness_core::port::{DrainPoint, DynContextPipeline};
+use harness_core::{EntryId, Json, Time};
+
+use crate::config::Settled;
 
 /// When a message is delivered to a thread that is at work. To an idle thread all of them mean: now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,6 +67,80 @@ pub enum DeliveryState {
     Delivering,
 }
 
+/// What is particular about the run that begins with a message; what is not said here is the thread's.
+///
+/// It counts for a message that begins a run. Messages that wait together begin one run only when they agree in it;
+/// the others begin runs of their own, in their order. A message that comes between the rounds of a run, or that
+/// `continue_run` takes, joins a run that has all of this already.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct MessageOptions {
+    /// Whose resources the run works on ([`Origin::user`](harness_core::machine::Origin::user)).
+    pub resource: Option<Arc<str>>,
+    /// The caller's own data ([`Origin::metadata`](harness_core::machine::Origin::metadata)).
+    pub state: Option<Json>,
+    /// The layers in place of the thread's. Gates stay as they are.
+    pub layers: Option<Arc<dyn DynContextPipeline>>,
+}
+
+impl MessageOptions {
+    /// Work on somebody's resources.
+    #[must_use]
+    pub fn of_resource(mut self, resource: impl Into<Arc<str>>) -> Self {
+        self.resource = Some(resource.into());
+        self
+    }
+
+    /// Work with data of the caller's own.
+    #[must_use]
+    pub fn with_state(mut self, state: Json) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Work with other layers.
+    #[must_use]
+    pub fn with_layers(mut self, layers: Arc<dyn DynContextPipeline>) -> Self {
+        self.layers = Some(layers);
+        self
+    }
+
+    /// The configuration of a run that has this.
+    pub(crate) fn over(self, settled: &Arc<Settled>) -> Arc<Settled> {
+        if self == Self::default() {
+            return Arc::clone(settled);
+        }
+        let mut config = settled.config.clone();
+        config.origin.user = self.resource.or(config.origin.user);
+        config.origin.metadata = self.state.or(config.origin.metadata);
+        config.layers = self.layers.or(config.layers);
+        Settled::new(config)
+    }
+}
+
+impl fmt::Debug for MessageOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageOptions")
+            .field("resource", &self.resource)
+            .field("has_state", &self.state.is_some())
+            .field("has_layers", &self.layers.is_some())
+            .finish()
+    }
+}
+
+impl PartialEq for MessageOptions {
+    fn eq(&self, other: &Self) -> bool {
+        let same_layers = match (&self.layers, &other.layers) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        same_layers && self.resource == other.resource && self.state == other.state
+    }
+}
+
+impl Eq for MessageOptions {}
+
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -80,6 +157,8 @@ pub struct QueueEntry {
     pub queued_at: Time,
     /// Whether it makes an idle thread begin: what is queued by `steer` and `follow_up` does not.
     pub wakes: bool,
+    /// What is particular about the run that begins with it.
+    pub options: MessageOptions,
 }
 
 impl QueueEntry {
@@ -138,15 +217,22 @@ impl Queue {
         self.0.iter().any(|entry| entry.wakes && entry.begins())
     }
 
-    /// Takes what the next run begins with: the oldest that may begin one, or all of those. They stay in the
-    /// queue as being delivered.
-    pub(crate) fn take_beginning(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
-        self.deliver(mode, QueueEntry::begins)
+    /// Takes what the next run begins with: the oldest that may begin one, or all of those up to the first that wants
+    /// another run. They stay in the queue as being delivered.
+    pub(crate) fn take_beginning(
+        &mut self,
+        mode: QueueMode,
+    ) -> (Vec<(EntryId, Arc<Message>)>, MessageOptions) {
+        let first = self.0.iter().find(|entry| entry.begins());
+        let options = first.map(|entry| entry.options.clone()).unwrap_or_default();
+        let differs = |entry: &QueueEntry| entry.begins() && entry.options != options;
+        let agreeing = self.0.iter().position(differs).unwrap_or(self.0.len());
+        (deliver(self.0.iter_mut().take(agreeing), mode, QueueEntry::begins), options)
     }
 
     /// Takes what is steering.
     pub(crate) fn take_steering(&mut self, mode: QueueMode) -> Vec<(EntryId, Arc<Message>)> {
-        self.deliver(mode, is_steering)
+        deliver(self.0.iter_mut(), mode, is_steering)
     }
 
     /// The steering that a run would take behind its prompt.
@@ -168,20 +254,6 @@ impl Queue {
         self.take_steering(mode)
     }
 
-    fn deliver(
-        &mut self,
-        mode: QueueMode,
-        wanted: impl Fn(&QueueEntry) -> bool,
-    ) -> Vec<(EntryId, Arc<Message>)> {
-        let taken = self.0.iter_mut().filter(|entry| wanted(entry)).take(mode.most());
-        taken
-            .map(|entry| {
-                entry.state = DeliveryState::Delivering;
-                (entry.id.clone(), Arc::clone(&entry.message))
-            })
-            .collect()
-    }
-
     /// These are in a transcript.
     pub(crate) fn delivered(&mut self, ids: &[EntryId]) {
         self.0.retain(|entry| !ids.contains(&entry.id));
@@ -196,6 +268,21 @@ impl Queue {
         }
         any
     }
+}
+
+/// Hands out what is wanted of these.
+fn deliver<'q>(
+    entries: impl Iterator<Item = &'q mut QueueEntry>,
+    mode: QueueMode,
+    wanted: impl Fn(&QueueEntry) -> bool,
+) -> Vec<(EntryId, Arc<Message>)> {
+    let taken = entries.filter(|entry| wanted(entry)).take(mode.most());
+    taken
+        .map(|entry| {
+            entry.state = DeliveryState::Delivering;
+            (entry.id.clone(), Arc::clone(&entry.message))
+        })
+        .collect()
 }
 
 fn is_steering(entry: &QueueEntry) -> bool {

@@ -120,7 +120,7 @@ impl Shared {
                     state.skip_begin = true;
                     return Ok(queued(steering));
                 }
-                let entries = state.queue.take_beginning(config.config.follow_up_mode);
+                let (entries, _) = state.queue.take_beginning(config.config.follow_up_mode);
                 if entries.is_empty() {
                     return Err(RuntimeError::EndsWithAnswer { thread: self.id.clone() });
                 }

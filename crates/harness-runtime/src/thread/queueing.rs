@@ -8,7 +8,7 @@ use harness_core::message::Message;
 use super::handle::Thread;
 use super::state::Status;
 use crate::error::RuntimeError;
-use crate::queue::{DeliveryMode, DeliveryState, QueueEntry};
+use crate::queue::{DeliveryMode, DeliveryState, MessageOptions, QueueEntry};
 use crate::stream::{QueueChange, ThreadEvent};
 
 impl Thread {
@@ -18,7 +18,7 @@ impl Thread {
     /// # Errors
     /// [`RuntimeError::QueueFull`]; [`RuntimeError::Closed`].
     pub fn execute(&self, message: impl Into<Message>, mode: DeliveryMode) -> Result<EntryId, RuntimeError> {
-        self.enqueue(None, message.into(), mode, true)
+        self.enqueue(None, message.into(), mode, true, MessageOptions::default())
     }
 
     /// The same, under a name of the caller's.
@@ -31,7 +31,20 @@ impl Thread {
         message: impl Into<Message>,
         mode: DeliveryMode,
     ) -> Result<EntryId, RuntimeError> {
-        self.enqueue(Some(entry.into()), message.into(), mode, true)
+        self.enqueue(Some(entry.into()), message.into(), mode, true, MessageOptions::default())
+    }
+
+    /// The same for a message whose run is to be particular: see [`MessageOptions`].
+    ///
+    /// # Errors
+    /// As [`Thread::execute`].
+    pub fn execute_with(
+        &self,
+        message: impl Into<Message>,
+        mode: DeliveryMode,
+        options: MessageOptions,
+    ) -> Result<EntryId, RuntimeError> {
+        self.enqueue(None, message.into(), mode, true, options)
     }
 
     /// Ends the run at hand for a message; see [`DeliveryMode::Interrupt`].
@@ -48,7 +61,7 @@ impl Thread {
     /// # Errors
     /// As [`Thread::execute`].
     pub fn steer(&self, message: impl Into<Message>) -> Result<EntryId, RuntimeError> {
-        self.enqueue(None, message.into(), DeliveryMode::BetweenRounds, false)
+        self.enqueue(None, message.into(), DeliveryMode::BetweenRounds, false, MessageOptions::default())
     }
 
     /// Queues a message for when the work at hand is completed. An idle thread stays idle: the message follows the
@@ -57,7 +70,7 @@ impl Thread {
     /// # Errors
     /// As [`Thread::execute`].
     pub fn follow_up(&self, message: impl Into<Message>) -> Result<EntryId, RuntimeError> {
-        self.enqueue(None, message.into(), DeliveryMode::NextTurn, false)
+        self.enqueue(None, message.into(), DeliveryMode::NextTurn, false, MessageOptions::default())
     }
 
     fn enqueue(
@@ -66,6 +79,7 @@ impl Thread {
         message: Message,
         mode: DeliveryMode,
         wakes: bool,
+        options: MessageOptions,
     ) -> Result<EntryId, RuntimeError> {
         let shared = &self.0;
         let mut state = shared.lock();
@@ -85,7 +99,7 @@ impl Thread {
         }
         let queued_at = shared.parts.clock.now();
         let (state_of, message) = (DeliveryState::Waiting, Arc::new(message));
-        let entry = QueueEntry { id: id.clone(), message, mode, state: state_of, queued_at, wakes };
+        let entry = QueueEntry { id: id.clone(), message, mode, state: state_of, queued_at, wakes, options };
         if mode == DeliveryMode::Interrupt {
             state.queue.push_interrupt(entry);
         } else {

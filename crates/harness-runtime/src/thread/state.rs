@@ -188,8 +188,11 @@ impl Shared {
         if state.closed || !(completed || state.queue.wakes()) {
             return None;
         }
-        let entries = state.queue.take_beginning(state.settled.config.follow_up_mode);
-        (!entries.is_empty()).then(|| self.claim(state, Begin::Queue(entries)))
+        let (entries, options) = state.queue.take_beginning(state.settled.config.follow_up_mode);
+        (!entries.is_empty()).then(|| {
+            let job = self.claim(state, Begin::Queue(entries));
+            Job { settled: options.over(&job.settled), ..job }
+        })
     }
 
     /// Stops what is going on. Whether there was anything.

@@ -16,6 +16,7 @@ mod flat;
 mod flows;
 mod interleavings;
 mod loops;
+mod options;
 mod previews;
 mod runs;
 mod sessions;
