@@ -28,19 +28,16 @@ async fn held() -> (Server, String) {
     (server, id)
 }
 
-#[track_caller]
-fn check(decision: Value, expected: &'static str) -> impl Future<Output = ()> {
-    async move {
-        let (server, call) = held().await;
-        let path = format!("/v1/threads/a/approvals/{call}");
-        assert_eq!(server.client.post(&path, decision.clone()).await.status, 204, "{decision}");
-        let report = server.client.get("/v1/threads/a/response").await.body;
-        assert!(report["text"].as_str().unwrap().contains(expected), "{decision}: {report}");
-        let again = server.client.post(&path, decision).await;
-        assert_eq!((again.status, again.kind()), (404, "runtime.not_held"));
-        assert_eq!(server.client.get("/v1/approvals").await.body, json!({ "approvals": [] }));
-        server.end().await;
-    }
+async fn check(decision: Value, expected: &str) {
+    let (server, call) = held().await;
+    let path = format!("/v1/threads/a/approvals/{call}");
+    assert_eq!(server.client.post(&path, decision.clone()).await.status, 204, "{decision}");
+    let report = server.client.get("/v1/threads/a/response").await.body;
+    assert!(report["text"].as_str().unwrap().contains(expected), "{decision}: {report}");
+    let again = server.client.post(&path, decision).await;
+    assert_eq!((again.status, again.kind()), (404, "runtime.not_held"));
+    assert_eq!(server.client.get("/v1/approvals").await.body, json!({ "approvals": [] }));
+    server.end().await;
 }
 
 #[tokio::test]

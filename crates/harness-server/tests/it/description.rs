@@ -15,8 +15,8 @@ async fn the_file_is_what_is_served() {
     let file = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(file == described, "write the file anew: cargo xtask schema");
     let server = Desk::new().serve().await;
-    let served = server.client.get("/openapi.json").await.body;
-    assert_eq!(served, serde_json::from_str::<Value>(&described).unwrap());
+    let answered = server.client.get("/openapi.json").await.body;
+    assert_eq!(answered, serde_json::from_str::<Value>(&described).unwrap());
     server.end().await;
 }
 

@@ -1,5 +1,12 @@
 //! Tests of the server, over HTTP on the loopback interface.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails, in its helpers too"
+)]
+
 mod access;
 mod approvals;
 mod crowd;

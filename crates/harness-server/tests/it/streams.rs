@@ -43,15 +43,15 @@ async fn a_client_that_comes_back_gets_exactly_the_rest() {
     let mut all = client.follow("/v1/threads/a/events?from=replay&until=run_end", None).await;
     let all = all.rest().await;
     let numbered: Vec<&Frame> = all.iter().filter(|frame| frame.id.is_some()).collect();
-    for last in [0, 3, numbered.len() as u64 - 2] {
+    for last in [0, 3, numbered.len() - 2] {
         // Goes away in the middle, and comes back.
         let mut first = client.follow("/v1/threads/a/events?from=replay", None).await;
-        while first.next().await.unwrap().id != Some(last) {}
+        while first.next().await.unwrap().id != Some(last as u64) {}
         drop(first);
-        let mut rest = client.follow("/v1/threads/a/events?until=run_end", Some(last)).await;
-        assert_eq!(rest.rest().await, all[last as usize + 1..]);
+        let mut rest = client.follow("/v1/threads/a/events?until=run_end", Some(last as u64)).await;
+        assert_eq!(rest.rest().await, all[last + 1..]);
         let mut rest = client.follow(&format!("/v1/threads/a/events?until=run_end&from={last}"), None).await;
-        assert_eq!(rest.rest().await, all[last as usize..]);
+        assert_eq!(rest.rest().await, all[last..]);
     }
     server.end().await;
 }
@@ -150,16 +150,16 @@ async fn streams_end_when_their_thread_is_deleted_or_the_server_is_stopped() {
     for thread in ["a", "b"] {
         server.client.create(thread).await;
     }
-    let mut of_a = server.client.follow("/v1/threads/a/events", None).await;
-    let mut of_b = server.client.follow("/v1/threads/b/events", None).await;
+    let mut deleted = server.client.follow("/v1/threads/a/events", None).await;
+    let mut stopped = server.client.follow("/v1/threads/b/events", None).await;
     server.client.delete("/v1/threads/a").await;
-    let told = of_a.rest().await;
+    let told = deleted.rest().await;
     assert_eq!(told.last().unwrap().data, json!({ "reason": "closed" }));
 
     server.client.post("/v1/threads/b/prompt", json!({ "text": "hang" })).await;
-    of_b.until("run_started").await;
+    stopped.until("run_started").await;
     server.stop();
-    let told = of_b.rest().await;
+    let told = stopped.rest().await;
     let ended = told.iter().find(|frame| frame.event == "run_ended").unwrap();
     assert_eq!(ended.data["report"]["outcome"], "failed");
     assert_eq!(told.last().unwrap().data, json!({ "reason": "closed" }));

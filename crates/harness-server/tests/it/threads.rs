@@ -1,15 +1,41 @@
 //! Threads and their runs.
 
+use harness_server::ServerOptions;
+use reqwest::Method;
+use reqwest::header::LOCATION;
 use serde_json::json;
+use tokio::net::TcpListener;
 
-use crate::support::Desk;
+use crate::support::{Client, Desk};
+
+#[tokio::test]
+async fn routes_are_mounted_in_another_program() {
+    const TOKEN: &str = "0123456789abcdef";
+    let options = ServerOptions::new().token(TOKEN).unwrap();
+    let routes = harness_server::router(Desk::new().runtime, options);
+    let program =
+        axum::Router::new().route("/", axum::routing::get(|| async { "my program" })).nest("/agents", routes);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::new(&format!("http://{}/agents", listener.local_addr().unwrap()));
+    tokio::spawn(async { axum::serve(listener, program).await });
+    assert_eq!(client.get("/v1/health").await.status, 200);
+    assert_eq!(client.get("/v1/threads").await.status, 401);
+    let create = client.request(Method::POST, "/v1/threads").bearer_auth(TOKEN).json(&json!({ "id": "a" }));
+    let created = create.send().await.unwrap();
+    assert_eq!(
+        (created.status().as_u16(), &created.headers()[LOCATION]),
+        (201, &"/agents/v1/threads/a".parse().unwrap())
+    );
+    let stream = client.request(Method::GET, "/v1/threads/a/events").bearer_auth(TOKEN);
+    assert_eq!(stream.send().await.unwrap().status(), 200);
+}
 
 #[tokio::test]
 async fn a_thread_lives_from_its_creation_to_its_deletion() {
     let server = Desk::new().serve().await;
     let client = &server.client;
     client.create("a").await;
-    let named = client.send(client.request(reqwest::Method::POST, "/v1/threads")).await;
+    let named = client.send(client.request(Method::POST, "/v1/threads")).await;
     assert_eq!(named.status, 201);
     let name = named.body["id"].as_str().unwrap();
     assert!(name.starts_with("thread-"), "{name}");
@@ -66,7 +92,7 @@ async fn a_prompt_names_its_run_and_a_busy_thread_refuses_another() {
         (&report["outcome"], &report["stopReason"], &report["aborted"]),
         (&json!("failed"), &json!("cancelled"), &json!("enough"))
     );
-    let nothing = client.send(client.request(reqwest::Method::POST, "/v1/threads/a/abort")).await;
+    let nothing = client.send(client.request(Method::POST, "/v1/threads/a/abort")).await;
     assert_eq!(nothing.body, json!({ "stopped": false }));
     assert_eq!(client.ask("a", "still there").await, "still there");
     server.end().await;
@@ -102,9 +128,9 @@ async fn a_thread_that_never_ran_has_no_response_and_nothing_to_continue() {
     let client = &server.client;
     client.create("a").await;
     assert_eq!(client.get("/v1/threads/a/response").await.status, 204);
-    let refused = client.send(client.request(reqwest::Method::POST, "/v1/threads/a/continue")).await;
+    let refused = client.send(client.request(Method::POST, "/v1/threads/a/continue")).await;
     assert_eq!((refused.status, refused.kind()), (409, "runtime.empty_transcript"));
-    let refused = client.send(client.request(reqwest::Method::POST, "/v1/threads/a/compact")).await;
+    let refused = client.send(client.request(Method::POST, "/v1/threads/a/compact")).await;
     assert_eq!((refused.status, refused.kind()), (409, "runtime.compaction"));
     server.end().await;
 }

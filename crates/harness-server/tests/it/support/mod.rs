@@ -12,12 +12,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Does something that may hang when the server is wrong, and fails then instead.
-#[track_caller]
-pub(crate) fn within<T>(what: &'static str, work: impl Future<Output = T>) -> impl Future<Output = T> {
-    async move {
-        match tokio::time::timeout(PATIENCE, work).await {
-            Ok(done) => done,
-            Err(_) => panic!("{what} did not happen"),
-        }
-    }
+pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(PATIENCE, work).await;
+    done.unwrap_or_else(|late| panic!("{what} did not happen: {late}"))
 }
