@@ -47,10 +47,9 @@ enum Chore {
     Bench(bench::Chore),
     /// Read changed documents and streams, the same for each seed, and look for panics and hangs.
     Fuzz(fuzz::Options),
-    /// Write the JSON Schemas of descriptors and the description of the server.
     /// Play timelines of threads that a seed decides, and look at every law.
     Sim(sim::Options),
-    /// Write the JSON Schema of descriptors.
+    /// Write the JSON Schemas of descriptors and the description of the server.
     Schema,
     /// Check the rules of the tree that no compiler checks.
     Tidy,
