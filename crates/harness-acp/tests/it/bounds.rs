@@ -8,7 +8,7 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf, split,
 };
 
-use crate::support::{Counted, Scripted, Step, call, config, runtime, serve, threads};
+use crate::support::{Counted, Scripted, Step, call, config, digits, runtime, serve, threads};
 
 /// A client that writes and reads lines as it likes.
 struct Raw {
@@ -186,7 +186,7 @@ async fn a_slow_client_is_told_everything_once_in_the_end() {
             }
         };
         assert_eq!(answer["result"]["stopReason"], "end_turn");
-        let whole: String = (0..MOST).map(|n| char::from(b'0' + (n % 10) as u8)).collect();
+        let whole = digits(MOST);
         assert_eq!(said, whole);
         let expected: &[&str] = if id == 2 { &[] } else { &["c1", "c2"] };
         assert_eq!(calls, expected);

@@ -3,7 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::panic,
+    clippy::indexing_slicing,
     clippy::wildcard_enum_match_arm,
     reason = "a panic is how a test fails, in its helpers too"
 )]

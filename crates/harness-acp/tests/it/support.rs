@@ -28,6 +28,11 @@ use tokio::io::{BufReader, DuplexStream, duplex, split};
 use tokio::sync::Notify;
 use tokio_util::compat::{TokioAsyncReadCompatExt as _, TokioAsyncWriteCompatExt as _};
 
+/// So many digits, one after another.
+pub(crate) fn digits(most: usize) -> String {
+    "0123456789".chars().cycle().take(most).collect()
+}
+
 /// Run ids in their order.
 #[derive(Default)]
 pub(crate) struct Counted(AtomicU64);
@@ -78,7 +83,7 @@ impl Model for Scripted {
                 Ok(AssistantMessage::text(text))
             }
             Some(Step::Count(most)) => {
-                let digits: String = (0..most).map(|n| char::from(b'0' + (n % 10) as u8)).collect();
+                let digits = digits(most);
                 for digit in digits.chars() {
                     say(&digit.to_string());
                 }
@@ -299,13 +304,15 @@ fn line(update: &SessionUpdate) -> String {
             let mut line =
                 format!("{} {}", update.tool_call_id, fields.status.map(status).unwrap_or_default());
             for content in fields.content.iter().flatten() {
-                match content {
-                    ToolCallContent::Content(content) => line += &format!(" `{}`", text(&content.content)),
-                    other => line += &format!(" {other:?}"),
-                }
+                let shown = match content {
+                    ToolCallContent::Content(content) => format!(" `{}`", text(&content.content)),
+                    other => format!(" {other:?}"),
+                };
+                line.push_str(&shown);
             }
             if let Some(output) = &fields.raw_output {
-                line += &format!(" = {output}");
+                line.push_str(" = ");
+                line.push_str(&output.to_string());
             }
             line
         }

@@ -159,6 +159,11 @@ impl<A: Write, P: Write> Human<A, P> {
                 self.handed_off = Some(call.clone());
                 self.note(NOTE, "↪", &format!("{from} → {to}"))
             }
+            EventKind::ModelStepContinued { reason, attempt, most } => self.note(
+                NOTE,
+                "↻",
+                &format!("{}: it is asked to continue ({attempt} of {most})", one_line(reason)),
+            ),
             EventKind::ToolStarted { call, .. } => self.note(DIM, "→", &called(&call.name, &call.arguments)),
             EventKind::ToolFinished { call, .. } if self.handed_off.as_ref() == Some(&call.id) => Ok(()),
             EventKind::ToolFinished { call, duration, .. } => {
