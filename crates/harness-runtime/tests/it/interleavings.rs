@@ -72,7 +72,7 @@ impl Script {
             }
             Act::Close => {
                 *self.closed.lock().unwrap() = true;
-                drop(thread.close().now_or_never());
+                let _ = thread.close().now_or_never();
                 return;
             }
         };
