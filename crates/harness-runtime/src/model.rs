@@ -1,6 +1,7 @@
 //! The model of a thread: the configuration's, asked with the thread's key, level and conversion.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use harness_core::Fault;
 use harness_core::message::AssistantMessage;
@@ -47,7 +48,15 @@ impl Model for ThreadModel {
         let request = self.dress(request).await?;
         let model = &self.settled.config.model.model;
         match &self.thread {
-            Some(thread) => model.step_boxed(request, &Tee { deltas, tape: &thread.tape }).await,
+            Some(thread) => {
+                let tee = Tee { deltas, tape: &thread.tape, told: AtomicBool::new(false) };
+                let answered = model.step_boxed(request, &tee).await;
+                if tee.told.into_inner() {
+                    // Readers have the last piece before the turn goes on, which may take longer.
+                    tokio::task::yield_now().await;
+                }
+                answered
+            }
             None => model.step_boxed(request, deltas).await,
         }
     }
@@ -57,11 +66,14 @@ impl Model for ThreadModel {
 struct Tee<'d> {
     deltas: &'d dyn Deltas,
     tape: &'d Tape,
+    /// Whether there were any.
+    told: AtomicBool,
 }
 
 impl Deltas for Tee<'_> {
     fn part(&self, part: DeltaPart) {
-        self.tape.delta(part.clone());
-        self.deltas.part(part);
+        self.deltas.part(part.clone());
+        self.tape.delta(part);
+        self.told.store(true, Ordering::Relaxed);
     }
 }
