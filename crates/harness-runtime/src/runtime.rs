@@ -27,11 +27,34 @@ pub struct Limits {
     /// Idle threads whose transcripts stay loaded when sessions hold them; those that were idle the longest are
     /// unloaded. Default 1,024.
     pub loaded: usize,
+    /// Idle threads that keep what they told for readers who come later; those that were idle the longest let go
+    /// of it, and tell it as missed. Default 128.
+    pub tapes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { queue: 1_024, tape: 1_024, loaded: 1_024 }
+        Self { queue: 1_024, tape: 1_024, loaded: 1_024, tapes: 128 }
+    }
+}
+
+/// Threads in the order in which they became idle.
+#[derive(Default)]
+struct Idle(Mutex<VecDeque<Weak<Shared>>>);
+
+impl Idle {
+    /// A thread became idle. Gives those that are too many now: the ones that were idle the longest.
+    fn push(&self, thread: &Arc<Shared>, most: usize) -> Vec<Arc<Shared>> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let this = Arc::downgrade(thread);
+        if let Some(at) = idle.iter().position(|known| known.ptr_eq(&this)) {
+            idle.remove(at);
+        }
+        idle.push_back(this);
+        let over = idle.len().saturating_sub(most);
+        let over: Vec<Weak<Shared>> = idle.drain(..over).collect();
+        drop(idle);
+        over.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -45,8 +68,10 @@ pub(crate) struct Parts {
     pub(crate) tokio: tokio::runtime::Handle,
     /// The threads; weakly, because each of them knows these parts.
     threads: Weak<Threads>,
-    /// Idle threads that may be loaded, in the order in which they became idle.
-    loaded: Mutex<VecDeque<Weak<Shared>>>,
+    /// Idle threads that may be loaded.
+    loaded: Idle,
+    /// Idle threads that may keep what they told.
+    taped: Idle,
 }
 
 #[derive(Default)]
@@ -61,22 +86,13 @@ impl Threads {
 impl Parts {
     /// A thread became idle: those that were idle the longest are unloaded.
     pub(crate) fn idle(&self, thread: &Arc<Shared>) {
-        if self.sessions.is_none() {
-            return;
+        for idle in self.taped.push(thread, self.limits.tapes) {
+            idle.forget();
         }
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let this = Arc::downgrade(thread);
-        if let Some(at) = loaded.iter().position(|known| known.ptr_eq(&this)) {
-            loaded.remove(at);
-        }
-        loaded.push_back(this);
-        let mut over = Vec::new();
-        while loaded.len() > self.limits.loaded {
-            over.extend(loaded.pop_front());
-        }
-        drop(loaded);
-        for idle in over.iter().filter_map(Weak::upgrade) {
-            idle.unload();
+        if self.sessions.is_some() {
+            for idle in self.loaded.push(thread, self.limits.loaded) {
+                idle.unload();
+            }
         }
     }
 
@@ -142,9 +158,10 @@ impl RuntimeBuilder {
     pub fn build(self) -> Result<Runtime, RuntimeError> {
         let tokio = tokio::runtime::Handle::try_current().map_err(|_| RuntimeError::NoTokio)?;
         let Self { config, clock, ids, sessions, checkpoints, limits } = self;
-        let (all, loaded) = (Arc::<Threads>::default(), Mutex::default());
+        let all = Arc::<Threads>::default();
+        let (loaded, taped) = (Idle::default(), Idle::default());
         let threads = Arc::downgrade(&all);
-        let parts = Parts { clock, ids, sessions, checkpoints, limits, tokio, threads, loaded };
+        let parts = Parts { clock, ids, sessions, checkpoints, limits, tokio, threads, loaded, taped };
         Ok(Runtime { threads: all, parts: Arc::new(parts), settled: Settled::new(config) })
     }
 }

@@ -149,6 +149,14 @@ impl Shared {
         self.lock().memory = None;
     }
 
+    /// Lets go of what a thread told, unless it is at work.
+    pub(crate) fn forget(&self) {
+        let state = self.lock();
+        if state.cancel.is_none() {
+            self.tape.forget();
+        }
+    }
+
     /// Lets go of the transcript, the session and the tape of an idle thread, when the session holds all of it.
     /// Whether that was so.
     pub(crate) fn unload(&self) -> bool {
