@@ -62,6 +62,27 @@ async fn law_11_who_falls_behind_is_told_how_much_and_slows_nobody() {
 }
 
 #[tokio::test]
+async fn threads_that_were_idle_the_longest_let_go_of_what_they_told() {
+    let model = crate::support::Scripted::new((0..3).map(|_| Step::Say("x")));
+    let runtime = builder(config(&model)).limits(|limits| limits.tapes = 1).build().unwrap();
+    let (old, new) = (runtime.thread("old"), runtime.thread("new"));
+    let mut reader = old.events(StartAt::Replay);
+    for thread in [&old, &new] {
+        thread.prompt("go").await.unwrap();
+        thread.wait_idle().await;
+    }
+    // The owner of a run forgets others behind its own end.
+    tokio::task::yield_now().await;
+    assert!(matches!(reader.try_next(), Some(Told::Lagged { .. })));
+    assert!(reader.try_next().is_none());
+    assert!(matches!(new.events(StartAt::Replay).try_next(), Some(Told::Event { seq: 0, .. })));
+    assert_eq!(old.messages().await.unwrap().len(), 2, "the transcript stays");
+    let mut live = old.text(StartAt::Live);
+    old.prompt("again").await.unwrap();
+    assert_eq!(live.next().await.as_deref(), Some("x"));
+}
+
+#[tokio::test]
 async fn a_stream_of_one_run_ends_with_it_whatever_came_of_it() {
     let (thread, _) = thread_of([Step::Fail("down"), Step::Say("fine")]);
     for problem in [Some("down"), None] {
