@@ -31,7 +31,7 @@ fn codes(folder: &Path, out: &mut BTreeSet<String>) {
             let Some((area, name)) = literal.split_once('.') else { continue };
             // Sections of a descriptor are called `context.…` too; codes of that area are in one file.
             let is_area = matches!(area, "descriptor" | "yaml" | "hash" | "lint")
-                || area == "context" && path.ends_with("error.rs");
+                || area == "context" && path.ends_with("error/mod.rs");
             let is_name =
                 !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
             if is_area && is_name && literal != "descriptor.yaml" {
