@@ -88,7 +88,7 @@ impl ThinkingLevels {
 
     /// The effort to ask for: the word of the nearest level. Where that is [`ThinkingLevel::Off`] without a word
     /// of its own, a router is told `none`, and others nothing: no one word switches thinking off everywhere.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "openrouter", feature = "responses"))]
     pub(crate) fn effort(&self, level: ThinkingLevel, routed: bool) -> Option<&str> {
         let is_plain_off =
             self.clamp(level) == ThinkingLevel::Off && self.0.contains(&(ThinkingLevel::Off, Word::Usual));

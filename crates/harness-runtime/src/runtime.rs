@@ -28,13 +28,13 @@ pub struct Limits {
     /// unloaded. Default 1,024.
     pub loaded: usize,
     /// Idle threads that keep what they told for readers who come later; those that were idle the longest let go
-    /// of it, and tell it as missed. Default 128.
+    /// of it, and tell it as missed. Default 64.
     pub tapes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { queue: 1_024, tape: 1_024, loaded: 1_024, tapes: 128 }
+        Self { queue: 1_024, tape: 1_024, loaded: 1_024, tapes: 64 }
     }
 }
 

@@ -44,9 +44,14 @@ pub(crate) struct Thought<'a> {
     /// What can be asked for.
     pub(crate) levels: &'a ThinkingLevels,
     /// Whether a router is asked, which has one word for all its models.
+    #[cfg_attr(
+        not(any(feature = "openrouter", feature = "responses")),
+        expect(dead_code, reason = "the Messages API has no router's words")
+    )]
     pub(crate) routed: bool,
 }
 
+#[cfg(any(feature = "openrouter", feature = "responses"))]
 impl Thought<'_> {
     /// The word for it, where there is one.
     pub(crate) fn effort(&self) -> Option<&str> {
