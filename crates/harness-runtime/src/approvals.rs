@@ -113,9 +113,10 @@ impl Approvals {
         sent
     }
 
-    /// Completes when calls were held, decided or dropped after this was first polled.
-    pub async fn changed(&self) {
-        self.0.changed.notified().await;
+    /// Completes when calls were held, decided or dropped after this was called: call it, look at what is
+    /// [held](Self::held), and await it then.
+    pub fn changed(&self) -> impl Future<Output = ()> + Send + '_ {
+        self.0.changed.notified()
     }
 
     /// Holds a call until it is decided; `Later` when the decision is not wanted any more.

@@ -40,6 +40,7 @@ use crate::outcome::{End, Fault, GuardStage};
 use crate::port::{Compaction, CompactionNote, OpenCall};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
+use crate::turn::TurnSpec;
 
 /// Whose work it is: the ids that events, tools and sessions carry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -357,6 +358,10 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
     /// What configures it.
     type Spec: Send + Sync;
 
+    /// What configures its turns.
+    #[doc(hidden)]
+    fn turn_spec(spec: &Self::Spec) -> &TurnSpec;
+
     /// Takes an input; one that is no reply, unless the work at hand is over.
     #[doc(hidden)]
     fn step(
@@ -463,7 +468,7 @@ impl<P: Phase> Machine<P> {
     ) -> Option<Arc<CompactionNote>> {
         let idle = !self.shared.started || self.end.is_some();
         let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
-        if idle { crate::turn::take_permanent(&mut cx, done, since) } else { None }
+        if idle { crate::turn::take_permanent(P::turn_spec(&self.spec), &mut cx, done, since) } else { None }
     }
 
     /// What of the view outlives this machine: give it to the next one with [`Machine::with_view`].
@@ -556,9 +561,10 @@ impl<P: Phase> Machine<P> {
         self.phase.open_calls()
     }
 
-    /// Whether the transcript ends with calls that wait for their results.
+    /// Whether the transcript ends with calls that wait for their results, be it only the one that says that
+    /// they never ran.
     pub fn has_open_calls(&self) -> bool {
-        crate::turn::has_open_calls(&self.log)
+        crate::turn::has_open_calls(P::turn_spec(&self.spec), &self.log)
     }
 
     /// Takes the transcript out of a machine that is not needed any more.

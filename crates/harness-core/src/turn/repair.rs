@@ -44,13 +44,9 @@ fn find_open(log: &Prefix) -> Option<Open> {
     None
 }
 
-/// Whether the last answer has calls that wait for their results.
-pub(crate) fn has_open_calls(log: &Prefix) -> bool {
-    find_open(log).is_some_and(|open| !open.broken)
-}
-
-/// Whether the last answer has calls without results that a turn has to settle.
-pub(super) fn has_unsettled_calls(spec: &TurnSpec, log: &Prefix) -> bool {
+/// Whether the last answer has calls that wait for their results: those of one that broke off do, too, unless
+/// they are left without.
+pub(crate) fn has_open_calls(spec: &TurnSpec, log: &Prefix) -> bool {
     find_open(log).is_some_and(|open| !open.broken || spec.broken_calls == BrokenCalls::Answer)
 }
 
@@ -67,7 +63,7 @@ impl TurnState {
 
     /// Takes up the open batch where it was left.
     pub(super) fn reopen_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if self.goes_on_from_last(cx.log) && !has_unsettled_calls(spec, cx.log) {
+        if self.goes_on_from_last(cx.log) && !has_open_calls(spec, cx.log) {
             return self.go_on_from_last(spec, cx);
         }
         let goes_on = start.prompt.is_empty() || !start.decisions.is_empty();

@@ -2,18 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::driver::{Ports, drive};
+use harness_core::driver::{Ports, compact, drive};
 use harness_core::limits::{Limit, Reached};
 use harness_core::machine::{Origin, Start, ViewState};
-use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage, Usage};
+use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall, ToolResultMessage, Usage};
 use harness_core::port::{
     CompactAsk, Compaction, CompactionNote, Compactor, ContextPipeline, Deltas, Durability, Entry, EntryHead,
     Loaded, Model, ModelFault, ModelFaultCode, ModelRequest, Overflow, Session, SessionError, ToolDef,
     ToolOutcome, ViewCx,
 };
+use harness_core::run::{BetweenTurns, Run, RunSpec};
 use harness_core::testing::{EventLog, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::{Plan, Span, Transcript};
-use harness_core::turn::{Turn, TurnSpec};
+use harness_core::turn::{BrokenCalls, Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Fault, Json, StopReason, Time};
 
 type Lines = Arc<Mutex<Vec<String>>>;
@@ -327,4 +328,34 @@ async fn law_4_a_compaction_is_stored_before_the_request_that_it_shortens() {
             "stored assistant",
         ]
     );
+}
+
+/// What a process leaves that died between an answer that broke off and the results of its calls.
+fn broken_off() -> Transcript {
+    let mut answer = call("c");
+    answer.stop_reason = FinishReason::Aborted;
+    [Message::user("go"), answer.into()].map(Arc::new).into_iter().collect()
+}
+
+#[tokio::test]
+async fn law_1_calls_of_an_answer_that_broke_off_are_answered_before_the_transcript_is_shortened() {
+    let scene = scene([], [summarize(3)]);
+    let mut spec = RunSpec::of(scene.ports.fit_turn(TurnSpec::default()));
+    spec.between_turns = BetweenTurns::Compact;
+    let mut run = Run::new(Arc::new(spec), Origin::default(), broken_off());
+    drive(&mut run, &scene.ports, &Cancel::never(), Start::resume()).await;
+    let answered = "This call did not run: the turn that asked for it ended before it began.";
+    assert_eq!(scene.seen(), [format!("compact request go||{answered} None"), "model sum".to_owned()]);
+}
+
+#[tokio::test]
+async fn a_transcript_whose_calls_wait_for_results_is_not_shortened_between_runs() {
+    for (rule, refused) in [(BrokenCalls::Answer, Some("open_calls")), (BrokenCalls::Leave, None)] {
+        let scene = scene([], [summarize(2)]);
+        let mut spec = scene.ports.fit_turn(TurnSpec::default());
+        spec.broken_calls = rule;
+        let mut turn = Turn::new(Arc::new(spec), Origin::default(), broken_off());
+        let done = compact(&mut turn, &scene.ports, &Cancel::never(), None).await;
+        assert_eq!(done.err().map(|fault| fault.code.to_string()).as_deref(), refused, "{rule:?}");
+    }
 }

@@ -20,6 +20,7 @@ use harness_runtime::{
 };
 use serde_json::{Map, Value, json};
 
+use super::super::runtime::Ids;
 use super::script::Script;
 use super::sessions::Opener;
 use super::tools::Tools;
@@ -283,13 +284,5 @@ struct Keys(Arc<World>);
 impl Secrets for Keys {
     async fn key(&self, _: &str) -> Result<Option<Secret>, Fault> {
         Ok(Some(Secret::new(self.0.next_key())))
-    }
-}
-
-struct Ids;
-
-impl harness_core::port::Ids for Ids {
-    fn run_id(&self) -> harness_core::RunId {
-        "run".into()
     }
 }

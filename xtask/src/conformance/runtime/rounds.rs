@@ -19,14 +19,14 @@ use harness_core::port::{
     ToolScope,
 };
 use harness_core::testing::VirtualClock;
-use harness_core::{Fault, Json, RunId, Time};
+use harness_core::{Fault, Json, Time};
 use harness_memory::layer::{Decision, FnLayer, Hook, LayerDef, LayerSetup, Pipeline};
 use harness_runtime::{ModelChoice, Report, Runtime, StartAt, Stream, ThreadConfig, ThreadEvent, Told};
 use serde_json::{Map, Value, json};
 
 use super::super::memory::{each_with, matches};
 use super::super::turn::convert::{Done, at, list, text};
-use super::locked;
+use super::{Ids, codes, locked};
 use crate::conformance::Verdict;
 
 /// Runs all vectors of the file.
@@ -274,28 +274,4 @@ impl ToolRegistry for Tools {
             _ => ToolOutcome::text(format!("w{n}")),
         })
     }
-}
-
-struct Ids;
-
-impl harness_core::port::Ids for Ids {
-    fn run_id(&self) -> RunId {
-        "run".into()
-    }
-}
-
-/// A message as item codes.
-fn codes(message: &Message) -> Vec<String> {
-    match message {
-        Message::Assistant(answer) => answer.content.iter().filter_map(block_code).collect(),
-        Message::ToolResult(result) => vec![format!("o:{}", result.tool_call_id)],
-        other => vec![format!("u:{}", other.joined_text())],
-    }
-}
-
-fn block_code(block: &Block) -> Option<String> {
-    if let Block::ToolCall(call) = block {
-        return Some(format!("c:{}", call.id));
-    }
-    block.as_text().map(|text| format!("a:{text}"))
 }

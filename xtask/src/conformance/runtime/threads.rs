@@ -16,7 +16,7 @@ use harness_core::port::{
     ToolRegistry, ToolScope,
 };
 use harness_core::testing::VirtualClock;
-use harness_core::{Fault, FaultSource, Json, RunId, Time};
+use harness_core::{Fault, FaultSource, Json, Time};
 use harness_runtime::{
     DeliveryMode, Item, ItemContent, ModelChoice, PartialBlock, Runtime, StartAt, Status, Thread,
     ThreadConfig, ThreadEvent, Told,
@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::memory::{each_with, matches};
 use super::super::turn::convert::{Done, at, list, text};
-use super::poll_once;
+use super::{Ids, block_code, codes, poll_once};
 use crate::conformance::Verdict;
 
 /// Runs all vectors of a file of kind `delivery-mode`.
@@ -252,36 +252,12 @@ impl ToolRegistry for Worker {
     }
 }
 
-struct Ids;
-
-impl harness_core::port::Ids for Ids {
-    fn run_id(&self) -> RunId {
-        "run".into()
-    }
-}
-
 fn seeded(code: &str) -> Done<Message> {
     match code.split_once(':') {
         Some(("u", text)) => Ok(Message::user(text)),
         Some(("a", text)) => Ok(AssistantMessage::text(text).into()),
         _ => Err(format!("`{code}` cannot be seeded")),
     }
-}
-
-/// A message as item codes.
-fn codes(message: &Message) -> Vec<String> {
-    match message {
-        Message::Assistant(answer) => answer.content.iter().filter_map(block_code).collect(),
-        Message::ToolResult(result) => vec![format!("o:{}", result.tool_call_id)],
-        other => vec![format!("u:{}", other.joined_text())],
-    }
-}
-
-fn block_code(block: &Block) -> Option<String> {
-    if let Block::ToolCall(call) = block {
-        return Some(format!("c:{}", call.id));
-    }
-    block.as_text().map(|text| format!("a:{text}"))
 }
 
 fn turn(told: &Told) -> Option<Value> {
