@@ -33,6 +33,8 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Relay(#[from] RelayFault),
     #[error(transparent)]
+    Acp(#[from] harness_acp::AcpError),
+    #[error(transparent)]
     Session(#[from] harness::session::Error),
     #[error(transparent)]
     Server(#[from] harness_server::ServerError),
@@ -128,6 +130,7 @@ impl CliError {
             Self::Tools(error) => error.kind(),
             Self::Adapter(error) => error.kind(),
             Self::Relay(fault) => fault.kind(),
+            Self::Acp(error) => error.kind(),
             Self::Session(error) => error.kind(),
             Self::Server(error) => error.kind(),
             Self::Otlp(error) => error.kind(),
@@ -206,7 +209,7 @@ impl CliError {
             Self::Harness(HarnessError::SameName { .. }) => {
                 Some("give one of them another `name` in the registry file".to_owned())
             }
-            Self::Harness(_) => None,
+            Self::Harness(_) | Self::Acp(_) => None,
             Self::Tools(error) => error.hint(),
             Self::Adapter(error) => error.hint().map(str::to_owned),
             Self::Relay(fault) => fault.hint().map(str::to_owned),

@@ -1,5 +1,6 @@
 //! The `harness` program: arguments, rendering, exit codes. Everything else is in the libraries.
 
+mod acp;
 mod args;
 mod backend;
 mod bind;
@@ -77,6 +78,7 @@ fn carry_out(command: &Command) -> Result<Exit, CliError> {
         Command::Regress(args) => records::regress(args),
         Command::Inspect(args) => records::inspect(args),
         Command::Tools(args) => tools::tools(args),
+        Command::Acp(args) => acp::acp(args),
         Command::Bridge(args) => relay::bridge(args),
         Command::Serve(args) => serve::serve(args),
         Command::Session(args) => session::session(args),

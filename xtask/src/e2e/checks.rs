@@ -1,7 +1,7 @@
 //! The checks, in their order.
 
 use super::program::Program;
-use super::{agents, chat, crash, first_run, graphs, kill, local_model, mcp, relay, serve, start_up};
+use super::{acp, agents, chat, crash, first_run, graphs, kill, local_model, mcp, relay, serve, start_up};
 use crate::fault::{Fault, Result};
 use crate::stopwatch::{Stopwatch, Took};
 
@@ -28,6 +28,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("chat", chat::run),
     ("graphs", graphs::run),
     ("mcp", mcp::run),
+    ("acp", acp::run),
     ("relay", relay::run),
     ("serve", serve::run),
     ("agents", agents::run),

@@ -3,6 +3,7 @@
 //! [`checks`] lists the checks, each a module of its own; [`program`] builds the program once, and
 //! [`endpoint`] is a scripted model on the loopback interface, [`model_server`] one for local agents.
 
+mod acp;
 mod agents;
 mod chat;
 mod checks;

@@ -11,7 +11,7 @@ const CORE: &str = "harness-core";
 const LEAVES: &[&str] = &["harness-process"];
 const FACADE: &str = "harness";
 /// Crates that serve the facade's threads over a protocol.
-const SERVERS: &[&str] = &["harness-server"];
+const SERVERS: &[&str] = &["harness-acp", "harness-server"];
 const PROGRAM: &str = "harness-cli";
 const CHORES: &str = "xtask";
 
@@ -72,7 +72,16 @@ mod tests {
     /// A workspace of core, a leaf, two siblings, facade, a server, program and chores, plus one arrow.
     #[track_caller]
     fn check(from: &str, to: &str, expected: &[&str]) {
-        let names = [CORE, "harness-process", "harness-tools", "harness-session", FACADE, PROGRAM, CHORES];
+        let names = [
+            CORE,
+            "harness-process",
+            "harness-tools",
+            "harness-session",
+            FACADE,
+            "harness-acp",
+            PROGRAM,
+            CHORES,
+        ];
         let package = |name: &str| {
             let arrow =
                 if name == from { format!(r#"[{{"name":"{to}","kind":null}}]"#) } else { "[]".into() };
@@ -90,7 +99,9 @@ mod tests {
         check("harness-tools", "harness-process", &[]);
         check(FACADE, "harness-tools", &[]);
         check(FACADE, CORE, &[]);
+        check("harness-acp", FACADE, &[]);
         check(PROGRAM, FACADE, &[]);
+        check(PROGRAM, "harness-acp", &[]);
         check(CHORES, FACADE, &[]);
         check(CHORES, "harness-tools", &[]);
         check(CORE, "serde", &[]);
@@ -110,6 +121,8 @@ mod tests {
 
     #[test]
     fn nobody_reaches_through_the_facade() {
+        check("harness-acp", CORE, &["harness-acp must not depend on harness-core"]);
+        check(FACADE, "harness-acp", &["harness must not depend on harness-acp"]);
         check(PROGRAM, CORE, &["harness-cli must not depend on harness-core"]);
         check(PROGRAM, "harness-session", &["harness-cli must not depend on harness-session"]);
         check(PROGRAM, CHORES, &["harness-cli must not depend on xtask"]);

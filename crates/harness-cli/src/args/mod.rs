@@ -1,5 +1,6 @@
 //! The command line.
 
+mod acp;
 mod backend;
 mod bridge;
 mod chat;
@@ -21,6 +22,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use harness::core::Millis;
 use harness::core::message::Cost;
 
+pub(crate) use acp::AcpArgs;
 pub(crate) use backend::{BackendArg, BackendArgs};
 pub(crate) use bridge::{BridgeArgs, BrokerArgs};
 pub(crate) use chat::{ChatArgs, Color};
@@ -93,6 +95,8 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// Look at everything that runs need: keys, endpoints, files, the machine; tell what is wrong and what to do
     Doctor(DoctorArgs),
+    /// Be an agent in an editor (Zed, JetBrains, Neovim), over the Agent Client Protocol
+    Acp(Box<AcpArgs>),
     /// Be a worker behind an Agent Relay: answer requests with a local program
     Bridge(BridgeArgs),
     /// Print the script with which a shell completes commands and options
@@ -107,6 +111,7 @@ impl Command {
             Self::Resume(args) => Some(&args.spans),
             Self::Chat(args) => Some(&args.threads.spans),
             Self::Serve(args) => Some(&args.threads.spans),
+            Self::Acp(args) => Some(&args.threads.spans),
             Self::Check(_)
             | Self::Hash(_)
             | Self::Show(_)
@@ -140,7 +145,8 @@ impl Command {
             Self::Tools(args) => args.json,
             Self::Session(args) => args.verb.json(),
             Self::Doctor(args) => args.json,
-            Self::Chat(_)
+            Self::Acp(_)
+            | Self::Chat(_)
             | Self::Bridge(_)
             | Self::Serve(_)
             | Self::Graph(_)

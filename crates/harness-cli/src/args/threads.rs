@@ -1,4 +1,4 @@
-//! What `chat` and `serve` are given: the parts of conversations, and what they may use.
+//! What `chat`, `serve` and `acp` are given: the parts of conversations, and what they may use.
 
 use std::path::PathBuf;
 

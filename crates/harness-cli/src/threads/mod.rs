@@ -1,13 +1,16 @@
-//! Conversations of a descriptor, or of a model alone, as the command line says: what `chat` and `serve` have
-//! in common.
+//! Conversations of a descriptor, or of a model alone, as the command line says: what `chat`, `serve` and
+//! `acp` have in common.
+
+#![expect(dead_code, reason = "`chat`, `serve` and `acp` use it")]
 
 use std::path::Path;
 use std::sync::Arc;
 
+use harness::adapters::Replay;
 use harness::core::ThreadId;
 use harness::core::port::{Approver, Clock, DynModel};
 use harness::runtime::Runtime;
-use harness::tools::Registry;
+use harness::tools::{Modes, Registry};
 use harness::{Builder, Harness, SessionFolder};
 
 use crate::args::ThreadArgs;
@@ -19,8 +22,12 @@ use crate::run::{answers, context, set_limits, view};
 /// Conversations, ready to begin.
 pub(crate) struct Threads {
     pub(crate) runtime: Runtime,
+    /// The hash of the descriptor; `None` without one.
+    pub(crate) hash: Option<String>,
     /// Who answers.
     pub(crate) model: Arc<dyn DynModel>,
+    /// The recording that answers, when one was named.
+    pub(crate) replay: Option<Arc<Replay>>,
     registry: Option<Registry>,
 }
 
@@ -55,8 +62,9 @@ impl Threads {
         })?;
         let overrides = context::overrides(&args.context)?;
         let mut builder = Harness::new(Arc::clone(&source.model));
-        let (mut registry, mut compaction) = (None, None);
+        let (mut hash, mut registry, mut compaction) = (None, None, None);
         if let Some(bound) = bound {
+            hash = Some(bound.graph.hash());
             compaction = bound.graph.graph().run().and_then(|section| section.compaction);
             builder = builder.graph(bound.graph).context(overrides);
             registry = bound.registry;
@@ -70,7 +78,12 @@ impl Threads {
             builder = builder.sessions(sessions);
         }
         let runtime = change(builder).build_runtime()?;
-        Ok(Self { runtime, model: source.model, registry })
+        Ok(Self { runtime, hash, model: source.model, replay: source.replay, registry })
+    }
+
+    /// The modes that the registry names, shared by all of these conversations.
+    pub(crate) fn modes(&self) -> Option<Modes> {
+        self.registry.as_ref().and_then(Registry::modes).cloned()
     }
 
     /// Ends all conversations, and the programs of their tools.

@@ -8,6 +8,7 @@
     reason = "a panic is how a test fails, in its helpers too"
 )]
 
+mod acp;
 mod approval;
 mod backends;
 mod chat;

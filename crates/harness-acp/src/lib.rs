@@ -1,0 +1,87 @@
+//! Harness threads in an editor: the agent's side of the [Agent Client Protocol](https://agentclientprotocol.com),
+//! version 1.
+//!
+//! An [`AcpServer`] serves the threads of a [`Host`] to one client over a pair of streams, which are stdin and
+//! stdout when an editor starts the program.
+//!
+//! | the client | here |
+//! |---|---|
+//! | `session/new`, `session/load`, `session/resume`, `session/list` | [`Host::begin`], [`Host::load`], [`Host::list`] |
+//! | `session/prompt` with text, images, resources and links | one message of the user; `/name` and `/skill:name` are expanded |
+//! | `session/cancel`, `$/cancel_request` | the run is aborted; the prompt is answered with `cancelled` |
+//! | `session/set_mode` | the modes of [`Opened::modes`] |
+//! | `session/close`; the end of the stream | runs are aborted, the thread is closed by [`Host::close`] |
+//!
+//! | a thread | the client is told |
+//! |---|---|
+//! | pieces of an answer, of what the model thinks | `agent_message_chunk`, `agent_thought_chunk` |
+//! | calls of tools: asked for, begun, progress, over | `tool_call`, `tool_call_update` |
+//! | a call that is held | `session/request_permission`; "always" holds for the tool until the session is closed |
+//! | a list of tasks that the model keeps | `plan` |
+//! | templates and skills | `available_commands_update` |
+//! | another mode | `current_mode_update` |
+//! | how full the window is | `usage_update` |
+//!
+//! How the end of a run answers a prompt stands in `docs/cookbook/editors.md`.
+//!
+//! Two things that a client may offer are not used. *Its file system*: which files an agent may touch, and how, is
+//! what the tools of a descriptor are bound to; a second way to them would pass by those bounds. *Its terminals*:
+//! commands run in process groups of ours, whose end and output are bounded.
+//!
+//! # Bounds
+//!
+//! | what | bound | at the bound |
+//! |---|---|---|
+//! | one message of the client | [`Limits::message`] | passed over, answered with an error |
+//! | open sessions | [`Limits::sessions`] | refused |
+//! | updates that wait to be written | [`Limits::waiting`] | the client is told later, from the transcript |
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use harness::core::message::AssistantMessage;
+//! use harness::core::port::{Deltas, Model, ModelFault, ModelRequest};
+//! use harness::runtime::{ModelChoice, Runtime, ThreadConfig};
+//! use harness::system::{SystemClock, SystemIds};
+//! use harness_acp::{AcpServer, Threads};
+//!
+//! struct Echo;
+//!
+//! impl Model for Echo {
+//!     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+//!         let said = request.view.last().map(|message| message.joined_text()).unwrap_or_default();
+//!         Ok(AssistantMessage::text(said))
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let config = ThreadConfig::new(ModelChoice::new(Echo));
+//! let ids = Arc::new(SystemIds::new());
+//! let runtime = Runtime::builder(config, Arc::new(SystemClock::new()), ids.clone()).build()?;
+//!
+//! let client = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+//! let mut told = Vec::new();
+//! AcpServer::new(Threads::new(runtime, ids)).serve(&client[..], &mut told).await?;
+//! assert!(String::from_utf8(told)?.contains(r#""protocolVersion":1"#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod call;
+mod commands;
+mod content;
+mod error;
+mod host;
+#[cfg(feature = "mcp")]
+pub mod mcp;
+mod plan;
+mod server;
+mod session;
+mod state;
+mod stop;
+mod transport;
+
+pub use error::{AcpError, HostFault};
+pub use host::{EditorApprover, Host, Opened, SessionHead, SessionSetup, Threads, WishedServer};
+pub use server::{AcpServer, Limits};

@@ -1,0 +1,93 @@
+//! The MCP servers that an editor wishes for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use harness::core::port::{AgentBrief, AgentSource, Clock, DynAgentSource, PrepareAsk, Toolbox};
+use harness::core::{Fault, ToolName};
+use harness::runtime::Thread;
+use harness::tools::mcp::{McpServer, McpSpec};
+use harness::tools::{Combined, Environment, Source};
+
+use crate::host::{SessionSetup, WishedServer};
+
+/// How many servers of one session are connected; the others are passed over.
+pub const MAX_SERVERS: usize = 32;
+
+/// Connects the servers that a client wishes for, and gives their tools to all agents of a thread, from its next run
+/// on. A tool is called `editor-SERVER__TOOL`, as far as providers take that, and each call of it needs approval: its
+/// server comes from the editor, not from whoever wrote the agents. Gates, modes and limits hold for it as for every
+/// other tool.
+///
+/// Programs run in the session's folder, with the variables of `surroundings` that every program is given, and with
+/// those that the client names. A server that cannot be reached within 30 s, or in a way that is not known here, is
+/// passed over, and the log says so. Whoever closes the thread [closes](McpServer::close) the servers.
+pub async fn connect(
+    thread: &Thread,
+    setup: &SessionSetup,
+    surroundings: &Environment,
+    clock: &Arc<dyn Clock>,
+) -> Vec<McpServer> {
+    let wished = setup.mcp_servers.iter().take(MAX_SERVERS);
+    let reached = wished.filter_map(|wished| server(wished, &setup.cwd, surroundings)).map(async |server| {
+        let server = server.with_clock(Arc::clone(clock));
+        match server.tools().await {
+            Ok(tools) => Some((server, tools)),
+            Err(error) => {
+                tracing::warn!(server = server.id(), %error, "an MCP server of the editor is passed over");
+                None
+            }
+        }
+    });
+    let reached: Vec<_> = join_all(reached).await.into_iter().flatten().collect();
+    if reached.is_empty() {
+        return Vec::new();
+    }
+    let names: Arc<[ToolName]> =
+        reached.iter().flat_map(|(_, tools)| tools.iter().map(|def| def.name.clone())).collect();
+    let servers: Vec<McpServer> = reached.into_iter().map(|(server, _)| server).collect();
+    thread.configure(|config| {
+        // Every name that no server owns is one of the thread's own.
+        let own = Source::new("", Arc::clone(&config.tools));
+        let sources = servers.iter().map(McpServer::source).chain([own]);
+        config.tools = Arc::new(Combined::new(Toolbox::default(), sources));
+        if let Some(agents) = config.agents.take() {
+            config.agents = Some(Arc::new(WithServers { agents, names }));
+        }
+    });
+    servers
+}
+
+fn server(wished: &WishedServer, cwd: &Path, surroundings: &Environment) -> Option<McpServer> {
+    let (name, spec) = match wished {
+        WishedServer::Stdio { name, command, args, env } => {
+            let spec = McpSpec::stdio(command).args(args).cwd(cwd).env_from(surroundings);
+            (name, env.iter().fold(spec, |spec, (name, value)| spec.env(name, value)))
+        }
+        WishedServer::Http { name, url, headers } => {
+            (name, headers.iter().fold(McpSpec::http(url), |spec, (name, value)| spec.header(name, value)))
+        }
+        WishedServer::Other => {
+            tracing::warn!("an MCP server of the editor is passed over: it is not reached by stdio or HTTP");
+            return None;
+        }
+    };
+    Some(McpServer::new(format!("editor-{name}"), spec.needs_approval()))
+}
+
+/// Agents who may call what the servers offer, too.
+struct WithServers {
+    agents: Arc<dyn DynAgentSource>,
+    names: Arc<[ToolName]>,
+}
+
+impl AgentSource for WithServers {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        let mut brief = self.agents.prepare_boxed(ask).await?;
+        if let Some(own) = &brief.tools {
+            brief.tools = Some(own.iter().chain(&*self.names).cloned().collect());
+        }
+        Ok(brief)
+    }
+}

@@ -1,0 +1,139 @@
+//! Asking the person in front of the editor about one call.
+
+use std::sync::{Mutex, PoisonError, Weak};
+
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionId, ToolCallContent, ToolCallStatus, ToolCallUpdate,
+};
+use harness::core::port::{ApprovalAsk, Decision};
+use harness::tools::{ApprovalAnswer, ApprovalRule, Asker, Remember};
+use tokio::sync::{mpsc, oneshot};
+
+use super::pump::Job;
+use super::teller::Teller;
+use super::{Line, Session};
+use crate::call;
+
+/// How many tools can be refused for good; beyond that a refusal counts once.
+const MOST_REFUSED: usize = 1_000;
+
+/// Asks through the session's pump, so that the client knows the call before it is asked about it.
+pub(super) struct EditorAsker {
+    jobs: mpsc::Sender<Job>,
+    /// Tools that the person refuses for the rest of the session.
+    refused: Mutex<Vec<ApprovalRule>>,
+}
+
+impl EditorAsker {
+    pub(super) fn new(jobs: mpsc::Sender<Job>) -> Self {
+        Self { jobs, refused: Mutex::default() }
+    }
+
+    fn refuses(&self, ask: &ApprovalAsk) -> bool {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.iter().any(|rule| rule.covers(&ask.call))
+    }
+
+    fn refuse(&self, ask: &ApprovalAsk) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < MOST_REFUSED {
+            refused.push(ApprovalRule::of_tool(ask.call.name.clone()));
+        }
+    }
+}
+
+impl Asker for EditorAsker {
+    async fn ask(&self, ask: ApprovalAsk) -> ApprovalAnswer {
+        if self.refuses(&ask) {
+            return denied("the user refuses every call of this tool").into();
+        }
+        let (answer, answered) = oneshot::channel();
+        if self.jobs.send(Job::Ask { ask: ask.clone(), answer }).await.is_err() {
+            return denied("nobody is there any more who could allow it").into();
+        }
+        let chosen = tokio::select! {
+            chosen = answered => chosen,
+            () = ask.cancel.cancelled() => return Decision::Later.into(),
+        };
+        match chosen {
+            Ok(Choice::Allow(remember)) => ApprovalAnswer::granted(remember),
+            Ok(Choice::RefuseAlways) => {
+                self.refuse(&ask);
+                denied("the user refuses every call of this tool").into()
+            }
+            Ok(Choice::Refuse(why)) => denied(&why).into(),
+            Err(_) => denied("nobody is there any more who could allow it").into(),
+        }
+    }
+}
+
+fn denied(why: &str) -> Decision {
+    Decision::Denied { reason: why.to_owned() }
+}
+
+/// What a person chose.
+pub(super) enum Choice {
+    Allow(Remember),
+    Refuse(String),
+    RefuseAlways,
+}
+
+const OPTIONS: [(&str, &str, PermissionOptionKind); 4] = [
+    ("allow_once", "Allow once", PermissionOptionKind::AllowOnce),
+    ("allow_always", "Always allow", PermissionOptionKind::AllowAlways),
+    ("reject_once", "Reject", PermissionOptionKind::RejectOnce),
+    ("reject_always", "Always reject", PermissionOptionKind::RejectAlways),
+];
+
+/// Asks, and answers when the client has, or when the answer is not wanted any more.
+pub(super) fn request(
+    line: &Line,
+    session: &Weak<Session>,
+    id: &SessionId,
+    teller: &Teller,
+    ask: ApprovalAsk,
+    answer: oneshot::Sender<Choice>,
+) {
+    let name = ask.call.name.as_str();
+    let options = OPTIONS.map(|(id, label, kind)| {
+        let always = matches!(kind, PermissionOptionKind::AllowAlways | PermissionOptionKind::RejectAlways);
+        let label = if always { format!("{label} `{name}`") } else { label.to_owned() };
+        PermissionOption::new(id, label, kind)
+    });
+    let mut fields = call::fields(&ask.call, teller.cwd()).status(ToolCallStatus::Pending);
+    let mut content = fields.content.take().unwrap_or_default();
+    content.extend((!ask.reason.is_empty()).then(|| ToolCallContent::from(ask.reason.clone())));
+    fields = fields.content(content);
+    let call = ToolCallUpdate::new(teller.id_of(&ask.call.id), fields);
+    let asked = line.connection.send_request(RequestPermissionRequest::new(id.clone(), call, options.into()));
+    let session = Weak::clone(session);
+    tokio::spawn(async move {
+        let response = tokio::select! {
+            response = asked.block_task() => response,
+            () = ask.cancel.cancelled() => return,
+        };
+        let choice = match response {
+            Ok(response) => choice(&response),
+            Err(error) => Some(Choice::Refuse(format!("the editor could not ask the user: {error}"))),
+        };
+        if choice.is_none()
+            && let Some(session) = session.upgrade()
+        {
+            session.cancel();
+        }
+        let _ = answer.send(choice.unwrap_or_else(|| Choice::Refuse("the user stopped the work".to_owned())));
+    });
+}
+
+/// What the client chose; `None` when the work is stopped.
+fn choice(response: &RequestPermissionResponse) -> Option<Choice> {
+    let RequestPermissionOutcome::Selected(selected) = &response.outcome else { return None };
+    Some(match &*selected.option_id.0 {
+        "allow_once" => Choice::Allow(Remember::Once),
+        "allow_always" => Choice::Allow(Remember::Tool),
+        "reject_once" => Choice::Refuse("the user refuses this call".to_owned()),
+        "reject_always" => Choice::RefuseAlways,
+        other => Choice::Refuse(format!("the editor chose `{other}`, which was not offered")),
+    })
+}

@@ -1,0 +1,171 @@
+//! Follows a thread and tells the client.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    AvailableCommandsUpdate, CurrentModeUpdate, SessionId, SessionUpdate,
+};
+use harness::core::port::ApprovalAsk;
+use harness::runtime::{StartAt, Stream, Thread, Told};
+use harness::tools::Modes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::permission::{self, Choice};
+use super::teller::Teller;
+use super::{Line, Session};
+use crate::{commands, plan, stop};
+
+/// What is asked of a pump. It is done behind what happened before it was asked.
+pub(super) enum Job {
+    /// Asks the client about a held call.
+    Ask { ask: ApprovalAsk, answer: oneshot::Sender<Choice> },
+    /// Tells the whole history.
+    Replay { done: oneshot::Sender<Result<(), Error>> },
+    /// The client knows the history.
+    Passed { messages: usize },
+    /// Tells what may be typed.
+    Commands,
+    /// Says that everything is told, and before that what is to be said.
+    Flush { say: Option<String>, done: oneshot::Sender<()> },
+}
+
+/// One for each session, as long as the thread is open and the client is there. It is the only one who tells
+/// updates of its session, so their order is that of what happened.
+pub(super) struct Pump {
+    id: SessionId,
+    thread: Thread,
+    session: Weak<Session>,
+    modes: Option<Modes>,
+    /// The mode that the client knows of.
+    mode: Option<Arc<str>>,
+    line: Line,
+    teller: Teller,
+    events: Stream,
+}
+
+impl Pump {
+    pub(super) fn new(session: &Arc<Session>, cwd: PathBuf, line: Line) -> Self {
+        let modes = session.modes.clone();
+        Self {
+            id: session.id.clone(),
+            thread: session.thread.clone(),
+            session: Arc::downgrade(session),
+            mode: modes.as_ref().map(|modes| Arc::clone(&modes.current().name)),
+            modes,
+            line,
+            teller: Teller::new(cwd),
+            events: session.thread.events(StartAt::Live),
+        }
+    }
+
+    /// Runs until the thread is closed, nobody can ask any more, or the client is gone.
+    pub(super) fn start(mut self, mut jobs: mpsc::Receiver<Job>) {
+        tokio::spawn(async move {
+            loop {
+                let there = tokio::select! {
+                    biased;
+                    told = self.events.next() => match told {
+                        Some(told) => self.told(told).await,
+                        None => false,
+                    },
+                    job = jobs.recv() => match job {
+                        Some(job) => self.perform(job).await,
+                        None => false,
+                    },
+                };
+                if !there {
+                    return;
+                }
+            }
+        });
+    }
+
+    async fn told(&mut self, told: Told) -> bool {
+        let updates = match told {
+            Told::Event { event, .. } => self.teller.tell(&event),
+            Told::Lagged { missed } => {
+                tracing::debug!(session = %self.id, missed, "the client is slow; the transcript is told instead");
+                self.caught_up().await
+            }
+            _ => Vec::new(),
+        };
+        self.tell(updates).await && self.tell_mode().await
+    }
+
+    /// What the transcript holds of what was missed. The stream goes on with what is not in it.
+    async fn caught_up(&mut self) -> Vec<SessionUpdate> {
+        self.events = self.thread.events(StartAt::Live);
+        let Ok(transcript) = self.thread.messages().await else { return Vec::new() };
+        let mut updates = self.teller.catch_up(&transcript);
+        while let Some(Told::Event { event, .. }) = self.events.try_next() {
+            updates.extend(self.teller.tell_missed(&event));
+        }
+        updates
+    }
+
+    async fn tell(&self, updates: Vec<SessionUpdate>) -> bool {
+        for update in updates {
+            if !self.line.tell(&self.id, update).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The mode, when it was changed by the model or by the host.
+    async fn tell_mode(&mut self) -> bool {
+        let Some(current) = self.modes.as_ref().map(|modes| Arc::clone(&modes.current().name)) else {
+            return true;
+        };
+        if self.mode.as_ref() == Some(&current) {
+            return true;
+        }
+        let update = CurrentModeUpdate::new(current.to_string());
+        self.mode = Some(current);
+        self.line.tell(&self.id, SessionUpdate::CurrentModeUpdate(update)).await
+    }
+
+    async fn perform(&mut self, job: Job) -> bool {
+        match job {
+            Job::Ask { ask, answer } => {
+                permission::request(&self.line, &self.session, &self.id, &self.teller, ask, answer);
+                true
+            }
+            Job::Replay { done } => self.replay(done).await,
+            Job::Passed { messages } => {
+                self.teller.passed(messages);
+                true
+            }
+            Job::Commands => {
+                let commands = commands::of(&self.thread.config());
+                let update = AvailableCommandsUpdate::new(commands);
+                self.line.tell(&self.id, SessionUpdate::AvailableCommandsUpdate(update)).await
+            }
+            Job::Flush { say, done } => {
+                let updates = say.map(|text| self.teller.say(&text)).unwrap_or_default();
+                let there = self.tell(updates).await;
+                let _ = done.send(());
+                there
+            }
+        }
+    }
+
+    async fn replay(&mut self, done: oneshot::Sender<Result<(), Error>>) -> bool {
+        let transcript = match self.thread.messages().await {
+            Ok(transcript) => transcript,
+            Err(error) => {
+                let _ = done.send(Err(stop::not_begun(&error)));
+                return true;
+            }
+        };
+        let mut updates = self.teller.replay(&transcript);
+        // Each call that changed the plan told it; the last one is what counts.
+        updates.retain(|update| !matches!(update, SessionUpdate::Plan(_)));
+        updates.extend(plan::told_in(transcript.iter()).map(SessionUpdate::Plan));
+        let there = self.tell(updates).await;
+        let _ = done.send(Ok(()));
+        there
+    }
+}

@@ -1,0 +1,92 @@
+//! How the end of a run is told.
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::StopReason as Told;
+use harness::core::limits::Limit;
+use harness::core::message::FinishReason;
+use harness::core::{Evidence, StopReason};
+use harness::runtime::{Report, RuntimeError};
+use serde_json::json;
+
+/// What a prompt is answered with.
+///
+/// | stop reason | answer |
+/// |---|---|
+/// | `answer_finalized`, `completion_waived` | `end_turn`; `max_tokens` when the model was cut off at its output limit |
+/// | `clarification_required` | `end_turn`: the question is the answer, and the next prompt answers it |
+/// | `max_iterations_reached`, `max_tool_calls_reached`, `max_turns_reached` | `max_turn_requests` |
+/// | `budget_reached` by tokens, `context_overflow` | `max_tokens` |
+/// | `model_refused` | `refusal` |
+/// | `cancelled` | `cancelled` |
+/// | every other | an error with what stood in the way; outcome and stop reason are its data |
+pub(crate) fn told(report: &Report) -> Result<Told, Error> {
+    let reason = report.end.reason();
+    match reason {
+        StopReason::AnswerFinalized | StopReason::CompletionWaived => {
+            Ok(if was_cut_off(report) { Told::MaxTokens } else { Told::EndTurn })
+        }
+        StopReason::ClarificationRequired => Ok(Told::EndTurn),
+        StopReason::MaxIterationsReached | StopReason::MaxToolCallsReached | StopReason::MaxTurnsReached => {
+            Ok(Told::MaxTurnRequests)
+        }
+        StopReason::ContextOverflow => Ok(Told::MaxTokens),
+        StopReason::BudgetReached if is_of_tokens(&report.end.stop.evidence) => Ok(Told::MaxTokens),
+        StopReason::ModelRefused => Ok(Told::Refusal),
+        StopReason::Cancelled => Ok(Told::Cancelled),
+        StopReason::BudgetReached
+        | StopReason::ApprovalRequired
+        | StopReason::TimeoutReached
+        | StopReason::Stalled
+        | StopReason::BackendDeferred
+        | StopReason::RedundantToolLoop
+        | StopReason::ToolUnavailable
+        | StopReason::ToolErrorUnrecoverable
+        | StopReason::ModelInvalidResponse
+        | StopReason::RuntimeError
+        | StopReason::EvidenceDensityViolation
+        | StopReason::PolicyDenied
+        | StopReason::GuardrailTriggered
+        | StopReason::InternalInvariant
+        | _ => Err(in_the_way(report)),
+    }
+}
+
+fn was_cut_off(report: &Report) -> bool {
+    let last = report.messages().rev().find_map(|message| message.as_assistant());
+    last.is_some_and(|answer| answer.stop_reason == FinishReason::Length)
+}
+
+fn is_of_tokens(evidence: &Evidence) -> bool {
+    matches!(evidence, Evidence::Limit(reached) if reached.limit == Limit::Tokens)
+}
+
+fn in_the_way(report: &Report) -> Error {
+    let stop = &report.end.stop;
+    let message = report.problem().unwrap_or_else(|| stop.reason.meaning().to_owned());
+    Error::new(Error::internal_error().code, message)
+        .data(json!({ "outcome": stop.outcome().as_str(), "stopReason": stop.reason.as_str() }))
+}
+
+/// Why a run could not begin.
+pub(crate) fn not_begun(error: &RuntimeError) -> Error {
+    let code = match error {
+        RuntimeError::Busy { .. } | RuntimeError::Closed { .. } => Error::invalid_request().code,
+        RuntimeError::EmptyTranscript { .. }
+        | RuntimeError::EndsWithAnswer { .. }
+        | RuntimeError::UnknownTools { .. }
+        | RuntimeError::UnknownSkill { .. }
+        | RuntimeError::UnknownTemplate { .. }
+        | RuntimeError::QueueFull { .. }
+        | RuntimeError::NotWaiting { .. }
+        | RuntimeError::EntryExists { .. }
+        | RuntimeError::NotHeld { .. }
+        | RuntimeError::Resume(_)
+        | RuntimeError::Session(_)
+        | RuntimeError::Compaction(_)
+        | RuntimeError::Part(_)
+        | RuntimeError::Lost { .. }
+        | RuntimeError::NoTokio
+        | _ => Error::internal_error().code,
+    };
+    Error::new(code, error.to_string()).data(json!({ "kind": error.kind() }))
+}

@@ -1,0 +1,114 @@
+//! The threads of an editor's sessions: each of its own parts, as the command line says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use harness::SessionFolder;
+use harness::core::ThreadId;
+use harness::core::port::{Clock, Ids as _};
+use harness::runtime::Thread;
+use harness::system::SystemIds;
+use harness::tools::mcp::McpServer;
+use harness_acp::{EditorApprover, Host, HostFault, Opened, SessionSetup, mcp};
+
+use crate::args::AcpArgs;
+use crate::env;
+use crate::error::CliError;
+use crate::threads::{Of, Threads};
+
+/// One set of parts for each session, so that tools and modes are its own.
+pub(super) struct CommandLine {
+    args: AcpArgs,
+    clock: Arc<dyn Clock>,
+    ids: SystemIds,
+    open: Mutex<HashMap<ThreadId, Open>>,
+}
+
+/// What a session is made of.
+struct Open {
+    threads: Threads,
+    servers: Vec<McpServer>,
+}
+
+impl CommandLine {
+    pub(super) fn new(args: AcpArgs, clock: Arc<dyn Clock>) -> Self {
+        Self { args, clock, ids: SystemIds::new(), open: Mutex::default() }
+    }
+
+    /// Puts everything together once, and takes it apart again.
+    pub(super) async fn try_out(&self) -> Result<(), CliError> {
+        self.threads(&ThreadId::from("try-out"), EditorApprover::new())?.close().await;
+        Ok(())
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<ThreadId, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn folder(&self) -> Option<SessionFolder> {
+        self.args.sessions.as_ref().map(SessionFolder::new)
+    }
+
+    fn threads(&self, thread: &ThreadId, approver: EditorApprover) -> Result<Threads, CliError> {
+        let of = Of {
+            descriptor: Some(&self.args.descriptor),
+            sessions: self.folder(),
+            thread: Some(thread.clone()),
+        };
+        Threads::open(of, &self.args.threads, approver, &self.clock, |builder| builder)
+    }
+
+    async fn thread(&self, id: &ThreadId, setup: &SessionSetup) -> Result<Opened, HostFault> {
+        let approver = EditorApprover::new();
+        let threads = self.threads(id, approver.clone()).map_err(|error| told(&error))?;
+        let thread = threads.runtime.thread(id.clone());
+        let servers = mcp::connect(&thread, setup, &env::surroundings(), &self.clock).await;
+        let mut opened = Opened::new(thread).asking(approver);
+        if let Some(modes) = threads.modes() {
+            opened = opened.with_modes(modes);
+        }
+        self.open().insert(id.clone(), Open { threads, servers });
+        Ok(opened)
+    }
+}
+
+fn told(error: &CliError) -> HostFault {
+    let fault = HostFault::failed(error.to_string());
+    match error.hint() {
+        Some(hint) => fault.with_hint(hint),
+        None => fault,
+    }
+}
+
+impl Host for CommandLine {
+    async fn begin(&self, setup: SessionSetup) -> Result<Opened, HostFault> {
+        self.thread(&ThreadId::from(self.ids.run_id().as_str()), &setup).await
+    }
+
+    fn connects_servers(&self) -> bool {
+        true
+    }
+
+    fn keeps_sessions(&self) -> bool {
+        self.args.sessions.is_some()
+    }
+
+    async fn load(&self, id: &ThreadId, setup: SessionSetup) -> Result<Option<Opened>, HostFault> {
+        let file = self.folder().map(|folder| folder.path(id));
+        match file {
+            Some(Ok(file)) if file.exists() => self.thread(id, &setup).await.map(Some),
+            Some(Ok(_) | Err(_)) | None => Ok(None),
+        }
+    }
+
+    async fn close(&self, thread: Thread) {
+        let open = self.open().remove(thread.id());
+        thread.close().await;
+        if let Some(Open { threads, servers }) = open {
+            for server in servers {
+                server.close().await;
+            }
+            threads.close().await;
+        }
+    }
+}
