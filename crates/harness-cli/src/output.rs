@@ -3,6 +3,7 @@
 use std::io::{self, Write as _, stdout};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -22,6 +23,12 @@ pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T, exit: Exit) -> Result
     let text = serde_json::to_string_pretty(value)
         .map_err(|fault| CliError::Io { action: "write JSON", source: fault.into() })?;
     print(&(text + "\n"), exit)
+}
+
+/// Prints a value that was put together here as JSON with sorted keys, and ends with `exit`.
+pub(crate) fn print_value(mut value: Value, exit: Exit) -> Result<Exit, CliError> {
+    value.sort_all_objects();
+    print_json(&value, exit)
 }
 
 /// Prints values as JSON, one a line, and ends with `exit`.

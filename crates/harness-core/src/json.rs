@@ -130,6 +130,15 @@ fn without_white_space(text: &str) -> String {
     out
 }
 
+impl From<serde_json::Value> for Json {
+    /// The value with the keys of its objects sorted: which order `serde_json` keeps them in depends on a
+    /// feature that any part of a program may turn on, and neither a request nor a record may depend on that.
+    fn from(mut value: serde_json::Value) -> Self {
+        value.sort_all_objects();
+        Self::of(&value).unwrap_or_else(|_| Self::null())
+    }
+}
+
 impl Default for Json {
     /// The empty object.
     fn default() -> Self {

@@ -27,7 +27,7 @@ pub fn schema() -> Schema {
 
 /// [`schema`] as indented JSON with a final line end.
 pub fn text() -> String {
-    format!("{:#}\n", schema().to_value())
+    sorted(schema().to_value())
 }
 
 /// The JSON Schema of contracts in files of their own, as indented JSON with a final line end.
@@ -37,6 +37,12 @@ pub fn contract_text() -> String {
         schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
         schema.insert("title".to_owned(), "Contract".into());
     }
+    sorted(schema)
+}
+
+/// Keys are sorted, whichever order the build keeps them in.
+fn sorted(mut schema: Value) -> String {
+    schema.sort_all_objects();
     format!("{schema:#}\n")
 }
 

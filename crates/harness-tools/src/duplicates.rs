@@ -189,18 +189,16 @@ impl Earlier {
 
 /// Tells calls apart: the name, and the arguments with sorted keys.
 fn key(call: &ToolCall) -> String {
-    // Keys of this type are sorted; a number that it cannot hold keeps the arguments as they were written.
-    let arguments: Result<Value, _> = call.arguments.to();
-    match arguments {
-        Ok(value) if exact(&value, &call.arguments) => format!("{}::{value}", call.name),
-        Ok(_) | Err(_) => format!("{}::{}", call.name, call.arguments),
-    }
+    // A number that a value cannot hold keeps the arguments as they were written.
+    let sorted = call.arguments.to().map(|value: Value| Json::from(value));
+    let arguments = sorted.ok().filter(|sorted| exact(sorted, &call.arguments));
+    format!("{}::{}", call.name, arguments.as_ref().unwrap_or(&call.arguments))
 }
 
 /// Whether a value holds all digits of its text: numbers beyond 64 bits, and fractions, may not.
-fn exact(value: &Value, text: &Json) -> bool {
-    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
-    digits(&value.to_string()) == digits(text.text())
+fn exact(value: &Json, written: &Json) -> bool {
+    let digits = |json: &Json| json.text().bytes().filter(u8::is_ascii_digit).count();
+    digits(value) == digits(written)
 }
 
 /// What a model read of an outcome.

@@ -112,7 +112,7 @@ impl Kind {
         };
         let class =
             if matches!(self, Self::List | Self::Read) { RetryClass::Pure } else { RetryClass::Unsafe };
-        let def = ToolDef::new(name, description).with_schema(Json::of(&schema).unwrap_or_default());
+        let def = ToolDef::new(name, description).with_schema(schema.into());
         def.with_class(class).into_internal()
     }
 }

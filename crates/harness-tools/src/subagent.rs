@@ -362,7 +362,7 @@ fn def(subagents: &[Arc<Subagent>]) -> ToolDef {
             "subagent_type": { "type": "string", "enum": names, "description": "Which subagent to invoke." },
         },
     });
-    let mut def = ToolDef::new("task", text).with_schema(Json::of(&schema).unwrap_or_default());
+    let mut def = ToolDef::new("task", text).with_schema(schema.into());
     def.share = most(subagents);
     def
 }

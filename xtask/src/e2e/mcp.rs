@@ -228,8 +228,9 @@ fn signal(name: &str, group: &str) -> std::process::Command {
 fn results(session: &str) -> Result<Vec<String>> {
     let mut results = Vec::new();
     for line in session.lines() {
-        let entry: Value =
+        let mut entry: Value =
             serde_json::from_str(line).map_err(|e| Fault::because(format!("session line {line}"), e))?;
+        entry.sort_all_objects();
         let message = entry.get("message").filter(|message| message.get("toolCallId").is_some());
         results.extend(message.map(Value::to_string));
     }

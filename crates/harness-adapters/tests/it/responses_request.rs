@@ -49,6 +49,7 @@ async fn settings(settings: &str) -> String {
     for key in ["model", "instructions", "input", "tools", "stream"] {
         body.as_object_mut().unwrap().remove(key).unwrap();
     }
+    body.sort_all_objects();
     body.to_string()
 }
 

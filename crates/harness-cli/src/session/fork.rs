@@ -23,7 +23,7 @@ pub(super) fn fork(args: &ForkArgs) -> Result<Exit, CliError> {
     let entries = fork.nodes().len();
     if args.json {
         let told = json!({"session": args.target, "id": name, "entries": entries});
-        return output::print_json(&told, Exit::Completed);
+        return output::print_value(told, Exit::Completed);
     }
     output::print(&format!("{}: {entries} entries\n", args.target.display()), Exit::Completed)
 }

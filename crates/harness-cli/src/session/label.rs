@@ -23,7 +23,7 @@ pub(super) fn label(args: &LabelArgs) -> Result<Exit, CliError> {
     let id = session.note(&head, &note)?;
     if args.json {
         let told = json!({"entry": args.entry, "label": args.label, "id": id.as_str()});
-        return output::print_json(&told, Exit::Completed);
+        return output::print_value(told, Exit::Completed);
     }
     let told = match &args.label {
         Some(label) => format!("{} is `{label}`\n", args.entry),

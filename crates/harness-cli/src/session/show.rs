@@ -21,7 +21,7 @@ pub(super) fn show(args: &ShowSessionArgs) -> Result<Exit, CliError> {
     let tree = read(&args.session)?;
     let id = entry(&tree, &args.session, args.leaf.as_deref())?;
     if args.json {
-        return output::print_json(&whole(&tree, &args.session), Exit::Completed);
+        return output::print_value(whole(&tree, &args.session), Exit::Completed);
     }
     output::print_styled(&text(&tree, &args.session, id.as_ref()), Exit::Completed)
 }

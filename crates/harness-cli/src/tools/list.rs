@@ -69,9 +69,10 @@ fn shown(target: &str, def: &ToolDef) -> String {
     text
 }
 
-/// The arguments of a schema, one a line: `path  string, required  Where it is`.
+/// The arguments of a schema by name, one a line: `path  string, required  Where it is`.
 fn arguments(schema: &Json) -> Vec<String> {
-    let schema: Value = schema.to().unwrap_or_default();
+    let mut schema: Value = schema.to().unwrap_or_default();
+    schema.sort_all_objects();
     let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let argument = |(name, property): (&String, &Value)| {

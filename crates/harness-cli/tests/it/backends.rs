@@ -80,7 +80,9 @@ fn what_a_backend_does_is_told_to_programs_too() {
     let project = project();
     program(&project, "claude", AGENT);
     let output = run(&project, &["read the note", "--backend", "claude", "--json"]);
-    let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut lines: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines.iter_mut().for_each(Value::sort_all_objects);
     let parts = lines.iter().filter(|line| line["type"] == "delta").map(|line| line["part"].to_string());
     insta::assert_snapshot!(parts.collect::<Vec<_>>().join("\n"), @r#"
     {"backendToolStarted":{"id":"t1","input":{"command":"cat note.txt"},"name":"Bash"}}

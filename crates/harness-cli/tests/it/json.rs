@@ -46,6 +46,7 @@ fn every_line_is_an_object_and_the_last_one_is_the_result() {
     let mut result = lines.last().unwrap().clone();
     result["elapsed"] = json!("[TIME]");
     result["usage"]["latencyMs"] = json!("[TIME]");
+    result.sort_all_objects();
     insta::assert_snapshot!(serde_json::to_string_pretty(&result).unwrap(), @r#"
     {
       "agent": "desk",

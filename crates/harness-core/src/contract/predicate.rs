@@ -314,6 +314,13 @@ impl PredicateKind {
     }
 }
 
+/// With the keys in one order, whichever the build keeps them in.
+fn sorted(mut args: Map<String, Value>) -> Map<String, Value> {
+    args.sort_keys();
+    args.values_mut().for_each(Value::sort_all_objects);
+    args
+}
+
 /// The pattern, ready to search with.
 pub(super) fn compiled(pattern: &str) -> Result<Regex, PredicateFault> {
     regex::RegexBuilder::new(pattern)
@@ -344,7 +351,7 @@ struct Wire {
 
 impl Serialize for Predicate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (kind, args) = (self.kind.as_str().to_owned(), self.kind.args());
+        let (kind, args) = (self.kind.as_str().to_owned(), sorted(self.kind.args()));
         Wire { kind, args, description: self.description.clone() }.serialize(serializer)
     }
 }
@@ -352,7 +359,7 @@ impl Serialize for Predicate {
 impl<'de> Deserialize<'de> for Predicate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wire = Wire::deserialize(deserializer)?;
-        let kind = PredicateKind::parse(&wire.kind, &wire.args).map_err(serde::de::Error::custom)?;
+        let kind = PredicateKind::parse(&wire.kind, &sorted(wire.args)).map_err(serde::de::Error::custom)?;
         Ok(Self { kind, description: wire.description })
     }
 }

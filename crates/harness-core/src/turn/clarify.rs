@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::ids::ToolName;
-use crate::json::Json;
 use crate::message::{Block, ToolCall};
 use crate::outcome::Fault;
 use crate::port::{AskReason, HookCx, HookPoints, Question, ToolOutcome, TurnHooks};
@@ -111,11 +110,7 @@ impl ToolEvidenceHook {
         let own = self.questions.get(&reason).map(|text| text.trim()).filter(|text| !text.is_empty());
         let text = own.map_or_else(|| default_question(reason, call.name.as_str()), str::to_owned);
         let metadata = serde_json::json!({ "toolName": call.name.as_str(), "callId": call.id.as_str() });
-        let question = Question::new(text, reason);
-        match Json::of(&metadata) {
-            Ok(metadata) => question.with_metadata(metadata),
-            Err(_) => question,
-        }
+        Question::new(text, reason).with_metadata(metadata.into())
     }
 }
 
@@ -167,7 +162,7 @@ fn explicit(call: &ToolCall, hint: &Value) -> Option<Question> {
         return None;
     }
     let metadata = metadata.unwrap_or_else(|| serde_json::json!({ "toolName": call.name.as_str() }));
-    Some(Question { metadata: Json::of(&metadata).ok(), ..Question::new(text, reason) })
+    Some(Question { metadata: Some(metadata.into()), ..Question::new(text, reason) })
 }
 
 fn is_ambiguous(data: &Value, words: &[String]) -> bool {

@@ -141,7 +141,7 @@ fn synthetic(kind: &str, reason: &str, facts: &Json) -> Option<Json> {
 fn facts(fields: &[(&str, serde_json::Value)]) -> Json {
     let map: serde_json::Map<_, _> =
         fields.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    Json::of(&map).unwrap_or_default()
+    serde_json::Value::Object(map).into()
 }
 
 impl TurnState {

@@ -16,31 +16,33 @@ pub(super) fn pairs(fields: &KeyFields) -> String {
 /// A value in source 003's notation, which is that of its language: text bare, `True`, `None`, lists and
 /// objects with single quotes.
 fn shown(value: &Json) -> String {
+    value.to::<String>().unwrap_or_else(|_| literal(value))
+}
+
+/// Keys keep their order.
+fn literal(value: &Json) -> String {
+    if let Ok(entries) = value.entries() {
+        let entries = entries.iter().map(|(key, value)| format!("{}: {}", quoted(key), literal(value)));
+        return format!("{{{}}}", entries.collect::<Vec<_>>().join(", "));
+    }
+    if let Ok(values) = value.to::<Vec<Json>>() {
+        return format!("[{}]", values.iter().map(literal).collect::<Vec<_>>().join(", "));
+    }
     match value.to::<Value>() {
-        Ok(Value::String(text)) => text,
-        Ok(nested) => literal(&nested),
+        Ok(Value::Null) => "None".to_owned(),
+        Ok(Value::Bool(true)) => "True".to_owned(),
+        Ok(Value::Bool(false)) => "False".to_owned(),
+        Ok(Value::String(text)) => quoted(&text),
+        Ok(other) => other.to_string(),
         Err(_) => value.text().to_owned(),
     }
 }
 
-fn literal(value: &Value) -> String {
-    match value {
-        Value::Null => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) if text.contains('\'') && !text.contains('"') => format!("\"{text}\""),
-        Value::String(text) => format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")),
-        Value::Array(values) => {
-            format!("[{}]", values.iter().map(literal).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(entries) => {
-            let entries = entries
-                .iter()
-                .map(|(key, value)| format!("{}: {}", literal(&Value::String(key.clone())), literal(value)));
-            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
-        }
+fn quoted(text: &str) -> String {
+    if text.contains('\'') && !text.contains('"') {
+        return format!("\"{text}\"");
     }
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 #[cfg(test)]
@@ -61,6 +63,10 @@ mod tests {
         check(json!(true), "True");
         check(json!(null), "None");
         check(json!(["a", "it's", {"b": 1.5}]), r#"['a', "it's", {'b': 1.5}]"#);
+        assert_eq!(
+            shown(&Json::parse(r#"{"b":{"z":1,"y":2},"a":[]}"#).unwrap()),
+            "{'b': {'z': 1, 'y': 2}, 'a': []}"
+        );
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Called<'_> {
     pub(super) fn done(&self, result: CallToolResult, max_output: usize) -> ToolOutcome {
         let failed = result.is_error == Some(true);
         let mut content = blocks(result.content, max_output);
-        let structured = result.structured_content.as_ref().and_then(|value| Json::of(value).ok());
+        let structured = result.structured_content.map(Json::from);
         if let (true, Some(data)) = (content.is_empty(), &structured) {
             content.push(Block::text(fitted(data.text(), &mut { max_output })));
         }
@@ -55,7 +55,7 @@ impl Called<'_> {
             ToolOutcome::default()
         };
         outcome.content = content.into();
-        outcome.metadata = result.meta.and_then(|meta| Json::of(&json!({ "_meta": meta })).ok());
+        outcome.metadata = result.meta.map(|meta| json!({ "_meta": meta }).into());
         // Data beyond the bound would weigh on the session for ever; the text says what it was.
         outcome.structured = structured.filter(|data| data.text().len() <= max_output);
         outcome
@@ -69,7 +69,7 @@ impl Called<'_> {
         if let (Some(object), Some(more)) = (data.as_object_mut(), &error.data) {
             object.insert("data".to_owned(), bounded(more));
         }
-        with_metadata(ToolOutcome::error("mcp_error", text), &data)
+        with_metadata(ToolOutcome::error("mcp_error", text), data)
     }
 
     /// The call was never sent.
@@ -77,7 +77,7 @@ impl Called<'_> {
         let hint = fault.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
         let text =
             format!("{} cannot be used, and `{}` was not called: {fault}{hint}", self.server(), self.tool);
-        with_metadata(ToolOutcome::error("mcp_unavailable", text), &json!({ "cause": fault.kind() }))
+        with_metadata(ToolOutcome::error("mcp_unavailable", text), json!({ "cause": fault.kind() }))
     }
 
     /// The connection ended while the call was under way.
@@ -90,7 +90,7 @@ impl Called<'_> {
         if let (true, Some(error)) = (self.class != RetryClass::Unsafe, &mut outcome.error) {
             error.retryable = Some(true);
         }
-        with_metadata(outcome, &json!({ "cause": fault.kind() }))
+        with_metadata(outcome, json!({ "cause": fault.kind() }))
     }
 
     /// The answer is not what the protocol asks for.
@@ -144,9 +144,9 @@ fn bounded(data: &Value) -> Value {
     if text.len() <= MOST { data.clone() } else { Value::String(fitted(&text, &mut { MOST })) }
 }
 
-fn with_metadata(mut outcome: ToolOutcome, data: &Value) -> ToolOutcome {
+fn with_metadata(mut outcome: ToolOutcome, data: Value) -> ToolOutcome {
     if let Some(error) = &mut outcome.error {
-        error.metadata = Json::of(data).ok();
+        error.metadata = Some(data.into());
     }
     outcome
 }

@@ -25,7 +25,8 @@ pub(super) fn blocks(content: Vec<ContentBlock>, mut room: usize) -> Vec<Block> 
 }
 
 fn block_of(block: ContentBlock, room: &mut usize) -> Block {
-    let written = serde_json::to_value(&block).unwrap_or_default();
+    let mut written = serde_json::to_value(&block).unwrap_or_default();
+    written.sort_all_objects();
     let kept = match block {
         ContentBlock::Text(text) => {
             let mut kept =
@@ -58,7 +59,7 @@ fn block_of(block: ContentBlock, room: &mut usize) -> Block {
         }
         _ => json!({"type": "text", "text": fitted(&written.to_string(), room)}),
     };
-    read(&kept)
+    read(kept)
 }
 
 /// A resource by value: its text, or its data as an image, a sound or a file.
@@ -68,7 +69,7 @@ fn resource_of(resource: ResourceContents, room: &mut usize) -> Value {
             json!({
                 "type": "text",
                 "text": format!("[resource {uri}]\n{}", fitted(&text, room)),
-                "mcpResource": {"uri": uri, "mimeType": mime_type, "_meta": meta},
+                "mcpResource": {"_meta": meta, "mimeType": mime_type, "uri": uri},
             })
         }
         ResourceContents::BlobResourceContents { uri, mime_type, blob, meta } => {
@@ -76,7 +77,7 @@ fn resource_of(resource: ResourceContents, room: &mut usize) -> Value {
             if blob.len() > MAX_DATA {
                 return too_long(&format!("resource {uri}"), kind, blob.len());
             }
-            let origin = json!({"uri": uri, "_meta": meta});
+            let origin = json!({"_meta": meta, "uri": uri});
             if let Some(class @ ("image" | "audio")) = kind.split('/').next() {
                 return json!({"type": class, "data": blob, "mimeType": kind, "mcpResource": origin});
             }
@@ -116,9 +117,9 @@ pub(super) fn fitted(text: &str, room: &mut usize) -> String {
     }
 }
 
-fn read(block: &Value) -> Block {
-    let read = Json::of(block).and_then(|json| json.to::<Block>());
-    read.unwrap_or_else(|_| Block::text(block.to_string()))
+fn read(block: Value) -> Block {
+    let block = Json::from(block);
+    block.to().unwrap_or_else(|_| Block::text(block.text()))
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use harness_core::message::ToolCall;
 use harness_core::port::{
     ArgumentFault, Clock, RetryClass, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
 };
-use harness_core::{Fault, FaultSource, Json, ToolName};
+use harness_core::{Fault, FaultSource, ToolName};
 use rmcp::model::{CallToolRequestParams, JsonObject, RequestMetaObject, Tool};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -310,13 +310,15 @@ impl McpServer {
             _ => RetryClass::Unsafe,
         };
         let mut def = ToolDef::new(self.name_of(&tool.name), description).with_class(class);
-        def.input_schema = Json::of(&*tool.input_schema).ok();
+        def.input_schema = Some(Value::Object(Map::clone(&tool.input_schema)).into());
         def.requires_approval = spec.requires_approval;
         def.sequential = spec.sequential;
-        def.metadata = Json::of(&serde_json::json!({
-            "mcp": {"server": self.0.id, "tool": tool.name, "title": title, "annotations": hints},
-        }))
-        .ok();
+        def.metadata = Some(
+            serde_json::json!({
+                "mcp": {"server": self.0.id, "tool": tool.name, "title": title, "annotations": hints},
+            })
+            .into(),
+        );
         def
     }
 

@@ -93,7 +93,7 @@ impl ShellTool {
             },
         });
         let description = "Runs a command and gives what it prints and its exit code.";
-        let mut def = ToolDef::new("shell", description).with_schema(Json::of(&schema).unwrap_or_default());
+        let mut def = ToolDef::new("shell", description).with_schema(schema.into());
         def.requires_approval = true;
         def.sequential = true;
         let spec = CommandSpec::new("").input(crate::command::Input::None);

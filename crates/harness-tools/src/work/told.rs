@@ -138,7 +138,7 @@ pub(super) fn list(ledger: &WorkLedger, only: Option<ItemStatus>) -> ToolOutcome
     let _ = write!(text, "\nIn all: {}", counts.join(", "));
     let mut outcome = ToolOutcome::text(text);
     let shown: Vec<_> = shown.into_iter().map(Change::of).collect();
-    outcome.structured = Json::of(&serde_json::json!({ "items": shown })).ok();
+    outcome.structured = Some(serde_json::json!({ "items": shown }).into());
     outcome
 }
 

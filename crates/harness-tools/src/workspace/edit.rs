@@ -115,8 +115,7 @@ impl Kind {
                 }),
             ),
         };
-        ToolDef::new(format!("{prefix}{name}"), description)
-            .with_schema(Json::of(&schema).unwrap_or_default())
+        ToolDef::new(format!("{prefix}{name}"), description).with_schema(schema.into())
     }
 }
 
@@ -236,7 +235,7 @@ impl Tool for EditTool {
 /// A success: one sentence for the model, and the facts as data, one of them the caller's own.
 fn told(path: &str, what: &str, bytes: usize, (fact, value): (&str, Value)) -> ToolOutcome {
     let mut outcome = ToolOutcome::text(format!("{what}; it has {bytes} bytes now"));
-    outcome.structured = Json::of(&json!({ "path": path, "bytes": bytes, fact: value })).ok();
+    outcome.structured = Some(json!({ "path": path, "bytes": bytes, fact: value }).into());
     outcome
 }
 

@@ -235,7 +235,7 @@ impl Kind {
         }
         let schema = json!({ "type": "object", "properties": properties, "required": [required] });
         ToolDef::new(format!("{prefix}{name}"), description)
-            .with_schema(Json::of(&schema).unwrap_or_default())
+            .with_schema(schema.into())
             .with_class(RetryClass::Pure)
     }
 }
@@ -414,7 +414,7 @@ fn page_outcome(file: &WorkspaceFile, (offset, limit): (usize, usize)) -> ToolOu
     let mut outcome = ToolOutcome::blocks(vec![Block::text(page), Block::text(note)]);
     let next = if end < size { json!(end) } else { Value::Null };
     let data = json!({ "path": file.entry.path, "offset": begin, "next": next, "size": size });
-    outcome.structured = Json::of(&data).ok();
+    outcome.structured = Some(data.into());
     outcome
 }
 

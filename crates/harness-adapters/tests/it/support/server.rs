@@ -121,8 +121,11 @@ impl Seen {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// The body, with its keys sorted.
     pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.body).unwrap()
+        let mut body: serde_json::Value = serde_json::from_str(&self.body).unwrap();
+        body.sort_all_objects();
+        body
     }
 }
 

@@ -22,6 +22,8 @@ impl Answer {
 
     /// One more tool call in the same answer.
     pub(crate) fn and_call(mut self, id: &str, name: &str, arguments: &Value) -> Self {
+        let mut arguments = arguments.clone();
+        arguments.sort_all_objects();
         self.calls.push((id.to_owned(), name.to_owned(), arguments.to_string()));
         self
     }

@@ -63,7 +63,7 @@ pub fn schema_of<A: JsonSchema>() -> Json {
     let settings = SchemaSettings::draft07().with(|s| s.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     tidy(&mut schema);
-    Json::of(&schema).unwrap_or_default()
+    schema.into()
 }
 
 fn tidy(schema: &mut serde_json::Value) {

@@ -12,7 +12,7 @@ use super::*;
 #[test]
 fn a_record_tells_what_was_asked_done_and_said() {
     let record = usual().run().record;
-    let told = serde_json::json!({
+    let mut told = serde_json::json!({
         "runId": record.run_id, "at": [record.started_at, record.completed_at], "elapsedMs": record.elapsed_ms,
         "end": [record.outcome.as_str(), record.stop_reason.as_str()],
         "agent": record.agent_name, "model": record.model,
@@ -20,6 +20,7 @@ fn a_record_tells_what_was_asked_done_and_said() {
         "items": record.items.len(), "input": record.input_item_count, "earlier": record.earlier_item_count,
         "usage": record.usage,
     });
+    told.sort_all_objects();
     insta::assert_snapshot!(serde_json::to_string_pretty(&told).unwrap(), @r#"
     {
       "agent": "expert",
