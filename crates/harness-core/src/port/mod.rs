@@ -18,6 +18,7 @@ mod gate;
 mod guardrail;
 mod hooks;
 mod model;
+mod process;
 mod secrets;
 mod session;
 mod steering;
@@ -53,6 +54,9 @@ pub use guardrail::{
 };
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
+pub use process::{
+    DynShell, DynSubprocess, Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess,
+};
 pub use secrets::{DynSecrets, Secret, Secrets};
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
