@@ -136,6 +136,7 @@ pub use background::{BackgroundAgents, TaskRecord, TaskStatus};
 pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
+pub use harness_core::port::MemoryWorkspace;
 pub use harness_process::{Environment, MAX_PRINTED, PASSED};
 pub use modes::{Mode, ModeCalls, ModeGate, ModeNotes, Modes};
 pub use planning::PlanningTools;
@@ -155,9 +156,7 @@ pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
 pub use turn_runner::{ChildLayers, TurnRunner};
 pub use work::{WorkTools, work_complete};
-pub use workspace::{
-    FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,
-};
+pub use workspace::{FileEdits, FolderWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools};
 
 /// The code of the cookbook's page compiles.
 #[cfg(doctest)]

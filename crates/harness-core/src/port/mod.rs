@@ -71,8 +71,8 @@ pub use tool::{
     ToolScope, ToolStatus, ToolUpdates, Toolbox, Updates, coerced, schema_of, tool_fn,
 };
 pub use workspace::{
-    DynWorkspace, EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,
-    WorkspaceFile, WorkspaceHit, normal_path,
+    DynWorkspace, EntryKind, MemoryWorkspace, Precondition, Snippet, Workspace, WorkspaceEntry,
+    WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit, first_units, normal_path,
 };
 
 /// A boxed future that may cross threads.
