@@ -8,10 +8,12 @@ use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, PrepareAsk, To
 use harness_core::transcript::Prefix;
 
 use crate::config::{Instructions, PromptInfo, Settled};
+use crate::flow::FlowRunner;
 
 /// The agents of one run.
 pub(crate) struct ThreadAgents {
     settled: Arc<Settled>,
+    flows: FlowRunner,
     agents: Option<Arc<dyn DynAgentSource>>,
     /// The transcript before the run.
     base: Prefix,
@@ -20,8 +22,13 @@ pub(crate) struct ThreadAgents {
 }
 
 impl ThreadAgents {
-    pub(crate) fn new(settled: Arc<Settled>, agents: Option<Arc<dyn DynAgentSource>>, base: Prefix) -> Self {
-        Self { settled, agents, base, begun: AtomicBool::new(false) }
+    pub(crate) fn new(
+        settled: Arc<Settled>,
+        flows: FlowRunner,
+        agents: Option<Arc<dyn DynAgentSource>>,
+        base: Prefix,
+    ) -> Self {
+        Self { settled, flows, agents, base, begun: AtomicBool::new(false) }
     }
 
     async fn tools(&self, ask: &PrepareAsk, brief: &AgentBrief) -> Result<Arc<[ToolDef]>, Fault> {
@@ -57,6 +64,8 @@ impl AgentSource for ThreadAgents {
                     tools: self.tools(ask, &brief).await?,
                     messages: if begun { ask.log.clone() } else { self.base.clone() },
                     skills: config.skills.clone(),
+                    cwd: self.flows.shared_cwd().get(),
+                    params: self.flows.made_with().clone(),
                 };
                 brief.instructions = Arc::from(build(&info));
             }

@@ -20,6 +20,7 @@ use harness_core::{AgentId, Fault, Json, Millis, ModelName, RunId, ThreadId, Too
 use crate::queue::{LateSteering, QueueMode};
 use crate::skill::SkillSet;
 use crate::template::TemplateSet;
+use crate::workplace::Params;
 
 /// A model, and who it is.
 #[derive(Clone)]
@@ -81,6 +82,10 @@ pub struct PromptInfo {
     pub messages: Prefix,
     /// The skills.
     pub skills: SkillSet,
+    /// The working folder of the runtime, as it is now ([`Runtime::set_root_cwd`](crate::Runtime::set_root_cwd)).
+    pub cwd: Arc<str>,
+    /// What the runtime was made with.
+    pub params: Params,
 }
 
 /// Builds a system prompt.

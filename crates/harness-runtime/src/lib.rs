@@ -24,6 +24,7 @@
 //! | [`checkpoint`] | how an execution of a flow outlives its process |
 //! | [`context_file`] | the files that tell an agent about a project (`AGENTS.md`) |
 //! | [`channel`] | channels between the steps of an execution, and from outside into it |
+//! | [`workplace`] | where steps work: files, a shell, processes, a folder, and what their host was made with |
 //!
 //! When a message is delivered stands in `docs/reference/delivery.md`.
 //!
@@ -89,6 +90,7 @@ pub mod skill;
 mod stream;
 pub mod template;
 mod thread;
+pub mod workplace;
 
 pub use abort::Abort;
 pub use approvals::{Approvals, HeldCall};

@@ -12,9 +12,11 @@ use harness_core::{Cancel, ThreadId};
 
 use crate::config::{Instructions, Settled, ThreadConfig};
 use crate::error::RuntimeError;
+use crate::flow::FlowRunner;
 use crate::model::ThreadModel;
 use crate::sessions::{DynSessions, Sessions};
 use crate::thread::{Shared, Thread};
+use crate::workplace::{Params, RootCwd, Workplace};
 
 /// The bounds of each thread, and of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,8 @@ pub(crate) struct Parts {
     pub(crate) sessions: Option<Arc<dyn DynSessions>>,
     pub(crate) checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     pub(crate) limits: Limits,
+    /// Flows of the same host, with its working folder and params.
+    pub(crate) flows: FlowRunner,
     pub(crate) tokio: tokio::runtime::Handle,
     /// The threads; weakly, because each of them knows these parts.
     threads: Weak<Threads>,
@@ -115,6 +119,7 @@ pub struct RuntimeBuilder {
     sessions: Option<Arc<dyn DynSessions>>,
     checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     limits: Limits,
+    flows: FlowRunner,
 }
 
 impl fmt::Debug for RuntimeBuilder {
@@ -151,17 +156,35 @@ impl RuntimeBuilder {
         self
     }
 
+    /// The working folder that prompts are told of and that root executions of its flows share. Default `/`.
+    pub fn root_cwd(mut self, cwd: RootCwd) -> Self {
+        self.flows = self.flows.root_cwd(cwd);
+        self
+    }
+
+    /// What prompts and steps can read of how it was made. Default `{}`.
+    pub fn params(mut self, params: Params) -> Self {
+        self.flows = self.flows.params(params);
+        self
+    }
+
+    /// Where steps of its flows work. Default [`Workplace::in_memory`].
+    pub fn workplace(mut self, workplace: Workplace) -> Self {
+        self.flows = self.flows.workplace(workplace);
+        self
+    }
+
     /// Makes the runtime, which drives runs on the tokio runtime that this is called in.
     ///
     /// # Errors
     /// [`RuntimeError::NoTokio`] outside of a tokio runtime.
     pub fn build(self) -> Result<Runtime, RuntimeError> {
         let tokio = tokio::runtime::Handle::try_current().map_err(|_| RuntimeError::NoTokio)?;
-        let Self { config, clock, ids, sessions, checkpoints, limits } = self;
+        let Self { config, clock, ids, sessions, checkpoints, limits, flows } = self;
         let all = Arc::<Threads>::default();
         let (loaded, taped) = (Idle::default(), Idle::default());
         let threads = Arc::downgrade(&all);
-        let parts = Parts { clock, ids, sessions, checkpoints, limits, tokio, threads, loaded, taped };
+        let parts = Parts { clock, ids, sessions, checkpoints, limits, flows, tokio, threads, loaded, taped };
         Ok(Runtime { threads: all, parts: Arc::new(parts), settled: Settled::new(config) })
     }
 }
@@ -188,7 +211,8 @@ impl fmt::Debug for Runtime {
 impl Runtime {
     /// Begins to make a runtime whose threads begin with this configuration.
     pub fn builder(config: ThreadConfig, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> RuntimeBuilder {
-        RuntimeBuilder { config, clock, ids, sessions: None, checkpoints: None, limits: Limits::default() }
+        let (flows, limits) = (FlowRunner::new(Arc::clone(&clock)), Limits::default());
+        RuntimeBuilder { config, clock, ids, sessions: None, checkpoints: None, limits, flows }
     }
 
     /// The thread of that name; a new one when there is none. Nothing is loaded before it is needed.
@@ -209,6 +233,28 @@ impl Runtime {
     /// The names of all threads, in no order.
     pub fn ids(&self) -> Vec<ThreadId> {
         self.threads.lock().keys().cloned().collect()
+    }
+
+    /// A runner of flows beside the threads: with the same clock, working folder, params and workplace, and
+    /// without storage, gates and hooks.
+    pub fn flows(&self) -> FlowRunner {
+        self.parts.flows.clone()
+    }
+
+    /// The working folder that prompts are told of and that root executions of [`Runtime::flows`] share.
+    pub fn root_cwd(&self) -> &RootCwd {
+        self.parts.flows.shared_cwd()
+    }
+
+    /// Changes the working folder, for prompts that are built from now on and for all root executions that share
+    /// it; to the one that it is, changes nothing. Whether it changed. The folder before is kept.
+    pub fn set_root_cwd(&self, folder: impl Into<Arc<str>>) -> bool {
+        self.root_cwd().set(folder)
+    }
+
+    /// What it was made with.
+    pub fn params(&self) -> &Params {
+        self.parts.flows.made_with()
     }
 
     /// Asks the model once, outside of any thread: with the configuration's model, key, settings and static

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::message::ToolCall;
 use harness_core::port::{
-    ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
+    ArgumentFault, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, first_units,
 };
 use harness_core::{Fault, Json, ToolName};
 use serde::Serialize;
@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use crate::arguments::refusal;
 use crate::state::{Keep, Kept, MOST_KEPT};
-use crate::workspace::first_units;
 
 /// How much of an earlier output the second hint repeats, in UTF-16 units.
 const REPEATED: usize = 1_200;

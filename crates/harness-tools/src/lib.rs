@@ -15,6 +15,8 @@
 //! | ask a person about one call at a time, and keep the answer | [`StandingApprovals`] |
 //! | answer calls that were made before | [`DuplicateGuard`], around any registry |
 //!
+//! [`SystemPrograms`] is no tool: through it code of a host runs command lines and programs.
+//!
 //! All are ordinary [`Tool`](harness_core::port::Tool)s, bounded in input, output and time, that any turn
 //! can use. The crate knows nothing of descriptors, models or providers, and needs only `harness-core`.
 //!
@@ -116,6 +118,7 @@ pub mod mcp;
 mod modes;
 mod near;
 mod planning;
+mod programs;
 mod registry;
 #[cfg(feature = "schema-validation")]
 mod schema;
@@ -136,9 +139,11 @@ pub use background::{BackgroundAgents, TaskRecord, TaskStatus};
 pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
+pub use harness_core::port::MemoryWorkspace;
 pub use harness_process::{Environment, MAX_PRINTED, PASSED};
 pub use modes::{Mode, ModeCalls, ModeGate, ModeNotes, Modes};
 pub use planning::PlanningTools;
+pub use programs::SystemPrograms;
 pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};
 #[cfg(feature = "schema-validation")]
 pub use schema::{ArgumentSchema, JsonSchemas, Validated};
@@ -155,9 +160,7 @@ pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
 pub use turn_runner::{ChildLayers, TurnRunner};
 pub use work::{WorkTools, work_complete};
-pub use workspace::{
-    FileEdits, FolderWorkspace, MemoryWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools,
-};
+pub use workspace::{FileEdits, FolderWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools};
 
 /// The code of the cookbook's page compiles.
 #[cfg(doctest)]

@@ -8,7 +8,7 @@ use harness_core::port::Clock;
 use harness_core::{Fault, FaultSource};
 use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
 use harness_runtime::{
-    DynSessions, Limits, ModelChoice, PrepareRun, RunSetup, Runtime, Sessions, ThreadConfig,
+    DynSessions, Limits, ModelChoice, PrepareRun, RunSetup, Runtime, RuntimeBuilder, Sessions, ThreadConfig,
 };
 use harness_telemetry::Spans;
 use harness_tools::Modes;
@@ -22,12 +22,14 @@ use crate::error::{HarnessError, SetupFault};
 pub(crate) struct Threads {
     sessions: Option<Arc<dyn DynSessions>>,
     limits: Option<ChangeLimits>,
+    host: Option<ChangeHost>,
     listeners: Vec<Arc<harness_runtime::Listen>>,
     /// Spans, of which each run has a listener of its own.
     pub(crate) spans: Option<Spans>,
 }
 
 type ChangeLimits = Box<dyn FnOnce(&mut Limits) + Send>;
+type ChangeHost = Box<dyn FnOnce(RuntimeBuilder) -> RuntimeBuilder + Send>;
 
 /// Many conversations, see [`build_runtime`](Self::build_runtime).
 impl Builder {
@@ -41,6 +43,16 @@ impl Builder {
     /// Changes the bounds of the threads of a [runtime](Self::build_runtime). Default [`Limits::default`].
     pub fn thread_limits(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
         self.threads.limits = Some(Box::new(change));
+        self
+    }
+
+    /// Changes the [runtime](Self::build_runtime) itself before it is made: its working folder, its params, and
+    /// the workplace of its flows.
+    pub fn runtime_with(
+        mut self,
+        change: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder + Send + 'static,
+    ) -> Self {
+        self.threads.host = Some(Box::new(change));
         self
     }
 
@@ -87,7 +99,7 @@ impl Builder {
             .into_iter()
             .filter_map(|(part, given)| given.then_some(SetupFault::OfOneConversation { part }))
             .collect();
-        let Threads { sessions, limits, mut listeners, spans } = std::mem::take(&mut self.threads);
+        let Threads { sessions, limits, host, mut listeners, spans } = std::mem::take(&mut self.threads);
         if let Some(spans) = spans {
             listeners.push(Arc::new(move |_| Box::new(spans.clone())));
         }
@@ -115,6 +127,9 @@ impl Builder {
         }
         if let Some(limits) = limits {
             runtime = runtime.limits(limits);
+        }
+        if let Some(change) = host {
+            runtime = change(runtime);
         }
         Ok(runtime.build()?)
     }

@@ -18,6 +18,7 @@ mod gate;
 mod guardrail;
 mod hooks;
 mod model;
+mod process;
 mod secrets;
 mod session;
 mod steering;
@@ -53,6 +54,9 @@ pub use guardrail::{
 };
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
+pub use process::{
+    DynShell, DynSubprocess, Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess,
+};
 pub use secrets::{DynSecrets, Secret, Secrets};
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
@@ -67,8 +71,8 @@ pub use tool::{
     ToolScope, ToolStatus, ToolUpdates, Toolbox, Updates, coerced, schema_of, tool_fn,
 };
 pub use workspace::{
-    DynWorkspace, EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,
-    WorkspaceFile, WorkspaceHit, normal_path,
+    DynWorkspace, EntryKind, MemoryWorkspace, Precondition, Snippet, Workspace, WorkspaceEntry,
+    WorkspaceFault, WorkspaceFaultCode, WorkspaceFile, WorkspaceHit, first_units, normal_path,
 };
 
 /// A boxed future that may cross threads.

@@ -136,10 +136,7 @@ impl Ledger {
             return Err(format!("its output has {bytes} bytes; at most {most} are kept"));
         }
         let messages = lock(&context.log).unrecorded(&info.path);
-        let data = {
-            let mut data = lock(&context.data);
-            std::mem::take(&mut data.changed).then(|| data.clone())
-        };
+        let data = context.take_changed();
         let changed = data.is_some();
         let record = Record { output: Some(output.clone()), messages, data, ..empty(info, context, spent) };
         match self.write(&record).await {
@@ -212,7 +209,7 @@ fn apply(taken: Vec<(u64, Record)>, context: &Context) {
     for (_, record) in taken.into_iter().filter(|(_, record)| record.context == context.key) {
         lock(&context.log).restore(record.messages);
         if let Some(data) = record.data {
-            *lock(&context.data) = data;
+            context.put(data);
         }
     }
 }

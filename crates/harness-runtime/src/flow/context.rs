@@ -6,15 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::limits::{Amount, Reached};
 use harness_core::message::Message;
+use harness_core::port::DynWorkspace;
 use harness_core::{Json, RunId, ThreadId};
+use serde::de::DeserializeOwned;
 
 use super::detached::Detached;
 use super::execution::Shared;
 use super::log::Log;
 use super::purse::{self, Purse};
+use super::spawn::SpawnSpec;
 use super::step::Step;
 use crate::abort::Abort;
 use crate::channel::{Channel, ChannelError, ChannelSpec};
+use crate::workplace::{Folder, ParamsFault, RootCwd, StepShell, StepSubprocess, Workplace};
 
 /// What belongs to one line of work: the root's, a spawned child's, a parallel path's.
 #[derive(Debug)]
@@ -27,6 +31,9 @@ pub(crate) struct Context {
     pub(crate) recorded: bool,
     pub(crate) log: Mutex<Log>,
     pub(crate) data: Mutex<Data>,
+    /// The working folder; the root's may be shared with other executions.
+    pub(crate) cwd: RootCwd,
+    pub(crate) workplace: Workplace,
 }
 
 /// What steps keep beside messages.
@@ -36,6 +43,7 @@ pub(crate) struct Data {
     pub(crate) state: Json,
     #[serde(default)]
     pub(crate) slots: BTreeMap<String, Json>,
+    /// The working folder, as it was when this was looked at for the record.
     pub(crate) cwd: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) previous_cwd: Option<Arc<str>>,
@@ -44,45 +52,83 @@ pub(crate) struct Data {
     pub(crate) changed: bool,
 }
 
+impl Data {
+    pub(crate) fn folder(&self) -> Folder {
+        Folder { current: Arc::clone(&self.cwd), previous: self.previous_cwd.clone() }
+    }
+
+    /// Looks at the working folder as it is.
+    fn work_in(&mut self, folder: Folder) {
+        if self.folder() != folder {
+            (self.cwd, self.previous_cwd) = (folder.current, folder.previous);
+            self.changed = true;
+        }
+    }
+}
+
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Context {
     /// A child with an empty log and a copy of the data.
-    pub(super) fn child(&self, key: Arc<str>, recorded: bool) -> Arc<Self> {
+    pub(super) fn child(&self, key: Arc<str>, recorded: bool, spec: &SpawnSpec) -> Arc<Self> {
+        let cwd = spec.cwd.clone().map_or_else(|| self.cwd.copy(), RootCwd::new);
         Arc::new(Self {
             shared: Arc::clone(&self.shared),
             key,
             depth: self.depth + 1,
             recorded: self.recorded && recorded,
             log: Mutex::default(),
-            data: Mutex::new(self.data()),
+            data: Mutex::new(self.data_in(&cwd)),
+            cwd,
+            workplace: spec.workplace(&self.workplace),
         })
     }
 
     /// A path of a parallel step: with a copy of the log, too.
     pub(super) fn path(&self, key: Arc<str>) -> Arc<Self> {
+        let cwd = self.cwd.copy();
         Arc::new(Self {
             shared: Arc::clone(&self.shared),
             key,
             depth: self.depth,
             recorded: self.recorded,
             log: Mutex::new(lock(&self.log).copy()),
-            data: Mutex::new(self.data()),
+            data: Mutex::new(self.data_in(&cwd)),
+            cwd,
+            workplace: self.workplace.clone(),
         })
     }
 
-    fn data(&self) -> Data {
-        Data { changed: false, ..lock(&self.data).clone() }
+    /// A copy of the data for a context with that working folder.
+    fn data_in(&self, cwd: &RootCwd) -> Data {
+        let mut data = lock(&self.data).clone();
+        data.work_in(cwd.folder());
+        Data { changed: false, ..data }
+    }
+
+    /// The data, if they changed since this was asked last.
+    pub(crate) fn take_changed(&self) -> Option<Data> {
+        let mut data = lock(&self.data);
+        data.work_in(self.cwd.folder());
+        std::mem::take(&mut data.changed).then(|| data.clone())
+    }
+
+    /// Puts back what an earlier process recorded.
+    pub(crate) fn put(&self, data: Data) {
+        self.cwd.put(data.folder());
+        *lock(&self.data) = data;
     }
 
     /// Takes over what a path of a race has.
     pub(super) fn take_over(&self, winner: &Self) {
         let taken = lock(&winner.data).clone();
         let mut own = lock(&self.data);
-        let changed = own.changed || taken.state != own.state || taken.slots != own.slots;
-        *own = Data { changed, ..taken };
+        own.changed |= taken.state != own.state || taken.slots != own.slots;
+        (own.state, own.slots) = (taken.state, taken.slots);
+        drop(own);
+        self.cwd.take_over(&winner.cwd);
     }
 }
 
@@ -244,26 +290,53 @@ impl StepCx {
         }
     }
 
-    /// The working folder, as a name: nothing here looks into it. Default `/`.
+    /// The working folder, as a name: programs of [`StepCx::shell`] and [`StepCx::subprocess`] run in it. Default
+    /// the [`RootCwd`] of the runner; a spawned child and a parallel path begin with a copy.
     pub fn cwd(&self) -> Arc<str> {
-        Arc::clone(&lock(&self.0.context.data).cwd)
+        self.0.context.cwd.get()
     }
 
     /// The working folder before the last change.
     pub fn previous_cwd(&self) -> Option<Arc<str>> {
-        lock(&self.0.context.data).previous_cwd.clone()
+        self.0.context.cwd.previous()
     }
 
-    /// Changes the working folder; to the one that it is, changes nothing.
+    /// Changes the working folder; to the one that it is, changes nothing. At the root of an execution that
+    /// shares the [`RootCwd`] of its runner, it changes for all of them.
     pub fn set_cwd(&self, cwd: impl Into<Arc<str>>) {
-        let cwd = cwd.into();
-        self.change(|data| {
-            let changed = data.cwd != cwd;
-            if changed {
-                data.previous_cwd = Some(std::mem::replace(&mut data.cwd, cwd));
-            }
-            changed
-        });
+        self.0.context.cwd.set(cwd);
+    }
+
+    /// The files of the [`Workplace`].
+    pub fn fs(&self) -> &Arc<dyn DynWorkspace> {
+        self.0.context.workplace.fs()
+    }
+
+    /// The shell of the [`Workplace`], in the working folder as it is now. What it runs ends when the step is
+    /// aborted.
+    pub fn shell(&self) -> StepShell {
+        let shell = Arc::clone(self.0.context.workplace.shell());
+        StepShell::new(shell, self.cwd(), self.0.abort.clone())
+    }
+
+    /// Where processes are started, in the working folder as it is now. They end when the step is aborted, and
+    /// when nobody keeps their handle.
+    pub fn subprocess(&self) -> StepSubprocess {
+        let subprocess = Arc::clone(self.0.context.workplace.subprocess());
+        StepSubprocess::new(subprocess, self.cwd(), self.0.abort.clone())
+    }
+
+    /// What the runner was made with; `{}` when nothing was said.
+    pub fn params(&self) -> &Json {
+        self.shared().parts.params.json()
+    }
+
+    /// The same as a `T`.
+    ///
+    /// # Errors
+    /// [`ParamsFault::Form`] when it does not read as one.
+    pub fn params_as<T: DeserializeOwned>(&self) -> Result<T, ParamsFault> {
+        self.shared().parts.params.read()
     }
 
     fn change(&self, change: impl FnOnce(&mut Data) -> bool) {
@@ -310,6 +383,19 @@ impl StepCx {
     /// # Errors
     /// [`FlowError::Cancelled`](super::FlowError::Cancelled) when the execution is gone.
     pub fn detach(&self, step: &Step, input: Json) -> Result<Detached, super::FlowError> {
-        super::detached::start(self, step.clone(), input)
+        self.detach_with(step, input, &SpawnSpec::new())
+    }
+
+    /// The same, in a place of its own.
+    ///
+    /// # Errors
+    /// Those of [`StepCx::detach`].
+    pub fn detach_with(
+        &self,
+        step: &Step,
+        input: Json,
+        spec: &SpawnSpec,
+    ) -> Result<Detached, super::FlowError> {
+        super::detached::start(self, step.clone(), input, spec)
     }
 }

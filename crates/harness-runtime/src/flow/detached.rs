@@ -14,6 +14,7 @@ use super::dispatch::panic_text;
 use super::error::FlowError;
 use super::execution::Shared;
 use super::purse::Purse;
+use super::spawn::SpawnSpec;
 use super::step::Step;
 use crate::abort::{Abort, Ended, within};
 
@@ -105,7 +106,7 @@ impl Detached {
     }
 }
 
-pub(super) fn start(cx: &StepCx, step: Step, input: Json) -> Result<Detached, FlowError> {
+pub(super) fn start(cx: &StepCx, step: Step, input: Json, spec: &SpawnSpec) -> Result<Detached, FlowError> {
     let shared = Arc::clone(cx.shared());
     let Some(tasks) = shared.tasks.upgrade() else {
         return Err(FlowError::Cancelled { reason: "the execution is gone".into() });
@@ -114,8 +115,8 @@ pub(super) fn start(cx: &StepCx, step: Step, input: Json) -> Result<Detached, Fl
     // It may outlive the step that starts it, but not the execution.
     let abort = shared.abort.child();
     let purse = Purse::new(harness_core::limits::Amount::UNLIMITED, Some(Arc::clone(cx.purse())));
-    let inner =
-        StepCx::new(cx.context().child(Arc::clone(&id), false), Arc::clone(&id), abort.clone(), purse);
+    let context = cx.context().child(Arc::clone(&id), false, spec);
+    let inner = StepCx::new(context, Arc::clone(&id), abort.clone(), purse);
     let slot = Arc::new(Slot::default());
     let handle = Detached { id, shared, abort, slot: Arc::clone(&slot) };
     let mut tasks = lock(&tasks.0);

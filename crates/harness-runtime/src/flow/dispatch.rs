@@ -15,6 +15,7 @@ use super::context::{StepCx, lock};
 use super::error::FlowError;
 use super::hooks::{FlowEvent, StepInfo};
 use super::purse::Purse;
+use super::spawn::SpawnSpec;
 use super::step::{Body, Kind, Route, Step};
 use crate::abort::{Ended, within};
 
@@ -163,12 +164,12 @@ fn once<'a>(step: &'a Step, input: Json, cx: &'a StepCx) -> BoxFuture<'a, Result
         Kind::Parallel(join) => Box::pin(super::parallel::perform(id, join, input, cx)),
         Kind::Loop(rounds) => Box::pin(super::repeat::perform(id, rounds, input, cx)),
         Kind::Branch(route) => Box::pin(branch(id, route, input, cx)),
-        Kind::Spawn(child) => Box::pin(spawn(child, input, cx)),
+        Kind::Spawn(child, spec) => Box::pin(spawn(child, spec, input, cx)),
     }
 }
 
-async fn spawn(child: &Step, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
-    let context = cx.context().child(Arc::clone(cx.path()), true);
+async fn spawn(child: &Step, spec: &SpawnSpec, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
+    let context = cx.context().child(Arc::clone(cx.path()), true, spec);
     let purse = Purse::new(Amount::UNLIMITED, Some(Arc::clone(cx.purse())));
     let inner = cx.inside(context, Arc::clone(cx.path()), cx.abort().child(), purse);
     child.perform(input, &inner).await

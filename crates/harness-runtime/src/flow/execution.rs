@@ -19,8 +19,10 @@ use super::purse::{Purse, amount};
 use crate::abort::Abort;
 use crate::channel::{ChannelError, ChannelSpec, Channels, ExternalChannel};
 use crate::checkpoint::{Beginning, CheckpointError, Ledger, Restored, Retention, clear, load};
+use crate::workplace::{Folder, Params, RootCwd, Workplace};
 
 /// What all executions of a runner share.
+#[derive(Clone)]
 pub(crate) struct Parts {
     clock: Arc<dyn Clock>,
     pub(super) hooks: Option<Arc<dyn DynStepHooks>>,
@@ -30,6 +32,9 @@ pub(crate) struct Parts {
     pub(super) channels: Channels,
     storage: Option<Arc<dyn DynStorage>>,
     retention: Retention,
+    pub(super) params: Params,
+    root_cwd: RootCwd,
+    workplace: Workplace,
 }
 
 /// One execution, as all its contexts see it.
@@ -94,8 +99,11 @@ pub struct ExecutionSpec {
     pub resource: Option<Arc<str>>,
     /// The caller's own state. Default `{}`.
     pub state: Json,
-    /// The working folder, as a name. Default `/`.
-    pub cwd: Arc<str>,
+    /// A working folder of its own, as a name. Default none: it shares the [`RootCwd`] of the runner.
+    pub cwd: Option<Arc<str>>,
+    /// Where its steps work. Default none: they work where the runner's do. It is not recorded: restore such an
+    /// execution with a runner of this workplace.
+    pub workplace: Option<Workplace>,
     /// What was said before.
     pub messages: Vec<Arc<Message>>,
     /// What all its steps may spend. Default 1,000 iterations, 4,000 tool calls, 20 million tokens, 100 units of
@@ -111,7 +119,8 @@ impl ExecutionSpec {
             thread: None,
             resource: None,
             state: Json::empty_object(),
-            cwd: "/".into(),
+            cwd: None,
+            workplace: None,
             messages: Vec::new(),
             budget: amount(1_000, 4_000, 20_000_000, Cost(100_000_000_000)),
         }
@@ -131,20 +140,14 @@ impl FlowRunner {
             channels,
             storage: None,
             retention: Retention::default(),
+            params: Params::default(),
+            root_cwd: RootCwd::default(),
+            workplace: Workplace::default(),
         }))
     }
 
     fn change(self, change: impl FnOnce(&mut Parts)) -> Self {
-        let mut parts = Arc::try_unwrap(self.0).unwrap_or_else(|shared| Parts {
-            clock: Arc::clone(&shared.clock),
-            hooks: shared.hooks.clone(),
-            gates: shared.gates.clone(),
-            approver: shared.approver.clone(),
-            observers: shared.observers.clone(),
-            channels: shared.channels.clone(),
-            storage: shared.storage.clone(),
-            retention: shared.retention,
-        });
+        let mut parts = Arc::unwrap_or_clone(self.0);
         change(&mut parts);
         Self(Arc::new(parts))
     }
@@ -175,6 +178,38 @@ impl FlowRunner {
         self.change(|parts| parts.approver = Some(approver))
     }
 
+    /// Where steps work. Default [`Workplace::in_memory`], with files that all executions share.
+    pub fn workplace(self, workplace: Workplace) -> Self {
+        self.change(|parts| parts.workplace = workplace)
+    }
+
+    /// The working folder that root executions share. Default `/`.
+    pub fn root_cwd(self, cwd: RootCwd) -> Self {
+        self.change(|parts| parts.root_cwd = cwd)
+    }
+
+    /// What steps can read of how their host was made. Default `{}`.
+    pub fn params(self, params: Params) -> Self {
+        self.change(|parts| parts.params = params)
+    }
+
+    /// Changes the working folder of all root executions that share it, those at work, too; to the one that it is,
+    /// changes nothing. Whether it changed. The folder before is kept ([`RootCwd::previous`]).
+    pub fn set_root_cwd(&self, folder: impl Into<Arc<str>>) -> bool {
+        self.0.root_cwd.set(folder)
+    }
+
+    /// What steps can read of how their host was made.
+    pub(crate) fn made_with(&self) -> &Params {
+        &self.0.params
+    }
+
+    /// The working folder that root executions share.
+    #[must_use]
+    pub fn shared_cwd(&self) -> &RootCwd {
+        &self.0.root_cwd
+    }
+
     /// One more who hears of steps.
     pub fn observe(self, observer: impl FlowObserver + 'static) -> Self {
         self.change(|parts| parts.observers.push(Arc::new(observer)))
@@ -183,21 +218,24 @@ impl FlowRunner {
     /// A new execution.
     #[must_use]
     pub fn begin(&self, spec: ExecutionSpec) -> Execution {
+        let cwd = spec.cwd.map_or_else(|| self.0.root_cwd.clone(), RootCwd::new);
+        let Folder { current, previous: previous_cwd } = cwd.folder();
         let beginning = Beginning {
             thread: spec.thread,
             resource: spec.resource,
-            data: Data { state: spec.state, cwd: spec.cwd, ..Data::default() },
+            data: Data { state: spec.state, cwd: current, previous_cwd, ..Data::default() },
             messages: spec.messages,
             budget: spec.budget,
             at: self.0.clock.now(),
         };
         let storage = self.0.storage.as_ref();
         let ledger = storage.map(|storage| Ledger::new(Arc::clone(storage), &spec.id, self.0.retention));
-        self.execution(spec.id, beginning, ledger, Amount::NONE, false)
+        let place = (cwd, spec.workplace.unwrap_or_else(|| self.0.workplace.clone()));
+        self.execution(spec.id, beginning, place, ledger, Amount::NONE)
     }
 
     /// The execution of that name as its records have it, to run the same flow on it again; `None` when there
-    /// are no records.
+    /// are no records. It works in a folder of its own, the one that was recorded last.
     ///
     /// # Errors
     /// When its records cannot be read, or are of another version.
@@ -209,7 +247,9 @@ impl FlowRunner {
         if let Some(data) = data {
             beginning.data = data;
         }
-        let execution = self.execution(id, beginning, Some(ledger), spent, true);
+        let place = (RootCwd::of(beginning.data.folder()), self.0.workplace.clone());
+        let execution = self.execution(id, beginning, place, Some(ledger), spent);
+        execution.begun.store(true, Ordering::Release);
         lock(&execution.root.context().log).restore(log);
         Ok(Some(execution))
     }
@@ -229,9 +269,9 @@ impl FlowRunner {
         &self,
         id: RunId,
         beginning: Beginning,
+        (cwd, workplace): (RootCwd, Workplace),
         ledger: Option<Ledger>,
         spent: Amount,
-        begun: bool,
     ) -> Execution {
         let tasks = Arc::new(Tasks::default());
         let purse = Purse::new(beginning.budget, None);
@@ -259,12 +299,14 @@ impl FlowRunner {
             recorded: true,
             log: Mutex::new(log),
             data: Mutex::new(beginning.data.clone()),
+            cwd,
+            workplace,
         });
         let root = StepCx::new(context, "".into(), abort, purse);
         Execution {
             root,
             beginning,
-            begun: AtomicBool::new(begun),
+            begun: AtomicBool::new(false),
             running: AtomicBool::new(false),
             _tasks: tasks,
         }

@@ -88,7 +88,7 @@ fn look_through(step: &Step, above: &Arc<str>, faults: &mut Vec<FlowFault>) {
             rounds.body.iter().for_each(|step| look_through(step, id, faults));
         }
         Kind::Parallel(join) => join.paths.iter().for_each(|step| look_through(step, id, faults)),
-        Kind::Spawn(child) => look_through(child, id, faults),
+        Kind::Spawn(child, _) => look_through(child, id, faults),
         Kind::Run(_) | Kind::Model(..) | Kind::Tool(..) | Kind::Branch(_) => {}
     }
 }

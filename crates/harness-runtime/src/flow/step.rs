@@ -14,6 +14,7 @@ use super::model::{AnswerForm, DynStepAgent};
 use super::parallel::Join;
 use super::repeat::Rounds;
 use super::retry::Retry;
+use super::spawn::SpawnSpec;
 
 /// What sort of step it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, serde::Deserialize)]
@@ -73,7 +74,7 @@ pub(super) enum Kind {
     Branch(Route),
     Parallel(Arc<Join>),
     Loop(Arc<Rounds>),
-    Spawn(Box<Step>),
+    Spawn(Box<Step>, SpawnSpec),
 }
 
 /// What every step can be told.
@@ -163,10 +164,16 @@ impl Step {
         Self::new(id, Kind::Branch(route))
     }
 
-    /// A step in a child context: no messages, a copy of the state, one level deeper. What it spends counts for
-    /// the parent, also when it fails.
+    /// A step in a child context: no messages, a copy of the state and of the working folder, the same
+    /// [`Workplace`](crate::workplace::Workplace), one level deeper. What it spends counts for the parent, also
+    /// when it fails.
     pub fn spawn(id: impl Into<Arc<str>>, child: Self) -> Self {
-        Self::new(id, Kind::Spawn(Box::new(child)))
+        Self::spawn_with(id, child, SpawnSpec::new())
+    }
+
+    /// The same, in a place of its own.
+    pub fn spawn_with(id: impl Into<Arc<str>>, child: Self, spec: SpawnSpec) -> Self {
+        Self::new(id, Kind::Spawn(Box::new(child), spec))
     }
 
     /// The same step, which may take so long, with all its attempts. After that its work is aborted and it has
@@ -212,7 +219,7 @@ impl Step {
             Kind::Branch(_) => StepKind::Branch,
             Kind::Parallel(_) => StepKind::Parallel,
             Kind::Loop(_) => StepKind::Loop,
-            Kind::Spawn(_) => StepKind::Spawn,
+            Kind::Spawn(..) => StepKind::Spawn,
         }
     }
 

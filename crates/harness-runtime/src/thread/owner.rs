@@ -65,7 +65,8 @@ impl Shared {
         };
         let start = start.with_open_calls(open_calls);
         let mut ports = self.ports(&settled, session, entries.clone());
-        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), setup.agents, log.prefix()));
+        let flows = self.parts.flows.clone();
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), flows, setup.agents, log.prefix()));
         ports.steering = setup.steering;
         let spec = settled.spec(&ports, setup.mode);
         self.tape.tell(ThreadEvent::Status(self.lock().status.clone()));

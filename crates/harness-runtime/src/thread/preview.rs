@@ -91,7 +91,8 @@ impl Thread {
             Arc::new(Looker { model: ThreadModel::new(Arc::clone(&settled), None), seen: Mutex::default() });
         ports.model = looker.clone();
         let Memory { log, view, waiting, .. } = memory;
-        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), setup.agents, log.prefix()));
+        let flows = self.0.parts.flows.clone();
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), flows, setup.agents, log.prefix()));
         let mut spec = ports.fit_run(settled.config.run.clone());
         spec.mode = setup.mode;
         spec.turn.seams.steering = false;

@@ -176,6 +176,36 @@ fn messages_state_and_spending_come_back() {
 }
 
 #[test]
+fn the_working_folder_comes_back_as_it_was_and_belongs_to_the_restored_execution() {
+    let cd = |folder: &'static str| {
+        Step::run("cd", move |input: String, cx: StepCx| {
+            cx.set_cwd(folder);
+            async { Ok::<_, String>(input) }
+        })
+    };
+    let folders = |cx: &StepCx| (cx.cwd().to_string(), cx.previous_cwd().map(|folder| folder.to_string()));
+
+    let world = World::new("b", 1);
+    let runner = world.runner();
+    let execution = runner.begin(ExecutionSpec::new("x"));
+    runner.set_root_cwd("/host");
+    World::dies(&execution, Loop::sequence("root", [world.step("a"), world.step("b")]));
+    let restored = world.restored();
+    assert_eq!(folders(restored.cx()), ("/host".into(), Some("/".into())));
+    runner.set_root_cwd("/elsewhere");
+    restored.cx().set_cwd("/mine");
+    assert_eq!((&*restored.cx().cwd(), &*runner.shared_cwd().get()), ("/mine", "/elsewhere"));
+
+    let world = World::new("a", 1);
+    let root = || Parallel::race("race", [Loop::sequence("path", [cd("/path"), world.step("a")]).into()]);
+    World::dies(&world.runner().begin(ExecutionSpec::new("x")), root());
+    let restored = world.restored();
+    let flow = Flow::new(root()).expect("a flow");
+    world.stage.drive(restored.run(&flow, text("in"))).expect("an output");
+    assert_eq!(folders(restored.cx()), ("/path".into(), Some("/".into())));
+}
+
+#[test]
 fn a_childs_messages_come_back_with_its_steps() {
     let world = World::new("c", 1);
     let seen = Arc::new(Mutex::new(0));

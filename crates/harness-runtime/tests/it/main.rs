@@ -29,3 +29,4 @@ mod support;
 mod templates;
 mod timelines;
 mod tree;
+mod workplace;

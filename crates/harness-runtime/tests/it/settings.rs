@@ -6,8 +6,10 @@ use harness_core::message::Message;
 use harness_core::port::{Secret, Secrets, ThinkingLevel, ToolDef};
 use harness_core::testing::ScriptedTools;
 use harness_core::{Cancel, Fault, Json};
+use harness_runtime::flow::ExecutionSpec;
+use harness_runtime::workplace::{Params, RootCwd};
 
-use crate::support::{Step, during, thread_of, thread_with};
+use crate::support::{Scripted, Step, builder, config, during, thread_of, thread_with};
 
 #[tokio::test]
 async fn changes_hold_from_the_next_run_on() {
@@ -50,6 +52,26 @@ async fn a_built_prompt_sees_what_serves_the_iteration() {
     let prompts: Vec<_> =
         model.requests().iter().map(|request| request.offer.instructions.to_string()).collect();
     assert_eq!(prompts, [r#"m1 ["t"] 0"#, r#"m1 ["t"] 3"#, r#"m1 ["t"] 4"#]);
+}
+
+#[tokio::test]
+async fn a_built_prompt_sees_the_working_folder_and_the_params_of_its_runtime() {
+    let model = Scripted::new([Step::Say("x"), Step::Say("y")]);
+    let params = Params::new(Json::parse(r#"{"region":"eu"}"#).unwrap());
+    let runtime = builder(config(&model)).root_cwd(RootCwd::new("/a")).params(params).build().unwrap();
+    let thread = runtime.thread("t");
+    thread.build_instructions(|info| format!("{} {}", info.cwd, info.params.json()));
+    thread.prompt("one").await.unwrap();
+    assert!(runtime.set_root_cwd("/b") && !runtime.set_root_cwd("/b"));
+    thread.prompt("two").await.unwrap();
+    let prompts: Vec<_> =
+        model.requests().iter().map(|request| request.offer.instructions.to_string()).collect();
+    assert_eq!(prompts, [r#"/a {"region":"eu"}"#, r#"/b {"region":"eu"}"#]);
+
+    let execution = runtime.flows().begin(ExecutionSpec::new("x"));
+    runtime.set_root_cwd("/c");
+    assert_eq!((&*execution.cx().cwd(), execution.cx().previous_cwd().as_deref()), ("/c", Some("/b")));
+    assert_eq!(execution.cx().params(), runtime.params().json());
 }
 
 #[tokio::test]

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use harness_core::Json;
 use harness_core::machine::Origin;
 use harness_core::port::{
-    ArgumentFault, DynTool, DynWorkspace, Precondition, Tool, ToolCx, ToolDef, ToolOutcome,
+    ArgumentFault, DynTool, DynWorkspace, Precondition, Tool, ToolCx, ToolDef, ToolOutcome, WorkspaceFault,
 };
 use serde_json::{Value, json};
 
-use super::changed;
 use super::seen::{Memory, SeenFiles};
 use super::tools::{failed, not_found, stopped};
 use crate::arguments::{Arguments, Refused, checked, refusal};
@@ -159,7 +158,7 @@ impl EditTool {
         let at = &file.entry.path;
         match seen.recall(origin, at, &file.content) {
             Memory::Same => {}
-            Memory::Changed => return Err(refusal("file_changed", changed(path).message)),
+            Memory::Changed => return Err(refusal("file_changed", WorkspaceFault::changed(path).message)),
             Memory::Unread => {
                 let message = format!("`{path}` exists and was not read; read it before you replace it");
                 return Err(refusal("file_not_read", message));
@@ -181,7 +180,7 @@ impl EditTool {
         let read = files.read_boxed(path).await.map_err(|fault| failed(&fault))?;
         let file = read.ok_or_else(|| not_found(path, false))?;
         if seen.recall(origin, &file.entry.path, &file.content) == Memory::Changed {
-            return Err(refusal("file_changed", changed(path).message));
+            return Err(refusal("file_changed", WorkspaceFault::changed(path).message));
         }
         let text = &file.content;
         let style = Style::of(text);

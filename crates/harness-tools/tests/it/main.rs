@@ -30,6 +30,7 @@ mod mcp_program;
 mod mcp_registry;
 mod modes;
 mod notes;
+mod programs;
 mod registry;
 #[cfg(feature = "schema-validation")]
 mod schema;

@@ -7,6 +7,7 @@ mod compaction;
 mod control;
 mod execution;
 mod files;
+mod flows;
 mod graph;
 mod long_conversation;
 mod recording;

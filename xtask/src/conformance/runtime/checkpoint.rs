@@ -217,7 +217,7 @@ fn spec(input: &Value) -> ExecutionSpec {
     spec.thread = Some(at(input, "thread").as_str().unwrap_or("T").into());
     spec.resource = at(input, "resource").as_str().map(Into::into);
     if let Some(cwd) = at(input, "cwd").as_str() {
-        spec.cwd = cwd.into();
+        spec.cwd = Some(cwd.into());
     }
     spec
 }

@@ -11,7 +11,6 @@ use rustix::io::Errno;
 
 use super::jail::{self, Names};
 use super::{Inner, Stop};
-use crate::workspace::{changed, holds};
 
 /// Numbers the temporary files of this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -44,7 +43,7 @@ pub(super) fn save(
         Precondition::Content(_) => inner.jail.folder(&names, folders)?,
         Precondition::Any | Precondition::Absent => Some(inner.jail.folder_made(&names, folders)?),
     };
-    let Some(folder) = folder else { return holds(precondition, None, path) };
+    let Some(folder) = folder else { return precondition.check(None, path) };
     let old = check(folder.as_fd(), name, &names, precondition)?;
     let made = Made::beside(folder.as_fd(), &names, old.as_ref())?;
     made.fill(content, &names)?;
@@ -65,15 +64,15 @@ fn check(
     let path = names.normal();
     let Precondition::Content(wanted) = precondition else {
         let old = jail::regular(folder, name, names)?;
-        holds(precondition, old.as_ref().map(|_| [].as_slice()), &path)?;
+        precondition.check(old.as_ref().map(|_| [].as_slice()), &path)?;
         return Ok(old);
     };
     // One byte more than wanted is enough to see that it is another content.
     let old = match jail::bytes(folder, name, names, wanted.len() as u64) {
-        Err(fault) if fault.code == Code::TooLarge => return Err(changed(&path)),
+        Err(fault) if fault.code == Code::TooLarge => return Err(WorkspaceFault::changed(&path)),
         read => read?,
     };
-    holds(precondition, old.as_ref().map(|(bytes, _)| bytes.as_slice()), &path)?;
+    precondition.check(old.as_ref().map(|(bytes, _)| bytes.as_slice()), &path)?;
     Ok(old.map(|(_, stat)| stat))
 }
 

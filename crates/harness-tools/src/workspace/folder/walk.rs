@@ -3,12 +3,11 @@
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use harness_core::port::{
-    EntryKind, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode as Code, WorkspaceHit,
+    EntryKind, Snippet, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode as Code, WorkspaceHit,
 };
 
 use super::jail::{self, Names};
 use super::{Inner, Stop, entry_of};
-use crate::workspace::snippet::{Snippet, snippet_of};
 
 /// How many files a search looks into.
 pub(super) const MAX_SEARCHED: usize = 100_000;
@@ -59,7 +58,7 @@ pub(super) fn search(
                 format!("the workspace has more than {MAX_SEARCHED} files; it is too large to search");
             return Err(WorkspaceFault::new(Code::TooLarge, problem));
         }
-        let snippet = text_of(inner, seen).and_then(|text| snippet_of(&text, query, Snippet::default()));
+        let snippet = text_of(inner, seen).and_then(|text| Snippet::default().of(&text, query));
         if snippet.is_some() || seen.path.to_lowercase().contains(query) {
             let entry = entry_of(seen.path.to_owned(), seen.found.kind, &seen.found.stat);
             hits.push(WorkspaceHit::new(entry, snippet));

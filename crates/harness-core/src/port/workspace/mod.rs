@@ -1,8 +1,14 @@
 //! Files that tools may see: a tree of texts behind slash-separated paths.
 
+mod memory;
+mod snippet;
+
 use std::fmt;
 
 use super::BoxFuture;
+
+pub use memory::MemoryWorkspace;
+pub use snippet::{Snippet, first_units};
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +116,25 @@ pub enum Precondition {
     Content(String),
 }
 
+impl Precondition {
+    /// Whether it holds for the file at `path` with this content; `None`: there is no file.
+    ///
+    /// # Errors
+    /// [`WorkspaceFaultCode::Changed`], and what has changed.
+    pub fn check(&self, now: Option<&[u8]>, path: &str) -> Result<(), WorkspaceFault> {
+        match (self, now) {
+            (Self::Absent, Some(_)) => {
+                let problem = format!("`{path}` exists already");
+                Err(WorkspaceFault::new(WorkspaceFaultCode::Changed, problem))
+            }
+            (Self::Content(wanted), now) if now != Some(wanted.as_bytes()) => {
+                Err(WorkspaceFault::changed(path))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Why a workspace could not do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -125,6 +150,12 @@ impl WorkspaceFault {
     /// A fault with what happened.
     pub fn new(code: WorkspaceFaultCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
+    }
+
+    /// The fault of a file that is not as it was.
+    pub fn changed(path: &str) -> Self {
+        let problem = format!("`{path}` has changed since it was read; read it again");
+        Self::new(WorkspaceFaultCode::Changed, problem)
     }
 }
 

@@ -1,12 +1,19 @@
 //! The surroundings of a match.
 
-/// How much of a text is shown around a match, in UTF-16 units, as source 001 counts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Snippet {
+/// How much of a text is shown around a match, in UTF-16 units, as source 001 counts. Default 80 and 160.
+///
+/// ```
+/// use harness_core::port::Snippet;
+///
+/// let snippet = Snippet { before: 3, after: 5 };
+/// assert_eq!(snippet.of("0123456789", "5").as_deref(), Some("23456789"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snippet {
     /// Units before the match.
-    pub(crate) before: usize,
+    pub before: usize,
     /// Units from the match's beginning on.
-    pub(crate) after: usize,
+    pub after: usize,
 }
 
 impl Default for Snippet {
@@ -15,13 +22,16 @@ impl Default for Snippet {
     }
 }
 
-/// The surroundings of the first match of `query`, which is in lower case, whatever the text's case.
-pub(crate) fn snippet_of(text: &str, query: &str, size: Snippet) -> Option<String> {
-    let at = find(text, query)?;
-    let (before, after) = text.split_at(at);
-    let begin = before.len() - last_units(before, size.before).len();
-    let end = at + first_units(after, size.after).len();
-    text.get(begin..end).map(str::to_owned)
+impl Snippet {
+    /// The surroundings of the first match of `query`, which is in lower case, whatever the text's case; `None`
+    /// when there is no match.
+    pub fn of(self, text: &str, query: &str) -> Option<String> {
+        let at = find(text, query)?;
+        let (before, after) = text.split_at(at);
+        let begin = before.len() - last_units(before, self.before).len();
+        let end = at + first_units(after, self.after).len();
+        text.get(begin..end).map(str::to_owned)
+    }
 }
 
 /// Where `query`, in lower case, begins in `text`.
@@ -42,8 +52,8 @@ fn find(text: &str, query: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// The longest beginning of at most so many UTF-16 units.
-pub(crate) fn first_units(text: &str, most: usize) -> &str {
+/// The longest beginning of a text of at most so many UTF-16 units, as source 001 counts.
+pub fn first_units(text: &str, most: usize) -> &str {
     let mut units = 0;
     for (at, c) in text.char_indices() {
         units += c.len_utf16();
@@ -72,7 +82,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, query: &str, expected: Option<&str>) {
-        assert_eq!(snippet_of(text, query, Snippet { before: 3, after: 5 }).as_deref(), expected);
+        assert_eq!(Snippet { before: 3, after: 5 }.of(text, query).as_deref(), expected);
     }
 
     #[test]

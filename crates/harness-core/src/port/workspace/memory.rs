@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use harness_core::port::{
-    EntryKind, Precondition, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile,
-    WorkspaceHit, normal_path,
+use super::{
+    EntryKind, Precondition, Snippet, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode,
+    WorkspaceFile, WorkspaceHit, normal_path,
 };
-
-use super::snippet::{Snippet, snippet_of};
 
 /// A workspace whose files are in memory: for tests, and for texts that a program gathers itself.
 ///
@@ -17,8 +15,7 @@ use super::snippet::{Snippet, snippet_of};
 /// [`MemoryWorkspace::read_only`] says otherwise, up to [`MemoryWorkspace::MAX_BYTES`] in all.
 ///
 /// ```
-/// use harness_core::port::{Workspace, WorkspaceFile};
-/// use harness_tools::MemoryWorkspace;
+/// use harness_core::port::{MemoryWorkspace, Workspace, WorkspaceFile};
 ///
 /// let files = MemoryWorkspace::new([WorkspaceFile::text("/docs/a.md", "Berth 4 is free.")]);
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -115,7 +112,7 @@ impl Workspace for MemoryWorkspace {
             let of_provider =
                 |file: &&WorkspaceFile| provider.is_none() || file.entry.provider.as_deref() == provider;
             let hits = files.values().filter(of_provider).filter_map(|file| {
-                let snippet = snippet_of(&file.content, &query, self.snippet);
+                let snippet = self.snippet.of(&file.content, &query);
                 let hit = snippet.is_some() || file.entry.path.to_lowercase().contains(&query);
                 hit.then(|| WorkspaceHit::new(file.entry.clone(), snippet))
             });
@@ -136,7 +133,7 @@ impl Workspace for MemoryWorkspace {
         }
         self.with(|files| {
             let old = files.get(&path);
-            super::holds(precondition, old.map(|file| file.content.as_bytes()), &path)?;
+            precondition.check(old.map(|file| file.content.as_bytes()), &path)?;
             let others: usize = files.values().map(|file| file.content.len()).sum();
             let bytes = others - old.map_or(0, |file| file.content.len()) + content.len();
             if bytes > Self::MAX_BYTES {

@@ -1,0 +1,201 @@
+//! Programs of this machine for code of the host.
+
+mod running;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness_core::Cancel;
+use harness_core::port::{
+    Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess, normal_path,
+};
+use harness_process::{Capture, Ended, Ending, Environment, Launch, Limits, MAX_PRINTED, PASSED};
+
+/// Programs of this machine: the ports [`Shell`] and [`Subprocess`].
+///
+/// Command lines are for `/bin/sh`. Folders are named from a root, as in a
+/// [`FolderWorkspace`](crate::FolderWorkspace) of the same folder: `/docs` is `docs` in it. A `cwd` that leads out
+/// of the root, through a link too, is refused; a program itself can go and do what this process can, so let no
+/// model say what is run here. What a model may run is a [`ShellTool`](crate::ShellTool)'s business.
+///
+/// Each program leads a process group of its own. When it is not wanted any more, at its timeout and when it
+/// prints more than [`MAX_PRINTED`], the whole group gets SIGTERM and soon after SIGKILL; what it had printed
+/// stands in the fault. Dropping the future or the handle kills the group at once. Processes need tokio's runtime.
+///
+/// ```
+/// use harness_core::Cancel;
+/// use harness_core::port::{Process, ProcessOptions, Shell, Subprocess};
+/// use harness_tools::{Environment, SystemPrograms};
+///
+/// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
+/// let programs = SystemPrograms::new(".").env_from(&surroundings);
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let options = ProcessOptions::new().env("NAME", "bob");
+/// let ended = programs.exec("echo hello $NAME | tr a-z A-Z; exit 3", &options, &Cancel::never()).await?;
+/// assert_eq!((ended.exit_code, &*ended.stdout), (Some(3), "HELLO BOB\n"));
+///
+/// let process = programs.spawn("cat", &[], &ProcessOptions::new().stdin("hi"), &Cancel::never()).await?;
+/// assert_eq!(process.wait().await?.stdout, "hi");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SystemPrograms {
+    root: PathBuf,
+    env: Environment,
+    grace: Duration,
+}
+
+/// The program that knows command lines.
+const SHELL: &str = "/bin/sh";
+
+impl SystemPrograms {
+    /// Programs that run in this folder and below, with an empty environment.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), env: Environment::default(), grace: Duration::from_millis(500) }
+    }
+
+    /// With the variables of [`PASSED`] that `surroundings` has.
+    #[must_use]
+    pub fn env_from(mut self, surroundings: &Environment) -> Self {
+        for (name, value) in surroundings.share(PASSED.into_iter()).iter() {
+            self.env.set(name, value);
+        }
+        self
+    }
+
+    /// With one more variable for every program.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.set(name, value);
+        self
+    }
+
+    /// Killed this long after it was asked to end. Default 500 ms.
+    #[must_use]
+    pub fn grace(mut self, span: Duration) -> Self {
+        self.grace = span;
+        self
+    }
+
+    /// The folder that `/` names.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn job(&self, program: &str, args: Vec<OsString>, options: &ProcessOptions) -> Result<Job, ProcessFault> {
+        let cwd = self.folder(options.cwd.as_deref().unwrap_or("/"));
+        let cwd = cwd.map_err(|problem| ProcessFault::NotStarted { program: program.to_owned(), problem })?;
+        let mut env = self.env.clone();
+        options.env.iter().for_each(|(name, value)| env.set(name, value));
+        let (options, grace) = (options.clone(), self.grace);
+        Ok(Job { program: program.to_owned(), args, cwd, env, options, grace })
+    }
+
+    /// The folder of that name, links resolved: one may lead out.
+    fn folder(&self, name: &str) -> Result<PathBuf, String> {
+        let name = normal_path(name);
+        let below = name.trim_start_matches('/');
+        if below.is_empty() {
+            return Ok(self.root.clone());
+        }
+        let resolved = self.root.canonicalize().and_then(|root| Ok((root.join(below).canonicalize()?, root)));
+        match resolved {
+            Ok((folder, root)) if folder.starts_with(&root) && folder.is_dir() => Ok(folder),
+            Ok(_) => Err(format!("its `cwd`, `{name}`, is no folder below `{}`", self.root.display())),
+            Err(error) => {
+                Err(format!("its `cwd`, `{name}` below `{}`, cannot be used: {error}", self.root.display()))
+            }
+        }
+    }
+}
+
+impl Shell for SystemPrograms {
+    async fn exec(
+        &self,
+        command: &str,
+        options: &ProcessOptions,
+        cancel: &Cancel,
+    ) -> Result<ProcessOutput, ProcessFault> {
+        let job = self.job(SHELL, vec!["-c".into(), command.into()], options)?;
+        job.wanted(cancel)?;
+        let limits = job.limits().kept(options.max_output, options.max_output);
+        let ended = harness_process::run(job.launch(limits), cancel.cancelled()).await;
+        job.outcome(ended, None)
+    }
+}
+
+impl Subprocess for SystemPrograms {
+    async fn spawn(
+        &self,
+        program: &str,
+        args: &[String],
+        options: &ProcessOptions,
+        cancel: &Cancel,
+    ) -> Result<Box<dyn Process>, ProcessFault> {
+        let job = self.job(program, args.iter().map(OsString::from).collect(), options)?;
+        job.wanted(cancel)?;
+        Ok(Box::new(running::start(job, cancel).await?))
+    }
+}
+
+/// One program to run.
+struct Job {
+    program: String,
+    args: Vec<OsString>,
+    cwd: PathBuf,
+    env: Environment,
+    options: ProcessOptions,
+    grace: Duration,
+}
+
+impl Job {
+    fn wanted(&self, cancel: &Cancel) -> Result<(), ProcessFault> {
+        if cancel.is_cancelled() {
+            return Err(ProcessFault::Cancelled { program: self.program.clone(), output: Box::default() });
+        }
+        tracing::debug!(program = %self.program, "starts a program");
+        Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::new(self.options.timeout.duration()).grace(self.grace)
+    }
+
+    fn launch(&self, limits: Limits) -> Launch<'_> {
+        Launch::new(&self.program, &self.args, self.env.clone(), limits)
+            .cwd(Some(&self.cwd))
+            .stdin(&*self.options.stdin)
+    }
+
+    /// What came of it. `stdout`: what was kept of it, where that is not in `ended`.
+    fn outcome(
+        &self,
+        ended: io::Result<Ended>,
+        stdout: Option<&Capture>,
+    ) -> Result<ProcessOutput, ProcessFault> {
+        let program = self.program.clone();
+        let ended = ended.map_err(|error| {
+            let why = harness_process::why_not_started(OsStr::new(&program), Some(&self.cwd), &error);
+            ProcessFault::NotStarted { program: program.clone(), problem: why }
+        })?;
+        let stdout = stdout.unwrap_or(&ended.stdout);
+        let truncated = !(stdout.is_whole() && ended.stderr.is_whole());
+        let output =
+            |code| ProcessOutput::new(code, stdout.lossy(), ended.stderr.lossy()).truncated(truncated);
+        let stopped = || Box::new(output(None));
+        match ended.ending {
+            Ending::Exited(status) => Ok(output(status.code())),
+            Ending::TimedOut => {
+                Err(ProcessFault::TimedOut { program, limit: self.options.timeout, output: stopped() })
+            }
+            Ending::Cancelled => Err(ProcessFault::Cancelled { program, output: stopped() }),
+            Ending::Flooded => {
+                Err(ProcessFault::TooMuchOutput { program, most: MAX_PRINTED, output: stopped() })
+            }
+        }
+    }
+}
