@@ -7,6 +7,8 @@ use harness_core::machine::Origin;
 use harness_core::port::Clock;
 use harness_core::{Fault, FaultSource};
 use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
+use harness_runtime::skill::SkillSet;
+use harness_runtime::template::TemplateSet;
 use harness_runtime::{
     DynSessions, Limits, ModelChoice, PrepareRun, RunSetup, Runtime, Sessions, ThreadConfig,
 };
@@ -25,6 +27,8 @@ pub(crate) struct Threads {
     listeners: Vec<Arc<harness_runtime::Listen>>,
     /// Spans, of which each run has a listener of its own.
     pub(crate) spans: Option<Spans>,
+    pub(crate) skills: SkillSet,
+    pub(crate) templates: TemplateSet,
 }
 
 type ChangeLimits = Box<dyn FnOnce(&mut Limits) + Send>;
@@ -87,7 +91,8 @@ impl Builder {
             .into_iter()
             .filter_map(|(part, given)| given.then_some(SetupFault::OfOneConversation { part }))
             .collect();
-        let Threads { sessions, limits, mut listeners, spans } = std::mem::take(&mut self.threads);
+        let Threads { sessions, limits, mut listeners, spans, skills, templates } =
+            std::mem::take(&mut self.threads);
         if let Some(spans) = spans {
             listeners.push(Arc::new(move |_| Box::new(spans.clone())));
         }
@@ -106,6 +111,7 @@ impl Builder {
         );
         let mut config = config(assembled);
         config.listeners.extend(listeners);
+        (config.skills, config.templates) = (skills, templates);
         let mut runtime = Runtime::builder(config, clock, ids);
         if let Some(checkpoints) = checkpoints {
             runtime = runtime.checkpoints(checkpoints);

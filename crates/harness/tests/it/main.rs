@@ -11,6 +11,7 @@ mod graph;
 mod long_conversation;
 mod recording;
 mod setup;
+mod skills;
 mod sources;
 mod support;
 mod take_up;
