@@ -14,6 +14,7 @@ use harness::system::SystemClock;
 use harness::tools::StandingApprovals;
 use serde::{Deserialize, Serialize};
 
+use super::command;
 use super::store::{self, Store};
 use crate::args::{Approve, ChatArgs, ModelArgs, Preset};
 use crate::env;
@@ -21,7 +22,7 @@ use crate::error::CliError;
 use crate::model::{self, Asking};
 use crate::run::approve::CommandLineApprover;
 use crate::run::view::policy;
-use crate::threads::{Of, Threads};
+use crate::threads::{Of, Threads, found};
 
 /// What an assistant without a descriptor is told.
 const PLAIN: &str = "You are a helpful assistant who talks with a person at a terminal. Be exact and to the point. \
@@ -104,11 +105,14 @@ impl Conversation {
             Decider::Rule(CommandLineApprover(args.approve))
         };
         let of = Of { descriptor: args.descriptor.as_deref(), sessions: None, thread: Some(thread.clone()) };
+        let descriptor = args.descriptor.as_deref();
+        let templates = found::templates(&args.templates, descriptor, command::unusable).await?;
         let change = |builder: Builder| {
+            let builder = builder.templates(templates);
             let builder = if args.descriptor.is_none() { builder.instructions(PLAIN) } else { builder };
             if file.is_some() { builder.sessions(store.clone()) } else { builder }
         };
-        let threads = Threads::open(of, &args.threads, approver, &clock, change)?;
+        let threads = Threads::open(of, &args.threads, approver, &clock, change).await?;
         let thread = threads.runtime.thread(thread);
         let window = args.threads.view.window;
         thread.configure(|config| {
@@ -123,6 +127,11 @@ impl Conversation {
         let (folder, models) = (folder(args), args.threads.model.clone());
         let this = Self { threads, thread, store, approvals, standing, clock, folder, meta, models };
         Ok((this, begun))
+    }
+
+    /// What is wrong with files of skills and context.
+    pub(super) fn problems(&self) -> &[String] {
+        &self.threads.found.problems
     }
 
     /// What happens in the thread from now on.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use harness::core::ThreadId;
 use harness::core::message::UserMessage;
 use harness::core::port::Decision;
+use harness::runtime::skill::Skill;
 use harness::runtime::template::expand_command;
 use harness::runtime::{DeliveryMode, Status, Stream, Told};
 use harness::tools::ApprovalRule;
@@ -23,6 +24,7 @@ use super::terminal::{Input, Terminal};
 use super::words::Words;
 use crate::env;
 use crate::error::CliError;
+use crate::render::one_line;
 use crate::signal::Signals;
 
 /// How often something that moves is drawn.
@@ -267,7 +269,8 @@ impl Desk {
             Command::Status => self.tell_status(),
             Command::Queue => self.tell_queue(),
             Command::Drop(number) => self.drop_waiting(number),
-            Command::Help | Command::Calls(_) | Command::Quit => {}
+            Command::Help => self.app.tell(&command::help(&self.chat.thread.config().templates)),
+            Command::Calls(_) | Command::Quit => {}
         }
         Ok(())
     }
@@ -316,12 +319,21 @@ impl Desk {
 
     fn list_skills(&mut self) {
         let skills = self.chat.thread.config().skills;
-        if skills.skills().is_empty() {
-            return self.app.tell("there are no skills");
+        let mut lines = Vec::new();
+        for Skill { name, description, location, hidden, .. } in skills.skills() {
+            let only = if *hidden { " (for you alone)" } else { "" };
+            lines.push(format!("/skill:{name}{only}  {}", one_line(description)));
+            lines.extend(location.as_ref().map(|location| format!("  {location}")));
         }
-        let lines =
-            skills.skills().iter().map(|skill| format!("/skill:{}  {}", skill.name, skill.description));
-        self.app.tell(&lines.collect::<Vec<_>>().join("\n"));
+        if lines.is_empty() {
+            lines.push(
+                "there are no skills; --skills FOLDER gives some, each a folder with a SKILL.md".to_owned(),
+            );
+        }
+        self.app.tell(&lines.join("\n"));
+        for problem in self.chat.problems().to_vec() {
+            self.app.complain(&problem);
+        }
     }
 
     fn compact(&self, keep: Option<String>) {

@@ -4,6 +4,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, stdin, stdout};
 
 use harness::core::event::Seen;
+use harness::runtime::template::expand_command;
 use harness::runtime::{Report, RuntimeError, Stream, ThreadEvent, Told};
 
 use super::command::{self, Command, Said};
@@ -44,9 +45,12 @@ pub(super) async fn talk(
                 chat.set_model(&name)?;
                 continue;
             }
-            Said::Command(_) | Said::Unknown(_) | Said::Misused(_) => {
-                return Err(CliError::NoSuchCommand { line });
+            Said::Unknown(text) => {
+                let config = chat.thread.config();
+                let expanded = expand_command(&text, &config.templates, &config.skills);
+                expanded.ok_or(CliError::NoSuchCommand { line })?
             }
+            Said::Command(_) | Said::Misused(_) => return Err(CliError::NoSuchCommand { line }),
         };
         exit = say(chat, &text, signals).await?;
         if matches!(exit, Exit::OutputClosed | Exit::Cancelled) {

@@ -11,12 +11,13 @@ use harness::core::port::{Clock, DynModel};
 
 use super::keys::Keys;
 use super::providers::PROVIDERS;
-use super::recordings;
+use super::recordings::{self, Recording};
 use super::routes::Routes;
 use super::shipped::Shipped;
 use crate::args::ModelArgs;
 use crate::env;
 use crate::error::CliError;
+use crate::render::one_line;
 
 /// Where answers come from.
 pub(crate) struct Source {
@@ -91,6 +92,16 @@ fn names(graph: &BoundGraph) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
+/// What can be asked, a line each.
+fn questions(known: &[Recording]) -> String {
+    /// Questions that are told, at most.
+    const MOST: usize = 5;
+    let told = known.iter().take(MOST).map(|known| format!("\n  {}", one_line(&known.question)));
+    let more = known.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("\n  and {more} more"));
+    told.chain(more).collect()
+}
+
 /// The recording of an example, said so; else the fault.
 fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
     let folder = asking.descriptor.parent().unwrap_or(Path::new("")).join("recordings");
@@ -101,9 +112,10 @@ fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
     let Some(message) = asking.message else {
         let _ = writeln!(
             anstream::stderr(),
-            "no {} is set: the model's answers come from the recordings in {}",
+            "no {} is set: the model's answers come from the recordings in {}, which know{}",
             env::OPENROUTER_KEY,
-            folder.display()
+            folder.display(),
+            questions(&known)
         );
         return Ok(Source::live(Arc::new(Shipped::new(folder, known))));
     };

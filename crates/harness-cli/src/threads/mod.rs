@@ -1,6 +1,8 @@
 //! Conversations of a descriptor, or of a model alone, as the command line says: what `chat` and `serve` have
 //! in common.
 
+pub(crate) mod found;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use harness::runtime::Runtime;
 use harness::tools::Registry;
 use harness::{Builder, Harness, SessionFolder};
 
+use self::found::Found;
 use crate::args::ThreadArgs;
 use crate::bind::{self, Needs};
 use crate::error::CliError;
@@ -21,6 +24,8 @@ pub(crate) struct Threads {
     pub(crate) runtime: Runtime,
     /// Who answers.
     pub(crate) model: Arc<dyn DynModel>,
+    /// What its agents are told beside the descriptor.
+    pub(crate) found: Found,
     registry: Option<Registry>,
 }
 
@@ -36,8 +41,9 @@ pub(crate) struct Of<'a> {
 }
 
 impl Threads {
-    /// Puts everything together. `change` has the last word on the builder.
-    pub(crate) fn open(
+    /// Puts everything together, and tells on standard error which skills and context files there are. `change` has
+    /// the last word on the builder.
+    pub(crate) async fn open(
         of: Of<'_>,
         args: &ThreadArgs,
         approver: impl Approver + 'static,
@@ -54,6 +60,11 @@ impl Threads {
             model::choose(&args.model, asking, clock)
         })?;
         let overrides = context::overrides(&args.context)?;
+        let mut found = Found::read(&args.folders, of.descriptor).await?;
+        found.tell();
+        if args.backend.backend.is_some() {
+            found.keep_skills_to_people();
+        }
         let mut builder = Harness::new(Arc::clone(&source.model));
         let (mut registry, mut compaction) = (None, None);
         if let Some(bound) = bound {
@@ -69,8 +80,8 @@ impl Threads {
         if let Some(sessions) = of.sessions {
             builder = builder.sessions(sessions);
         }
-        let runtime = change(builder).build_runtime()?;
-        Ok(Self { runtime, model: source.model, registry })
+        let runtime = change(found.give(builder)).build_runtime()?;
+        Ok(Self { runtime, model: source.model, found, registry })
     }
 
     /// Ends all conversations, and the programs of their tools.

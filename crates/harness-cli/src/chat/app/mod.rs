@@ -343,10 +343,6 @@ impl App {
                 self.complain(&format!("it is written {written}"));
                 None
             }
-            Said::Command(Command::Help) => {
-                self.talk.tell(DIM, &command::help());
-                None
-            }
             Said::Command(Command::Calls(count)) => {
                 self.talk.show_calls(count);
                 None

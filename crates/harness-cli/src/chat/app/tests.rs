@@ -371,10 +371,9 @@ fn why_a_run_ended_is_told() {
 #[test]
 fn commands_are_wishes_or_are_done_at_once() {
     let mut stage = Stage::new(100, 40);
-    stage.keys("/undo 2⏎/modle x⏎/save⏎/quit⏎");
-    let wishes = [Wish::Do(Command::Undo(2)), Wish::Guess("/modle x".to_owned()), Wish::Quit];
+    stage.keys("/undo 2⏎/modle x⏎/save⏎/help⏎/quit⏎");
+    let help = Wish::Do(Command::Help);
+    let wishes = [Wish::Do(Command::Undo(2)), Wish::Guess("/modle x".to_owned()), help, Wish::Quit];
     assert_eq!(stage.wishes, wishes);
     assert!(stage.shown().contains("it is written /save FILE"));
-    stage.keys("/help⏎");
-    assert!(stage.shown().contains("/compact [WHAT TO KEEP]"));
 }
