@@ -18,13 +18,13 @@ use super::command::{self, Command};
 use super::conversation::{Begun, Conversation};
 use super::history::History;
 use super::images;
-use super::line::Styling;
-use super::screen::Screen;
-use super::terminal::{Input, Terminal};
+use super::terminal::Input;
 use super::words::Words;
 use crate::env;
 use crate::error::CliError;
-use crate::render::one_line;
+use crate::render::line::Styling;
+use crate::render::screen::Screen;
+use crate::render::{one_line, size};
 use crate::signal::Signals;
 
 /// How often something that moves is drawn.
@@ -68,7 +68,7 @@ pub(super) struct Look {
 impl Desk {
     pub(super) fn new(chat: Conversation, begun: &Begun, look: Look) -> Self {
         let (history, entries) = History::open(env::state().map(|state| state.join("chat-history.jsonl")));
-        let size = Terminal::size();
+        let size = size();
         let mut app = App::new(look.styling, size, entries, Box::new(Words::of(&chat.thread.config())));
         app.set_now(chat.now());
         app.set_about(About { model: begun.model.clone() });
@@ -122,7 +122,7 @@ impl Desk {
     /// Brings the state up to the moment.
     fn take_stock(&mut self) {
         // A key may be told before the news that the terminal has another size.
-        self.resize(Terminal::size());
+        self.resize(size());
         self.app.set_now(self.chat.now());
         let waiting = self.chat.thread.queue().into_iter();
         let waiting = waiting.map(|entry| Waiting { entry: entry.id, text: entry.message.joined_text() });

@@ -1,7 +1,7 @@
 //! A chat without a terminal: each line is a message, answers go to standard output, everything else to
 //! standard error.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, stdin, stdout};
+use std::io::{self, BufRead as _, Read as _, stdin, stdout};
 
 use harness::core::event::Seen;
 use harness::runtime::template::expand_command;
@@ -65,8 +65,7 @@ async fn say(chat: &Conversation, text: &str, signals: &mut Signals) -> Result<E
     for problem in problems {
         note(&problem);
     }
-    let on = if stdout().is_terminal() { AnswerOn::Terminal } else { AnswerOn::Pipe };
-    let mut human = Human::new(stdout(), anstream::stderr(), on);
+    let mut human = Human::new(stdout(), anstream::stderr(), AnswerOn::stdout());
     let mut events = chat.events();
     let mut run = std::pin::pin!(chat.thread.prompt_items([message.from_origin("prompt")]));
     let mut stopped = false;

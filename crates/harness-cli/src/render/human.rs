@@ -10,28 +10,15 @@ use harness::core::port::{CompactionNote, DeltaPart};
 use harness::core::{CallId, Evidence, Json, OpId, Outcome, StopReason, ToolName};
 
 use super::Render;
-use super::line::{harmless, one_line};
+use super::answer::{Answer, AnswerOn};
+use super::harmless::{harmless, one_line};
 use super::status::Status;
 use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
 
-/// Where the answer goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerOn {
-    /// A terminal: text is shown as it arrives.
-    Terminal,
-    /// A pipe or file: nothing but the answer, when it is whole.
-    Pipe,
-}
-
 /// Shows a run to a person.
-pub(crate) struct Human<A, P> {
-    answer: A,
+pub(crate) struct Human<A: Write, P> {
+    answer: Answer<A>,
     progress: P,
-    on: AnswerOn,
-    /// The operation whose text was shown last, and that text.
-    streamed: Option<(OpId, String)>,
-    /// Whether shown text has left the cursor inside a line.
-    inside_line: bool,
     /// A call that was a handoff and is told already.
     handed_off: Option<CallId>,
     /// A backend's own tools that are at work.
@@ -54,11 +41,8 @@ const OPEN_TOOLS: usize = 256;
 impl<A: Write, P: Write> Human<A, P> {
     pub(crate) fn new(answer: A, progress: P, on: AnswerOn) -> Self {
         Self {
-            answer,
+            answer: Answer::new(answer, on),
             progress,
-            on,
-            streamed: None,
-            inside_line: false,
             handed_off: None,
             backend_tools: Vec::new(),
             status: None,
@@ -74,7 +58,7 @@ impl<A: Write, P: Write> Human<A, P> {
 
     /// Shows how far the run is, unless text is just being shown.
     fn show_status(&mut self) {
-        if self.inside_line {
+        if self.answer.is_inside_line() {
             return;
         }
         self.hide_status();
@@ -117,34 +101,16 @@ impl<A: Write, P: Write> Human<A, P> {
 
     /// More of the answer's text.
     fn text(&mut self, op: OpId, text: &str) -> io::Result<()> {
-        if self.on == AnswerOn::Pipe {
+        if self.answer.waits() {
             return Ok(());
         }
         self.hide_status();
-        if self.streamed.as_ref().is_none_or(|(shown, _)| *shown != op) {
-            self.end_line()?;
-            self.streamed = Some((op, String::new()));
-        }
-        if let Some((_, shown)) = &mut self.streamed {
-            shown.push_str(text);
-        }
-        self.answer.write_all(harmless(text).as_bytes())?;
-        self.inside_line = !text.ends_with('\n');
-        self.answer.flush()
-    }
-
-    /// Ends a line of streamed text, so that what follows begins a new one.
-    fn end_line(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.inside_line) {
-            self.answer.write_all(b"\n")?;
-            self.answer.flush()?;
-        }
-        Ok(())
+        self.answer.more(op, text)
     }
 
     /// One line of progress. What cannot be shown there is not worth ending a run for.
     fn note(&mut self, style: Style, mark: &str, text: &str) -> io::Result<()> {
-        self.end_line()?;
+        self.answer.end_line()?;
         // In one piece, because others write to standard error, too.
         let mut line = if std::mem::take(&mut self.status_shown) { ERASE.to_vec() } else { Vec::new() };
         let _ = writeln!(line, "{style}{mark}{style:#} {text}");
@@ -269,19 +235,6 @@ impl<A: Write, P: Write> Human<A, P> {
         };
         self.note(NOTE, "↻", &format!("not done yet ({}){}", decision.code, one_line(&what)))
     }
-
-    /// The text for the user, unless it was shown while it came.
-    fn answer(&mut self, text: &str) -> io::Result<()> {
-        let streamed = self.streamed.take().is_some_and(|(_, shown)| shown.trim() == text.trim());
-        if !streamed {
-            self.end_line()?;
-            let text = if self.on == AnswerOn::Terminal { harmless(text) } else { text.into() };
-            self.answer.write_all(text.as_bytes())?;
-            self.inside_line = !text.ends_with('\n');
-        }
-        self.end_line()?;
-        self.answer.flush()
-    }
 }
 
 impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
@@ -305,9 +258,9 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
         self.hide_status();
         self.status = None;
         if let Some(text) = end.answer.as_deref().filter(|text| !text.is_empty()) {
-            self.answer(text)?;
+            self.answer.whole(text)?;
         }
-        self.end_line()?;
+        self.answer.end_line()?;
         if let Some(why) = why(&end.stop.evidence) {
             self.note(BAD, "!", &why)?;
         }

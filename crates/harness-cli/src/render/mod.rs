@@ -1,8 +1,12 @@
 //! What a person or a program sees of a run.
 
+mod answer;
+mod harmless;
 mod human;
 mod json;
-mod line;
+pub(crate) mod line;
+pub(crate) mod markdown;
+pub(crate) mod screen;
 mod status;
 mod style;
 
@@ -12,9 +16,10 @@ use std::thread::JoinHandle;
 use harness::core::event::{Seen, Subscription};
 use harness::core::{Cancel, End};
 
-pub(crate) use human::{AnswerOn, Human, repaired, shortened, why};
+pub(crate) use answer::{AnswerOn, size};
+pub(crate) use harmless::{harmless, one_line};
+pub(crate) use human::{Human, repaired, shortened, why};
 pub(crate) use json::JsonLines;
-pub(crate) use line::{harmless, one_line};
 pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
 

@@ -158,9 +158,8 @@ fn renderer(json: bool, spec: &RunSpec) -> Box<dyn Render> {
     if json {
         return Box::new(JsonLines::new(stdout()));
     }
-    let on = if stdout().is_terminal() { AnswerOn::Terminal } else { AnswerOn::Pipe };
     let status = if stderr().is_terminal() { Status::of(spec) } else { None };
-    Box::new(Human::new(stdout(), anstream::stderr(), on).with_status(status))
+    Box::new(Human::new(stdout(), anstream::stderr(), AnswerOn::stdout()).with_status(status))
 }
 
 fn finish(

@@ -19,7 +19,7 @@ use harness::runtime::{Status, ThreadEvent};
 
 use super::command::{self, Command, Said};
 use super::composer::{Code, Complete, Composer, Edit, Key};
-use super::line::{Line, Styling};
+use crate::render::line::{Line, Styling};
 use crate::render::{BAD, DIM, NOTE};
 
 pub(crate) use asks::Verdict;

@@ -10,8 +10,8 @@ use harness::core::{CallId, End, Outcome, StopReason, Time};
 
 use super::calls::{Calls, shown_call};
 use super::notes;
-use crate::chat::line::{Line, Look, Styling, Text};
-use crate::chat::markdown::MarkdownStream;
+use crate::render::line::{Line, Look, Styling, Text};
+use crate::render::markdown::MarkdownStream;
 use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, why};
 
 /// Lines that may wait to be drawn; what is older goes, and a line says so. They wait only while a terminal

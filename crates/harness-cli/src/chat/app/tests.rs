@@ -6,7 +6,7 @@ use harness::runtime::Status;
 
 use super::*;
 use crate::chat::composer::NoCandidates;
-use crate::chat::screen::Screen;
+use crate::render::screen::Screen;
 
 /// A chat on an emulated terminal.
 struct Stage {

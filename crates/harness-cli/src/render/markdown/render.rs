@@ -9,7 +9,7 @@ use super::definitions::Definitions;
 use super::looks::Looks;
 use super::table::Table;
 use super::{Line, Look, Text, code};
-use crate::chat::line::openable;
+use crate::render::line::openable;
 
 /// How a block is shown.
 #[derive(Debug)]
