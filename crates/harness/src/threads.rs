@@ -29,6 +29,8 @@ pub(crate) struct Threads {
     pub(crate) spans: Option<Spans>,
     pub(crate) skills: SkillSet,
     pub(crate) templates: TemplateSet,
+    /// Whether runs do not go on with the agent of the last one.
+    from_entry: bool,
 }
 
 type ChangeLimits = Box<dyn FnOnce(&mut Limits) + Send>;
@@ -52,6 +54,13 @@ impl Builder {
     /// begins. One given with [`fold`](Self::fold) hears the events of all threads.
     pub fn fold_each<F: Fold + 'static>(mut self, make: impl Fn() -> F + Send + Sync + 'static) -> Self {
         self.threads.listeners.push(Arc::new(move |_| Box::new(make())));
+        self
+    }
+
+    /// Lets every run of the threads of a [runtime](Self::build_runtime) begin with the entry agent, also when the
+    /// conversation was handed over to another one. Default: a run goes on with the agent of the last one.
+    pub fn runs_from_entry(mut self) -> Self {
+        self.threads.from_entry = true;
         self
     }
 
@@ -91,7 +100,7 @@ impl Builder {
             .into_iter()
             .filter_map(|(part, given)| given.then_some(SetupFault::OfOneConversation { part }))
             .collect();
-        let Threads { sessions, limits, mut listeners, spans, skills, templates } =
+        let Threads { sessions, limits, mut listeners, spans, skills, templates, from_entry } =
             std::mem::take(&mut self.threads);
         if let Some(spans) = spans {
             listeners.push(Arc::new(move |_| Box::new(spans.clone())));
@@ -109,7 +118,7 @@ impl Builder {
             Arc::clone(&assembled.ids),
             assembled.ports.checkpoints.clone(),
         );
-        let mut config = config(assembled);
+        let mut config = config(assembled, from_entry);
         config.listeners.extend(listeners);
         (config.skills, config.templates) = (skills, templates);
         let mut runtime = Runtime::builder(config, clock, ids);
@@ -126,7 +135,7 @@ impl Builder {
     }
 }
 
-fn config(assembled: Assembled) -> ThreadConfig {
+fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
     let Assembled { ports, spec, around, modes, origin, context, .. } = assembled;
     let mut config = ThreadConfig::new(ModelChoice::new(ports.model));
     config.tools = ports.tools;
@@ -150,7 +159,7 @@ fn config(assembled: Assembled) -> ThreadConfig {
     if around.bound.is_none() {
         config.agents = Some(around.over(ports.agents));
     }
-    config.prepare = prepare(around, context, modes, ports.clock);
+    config.prepare = prepare(around, context, modes, ports.clock, from_entry);
     config
 }
 
@@ -160,6 +169,7 @@ fn prepare(
     overrides: Map,
     modes: Option<Modes>,
     clock: Arc<dyn Clock>,
+    from_entry: bool,
 ) -> Option<Arc<PrepareRun>> {
     if around.bound.is_none() && modes.is_none() {
         return None;
@@ -177,7 +187,8 @@ fn prepare(
             let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new())));
             agents.set_context(context);
             setup.agents = Some(around.graph(agents));
-            setup.agent = setup.agent.take().filter(|agent| bound.graph().agent(agent.as_str()).is_some());
+            let last = setup.agent.take().filter(|_| !from_entry);
+            setup.agent = last.filter(|agent| bound.graph().agent(agent.as_str()).is_some());
         }
         Ok(())
     }))

@@ -69,7 +69,7 @@ const COMMANDS: [Entry; 16] = [
     entry("fork", "", "go on in a copy of this conversation; the one so far stays as it is"),
     entry("undo", "[N]", "take back your last message, or the last N, and what came of them"),
     entry("save", "FILE", "write the conversation to a new file as Markdown"),
-    entry("cost", "", "say what was used"),
+    entry("cost", "", "say what was used since the chat began"),
     entry("status", "", "say how things stand"),
     entry(
         "queue",

@@ -1,14 +1,13 @@
 //! Where a person sits: the terminal on one side, the thread on the other, and the chat's state between them.
 
-use std::io::{Stdout, Write as _, stdout};
-use std::path::PathBuf;
+use std::io::{ErrorKind, Stdout, Write as _, stdout};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::core::ThreadId;
 use harness::core::message::UserMessage;
 use harness::core::port::Decision;
 use harness::runtime::skill::Skill;
-use harness::runtime::template::expand_command;
 use harness::runtime::{DeliveryMode, Status, Stream, Told};
 use harness::tools::ApprovalRule;
 use tokio::sync::mpsc;
@@ -221,12 +220,11 @@ impl Desk {
 
     /// A line with a slash: a template, a skill, or a slip.
     fn guess(&mut self, line: &str) {
-        let config = self.chat.thread.config();
-        if let Some(text) = expand_command(line, &config.templates, &config.skills) {
+        if let Some(message) = self.chat.expand(line) {
             self.history.add(line);
-            let origin = if line.starts_with("/skill:") { "skill" } else { "template" };
-            return self.deliver(UserMessage::text(text).from_origin(origin));
+            return self.deliver(message);
         }
+        let config = self.chat.thread.config();
         let name = line.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
         let names = config.templates.templates().iter().map(|template| template.name.as_str());
         let near = command::nearest(name, names);
@@ -260,7 +258,10 @@ impl Desk {
                 self.follow("a new conversation");
             }
             Command::Fork => match self.chat.fork()? {
-                Some(file) => self.follow(&format!("a copy of the conversation, in {}", file.display())),
+                Some(file) => {
+                    let place = self.shown(&file);
+                    self.follow(&format!("a copy of the conversation, in {place}"));
+                }
                 None => self.not_kept(),
             },
             Command::Undo(count) => self.undo(count).await?,
@@ -279,6 +280,14 @@ impl Desk {
     fn follow(&mut self, what: &str) {
         self.events = self.chat.events();
         self.app.tell(&format!("this is {what}; the one before stays as it is"));
+    }
+
+    /// A path as a person writes it.
+    fn shown(&self, path: &Path) -> String {
+        match self.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+            Some(below) => format!("~/{}", below.display()),
+            None => path.display().to_string(),
+        }
     }
 
     fn not_kept(&mut self) {
@@ -374,6 +383,11 @@ impl Desk {
         let new = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
         match new.and_then(|mut out| out.write_all(text.as_bytes())) {
             Ok(()) => self.app.tell(&format!("the conversation is in {}", file.display())),
+            Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {
+                let text =
+                    format!("{} is there already and was left as it is; name another file", file.display());
+                self.app.complain(&text);
+            }
             Err(source) => return Err(CliError::NotWritten { path: file.clone(), source }),
         }
         Ok(())
@@ -381,6 +395,9 @@ impl Desk {
 
     fn tell_cost(&mut self) {
         let used = self.app.used().clone();
+        if used.model_calls == 0 {
+            return self.app.tell("nothing was used yet");
+        }
         let tokens = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
         let cost = used.cost.map_or_else(|| "not told by the provider".to_owned(), |cost| cost.to_string());
         self.app.tell(&format!(
@@ -400,8 +417,7 @@ impl Desk {
             Status::Compacting => "being made shorter",
             Status::Idle | _ => "idle",
         };
-        let file =
-            self.chat.file().map_or_else(|| "in memory only".to_owned(), |file| file.display().to_string());
+        let file = self.chat.file().map_or_else(|| "in memory only".to_owned(), |file| self.shown(&file));
         let rules: Vec<String> =
             self.chat.standing.rules().iter().map(|rule| rule.tool_name.to_string()).collect();
         let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };

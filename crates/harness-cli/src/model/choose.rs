@@ -24,16 +24,18 @@ pub(crate) struct Source {
     pub(crate) model: Arc<dyn DynModel>,
     /// The recording that is replayed.
     pub(crate) replay: Option<Arc<Replay>>,
+    /// Whether an example's recordings answer, for want of a key.
+    pub(crate) shipped: bool,
 }
 
 impl Source {
     fn live(model: Arc<dyn DynModel>) -> Self {
-        Self { model, replay: None }
+        Self { model, replay: None, shipped: false }
     }
 
     fn replay(path: &Path) -> Result<Self, CliError> {
         let replay = Arc::new(Replay::open(path)?);
-        Ok(Self { model: Arc::clone(&replay) as _, replay: Some(replay) })
+        Ok(Self { model: Arc::clone(&replay) as _, replay: Some(replay), shipped: false })
     }
 }
 
@@ -55,8 +57,8 @@ pub(crate) fn choose(
     clock: &Arc<dyn Clock>,
 ) -> Result<Source, CliError> {
     if let Some(path) = &args.replay {
-        let Source { model, replay } = Source::replay(path)?;
-        return Ok(Source { model: recorded(model, args)?, replay });
+        let source = Source::replay(path)?;
+        return Ok(Source { model: recorded(source.model, args)?, ..source });
     }
     let keys = Keys::load(args.keys.as_deref())?;
     let routes = Routes::new(args.base_url.as_deref(), &keys);
@@ -104,7 +106,8 @@ fn questions(known: &[Recording]) -> String {
 
 /// The recording of an example, said so; else the fault.
 fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
-    let folder = asking.descriptor.parent().unwrap_or(Path::new("")).join("recordings");
+    let beside = asking.descriptor.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = beside.unwrap_or(Path::new(".")).join("recordings");
     let known = recordings::in_folder(&folder);
     if known.is_empty() {
         return Err(fault);
@@ -112,12 +115,12 @@ fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
     let Some(message) = asking.message else {
         let _ = writeln!(
             anstream::stderr(),
-            "no {} is set: the model's answers come from the recordings in {}, which know{}",
+            "no {} is set: the model's answers come from the recordings in {}\nthey know:{}",
             env::OPENROUTER_KEY,
             folder.display(),
             questions(&known)
         );
-        return Ok(Source::live(Arc::new(Shipped::new(folder, known))));
+        return Ok(Source { shipped: true, ..Source::live(Arc::new(Shipped::new(folder, known))) });
     };
     let Some(recording) = known.iter().find(|known| known.question == message) else {
         let questions = known.into_iter().map(|known| known.question).collect();

@@ -151,7 +151,7 @@ pub(crate) fn answers(
         Some(path) => Arc::new(Recorder::create(backend, path)?),
         None => Arc::new(backend),
     };
-    Ok(Source { model, replay: None })
+    Ok(Source { model, replay: None, shipped: false })
 }
 
 fn renderer(json: bool, spec: &RunSpec) -> Box<dyn Render> {

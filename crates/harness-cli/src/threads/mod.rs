@@ -24,6 +24,8 @@ pub(crate) struct Threads {
     pub(crate) runtime: Runtime,
     /// Who answers.
     pub(crate) model: Arc<dyn DynModel>,
+    /// Whether an example's recordings answer, for want of a key.
+    pub(crate) shipped: bool,
     /// What its agents are told beside the descriptor.
     pub(crate) found: Found,
     registry: Option<Registry>,
@@ -80,8 +82,12 @@ impl Threads {
         if let Some(sessions) = of.sessions {
             builder = builder.sessions(sessions);
         }
+        if source.shipped {
+            // Each recording is of a conversation of its own.
+            builder = builder.runs_from_entry();
+        }
         let runtime = change(found.give(builder)).build_runtime()?;
-        Ok(Self { runtime, model: source.model, found, registry })
+        Ok(Self { runtime, model: source.model, shipped: source.shipped, found, registry })
     }
 
     /// Ends all conversations, and the programs of their tools.

@@ -103,7 +103,8 @@ fn the_example_is_answered_from_its_recordings_and_the_chat_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = harness(&root, &["chat", "fixtures/examples/customer-support/harness.yaml"]);
     command.env("HOME", folder.path());
-    let input = "Where is my order 1042?\n/new\nPlease refund order 1041.\nWhat else?\n";
+    let input =
+        "Where is my order 1042?\nPlease refund order 1041.\n/new\nWhere is my order 1042?\nWhat else?\n";
     let output = Running::start_with_input(command, input.as_bytes()).end();
     assert!(output.stderr.contains("no OPENROUTER_API_KEY is set"), "{}", output.stderr);
     assert!(

@@ -57,7 +57,7 @@ fn templates_and_skills_of_the_descriptors_folder_are_used_by_name() {
     completed (answer_finalized) · 1 iteration · 0 tool calls · 100 + 1 tokens · cost 0.0001 · [TIME]
     ");
     let requests = server.requests();
-    assert_eq!(last(&requests[0]), "Fix issue 7.\n");
+    assert_eq!(last(&requests[0]), "Fix issue 7.");
     insta::assert_snapshot!(last(&requests[1]), @r#"
     <skill name="release" location=".harness/skills/release/SKILL.md">
     References are relative to .harness/skills/release.
@@ -193,7 +193,8 @@ fn the_example_says_what_can_be_asked() {
     let mut command = harness(&root, &["chat", "fixtures/examples/customer-support/harness.yaml"]);
     command.env("HOME", folder.path());
     insta::assert_snapshot!(talk(command, "/quit\n").stderr, @"
-    no OPENROUTER_API_KEY is set: the model's answers come from the recordings in fixtures/examples/customer-support/recordings, which know
+    no OPENROUTER_API_KEY is set: the model's answers come from the recordings in fixtures/examples/customer-support/recordings
+    they know:
       Please refund order 1041.
       My socks from order 1040 have holes. I want my money back.
       Which of my orders 1040, 1041 and 1042 are still on their way?

@@ -298,10 +298,15 @@ impl Talk {
         }
     }
 
-    /// One line about what was done, in its place.
+    /// What was done, in its place; its lines stay lines.
     pub(super) fn step(&mut self, style: Style, mark: &str, text: &str) {
         let mut wrapped = Text::default();
-        wrapped.push(text, &Look::default());
+        for (number, line) in text.lines().enumerate() {
+            if number > 0 {
+                wrapped.break_line();
+            }
+            wrapped.push(line, &Look::default());
+        }
         let lines = wrapped.wrap(self.width.saturating_sub(2).max(4));
         self.separate(Kind::Step);
         for (number, line) in lines.into_iter().enumerate() {

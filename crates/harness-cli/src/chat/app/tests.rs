@@ -369,6 +369,21 @@ fn why_a_run_ended_is_told() {
 }
 
 #[test]
+fn the_lines_of_a_fault_stay_lines() {
+    let mut stage = Stage::new(60, 8);
+    stage.event("run_finished", r#""end":{"stop":{"reason":"runtime_error","evidence":{"fault":{"source":"model","code":"recording","message":"it knows only:\n- one\n- two"}}},"iterations":1,"turns":1,"elapsed":5,"usage":{"modelCalls":0,"toolCalls":0}}"#);
+    insta::assert_snapshot!(stage.shown(), @r"
+    ! model: it knows only:
+      - one
+      - two
+    ■ failed (runtime_error)
+    ───────────────────────────────────────────────────────────
+    ›
+    /help
+    ");
+}
+
+#[test]
 fn commands_are_wishes_or_are_done_at_once() {
     let mut stage = Stage::new(100, 40);
     stage.keys("/undo 2⏎/modle x⏎/save⏎/help⏎/quit⏎");
