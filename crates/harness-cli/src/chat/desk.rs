@@ -43,6 +43,8 @@ const RECALLED: usize = 6;
 enum Done {
     Told(String),
     Failed(String),
+    /// A compaction failed.
+    NotShorter(String),
 }
 
 /// A chat at a terminal.
@@ -96,6 +98,7 @@ impl Desk {
                     match done {
                         Done::Told(text) => self.app.tell(&text),
                         Done::Failed(text) => self.app.complain(&text),
+                        Done::NotShorter(text) => self.app.not_shorter(&text),
                     }
                     None
                 }
@@ -331,8 +334,8 @@ impl Desk {
         let mut lines = Vec::new();
         for Skill { name, description, location, hidden, .. } in skills.skills() {
             let only = if *hidden { " (for you alone)" } else { "" };
-            lines.push(format!("/skill:{name}{only}  {}", one_line(description)));
-            lines.extend(location.as_ref().map(|location| format!("  {location}")));
+            let place = location.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+            lines.push(format!("/skill:{name}{only}  {}{place}", one_line(description)));
         }
         if lines.is_empty() {
             lines.push(
@@ -349,11 +352,10 @@ impl Desk {
         let (thread, done) = (self.chat.thread.clone(), self.done.0.clone());
         tokio::spawn(async move {
             let told = match thread.compact(keep).await {
-                Ok(Some(note)) => {
-                    Done::Told(format!("{} tokens are {} now", note.tokens_before, note.tokens_after))
-                }
+                // What became shorter is an event.
+                Ok(Some(_)) => return,
                 Ok(None) => Done::Told("there was nothing to make shorter".to_owned()),
-                Err(fault) => Done::Failed(fault.to_string()),
+                Err(fault) => Done::NotShorter(fault.to_string()),
             };
             let _ = done.send(told).await;
         });

@@ -226,8 +226,8 @@ fn a_person_finds_templates_and_skills_and_uses_them() {
     project.write(".harness/skills/release/SKILL.md", "---\ndescription: Cuts a release\n---\nTest first.\n");
     let person = at_terminal(&project, &server.url).sees("templates: /fix").sees("skills: release");
     let person = person.sees("/help shows").types("/help\r").sees("Fixes an issue");
-    let person = person.types("/skills\r").sees("/skill:release  Cuts a release");
-    let person = person.sees(".harness/skills/release/SKILL.md").types("/fi\t7\r").sees("It is fixed.");
+    let person = person.types("/skills\r").sees("Cuts a release (.harness/skills");
+    let person = person.types("/fi\t7\r").sees("It is fixed.");
     let (code, shown) = person.types("/skill:release\r").sees("It is out.").types("\u{4}").leaves();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("› Fix issue 7."), "{shown}");

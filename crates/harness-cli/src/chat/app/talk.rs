@@ -228,7 +228,8 @@ impl Talk {
         }
         self.separate(Kind::User);
         let prompt = Look::of(BOLD);
-        for (number, line) in text.lines().enumerate() {
+        let invoked = if origin == Some("skill") { invoked(text) } else { None };
+        for (number, line) in invoked.as_deref().unwrap_or(text).lines().enumerate() {
             let mut wrapped = Text::default();
             wrapped.push(line, &prompt);
             for (row, line) in wrapped.wrap(self.width.saturating_sub(2)).into_iter().enumerate() {
@@ -401,4 +402,11 @@ fn shown_user(content: &[harness::core::message::Block]) -> String {
 
 fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// How a person asked for the skill whose instructions a message has.
+fn invoked(message: &str) -> Option<String> {
+    let (name, rest) = message.strip_prefix("<skill name=\"")?.split_once('"')?;
+    let (_, said) = rest.rsplit_once("\n</skill>")?;
+    Some(format!("/skill:{name} {}", said.trim()))
 }
