@@ -5,15 +5,16 @@ use std::io::{self, Write};
 use anstyle::Style;
 use harness::core::End;
 use harness::core::control::{StopCode, StopDecision};
-use harness::core::event::{Delta, Event, EventKind, RepairHow, Seen};
-use harness::core::port::{CompactionNote, DeltaPart};
-use harness::core::{CallId, Evidence, Json, OpId, Outcome, StopReason, ToolName};
+use harness::core::event::{Delta, Event, EventKind, Seen};
+use harness::core::port::DeltaPart;
+use harness::core::{CallId, Evidence, OpId, Outcome, StopReason, ToolName};
 
 use super::Render;
 use super::answer::{Answer, AnswerOn};
 use super::harmless::{harmless, one_line};
 use super::status::Status;
-use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
+use super::style::{BAD, DIM, GOOD, NOTE};
+use super::told::{called, told};
 
 /// Shows a run to a person.
 pub(crate) struct Human<A: Write, P> {
@@ -31,9 +32,6 @@ pub(crate) struct Human<A: Write, P> {
 
 /// Goes back to the beginning of the line and empties it.
 const ERASE: &[u8] = b"\r\x1b[2K";
-
-/// The gates of a controlled run itself; what they say, the decision tells.
-const OWN_GATES: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];
 
 /// Tools of a backend that are at work and known by their names, at most.
 const OPEN_TOOLS: usize = 256;
@@ -119,106 +117,26 @@ impl<A: Write, P: Write> Human<A, P> {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        match &event.kind {
-            EventKind::TurnStarted { agent, .. } => self.note(DIM, "•", &format!("{DIM}{agent}{DIM:#}")),
-            EventKind::HandedOff { call, from, to, .. } => {
-                self.handed_off = Some(call.clone());
-                self.note(NOTE, "↪", &format!("{from} → {to}"))
-            }
-            EventKind::ModelStepContinued { reason, attempt, most } => self.note(
-                NOTE,
-                "↻",
-                &format!("{}: it is asked to continue ({attempt} of {most})", one_line(reason)),
-            ),
-            EventKind::ToolStarted { call, .. } => self.note(DIM, "→", &called(&call.name, &call.arguments)),
-            EventKind::ToolFinished { call, .. } if self.handed_off.as_ref() == Some(&call.id) => Ok(()),
-            EventKind::ToolFinished { call, duration, .. } => {
-                self.note(GOOD, "✓", &format!("{} {DIM}{duration}{DIM:#}", one_line(call.name.as_str())))
-            }
-            EventKind::ToolFailed { call, outcome, duration, ran, .. } => {
-                let why = outcome.error.as_ref().map_or("", |error| error.message.as_str());
-                let name = one_line(call.name.as_str());
-                let took = if *ran { format!(" {DIM}{duration}{DIM:#}") } else { " did not run".to_owned() };
-                self.note(BAD, "✗", &format!("{name}{took}: {}", one_line(why)))
-            }
-            EventKind::ToolRetried { call, attempt, max_attempts, backoff, .. } => {
-                let name = one_line(call.name.as_str());
-                self.note(NOTE, "↻", &format!("{name} again in {backoff} ({attempt} of {max_attempts})"))
-            }
-            EventKind::CallRepaired { call, how, .. } => {
-                self.note(NOTE, "•", &format!("{} {}", one_line(call.name.as_str()), repaired(*how)))
-            }
-            EventKind::GateDecided { verdict, .. } if verdict == "allow" => Ok(()),
-            EventKind::GateDecided { gate, verdict, reason, .. } => {
-                let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
-                self.note(NOTE, "•", &format!("gate {gate}: {verdict}{reason}"))
-            }
-            EventKind::GuardrailDecided { decision, .. } if decision == "pass" => Ok(()),
-            EventKind::GuardrailDecided { guardrail, stage, reason, .. } => {
-                let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
-                self.note(BAD, "!", &format!("{stage} guardrail {guardrail} triggered{reason}"))
-            }
-            EventKind::ApprovalRequested { request, .. } => {
-                self.note(NOTE, "?", &format!("approval needed: {}", one_line(&request.summary)))
-            }
-            EventKind::ApprovalDecided { decision, .. } => {
-                self.note(NOTE, "•", &format!("approval {decision}"))
-            }
-            EventKind::StopJudged { gate, .. } if OWN_GATES.contains(&gate.as_str()) => Ok(()),
-            EventKind::StopJudged { gate, judgement, .. } => {
-                self.note(NOTE, "•", &format!("stop gate {gate}: {judgement}"))
-            }
-            EventKind::CompactionCompleted { note, permanent, .. } => {
-                self.note(NOTE, "•", &shortened(note, *permanent))
-            }
-            EventKind::CompactionFailed { fault, .. } => {
-                self.note(BAD, "!", &format!("compaction failed: {}", one_line(&fault.to_string())))
-            }
-            EventKind::PartFailed { fault, .. } => {
-                self.note(BAD, "!", &format!("{}, went on without it", one_line(&fault.to_string())))
-            }
-            EventKind::PersistFailed { message, .. } => {
-                self.note(BAD, "!", &format!("the session was not written: {}", one_line(message)))
-            }
-            EventKind::StopDecided { decision } => self.decided(decision),
-            EventKind::Hook { fault: None, decision, .. } if decision == "allow" || decision == "seen" => {
-                Ok(())
-            }
-            EventKind::Hook { point, name, decision, reason, .. } => {
-                let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
-                self.note(NOTE, "•", &format!("{point} hook {name}: {decision}{reason}"))
-            }
-            EventKind::RunTakenUp { turn, .. } => {
-                self.note(NOTE, "•", &format!("the run goes on in turn {turn}"))
-            }
-            EventKind::StallDetected { turns } => {
-                self.note(NOTE, "!", &format!("the last {turns} turns changed nothing"))
-            }
-            EventKind::SteeringInjected { .. } => self.note(NOTE, "•", "new messages"),
-            EventKind::Interrupted { .. } => self.note(NOTE, "•", "interrupted"),
-            EventKind::RuntimePolicy { action, reason, .. } => {
-                self.note(NOTE, "•", &format!("policy: {action}, {reason}"))
-            }
-            // What the last line tells, and what nobody watches.
-            EventKind::RunStarted { .. }
-            | EventKind::AgentPrepared { .. }
-            | EventKind::MessageAppended { .. }
-            | EventKind::ModelStepStarted { .. }
-            | EventKind::ModelStepFinished { .. }
-            | EventKind::ModelStepFailed { .. }
-            | EventKind::ToolRequested { .. }
-            | EventKind::ClarificationRequested { .. }
-            | EventKind::ViewPlanned { .. }
-            | EventKind::ContextPressure { .. }
-            | EventKind::CompactionStarted { .. }
-            | EventKind::LimitReached { .. }
-            | EventKind::TurnFinished { .. }
-            | EventKind::FeedbackGiven { .. }
-            | EventKind::GuidanceInjected { .. }
-            | EventKind::WorkItemsChanged { .. }
-            | EventKind::RunFinished { .. } => Ok(()),
-            other => self.note(DIM, "•", other.name()),
+        if let EventKind::TurnStarted { agent, .. } = &event.kind {
+            return self.note(DIM, "•", &format!("{DIM}{agent}{DIM:#}"));
         }
+        if let EventKind::HandedOff { call, from, to, .. } = &event.kind {
+            self.handed_off = Some(call.clone());
+            return self.note(NOTE, "↪", &format!("{from} → {to}"));
+        }
+        if let EventKind::StopDecided { decision } = &event.kind {
+            return self.decided(decision);
+        }
+        match told(&event.kind) {
+            Some(_) if self.tells_of_handoff(&event.kind) => Ok(()),
+            Some((style, mark, text)) => self.note(style, mark, &text),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether an event tells that a call is done which was a handoff.
+    fn tells_of_handoff(&self, kind: &EventKind) -> bool {
+        matches!(kind, EventKind::ToolFinished { call, .. } if self.handed_off.as_ref() == Some(&call.id))
     }
 
     /// Why a run goes on although its end was claimed. The last line tells why it stopped.
@@ -273,31 +191,6 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
             Outcome::Failed => BAD,
         };
         self.note(style, &format!("{}", end.outcome()), &summary(end))
-    }
-}
-
-fn called(name: &ToolName, arguments: &Json) -> String {
-    let arguments = one_line(arguments.text());
-    format!("{BOLD}{}{BOLD:#} {DIM}{arguments}{DIM:#}", one_line(name.as_str()))
-}
-
-/// What a compaction did, in one line.
-pub(crate) fn shortened(note: &CompactionNote, permanent: bool) -> String {
-    let what = if permanent { "the conversation is shorter for good" } else { "the view is shorter" };
-    let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
-    let how = if actions.is_empty() { String::new() } else { format!(" ({})", actions.join(", ")) };
-    format!("{what}: {} tokens, before {}{how}", note.tokens_after, note.tokens_before)
-}
-
-/// What was done with a call of an earlier process.
-pub(crate) fn repaired(how: RepairHow) -> &'static str {
-    match how {
-        RepairHow::Recovered => "had finished before; its stored result is used",
-        RepairHow::Rerun => "had begun before; it is safe to run again",
-        RepairHow::Interrupted => "had begun before and may have had effects; it is not run again",
-        RepairHow::NotRun => "had not run before; it is not run now",
-        RepairHow::Run => "had not run before; it is run now",
-        _ => "was settled",
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod markdown;
 pub(crate) mod screen;
 mod status;
 mod style;
+mod told;
 
 use std::io;
 use std::thread::JoinHandle;
@@ -18,10 +19,11 @@ use harness::core::{Cancel, End};
 
 pub(crate) use answer::{AnswerOn, size};
 pub(crate) use harmless::{harmless, one_line};
-pub(crate) use human::{Human, repaired, shortened, why};
+pub(crate) use human::{Human, why};
 pub(crate) use json::JsonLines;
 pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
+pub(crate) use told::{repaired, shortened};
 
 /// Shows what is seen of a run, then its end.
 pub(crate) trait Render: Send {
