@@ -7,8 +7,8 @@ use harness::Builder;
 use harness::runtime::context_file::{ContextFiles, read_context_files};
 use harness::runtime::skill::{Skill, SkillSet, read_skills};
 use harness::runtime::template::{TemplateSet, read_templates};
-use harness::tools::FolderWorkspace;
 
+use super::disk::Disk;
 use crate::args::{SkillArgs, TemplateArgs};
 use crate::env;
 use crate::error::CliError;
@@ -38,38 +38,35 @@ impl Found {
         let paths = Paths::here();
         let mut roots = Roots::of("skills", &args.skills, usual)?;
         let mut found = Self { problems: std::mem::take(&mut roots.problems), ..Self::default() };
-        if let Some((disk, roots)) = roots.open()? {
-            let read = read_skills(&disk, &roots.iter().map(String::as_str).collect::<Vec<_>>()).await;
-            found.skills = read.skills.skills().iter().map(|skill| with_short_place(skill, &paths)).collect();
-            found.problems.extend(read.problems.iter().map(|problem| paths.short(&problem.to_string())));
-        }
+        let read = read_skills(&Disk::everywhere(), &roots.names()).await;
+        found.skills = read.skills.skills().iter().map(|skill| with_short_place(skill, &paths)).collect();
+        found.problems.extend(read.problems.iter().map(|problem| paths.short(&problem.to_string())));
         if args.context_files(descriptor) {
-            found.read_context().await?;
+            found.read_context().await;
         }
         Ok(found)
     }
 
     /// The user's own file, then those from the repository's folder down to the working folder.
-    async fn read_context(&mut self) -> Result<(), CliError> {
+    async fn read_context(&mut self) {
         if let Some(folder) = env::settings().filter(|folder| folder.is_dir()) {
-            self.add_context(&folder, "", "~/.config/harness").await?;
+            self.add_context(&Disk::at(&folder), "", ("~/.config/harness", &folder)).await;
         }
-        let Ok(here) = Path::new(".").canonicalize() else { return Ok(()) };
+        let Ok(here) = Path::new(".").canonicalize() else { return };
         let root = here.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&here);
         let below = here.strip_prefix(root).ok().and_then(Path::to_str).unwrap_or_default();
-        self.add_context(root, below, "").await
+        self.add_context(&Disk::inside(root), below, ("", root)).await;
     }
 
-    async fn add_context(&mut self, root: &Path, below: &str, shown: &str) -> Result<(), CliError> {
-        let disk = FolderWorkspace::open(root)?;
-        let read = read_context_files(&disk, None, below).await;
+    /// Adds the files from a root down, whose paths are shown to agents behind `shown`.
+    async fn add_context(&mut self, disk: &Disk, below: &str, (shown, root): (&str, &Path)) {
+        let read = read_context_files(disk, None, below).await;
         self.context.files.extend(read.files.into_iter().map(|mut file| {
             file.path.insert_str(0, shown);
             file
         }));
         let problems = read.problems.into_iter();
         self.problems.extend(problems.map(|(path, fault)| format!("{}{path}: {fault}", root.display())));
-        Ok(())
     }
 
     /// Leaves the skills to people: who works at the model's place has no tool that would load one.
@@ -102,8 +99,7 @@ pub(crate) async fn templates(
     let usual = [Some(own), of_user("templates")].into_iter().flatten().collect();
     let roots = Roots::of("templates", &args.templates, usual)?;
     let mut problems = roots.problems.clone();
-    let Some((disk, roots)) = roots.open()? else { return Ok(TemplateSet::default()) };
-    let read = read_templates(&disk, &roots.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let read = read_templates(&Disk::everywhere(), &roots.names()).await;
     let paths = Paths::here();
     problems.extend(read.problems.iter().map(|problem| paths.short(&problem.to_string())));
     let mut usable = Vec::new();
@@ -181,12 +177,8 @@ impl Roots {
         }
     }
 
-    /// What they are read through; `None` when there are none.
-    fn open(self) -> Result<Option<(FolderWorkspace, Vec<String>)>, CliError> {
-        if self.folders.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some((FolderWorkspace::open("/")?, self.folders)))
+    fn names(&self) -> Vec<&str> {
+        self.folders.iter().map(String::as_str).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Conversations of a descriptor, or of a model alone, as the command line says: what `chat` and `serve` have
 //! in common.
 
+mod disk;
 pub(crate) mod found;
 
 use std::path::Path;
