@@ -111,11 +111,14 @@ pub(crate) enum CliError {
     /// `chat --continue` or `--pick`, and there is nothing to go on with.
     #[error("there is no conversation to go on with{}", within(folder.as_deref()))]
     NoConversation { folder: Option<PathBuf> },
+    /// A folder that was named for skills or templates.
+    #[error("the folder of {what} {} cannot be read: {source}", folder.display())]
+    NoFolder { what: &'static str, folder: PathBuf, source: io::Error },
     /// `chat --pick` over a pipe.
     #[error("there is no terminal on which a conversation could be chosen")]
     NoTerminal,
     /// A line of a chat over a pipe.
-    #[error("`{}` is no command of a chat without a terminal", line.trim())]
+    #[error("`{}` is no command of a chat without a terminal, no template and no skill", line.trim())]
     NoSuchCommand { line: String },
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
@@ -163,6 +166,7 @@ impl CliError {
             Self::Runtime(error) => error.kind(),
             Self::NobodyToTalkTo => "cli.nobody",
             Self::NoConversation { .. } => "cli.no_conversation",
+            Self::NoFolder { .. } => "cli.no_folder",
             Self::NoTerminal => "cli.no_terminal",
             Self::NoSuchCommand { .. } => "cli.no_such_command",
             Self::Io { .. } => "cli.io",
@@ -287,6 +291,7 @@ impl CliError {
                     .to_owned(),
             ),
             Self::NoConversation { .. } => Some("begin one: the same command without that option".to_owned()),
+            Self::NoFolder { .. } => Some("check the path".to_owned()),
             Self::NoTerminal => Some("name the file of the conversation with --session".to_owned()),
             Self::NoSuchCommand { .. } => {
                 Some("begin a message that begins with a slash with two, or give all of it with --whole".to_owned())

@@ -19,6 +19,11 @@ impl Paths {
         Self { here: folder.and_then(|folder| Some(format!("{}/", folder.to_str()?))) }
     }
 
+    /// A text with the paths in it that lie below the current folder.
+    pub(crate) fn short(&self, text: &str) -> String {
+        self.here.as_ref().map_or_else(|| text.to_owned(), |here| text.replace(here.as_str(), ""))
+    }
+
     /// Makes the places of a diagnostic relative, and the paths that its message names.
     pub(crate) fn shorten(&self, diagnostic: &mut Diagnostic) {
         let Some(here) = &self.here else { return };

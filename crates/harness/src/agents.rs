@@ -10,6 +10,7 @@ use harness_descriptor::{Agent, Descriptor, Graph, GraphAgents, Registry};
 use harness_tools::{Binding, Source, Surroundings, WithSurroundings};
 
 use crate::error::HarnessError;
+use crate::told::WithMore;
 
 /// A graph whose tools are bound: what [`Builder::graph`](crate::Builder::graph) takes.
 ///
@@ -187,6 +188,8 @@ pub(crate) struct Around {
     pub(crate) bound: Option<BoundGraph>,
     /// Tools that every agent has.
     pub(crate) common: Vec<ToolName>,
+    /// What they are told beside their instructions.
+    pub(crate) more: Vec<Arc<str>>,
     /// Where they work.
     pub(crate) surroundings: Option<Surroundings>,
 }
@@ -205,6 +208,9 @@ impl Around {
     pub(crate) fn over(&self, mut agents: Arc<dyn DynAgentSource>) -> Arc<dyn DynAgentSource> {
         if !self.common.is_empty() {
             agents = Arc::new(WithCommonTools { agents, names: self.common.clone() });
+        }
+        if !self.more.is_empty() {
+            agents = Arc::new(WithMore::new(agents, &self.more));
         }
         match &self.surroundings {
             Some(surroundings) => Arc::new(WithSurroundings::new(agents, surroundings.clone())),

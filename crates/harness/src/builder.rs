@@ -58,6 +58,8 @@ pub struct Builder {
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     /// Tools that every agent has.
     pub(crate) common: Vec<ToolName>,
+    /// Texts at the end of every agent's instructions.
+    pub(crate) more: Vec<Arc<str>>,
     registry: Option<Arc<dyn DynToolRegistry>>,
     sources: Vec<Source>,
     /// How often agents were given; once is right.
@@ -96,6 +98,7 @@ impl Builder {
             ids: Arc::new(SystemIds::new()),
             tools: Vec::new(),
             common: Vec::new(),
+            more: Vec::new(),
             registry: None,
             sources: Vec::new(),
             agents_given: 0,
@@ -422,6 +425,7 @@ impl Builder {
         let around = Around {
             bound: self.graph,
             common: self.common,
+            more: self.more,
             surroundings: self.team.surroundings(&self.ports.clock),
         };
         let modes = self.team.install(&self.ports, of_subagents);

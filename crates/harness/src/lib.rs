@@ -68,6 +68,7 @@ pub mod system;
 mod team;
 mod thread;
 mod threads;
+mod told;
 
 pub use harness_adapters as adapters;
 pub use harness_core as core;

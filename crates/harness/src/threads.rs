@@ -7,6 +7,8 @@ use harness_core::machine::Origin;
 use harness_core::port::Clock;
 use harness_core::{Fault, FaultSource};
 use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
+use harness_runtime::skill::SkillSet;
+use harness_runtime::template::TemplateSet;
 use harness_runtime::{
     DynSessions, Limits, ModelChoice, PrepareRun, RunSetup, Runtime, RuntimeBuilder, Sessions, ThreadConfig,
 };
@@ -26,6 +28,10 @@ pub(crate) struct Threads {
     listeners: Vec<Arc<harness_runtime::Listen>>,
     /// Spans, of which each run has a listener of its own.
     pub(crate) spans: Option<Spans>,
+    pub(crate) skills: SkillSet,
+    pub(crate) templates: TemplateSet,
+    /// Whether runs do not go on with the agent of the last one.
+    from_entry: bool,
 }
 
 type ChangeLimits = Box<dyn FnOnce(&mut Limits) + Send>;
@@ -60,6 +66,13 @@ impl Builder {
     /// begins. One given with [`fold`](Self::fold) hears the events of all threads.
     pub fn fold_each<F: Fold + 'static>(mut self, make: impl Fn() -> F + Send + Sync + 'static) -> Self {
         self.threads.listeners.push(Arc::new(move |_| Box::new(make())));
+        self
+    }
+
+    /// Lets every run of the threads of a [runtime](Self::build_runtime) begin with the entry agent, also when the
+    /// conversation was handed over to another one. Default: a run goes on with the agent of the last one.
+    pub fn runs_from_entry(mut self) -> Self {
+        self.threads.from_entry = true;
         self
     }
 
@@ -99,7 +112,8 @@ impl Builder {
             .into_iter()
             .filter_map(|(part, given)| given.then_some(SetupFault::OfOneConversation { part }))
             .collect();
-        let Threads { sessions, limits, host, mut listeners, spans } = std::mem::take(&mut self.threads);
+        let Threads { sessions, limits, host, mut listeners, spans, skills, templates, from_entry } =
+            std::mem::take(&mut self.threads);
         if let Some(spans) = spans {
             listeners.push(Arc::new(move |_| Box::new(spans.clone())));
         }
@@ -116,8 +130,9 @@ impl Builder {
             Arc::clone(&assembled.ids),
             assembled.ports.checkpoints.clone(),
         );
-        let mut config = config(assembled);
+        let mut config = config(assembled, from_entry);
         config.listeners.extend(listeners);
+        (config.skills, config.templates) = (skills, templates);
         let mut runtime = Runtime::builder(config, clock, ids);
         if let Some(checkpoints) = checkpoints {
             runtime = runtime.checkpoints(checkpoints);
@@ -135,7 +150,7 @@ impl Builder {
     }
 }
 
-fn config(assembled: Assembled) -> ThreadConfig {
+fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
     let Assembled { ports, spec, around, modes, origin, context, .. } = assembled;
     let mut config = ThreadConfig::new(ModelChoice::new(ports.model));
     config.tools = ports.tools;
@@ -159,7 +174,7 @@ fn config(assembled: Assembled) -> ThreadConfig {
     if around.bound.is_none() {
         config.agents = Some(around.over(ports.agents));
     }
-    config.prepare = prepare(around, context, modes, ports.clock);
+    config.prepare = prepare(around, context, modes, ports.clock, from_entry);
     config
 }
 
@@ -169,6 +184,7 @@ fn prepare(
     overrides: Map,
     modes: Option<Modes>,
     clock: Arc<dyn Clock>,
+    from_entry: bool,
 ) -> Option<Arc<PrepareRun>> {
     if around.bound.is_none() && modes.is_none() {
         return None;
@@ -186,7 +202,8 @@ fn prepare(
             let agents = Arc::new(GraphAgents::new(Arc::clone(bound.graph()), Value::Map(Map::new())));
             agents.set_context(context);
             setup.agents = Some(around.graph(agents));
-            setup.agent = setup.agent.take().filter(|agent| bound.graph().agent(agent.as_str()).is_some());
+            let last = setup.agent.take().filter(|_| !from_entry);
+            setup.agent = last.filter(|agent| bound.graph().agent(agent.as_str()).is_some());
         }
         Ok(())
     }))

@@ -37,7 +37,7 @@ impl CommandLine {
 
     /// Puts everything together once, and takes it apart again.
     pub(super) async fn try_out(&self) -> Result<(), CliError> {
-        self.threads(&ThreadId::from("try-out"), EditorApprover::new())?.close().await;
+        self.threads(&ThreadId::from("try-out"), EditorApprover::new()).await?.close().await;
         Ok(())
     }
 
@@ -49,18 +49,18 @@ impl CommandLine {
         self.args.sessions.as_ref().map(SessionFolder::new)
     }
 
-    fn threads(&self, thread: &ThreadId, approver: EditorApprover) -> Result<Threads, CliError> {
+    async fn threads(&self, thread: &ThreadId, approver: EditorApprover) -> Result<Threads, CliError> {
         let of = Of {
             descriptor: Some(&self.args.descriptor),
             sessions: self.folder(),
             thread: Some(thread.clone()),
         };
-        Threads::open(of, &self.args.threads, approver, &self.clock, |builder| builder)
+        Threads::open(of, &self.args.threads, approver, &self.clock, |builder| builder).await
     }
 
     async fn thread(&self, id: &ThreadId, setup: &SessionSetup) -> Result<Opened, HostFault> {
         let approver = EditorApprover::new();
-        let threads = self.threads(id, approver.clone()).map_err(|error| told(&error))?;
+        let threads = self.threads(id, approver.clone()).await.map_err(|error| told(&error))?;
         let thread = threads.runtime.thread(id.clone());
         let servers = mcp::connect(&thread, setup, &env::surroundings(), &self.clock).await;
         let mut opened = Opened::new(thread).asking(approver);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::{Approve, ThreadArgs};
+use super::{Approve, TemplateArgs, ThreadArgs};
 use crate::exit::Exit;
 
 #[derive(Debug, Args)]
@@ -42,6 +42,9 @@ pub(crate) struct ChatArgs {
     /// What happens to a call that needs approval
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     pub(crate) approve: Approve,
+
+    #[command(flatten)]
+    pub(crate) templates: TemplateArgs,
 
     #[command(flatten)]
     pub(crate) threads: ThreadArgs,

@@ -6,6 +6,7 @@ mod bridge;
 mod chat;
 mod descriptors;
 mod doctor;
+mod folders;
 mod records;
 mod resume;
 mod serve;
@@ -30,6 +31,7 @@ pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
 };
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use folders::{SkillArgs, TemplateArgs};
 pub(crate) use records::{InspectArgs, LiveArgs, Mode, RegressArgs, ReplayArgs};
 pub(crate) use resume::ResumeArgs;
 pub(crate) use serve::ServeArgs;

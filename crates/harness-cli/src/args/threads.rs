@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, SpanArgs, ViewArgs};
+use super::{BackendArgs, ContextArg, LimitArgs, ModelArgs, SkillArgs, SpanArgs, ViewArgs};
 
 /// What conversations are made from.
 #[derive(Clone, Debug, Args)]
@@ -29,6 +29,9 @@ pub(crate) struct ThreadArgs {
 
     #[command(flatten)]
     pub(crate) view: ViewArgs,
+
+    #[command(flatten)]
+    pub(crate) folders: SkillArgs,
 
     #[command(flatten)]
     pub(crate) spans: SpanArgs,

@@ -2,6 +2,10 @@
 
 use std::fmt::Write as _;
 
+use harness::runtime::template::TemplateSet;
+
+use crate::render::one_line;
+
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -65,7 +69,7 @@ const COMMANDS: [Entry; 16] = [
     entry("fork", "", "go on in a copy of this conversation; the one so far stays as it is"),
     entry("undo", "[N]", "take back your last message, or the last N, and what came of them"),
     entry("save", "FILE", "write the conversation to a new file as Markdown"),
-    entry("cost", "", "say what was used"),
+    entry("cost", "", "say what was used since the chat began"),
     entry("status", "", "say how things stand"),
     entry(
         "queue",
@@ -153,6 +157,16 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
     COMMANDS.iter().filter(|entry| !entry.does.is_empty()).map(|entry| format!("/{}", entry.name))
 }
 
+/// Why a prompt template of that name cannot be used by typing it; `None` when it can.
+pub(crate) fn unusable(template: &str) -> Option<&'static str> {
+    if COMMANDS.iter().any(|entry| entry.name == template) {
+        return Some("a command of the chat has this name; give the file another one");
+    }
+    let typed = !template.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '.'));
+    (!typed || template.starts_with("skill:"))
+        .then_some("its name cannot be typed as a command; give the file one of letters, digits and hyphens")
+}
+
 /// The command whose name is nearest, with its slash; `None` when none is near.
 pub(crate) fn nearest<'a>(name: &'a str, others: impl Iterator<Item = &'a str>) -> Option<String> {
     let commands = COMMANDS.iter().filter(|entry| !entry.does.is_empty()).map(|entry| entry.name);
@@ -181,18 +195,27 @@ fn distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// The help, in lines.
-pub(crate) fn help() -> String {
+/// The help, in lines, with these templates.
+pub(crate) fn help(templates: &TemplateSet) -> String {
     let mut text = String::new();
     for Entry { name, arguments, does } in COMMANDS.iter().filter(|entry| !entry.does.is_empty()) {
         let written = format!("/{name} {arguments}");
         let _ = writeln!(text, "{written:<26} {does}");
+    }
+    if !templates.templates().is_empty() {
+        text.push_str("\nTemplates:\n");
+    }
+    for template in templates.templates() {
+        let written = format!("/{} {}", template.name, template.argument_hint.as_deref().unwrap_or_default());
+        let _ = writeln!(text, "{:<26} {}", one_line(&written), one_line(&template.description));
     }
     text + "\n" + KEYS
 }
 
 #[cfg(test)]
 mod tests {
+    use harness::runtime::template::PromptTemplate;
+
     use super::*;
 
     #[track_caller]
@@ -250,8 +273,21 @@ mod tests {
     }
 
     #[test]
+    fn a_template_that_nobody_can_use_is_found_out() {
+        assert_eq!(unusable("review-all"), None);
+        assert!(unusable("help").unwrap().contains("a command of the chat"));
+        for name in ["two words", "v1.2", "skill:x"] {
+            assert!(unusable(name).unwrap().contains("cannot be typed"), "{name}");
+        }
+    }
+
+    #[test]
     fn the_help_tells_every_command() {
-        let help = help();
+        let mut fix = PromptTemplate::new("fix", "Fix issue $1.");
+        fix.argument_hint = Some("<number>".to_owned());
+        fix.description = "Fixes an issue".to_owned();
+        let help = help(&TemplateSet::new([fix]));
         assert!(names().all(|name| help.contains(&name)));
+        assert!(help.contains("/fix <number>              Fixes an issue"), "{help}");
     }
 }

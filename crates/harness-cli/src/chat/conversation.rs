@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness::Builder;
-use harness::core::message::Message;
+use harness::core::message::{Message, UserMessage};
 use harness::core::port::{ApprovalAsk, Approver, Clock, Decision, DynCompactor, DynModel};
 use harness::core::{Json, ThreadId, Time};
 use harness::descriptor::load_file;
 use harness::memory::compact::{LadderCompactor, ModelSummarizer, SummaryModel};
+use harness::runtime::template::expand_command;
 use harness::runtime::{Approvals, StartAt, Stream, Thread};
 use harness::system::SystemClock;
 use harness::tools::StandingApprovals;
 use serde::{Deserialize, Serialize};
 
+use super::command;
 use super::store::{self, Store};
 use crate::args::{Approve, ChatArgs, ModelArgs, Preset};
 use crate::env;
@@ -21,7 +23,7 @@ use crate::error::CliError;
 use crate::model::{self, Asking};
 use crate::run::approve::CommandLineApprover;
 use crate::run::view::policy;
-use crate::threads::{Of, Threads};
+use crate::threads::{Of, Threads, found};
 
 /// What an assistant without a descriptor is told.
 const PLAIN: &str = "You are a helpful assistant who talks with a person at a terminal. Be exact and to the point. \
@@ -32,7 +34,7 @@ const PLAIN: &str = "You are a helpful assistant who talks with a person at a te
 pub(super) struct Begun {
     /// The agents, or the model.
     pub(super) title: String,
-    /// The model of the command line.
+    /// The model of the command line, or what answers for it.
     pub(super) model: String,
     /// What was said before.
     pub(super) before: Vec<Arc<Message>>,
@@ -104,25 +106,43 @@ impl Conversation {
             Decider::Rule(CommandLineApprover(args.approve))
         };
         let of = Of { descriptor: args.descriptor.as_deref(), sessions: None, thread: Some(thread.clone()) };
+        let descriptor = args.descriptor.as_deref();
+        let templates = found::templates(&args.templates, descriptor, command::unusable).await?;
         let change = |builder: Builder| {
+            let builder = builder.templates(templates);
             let builder = if args.descriptor.is_none() { builder.instructions(PLAIN) } else { builder };
             if file.is_some() { builder.sessions(store.clone()) } else { builder }
         };
-        let threads = Threads::open(of, &args.threads, approver, &clock, change)?;
+        let threads = Threads::open(of, &args.threads, approver, &clock, change).await?;
         let thread = threads.runtime.thread(thread);
         let window = args.threads.view.window;
         thread.configure(|config| {
             config.compactor.get_or_insert_with(|| compactor(&threads.model, window));
         });
         let before = thread.messages().await?.iter().cloned().collect();
+        let named = args.threads.model.model.clone();
         let begun = Begun {
-            title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), named),
-            model: args.threads.model.model.clone().unwrap_or_default(),
+            title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), title),
+            model: if threads.shipped { "recordings".to_owned() } else { named.unwrap_or_default() },
             before,
         };
         let (folder, models) = (folder(args), args.threads.model.clone());
         let this = Self { threads, thread, store, approvals, standing, clock, folder, meta, models };
         Ok((this, begun))
+    }
+
+    /// What a line with a slash stands for, when it names a template or a skill.
+    pub(super) fn expand(&self, line: &str) -> Option<UserMessage> {
+        let config = self.thread.config();
+        let text = expand_command(line, &config.templates, &config.skills)?;
+        let origin = if line.starts_with("/skill:") { "skill" } else { "template" };
+        // A file ends with a line end, what a person types does not.
+        Some(UserMessage::text(text.trim_end()).from_origin(origin))
+    }
+
+    /// What is wrong with files of skills and context.
+    pub(super) fn problems(&self) -> &[String] {
+        &self.threads.found.problems
     }
 
     /// What happens in the thread from now on.
@@ -261,7 +281,7 @@ fn same_descriptor(
 }
 
 /// What a descriptor is called on the first line: its folder's name says more than `harness.yaml`.
-fn named(descriptor: &Path) -> String {
+fn title(descriptor: &Path) -> String {
     let whole = descriptor.canonicalize().unwrap_or_else(|_| descriptor.to_owned());
     let stem = whole.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = whole.parent().and_then(Path::file_name);

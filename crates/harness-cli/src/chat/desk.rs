@@ -1,13 +1,13 @@
 //! Where a person sits: the terminal on one side, the thread on the other, and the chat's state between them.
 
-use std::io::{Stdout, Write as _, stdout};
-use std::path::PathBuf;
+use std::io::{ErrorKind, Stdout, Write as _, stdout};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::core::ThreadId;
 use harness::core::message::UserMessage;
 use harness::core::port::Decision;
-use harness::runtime::template::expand_command;
+use harness::runtime::skill::Skill;
 use harness::runtime::{DeliveryMode, Status, Stream, Told};
 use harness::tools::ApprovalRule;
 use tokio::sync::mpsc;
@@ -17,12 +17,13 @@ use super::command::{self, Command};
 use super::conversation::{Begun, Conversation};
 use super::history::History;
 use super::images;
-use super::line::Styling;
-use super::screen::Screen;
-use super::terminal::{Input, Terminal};
+use super::terminal::Input;
 use super::words::Words;
 use crate::env;
 use crate::error::CliError;
+use crate::render::line::Styling;
+use crate::render::screen::Screen;
+use crate::render::{one_line, size};
 use crate::signal::Signals;
 
 /// How often something that moves is drawn.
@@ -42,6 +43,8 @@ const RECALLED: usize = 6;
 enum Done {
     Told(String),
     Failed(String),
+    /// A compaction failed.
+    NotShorter(String),
 }
 
 /// A chat at a terminal.
@@ -66,7 +69,7 @@ pub(super) struct Look {
 impl Desk {
     pub(super) fn new(chat: Conversation, begun: &Begun, look: Look) -> Self {
         let (history, entries) = History::open(env::state().map(|state| state.join("chat-history.jsonl")));
-        let size = Terminal::size();
+        let size = size();
         let mut app = App::new(look.styling, size, entries, Box::new(Words::of(&chat.thread.config())));
         app.set_now(chat.now());
         app.set_about(About { model: begun.model.clone() });
@@ -95,6 +98,7 @@ impl Desk {
                     match done {
                         Done::Told(text) => self.app.tell(&text),
                         Done::Failed(text) => self.app.complain(&text),
+                        Done::NotShorter(text) => self.app.not_shorter(&text),
                     }
                     None
                 }
@@ -120,7 +124,7 @@ impl Desk {
     /// Brings the state up to the moment.
     fn take_stock(&mut self) {
         // A key may be told before the news that the terminal has another size.
-        self.resize(Terminal::size());
+        self.resize(size());
         self.app.set_now(self.chat.now());
         let waiting = self.chat.thread.queue().into_iter();
         let waiting = waiting.map(|entry| Waiting { entry: entry.id, text: entry.message.joined_text() });
@@ -219,12 +223,11 @@ impl Desk {
 
     /// A line with a slash: a template, a skill, or a slip.
     fn guess(&mut self, line: &str) {
-        let config = self.chat.thread.config();
-        if let Some(text) = expand_command(line, &config.templates, &config.skills) {
+        if let Some(message) = self.chat.expand(line) {
             self.history.add(line);
-            let origin = if line.starts_with("/skill:") { "skill" } else { "template" };
-            return self.deliver(UserMessage::text(text).from_origin(origin));
+            return self.deliver(message);
         }
+        let config = self.chat.thread.config();
         let name = line.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
         let names = config.templates.templates().iter().map(|template| template.name.as_str());
         let near = command::nearest(name, names);
@@ -258,7 +261,10 @@ impl Desk {
                 self.follow("a new conversation");
             }
             Command::Fork => match self.chat.fork()? {
-                Some(file) => self.follow(&format!("a copy of the conversation, in {}", file.display())),
+                Some(file) => {
+                    let place = self.shown(&file);
+                    self.follow(&format!("a copy of the conversation, in {place}"));
+                }
                 None => self.not_kept(),
             },
             Command::Undo(count) => self.undo(count).await?,
@@ -267,7 +273,8 @@ impl Desk {
             Command::Status => self.tell_status(),
             Command::Queue => self.tell_queue(),
             Command::Drop(number) => self.drop_waiting(number),
-            Command::Help | Command::Calls(_) | Command::Quit => {}
+            Command::Help => self.app.tell(&command::help(&self.chat.thread.config().templates)),
+            Command::Calls(_) | Command::Quit => {}
         }
         Ok(())
     }
@@ -276,6 +283,14 @@ impl Desk {
     fn follow(&mut self, what: &str) {
         self.events = self.chat.events();
         self.app.tell(&format!("this is {what}; the one before stays as it is"));
+    }
+
+    /// A path as a person writes it.
+    fn shown(&self, path: &Path) -> String {
+        match self.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+            Some(below) => format!("~/{}", below.display()),
+            None => path.display().to_string(),
+        }
     }
 
     fn not_kept(&mut self) {
@@ -316,23 +331,31 @@ impl Desk {
 
     fn list_skills(&mut self) {
         let skills = self.chat.thread.config().skills;
-        if skills.skills().is_empty() {
-            return self.app.tell("there are no skills");
+        let mut lines = Vec::new();
+        for Skill { name, description, location, hidden, .. } in skills.skills() {
+            let only = if *hidden { " (for you alone)" } else { "" };
+            let place = location.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+            lines.push(format!("/skill:{name}{only}  {}{place}", one_line(description)));
         }
-        let lines =
-            skills.skills().iter().map(|skill| format!("/skill:{}  {}", skill.name, skill.description));
-        self.app.tell(&lines.collect::<Vec<_>>().join("\n"));
+        if lines.is_empty() {
+            lines.push(
+                "there are no skills; --skills FOLDER gives some, each a folder with a SKILL.md".to_owned(),
+            );
+        }
+        self.app.tell(&lines.join("\n"));
+        for problem in self.chat.problems().to_vec() {
+            self.app.complain(&problem);
+        }
     }
 
     fn compact(&self, keep: Option<String>) {
         let (thread, done) = (self.chat.thread.clone(), self.done.0.clone());
         tokio::spawn(async move {
             let told = match thread.compact(keep).await {
-                Ok(Some(note)) => {
-                    Done::Told(format!("{} tokens are {} now", note.tokens_before, note.tokens_after))
-                }
+                // What became shorter is an event.
+                Ok(Some(_)) => return,
                 Ok(None) => Done::Told("there was nothing to make shorter".to_owned()),
-                Err(fault) => Done::Failed(fault.to_string()),
+                Err(fault) => Done::NotShorter(fault.to_string()),
             };
             let _ = done.send(told).await;
         });
@@ -362,6 +385,11 @@ impl Desk {
         let new = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
         match new.and_then(|mut out| out.write_all(text.as_bytes())) {
             Ok(()) => self.app.tell(&format!("the conversation is in {}", file.display())),
+            Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {
+                let text =
+                    format!("{} is there already and was left as it is; name another file", file.display());
+                self.app.complain(&text);
+            }
             Err(source) => return Err(CliError::NotWritten { path: file.clone(), source }),
         }
         Ok(())
@@ -369,6 +397,9 @@ impl Desk {
 
     fn tell_cost(&mut self) {
         let used = self.app.used().clone();
+        if used.model_calls == 0 {
+            return self.app.tell("nothing was used yet");
+        }
         let tokens = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
         let cost = used.cost.map_or_else(|| "not told by the provider".to_owned(), |cost| cost.to_string());
         self.app.tell(&format!(
@@ -388,8 +419,7 @@ impl Desk {
             Status::Compacting => "being made shorter",
             Status::Idle | _ => "idle",
         };
-        let file =
-            self.chat.file().map_or_else(|| "in memory only".to_owned(), |file| file.display().to_string());
+        let file = self.chat.file().map_or_else(|| "in memory only".to_owned(), |file| self.shown(&file));
         let rules: Vec<String> =
             self.chat.standing.rules().iter().map(|rule| rule.tool_name.to_string()).collect();
         let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };

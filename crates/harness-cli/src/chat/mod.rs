@@ -1,7 +1,7 @@
 //! `harness chat`: a conversation at a terminal.
 //!
-//! [`app`] is the chat as a state machine without a terminal, over the parts [`composer`], [`markdown`] and
-//! [`line`]; [`screen`] draws what it shows, [`terminal`] reads keys. [`conversation`] is what is talked with,
+//! [`app`] is the chat as a state machine without a terminal, over the [`composer`] and what
+//! [`render`](crate::render) has for terminals; [`terminal`] reads keys. [`conversation`] is what is talked with,
 //! [`desk`] brings both together; [`pipe`] does without a terminal.
 
 mod app;
@@ -11,11 +11,8 @@ mod conversation;
 mod desk;
 mod history;
 mod images;
-mod line;
-mod markdown;
 mod pick;
 mod pipe;
-mod screen;
 mod store;
 mod terminal;
 mod words;
@@ -31,15 +28,16 @@ use tokio::sync::mpsc;
 
 use conversation::{Conversation, folder};
 use desk::{Desk, Look};
-use line::Styling;
 use pick::{Pick, Picked};
-use screen::Screen;
 use terminal::{Input, Terminal};
 
 use crate::args::{ChatArgs, Color};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
+use crate::render::line::Styling;
+use crate::render::screen::Screen;
+use crate::render::size;
 use crate::run::block_on;
 use crate::signal::Signals;
 
@@ -152,7 +150,7 @@ async fn pick(
 ) -> Result<Option<usize>, CliError> {
     let written = |source| CliError::Io { action: "write to the terminal", source };
     let mut screen = Screen::new(stdout(), styling);
-    let (mut columns, mut rows) = Terminal::size();
+    let (mut columns, mut rows) = size();
     let picked = loop {
         screen.draw(&[], &pick.view(columns, rows), columns).map_err(written)?;
         match inputs.recv().await {

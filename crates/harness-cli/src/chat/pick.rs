@@ -1,8 +1,8 @@
 //! A list of which a person takes one, and which typing makes shorter.
 
 use super::composer::{Code, Key};
-use super::line::{Line, Look, Text};
-use super::screen::Frame;
+use crate::render::line::{Line, Look, Text};
+use crate::render::screen::Frame;
 use crate::render::{BOLD, DIM, NOTE};
 
 /// The longest text to look for, in bytes.

@@ -1,9 +1,10 @@
 //! A chat without a terminal: each line is a message, answers go to standard output, everything else to
 //! standard error.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, stdin, stdout};
+use std::io::{self, BufRead as _, Read as _, stdin, stdout};
 
 use harness::core::event::Seen;
+use harness::core::message::UserMessage;
 use harness::runtime::{Report, RuntimeError, Stream, ThreadEvent, Told};
 
 use super::command::{self, Command, Said};
@@ -31,10 +32,10 @@ pub(super) async fn talk(
             () = signals.next() => return Ok(Exit::Cancelled),
         };
         let Some(line) = line else { return Ok(exit) };
-        let text = match command::read(&line) {
+        let message = match command::read(&line) {
             Said::Text(text) if text.is_empty() => continue,
-            Said::Text(text) => text,
-            _ if whole => line,
+            Said::Text(text) => said(&text),
+            _ if whole => said(&line),
             Said::Command(Command::Quit) => return Ok(exit),
             Said::Command(Command::New) => {
                 chat.begin_new()?;
@@ -44,27 +45,30 @@ pub(super) async fn talk(
                 chat.set_model(&name)?;
                 continue;
             }
-            Said::Command(_) | Said::Unknown(_) | Said::Misused(_) => {
-                return Err(CliError::NoSuchCommand { line });
-            }
+            Said::Unknown(text) => chat.expand(&text).ok_or(CliError::NoSuchCommand { line })?,
+            Said::Command(_) | Said::Misused(_) => return Err(CliError::NoSuchCommand { line }),
         };
-        exit = say(chat, &text, signals).await?;
+        exit = say(chat, message, signals).await?;
         if matches!(exit, Exit::OutputClosed | Exit::Cancelled) {
             return Ok(exit);
         }
     }
 }
 
-/// One message and what comes of it.
-async fn say(chat: &Conversation, text: &str, signals: &mut Signals) -> Result<Exit, CliError> {
+/// A message with the images that it names.
+fn said(text: &str) -> UserMessage {
     let (message, problems) = images::message(text, env::home().as_deref());
     for problem in problems {
         note(&problem);
     }
-    let on = if stdout().is_terminal() { AnswerOn::Terminal } else { AnswerOn::Pipe };
-    let mut human = Human::new(stdout(), anstream::stderr(), on);
+    message.from_origin("prompt")
+}
+
+/// One message and what comes of it.
+async fn say(chat: &Conversation, message: UserMessage, signals: &mut Signals) -> Result<Exit, CliError> {
+    let mut human = Human::new(stdout(), anstream::stderr(), AnswerOn::stdout());
     let mut events = chat.events();
-    let mut run = std::pin::pin!(chat.thread.prompt_items([message.from_origin("prompt")]));
+    let mut run = std::pin::pin!(chat.thread.prompt_items([message]));
     let mut stopped = false;
     let report = loop {
         tokio::select! {

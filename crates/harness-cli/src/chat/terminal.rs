@@ -5,7 +5,7 @@ use std::io::{self, Write as _, stdout};
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read,
 };
-use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
 use tokio::sync::mpsc;
 
@@ -39,11 +39,6 @@ impl Terminal {
             before(info);
         }));
         Ok(this)
-    }
-
-    /// Its columns and rows.
-    pub(super) fn size() -> (usize, usize) {
-        size().map_or((80, 24), |(columns, rows)| (columns.max(1).into(), rows.max(1).into()))
     }
 
     /// What is done at it from now on. The thread that reads ends with the program.

@@ -11,28 +11,31 @@ use harness::core::port::{Clock, DynModel};
 
 use super::keys::Keys;
 use super::providers::PROVIDERS;
-use super::recordings;
+use super::recordings::{self, Recording};
 use super::routes::Routes;
 use super::shipped::Shipped;
 use crate::args::ModelArgs;
 use crate::env;
 use crate::error::CliError;
+use crate::render::one_line;
 
 /// Where answers come from.
 pub(crate) struct Source {
     pub(crate) model: Arc<dyn DynModel>,
     /// The recording that is replayed.
     pub(crate) replay: Option<Arc<Replay>>,
+    /// Whether an example's recordings answer, for want of a key.
+    pub(crate) shipped: bool,
 }
 
 impl Source {
     fn live(model: Arc<dyn DynModel>) -> Self {
-        Self { model, replay: None }
+        Self { model, replay: None, shipped: false }
     }
 
     fn replay(path: &Path) -> Result<Self, CliError> {
         let replay = Arc::new(Replay::open(path)?);
-        Ok(Self { model: Arc::clone(&replay) as _, replay: Some(replay) })
+        Ok(Self { model: Arc::clone(&replay) as _, replay: Some(replay), shipped: false })
     }
 }
 
@@ -54,8 +57,8 @@ pub(crate) fn choose(
     clock: &Arc<dyn Clock>,
 ) -> Result<Source, CliError> {
     if let Some(path) = &args.replay {
-        let Source { model, replay } = Source::replay(path)?;
-        return Ok(Source { model: recorded(model, args)?, replay });
+        let source = Source::replay(path)?;
+        return Ok(Source { model: recorded(source.model, args)?, ..source });
     }
     let keys = Keys::load(args.keys.as_deref())?;
     let routes = Routes::new(args.base_url.as_deref(), &keys);
@@ -91,9 +94,20 @@ fn names(graph: &BoundGraph) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
+/// What can be asked, a line each.
+fn questions(known: &[Recording]) -> String {
+    /// Questions that are told, at most.
+    const MOST: usize = 5;
+    let told = known.iter().take(MOST).map(|known| format!("\n  {}", one_line(&known.question)));
+    let more = known.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("\n  and {more} more"));
+    told.chain(more).collect()
+}
+
 /// The recording of an example, said so; else the fault.
 fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
-    let folder = asking.descriptor.parent().unwrap_or(Path::new("")).join("recordings");
+    let beside = asking.descriptor.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = beside.unwrap_or(Path::new(".")).join("recordings");
     let known = recordings::in_folder(&folder);
     if known.is_empty() {
         return Err(fault);
@@ -101,11 +115,12 @@ fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
     let Some(message) = asking.message else {
         let _ = writeln!(
             anstream::stderr(),
-            "no {} is set: the model's answers come from the recordings in {}",
+            "no {} is set: the model's answers come from the recordings in {}\nthey know:{}",
             env::OPENROUTER_KEY,
-            folder.display()
+            folder.display(),
+            questions(&known)
         );
-        return Ok(Source::live(Arc::new(Shipped::new(folder, known))));
+        return Ok(Source { shipped: true, ..Source::live(Arc::new(Shipped::new(folder, known))) });
     };
     let Some(recording) = known.iter().find(|known| known.question == message) else {
         let questions = known.into_iter().map(|known| known.question).collect();

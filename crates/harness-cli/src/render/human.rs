@@ -5,33 +5,21 @@ use std::io::{self, Write};
 use anstyle::Style;
 use harness::core::End;
 use harness::core::control::{StopCode, StopDecision};
-use harness::core::event::{Delta, Event, EventKind, RepairHow, Seen};
-use harness::core::port::{CompactionNote, DeltaPart};
-use harness::core::{CallId, Evidence, Json, OpId, Outcome, StopReason, ToolName};
+use harness::core::event::{Delta, Event, EventKind, Seen};
+use harness::core::port::DeltaPart;
+use harness::core::{CallId, Evidence, OpId, Outcome, StopReason, ToolName};
 
 use super::Render;
-use super::line::{harmless, one_line};
+use super::answer::{Answer, AnswerOn};
+use super::harmless::{harmless, one_line};
 use super::status::Status;
-use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
-
-/// Where the answer goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerOn {
-    /// A terminal: text is shown as it arrives.
-    Terminal,
-    /// A pipe or file: nothing but the answer, when it is whole.
-    Pipe,
-}
+use super::style::{BAD, DIM, GOOD, NOTE};
+use super::told::{called, told};
 
 /// Shows a run to a person.
-pub(crate) struct Human<A, P> {
-    answer: A,
+pub(crate) struct Human<A: Write, P> {
+    answer: Answer<A>,
     progress: P,
-    on: AnswerOn,
-    /// The operation whose text was shown last, and that text.
-    streamed: Option<(OpId, String)>,
-    /// Whether shown text has left the cursor inside a line.
-    inside_line: bool,
     /// A call that was a handoff and is told already.
     handed_off: Option<CallId>,
     /// A backend's own tools that are at work.
@@ -45,20 +33,14 @@ pub(crate) struct Human<A, P> {
 /// Goes back to the beginning of the line and empties it.
 const ERASE: &[u8] = b"\r\x1b[2K";
 
-/// The gates of a controlled run itself; what they say, the decision tells.
-const OWN_GATES: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];
-
 /// Tools of a backend that are at work and known by their names, at most.
 const OPEN_TOOLS: usize = 256;
 
 impl<A: Write, P: Write> Human<A, P> {
     pub(crate) fn new(answer: A, progress: P, on: AnswerOn) -> Self {
         Self {
-            answer,
+            answer: Answer::new(answer, on),
             progress,
-            on,
-            streamed: None,
-            inside_line: false,
             handed_off: None,
             backend_tools: Vec::new(),
             status: None,
@@ -74,7 +56,7 @@ impl<A: Write, P: Write> Human<A, P> {
 
     /// Shows how far the run is, unless text is just being shown.
     fn show_status(&mut self) {
-        if self.inside_line {
+        if self.answer.is_inside_line() {
             return;
         }
         self.hide_status();
@@ -117,34 +99,16 @@ impl<A: Write, P: Write> Human<A, P> {
 
     /// More of the answer's text.
     fn text(&mut self, op: OpId, text: &str) -> io::Result<()> {
-        if self.on == AnswerOn::Pipe {
+        if self.answer.waits() {
             return Ok(());
         }
         self.hide_status();
-        if self.streamed.as_ref().is_none_or(|(shown, _)| *shown != op) {
-            self.end_line()?;
-            self.streamed = Some((op, String::new()));
-        }
-        if let Some((_, shown)) = &mut self.streamed {
-            shown.push_str(text);
-        }
-        self.answer.write_all(harmless(text).as_bytes())?;
-        self.inside_line = !text.ends_with('\n');
-        self.answer.flush()
-    }
-
-    /// Ends a line of streamed text, so that what follows begins a new one.
-    fn end_line(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.inside_line) {
-            self.answer.write_all(b"\n")?;
-            self.answer.flush()?;
-        }
-        Ok(())
+        self.answer.more(op, text)
     }
 
     /// One line of progress. What cannot be shown there is not worth ending a run for.
     fn note(&mut self, style: Style, mark: &str, text: &str) -> io::Result<()> {
-        self.end_line()?;
+        self.answer.end_line()?;
         // In one piece, because others write to standard error, too.
         let mut line = if std::mem::take(&mut self.status_shown) { ERASE.to_vec() } else { Vec::new() };
         let _ = writeln!(line, "{style}{mark}{style:#} {text}");
@@ -153,106 +117,26 @@ impl<A: Write, P: Write> Human<A, P> {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        match &event.kind {
-            EventKind::TurnStarted { agent, .. } => self.note(DIM, "•", &format!("{DIM}{agent}{DIM:#}")),
-            EventKind::HandedOff { call, from, to, .. } => {
-                self.handed_off = Some(call.clone());
-                self.note(NOTE, "↪", &format!("{from} → {to}"))
-            }
-            EventKind::ModelStepContinued { reason, attempt, most } => self.note(
-                NOTE,
-                "↻",
-                &format!("{}: it is asked to continue ({attempt} of {most})", one_line(reason)),
-            ),
-            EventKind::ToolStarted { call, .. } => self.note(DIM, "→", &called(&call.name, &call.arguments)),
-            EventKind::ToolFinished { call, .. } if self.handed_off.as_ref() == Some(&call.id) => Ok(()),
-            EventKind::ToolFinished { call, duration, .. } => {
-                self.note(GOOD, "✓", &format!("{} {DIM}{duration}{DIM:#}", one_line(call.name.as_str())))
-            }
-            EventKind::ToolFailed { call, outcome, duration, ran, .. } => {
-                let why = outcome.error.as_ref().map_or("", |error| error.message.as_str());
-                let name = one_line(call.name.as_str());
-                let took = if *ran { format!(" {DIM}{duration}{DIM:#}") } else { " did not run".to_owned() };
-                self.note(BAD, "✗", &format!("{name}{took}: {}", one_line(why)))
-            }
-            EventKind::ToolRetried { call, attempt, max_attempts, backoff, .. } => {
-                let name = one_line(call.name.as_str());
-                self.note(NOTE, "↻", &format!("{name} again in {backoff} ({attempt} of {max_attempts})"))
-            }
-            EventKind::CallRepaired { call, how, .. } => {
-                self.note(NOTE, "•", &format!("{} {}", one_line(call.name.as_str()), repaired(*how)))
-            }
-            EventKind::GateDecided { verdict, .. } if verdict == "allow" => Ok(()),
-            EventKind::GateDecided { gate, verdict, reason, .. } => {
-                let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
-                self.note(NOTE, "•", &format!("gate {gate}: {verdict}{reason}"))
-            }
-            EventKind::GuardrailDecided { decision, .. } if decision == "pass" => Ok(()),
-            EventKind::GuardrailDecided { guardrail, stage, reason, .. } => {
-                let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
-                self.note(BAD, "!", &format!("{stage} guardrail {guardrail} triggered{reason}"))
-            }
-            EventKind::ApprovalRequested { request, .. } => {
-                self.note(NOTE, "?", &format!("approval needed: {}", one_line(&request.summary)))
-            }
-            EventKind::ApprovalDecided { decision, .. } => {
-                self.note(NOTE, "•", &format!("approval {decision}"))
-            }
-            EventKind::StopJudged { gate, .. } if OWN_GATES.contains(&gate.as_str()) => Ok(()),
-            EventKind::StopJudged { gate, judgement, .. } => {
-                self.note(NOTE, "•", &format!("stop gate {gate}: {judgement}"))
-            }
-            EventKind::CompactionCompleted { note, permanent, .. } => {
-                self.note(NOTE, "•", &shortened(note, *permanent))
-            }
-            EventKind::CompactionFailed { fault, .. } => {
-                self.note(BAD, "!", &format!("compaction failed: {}", one_line(&fault.to_string())))
-            }
-            EventKind::PartFailed { fault, .. } => {
-                self.note(BAD, "!", &format!("{}, went on without it", one_line(&fault.to_string())))
-            }
-            EventKind::PersistFailed { message, .. } => {
-                self.note(BAD, "!", &format!("the session was not written: {}", one_line(message)))
-            }
-            EventKind::StopDecided { decision } => self.decided(decision),
-            EventKind::Hook { fault: None, decision, .. } if decision == "allow" || decision == "seen" => {
-                Ok(())
-            }
-            EventKind::Hook { point, name, decision, reason, .. } => {
-                let reason = reason.as_deref().map(|r| format!(": {}", one_line(r))).unwrap_or_default();
-                self.note(NOTE, "•", &format!("{point} hook {name}: {decision}{reason}"))
-            }
-            EventKind::RunTakenUp { turn, .. } => {
-                self.note(NOTE, "•", &format!("the run goes on in turn {turn}"))
-            }
-            EventKind::StallDetected { turns } => {
-                self.note(NOTE, "!", &format!("the last {turns} turns changed nothing"))
-            }
-            EventKind::SteeringInjected { .. } => self.note(NOTE, "•", "new messages"),
-            EventKind::Interrupted { .. } => self.note(NOTE, "•", "interrupted"),
-            EventKind::RuntimePolicy { action, reason, .. } => {
-                self.note(NOTE, "•", &format!("policy: {action}, {reason}"))
-            }
-            // What the last line tells, and what nobody watches.
-            EventKind::RunStarted { .. }
-            | EventKind::AgentPrepared { .. }
-            | EventKind::MessageAppended { .. }
-            | EventKind::ModelStepStarted { .. }
-            | EventKind::ModelStepFinished { .. }
-            | EventKind::ModelStepFailed { .. }
-            | EventKind::ToolRequested { .. }
-            | EventKind::ClarificationRequested { .. }
-            | EventKind::ViewPlanned { .. }
-            | EventKind::ContextPressure { .. }
-            | EventKind::CompactionStarted { .. }
-            | EventKind::LimitReached { .. }
-            | EventKind::TurnFinished { .. }
-            | EventKind::FeedbackGiven { .. }
-            | EventKind::GuidanceInjected { .. }
-            | EventKind::WorkItemsChanged { .. }
-            | EventKind::RunFinished { .. } => Ok(()),
-            other => self.note(DIM, "•", other.name()),
+        if let EventKind::TurnStarted { agent, .. } = &event.kind {
+            return self.note(DIM, "•", &format!("{DIM}{agent}{DIM:#}"));
         }
+        if let EventKind::HandedOff { call, from, to, .. } = &event.kind {
+            self.handed_off = Some(call.clone());
+            return self.note(NOTE, "↪", &format!("{from} → {to}"));
+        }
+        if let EventKind::StopDecided { decision } = &event.kind {
+            return self.decided(decision);
+        }
+        match told(&event.kind) {
+            Some(_) if self.tells_of_handoff(&event.kind) => Ok(()),
+            Some((style, mark, text)) => self.note(style, mark, &text),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether an event tells that a call is done which was a handoff.
+    fn tells_of_handoff(&self, kind: &EventKind) -> bool {
+        matches!(kind, EventKind::ToolFinished { call, .. } if self.handed_off.as_ref() == Some(&call.id))
     }
 
     /// Why a run goes on although its end was claimed. The last line tells why it stopped.
@@ -268,19 +152,6 @@ impl<A: Write, P: Write> Human<A, P> {
             None => String::new(),
         };
         self.note(NOTE, "↻", &format!("not done yet ({}){}", decision.code, one_line(&what)))
-    }
-
-    /// The text for the user, unless it was shown while it came.
-    fn answer(&mut self, text: &str) -> io::Result<()> {
-        let streamed = self.streamed.take().is_some_and(|(_, shown)| shown.trim() == text.trim());
-        if !streamed {
-            self.end_line()?;
-            let text = if self.on == AnswerOn::Terminal { harmless(text) } else { text.into() };
-            self.answer.write_all(text.as_bytes())?;
-            self.inside_line = !text.ends_with('\n');
-        }
-        self.end_line()?;
-        self.answer.flush()
     }
 }
 
@@ -305,9 +176,9 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
         self.hide_status();
         self.status = None;
         if let Some(text) = end.answer.as_deref().filter(|text| !text.is_empty()) {
-            self.answer(text)?;
+            self.answer.whole(text)?;
         }
-        self.end_line()?;
+        self.answer.end_line()?;
         if let Some(why) = why(&end.stop.evidence) {
             self.note(BAD, "!", &why)?;
         }
@@ -320,31 +191,6 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
             Outcome::Failed => BAD,
         };
         self.note(style, &format!("{}", end.outcome()), &summary(end))
-    }
-}
-
-fn called(name: &ToolName, arguments: &Json) -> String {
-    let arguments = one_line(arguments.text());
-    format!("{BOLD}{}{BOLD:#} {DIM}{arguments}{DIM:#}", one_line(name.as_str()))
-}
-
-/// What a compaction did, in one line.
-pub(crate) fn shortened(note: &CompactionNote, permanent: bool) -> String {
-    let what = if permanent { "the conversation is shorter for good" } else { "the view is shorter" };
-    let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
-    let how = if actions.is_empty() { String::new() } else { format!(" ({})", actions.join(", ")) };
-    format!("{what}: {} tokens, before {}{how}", note.tokens_after, note.tokens_before)
-}
-
-/// What was done with a call of an earlier process.
-pub(crate) fn repaired(how: RepairHow) -> &'static str {
-    match how {
-        RepairHow::Recovered => "had finished before; its stored result is used",
-        RepairHow::Rerun => "had begun before; it is safe to run again",
-        RepairHow::Interrupted => "had begun before and may have had effects; it is not run again",
-        RepairHow::NotRun => "had not run before; it is not run now",
-        RepairHow::Run => "had not run before; it is run now",
-        _ => "was settled",
     }
 }
 

@@ -1,10 +1,15 @@
 //! What a person or a program sees of a run.
 
+mod answer;
+mod harmless;
 mod human;
 mod json;
-mod line;
+pub(crate) mod line;
+pub(crate) mod markdown;
+pub(crate) mod screen;
 mod status;
 mod style;
+mod told;
 
 use std::io;
 use std::thread::JoinHandle;
@@ -12,11 +17,13 @@ use std::thread::JoinHandle;
 use harness::core::event::{Seen, Subscription};
 use harness::core::{Cancel, End};
 
-pub(crate) use human::{AnswerOn, Human, repaired, shortened, why};
+pub(crate) use answer::{AnswerOn, size};
+pub(crate) use harmless::{harmless, one_line};
+pub(crate) use human::{Human, why};
 pub(crate) use json::JsonLines;
-pub(crate) use line::{harmless, one_line};
 pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
+pub(crate) use told::{repaired, shortened};
 
 /// Shows what is seen of a run, then its end.
 pub(crate) trait Render: Send {

@@ -19,14 +19,16 @@ use harness::core::control::ControlSpec;
 use harness::core::port::{Clock, DynModel, Session};
 use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence, StopReason, ThreadId};
+use harness::descriptor::Map;
+use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
-use harness::{Harness, Report};
+use harness::{BoundGraph, Builder, Harness, Prompt, Report};
 
 use self::until::{Told, Until};
 use crate::args::{BackendArgs, LimitArgs, ModelArgs, RunArgs};
 use crate::backend;
-use crate::bind;
+use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::{self, Asking, Source};
@@ -67,35 +69,11 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let thread = thread.map(|id| ThreadId::from(id.as_str()));
     let choose = || model::choose(&args.model, asking, &clock);
     let source = answers(&args.model, &args.backend, thread, &clock, choose)?;
-    let section = bound.graph.graph().run().cloned();
-    let until = Until::of(&args.until, section.as_ref(), &args.descriptor)?;
     let hash = bound.graph.hash();
-
-    let mut builder = Harness::new(Arc::clone(&source.model))
-        .graph(bound.graph)
-        .context(overrides)
-        .approver(approve::CommandLineApprover(args.approve))
-        .clock(Arc::clone(&clock))
-        .spec(|spec| set_limits(spec, &args.limits));
-    builder = args.spans.apply(builder);
-    builder = bind::Needs::of(bound.registry.as_ref()).meet(builder);
-    if let Some(session) = session {
-        if let Some(id) = session.id() {
-            builder = builder.thread(id.as_str());
-        }
-        builder = builder.session(session);
-    }
-    if let (Some(path), true) = (&args.session, until.is_on()) {
-        builder = builder.checkpoints(FileCheckpoints::open(path.with_extension("runs"))?);
-    }
-    if let Some(path) = &args.run_record {
-        builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
-    }
-    let session_file = args.session.as_deref();
-    builder = until.build(builder);
-    let compaction = section.and_then(|section| section.compaction);
-    builder = view::compacted(builder, &args.view, compaction, session_file, &source.model, &clock)?;
-    builder = view::remembering(builder, &args.view, &source.model, &clock)?;
+    let Bound { graph, registry } = bound;
+    let (needs, model) = (Needs::of(registry.as_ref()), Arc::clone(&source.model));
+    let parts = Parts { graph, needs, overrides, session, model, clock };
+    let mut builder = parts.put_together(args)?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
     let spec = harness.spec();
@@ -104,16 +82,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let rendering = Rendering::start(seen, renderer(args.json, &spec), stop.clone())
         .map_err(|source| CliError::Io { action: "start to show the run", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
-    let unfinished = if args.resume { harness.unfinished_run().await? } else { None };
-    let mut prompt = match (unfinished, message) {
-        (Some(run), Some(text)) => harness.take_up(run).guidance(text),
-        (Some(run), None) => harness.take_up(run),
-        (None, Some(text)) => harness.prompt(text),
-        (None, None) => harness.resume(),
-    };
-    if args.allow_changed {
-        prompt = prompt.under_any_descriptor();
-    }
+    let prompt = prompt(&harness, args, message).await?;
     let report = tokio::select! {
         biased;
         report = prompt.cancel_with(stop.clone()).into_future() => report,
@@ -122,12 +91,70 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     };
     // The renderer ends when nobody can tell it anything more.
     drop(harness);
-    if let Some(registry) = &bound.registry {
+    if let Some(registry) = &registry {
         registry.close().await;
     }
     let report = report?;
     let run = Ran { hash: &hash, control: spec.control.as_deref() };
     finish(args, &report, &run, rendering, source.replay.as_deref())
+}
+
+/// What a run is made of, beside its arguments.
+struct Parts {
+    graph: BoundGraph,
+    needs: Needs,
+    overrides: Map,
+    session: Option<JsonlSession>,
+    model: Arc<dyn DynModel>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Parts {
+    fn put_together(self, args: &RunArgs) -> Result<Builder, CliError> {
+        let Self { graph, needs, overrides, session, model, clock } = self;
+        let section = graph.graph().run().cloned();
+        let until = Until::of(&args.until, section.as_ref(), &args.descriptor)?;
+        let mut builder = Harness::new(Arc::clone(&model))
+            .graph(graph)
+            .context(overrides)
+            .approver(approve::CommandLineApprover(args.approve))
+            .clock(Arc::clone(&clock))
+            .spec(|spec| set_limits(spec, &args.limits));
+        builder = needs.meet(args.spans.apply(builder));
+        if let Some(session) = session {
+            if let Some(id) = session.id() {
+                builder = builder.thread(id.as_str());
+            }
+            builder = builder.session(session);
+        }
+        let file = args.session.as_deref();
+        if let (Some(path), true) = (file, until.is_on()) {
+            builder = builder.checkpoints(FileCheckpoints::open(path.with_extension("runs"))?);
+        }
+        if let Some(path) = &args.run_record {
+            builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
+        }
+        builder = until.build(builder);
+        let compaction = section.and_then(|section| section.compaction);
+        builder = view::compacted(builder, &args.view, compaction, file, &model, &clock)?;
+        view::remembering(builder, &args.view, &model, &clock)
+    }
+}
+
+/// What is said to the agents, or how the run before goes on.
+async fn prompt<'h>(
+    harness: &'h Harness,
+    args: &RunArgs,
+    message: Option<String>,
+) -> Result<Prompt<'h>, CliError> {
+    let unfinished = if args.resume { harness.unfinished_run().await? } else { None };
+    let prompt = match (unfinished, message) {
+        (Some(run), Some(text)) => harness.take_up(run).guidance(text),
+        (Some(run), None) => harness.take_up(run),
+        (None, Some(text)) => harness.prompt(text),
+        (None, None) => harness.resume(),
+    };
+    Ok(if args.allow_changed { prompt.under_any_descriptor() } else { prompt })
 }
 
 /// What was run.
@@ -151,16 +178,15 @@ pub(crate) fn answers(
         Some(path) => Arc::new(Recorder::create(backend, path)?),
         None => Arc::new(backend),
     };
-    Ok(Source { model, replay: None })
+    Ok(Source { model, replay: None, shipped: false })
 }
 
 fn renderer(json: bool, spec: &RunSpec) -> Box<dyn Render> {
     if json {
         return Box::new(JsonLines::new(stdout()));
     }
-    let on = if stdout().is_terminal() { AnswerOn::Terminal } else { AnswerOn::Pipe };
     let status = if stderr().is_terminal() { Status::of(spec) } else { None };
-    Box::new(Human::new(stdout(), anstream::stderr(), on).with_status(status))
+    Box::new(Human::new(stdout(), anstream::stderr(), AnswerOn::stdout()).with_status(status))
 }
 
 fn finish(

@@ -41,7 +41,7 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
         options = options.stored(sessions);
     }
     let of = Of { descriptor: Some(&args.descriptor), sessions, thread: None };
-    let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, |builder| builder)?;
+    let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, |builder| builder).await?;
     let listening = |source| CliError::Listen { address: args.listen, source };
     let listener = TcpListener::bind(args.listen).await.map_err(listening)?;
     announce(listener.local_addr().map_err(listening)?)?;

@@ -1,18 +1,19 @@
 //! Conversations of a descriptor, or of a model alone, as the command line says: what `chat`, `serve` and
 //! `acp` have in common.
 
-#![expect(dead_code, reason = "`chat`, `serve` and `acp` use it")]
+mod disk;
+pub(crate) mod found;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::adapters::Replay;
 use harness::core::ThreadId;
 use harness::core::port::{Approver, Clock, DynModel};
 use harness::runtime::Runtime;
 use harness::tools::{Modes, Registry};
 use harness::{Builder, Harness, SessionFolder};
 
+use self::found::Found;
 use crate::args::ThreadArgs;
 use crate::bind::{self, Needs};
 use crate::error::CliError;
@@ -22,12 +23,12 @@ use crate::run::{answers, context, set_limits, view};
 /// Conversations, ready to begin.
 pub(crate) struct Threads {
     pub(crate) runtime: Runtime,
-    /// The hash of the descriptor; `None` without one.
-    pub(crate) hash: Option<String>,
     /// Who answers.
     pub(crate) model: Arc<dyn DynModel>,
-    /// The recording that answers, when one was named.
-    pub(crate) replay: Option<Arc<Replay>>,
+    /// Whether an example's recordings answer, for want of a key.
+    pub(crate) shipped: bool,
+    /// What its agents are told beside the descriptor.
+    pub(crate) found: Found,
     registry: Option<Registry>,
 }
 
@@ -43,8 +44,9 @@ pub(crate) struct Of<'a> {
 }
 
 impl Threads {
-    /// Puts everything together. `change` has the last word on the builder.
-    pub(crate) fn open(
+    /// Puts everything together, and tells on standard error which skills and context files there are. `change` has
+    /// the last word on the builder.
+    pub(crate) async fn open(
         of: Of<'_>,
         args: &ThreadArgs,
         approver: impl Approver + 'static,
@@ -61,10 +63,14 @@ impl Threads {
             model::choose(&args.model, asking, clock)
         })?;
         let overrides = context::overrides(&args.context)?;
+        let mut found = Found::read(&args.folders, of.descriptor).await?;
+        found.tell();
+        if args.backend.backend.is_some() {
+            found.keep_skills_to_people();
+        }
         let mut builder = Harness::new(Arc::clone(&source.model));
-        let (mut hash, mut registry, mut compaction) = (None, None, None);
+        let (mut registry, mut compaction) = (None, None);
         if let Some(bound) = bound {
-            hash = Some(bound.graph.hash());
             compaction = bound.graph.graph().run().and_then(|section| section.compaction);
             builder = builder.graph(bound.graph).context(overrides);
             registry = bound.registry;
@@ -77,8 +83,12 @@ impl Threads {
         if let Some(sessions) = of.sessions {
             builder = builder.sessions(sessions);
         }
-        let runtime = change(builder).build_runtime()?;
-        Ok(Self { runtime, hash, model: source.model, replay: source.replay, registry })
+        if source.shipped {
+            // Each recording is of a conversation of its own.
+            builder = builder.runs_from_entry();
+        }
+        let runtime = change(found.give(builder)).build_runtime()?;
+        Ok(Self { runtime, model: source.model, shipped: source.shipped, found, registry })
     }
 
     /// The modes that the registry names, shared by all of these conversations.

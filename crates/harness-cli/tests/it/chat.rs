@@ -103,7 +103,8 @@ fn the_example_is_answered_from_its_recordings_and_the_chat_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = harness(&root, &["chat", "fixtures/examples/customer-support/harness.yaml"]);
     command.env("HOME", folder.path());
-    let input = "Where is my order 1042?\n/new\nPlease refund order 1041.\nWhat else?\n";
+    let input =
+        "Where is my order 1042?\nPlease refund order 1041.\n/new\nWhere is my order 1042?\nWhat else?\n";
     let output = Running::start_with_input(command, input.as_bytes()).end();
     assert!(output.stderr.contains("no OPENROUTER_API_KEY is set"), "{}", output.stderr);
     assert!(
@@ -215,4 +216,20 @@ fn a_person_allows_a_tool_for_good() {
     let person = person.sees("a always for pay").types("a").sees("Paid twice.");
     let (code, shown) = person.types("\u{4}").leaves();
     assert_eq!((code, project.read("pay.log").lines().count()), (Some(0), 2), "{shown}");
+}
+
+#[test]
+fn a_person_finds_templates_and_skills_and_uses_them() {
+    let server = Server::start([Reply::text("It is fixed."), Reply::text("It is out.")]);
+    let project = Project::plain();
+    project.write(".harness/templates/fix.md", "---\ndescription: Fixes an issue\n---\nFix issue $1.\n");
+    project.write(".harness/skills/release/SKILL.md", "---\ndescription: Cuts a release\n---\nTest first.\n");
+    let person = at_terminal(&project, &server.url).sees("templates: /fix").sees("skills: release");
+    let person = person.sees("/help shows").types("/help\r").sees("Fixes an issue");
+    let person = person.types("/skills\r").sees("Cuts a release (.harness/skills");
+    let person = person.types("/fi\t7\r").sees("It is fixed.");
+    let (code, shown) = person.types("/skill:release\r").sees("It is out.").types("\u{4}").leaves();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("› Fix issue 7."), "{shown}");
+    assert!(server.requests()[1]["messages"].to_string().contains("Test first."), "{shown}");
 }

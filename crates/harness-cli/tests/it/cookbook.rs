@@ -1,6 +1,6 @@
 //! The cookbook's pages do what they say.
 //!
-//! In a page, a block whose first line is `yaml FILE` is a file, and in a `console` block the lines that
+//! In a page, a block whose first line is `yaml FILE` or `markdown FILE` is a file, and in a `console` block the lines that
 //! begin with `$` are commands and the others their output, both streams together.
 
 use std::fmt::Write as _;
@@ -61,8 +61,10 @@ fn read(page: &str) -> String {
 fn play(folder: &Path, page: &str) {
     let mut commands = 0;
     for (info, text) in blocks(page) {
-        if let Some(("yaml", file)) = info.split_once(' ') {
-            fs::write(folder.join(file), &text).unwrap();
+        if let Some(("yaml" | "markdown", file)) = info.split_once(' ') {
+            let file = folder.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, &text).unwrap();
         } else if info == "console" {
             commands += 1;
             let played = played(folder, &text);
@@ -85,6 +87,11 @@ fn chat() {
 #[test]
 fn descriptors() {
     check("descriptors.md");
+}
+
+#[test]
+fn skills() {
+    check("skills.md");
 }
 
 /// Ends the server that a page leaves behind.

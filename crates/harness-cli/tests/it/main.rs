@@ -29,6 +29,7 @@ mod run_records;
 mod serve;
 mod session;
 mod signal;
+mod skills;
 mod support;
 mod team;
 mod terminal;

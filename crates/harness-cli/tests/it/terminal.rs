@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
 use crate::support::{Answer, Gate, Project, Reply, Server, normal, within};
@@ -24,34 +25,40 @@ fn text_streams_calls_are_shown_and_the_last_line_sums_up() {
     let (gate, arrived) = Gate::closed();
     let server = Server::start([
         Reply::Stream(Answer::call("c1", "look", &json!({ "at": "left" }))),
-        Reply::Paused { answer: Answer::text("All is well."), after: 3, gate: gate.clone() },
+        Reply::Paused { answer: Answer::text("All **is** well."), after: 3, gate: gate.clone() },
     ]);
     let project = Project::plain();
-    let (ours, theirs) = terminal();
+    let (mut ours, theirs) = terminal();
+    tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     let mut command = project.command(&["run", "harness.yaml", "hello", "--base-url", &server.url]);
     command.stdout(theirs.try_clone().unwrap()).stderr(theirs).env("TERM", "xterm");
     let mut child = command.spawn().unwrap();
     drop(command);
     within("the pause", move || arrived.recv().unwrap());
-    let (mut ours, mut shown) = read_until(ours, b"is ");
-    gate.open();
     let shown = within("the end", move || {
+        let mut shown = vt100::Parser::new(24, 120, 0);
         let mut buffer = [0; 1024];
+        while !shown.screen().contents().contains("All is") {
+            let read = ours.read(&mut buffer).unwrap();
+            shown.process(&buffer[..read]);
+        }
+        gate.open();
         // Reading fails when the program's side is closed.
         while let Ok(read @ 1..) = ours.read(&mut buffer) {
-            shown.extend_from_slice(&buffer[..read]);
+            shown.process(&buffer[..read]);
         }
         shown
     });
     assert!(child.wait().unwrap().success());
-    let shown = String::from_utf8(shown).unwrap().replace("\r\n", "\n").replace('\u{1b}', "^");
-    insta::assert_snapshot!(normal(&shown), @r#"
-    ^[2m•^[0m ^[2mdesk^[0m
-    ^[2m→^[0m ^[1mlook^[0m ^[2m{"at":"left"}^[0m
-    ^[32m✓^[0m look ^[2m[TIME]^[0m
+    insta::assert_snapshot!(normal(&shown.screen().contents()), @r#"
+    • desk
+    → look {"at":"left"}
+    ✓ look [TIME]
     All is well.
-    ^[32mcompleted^[0m (answer_finalized) · 2 iterations · 1 tool call · 200 + 10 tokens · cost 0.0002 · [TIME]
+    completed (answer_finalized) · 2 iterations · 1 tool call · 200 + 10 tokens · cost 0.0002 · [TIME]
     "#);
+    let bold = |column| shown.screen().cell(3, column).unwrap().bold();
+    assert_eq!([bold(0), bold(4), bold(5), bold(7)], [false, true, true, false]);
 }
 
 #[test]

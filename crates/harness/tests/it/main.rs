@@ -12,6 +12,7 @@ mod graph;
 mod long_conversation;
 mod recording;
 mod setup;
+mod skills;
 mod sources;
 mod support;
 mod take_up;

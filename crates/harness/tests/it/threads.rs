@@ -49,6 +49,35 @@ async fn each_run_sees_the_context_of_its_own_message() {
     ");
 }
 
+/// Two agents, of whom the first hands over to the second.
+const TWO: &str = "
+runtime: { entry_agent: desk }
+agent_defaults: { model: small }
+agents:
+  desk: { instructions: You are the desk., handoffs: [expert] }
+  expert: { instructions: You know., handoffDescription: Knows. }
+";
+
+#[tokio::test]
+async fn a_run_goes_on_with_the_last_agent_or_begins_with_the_first() {
+    for (from_entry, expected) in [(false, ["desk", "expert", "expert"]), (true, ["desk", "expert", "desk"])]
+    {
+        let hand_over = call("c1", "handoff_to_expert", "{}");
+        let script = Script::new([hand_over, AssistantMessage::text("one"), AssistantMessage::text("two")]);
+        let graph = BoundGraph::bind(&load_text(TWO).unwrap(), Vec::<(String, _)>::new()).unwrap();
+        let mut builder = Harness::new(script.clone()).graph(graph);
+        if from_entry {
+            builder = builder.runs_from_entry();
+        }
+        let thread = builder.build_runtime().unwrap().thread("a");
+        thread.prompt("hello").await.unwrap();
+        thread.prompt("and now?").await.unwrap();
+        let seen = script.seen();
+        let asked: Vec<&str> = seen.iter().filter_map(|request| Some(request.split_once(':')?.0)).collect();
+        assert_eq!(asked, expected);
+    }
+}
+
 #[tokio::test]
 async fn what_belongs_to_one_conversation_is_refused() {
     let builder = Harness::new(Script::default()).session(MemorySession::new()).thread("a");

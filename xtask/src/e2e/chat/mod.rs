@@ -50,6 +50,12 @@ tools:
     class: pure
 ";
 
+/// A skill, whose instructions the model does not know before it is loaded.
+const SKILL: &str = "---\nname: tidy\ndescription: How the till is tidied.\n---\nSweep the hall.\n";
+
+/// A prompt template.
+const TEMPLATE: &str = "---\ndescription: Says hello\nargument-hint: <name>\n---\nGood day, $1!\n";
+
 /// Answers by what was said last.
 fn answer(body: &str) -> Answer {
     let last = [
@@ -58,6 +64,9 @@ fn answer(body: &str) -> Answer {
         ("Please wait", CallWith { id: "w1", name: "wait", arguments: "{}" }),
         ("Be brief", Text("Brief it is.")),
         ("Think for ever", Silence),
+        ("Good day, Ada!", Text("Good day to you.")),
+        ("Please tidy up", CallWith { id: "s1", name: "load_skill", arguments: r#"{"name":"tidy"}"# }),
+        ("Sweep the hall.", Text("It is swept.")),
         ("Still there?", Text("Still here.")),
         ("What did I say first?", Text("You said: Please pay.")),
     ];
@@ -73,21 +82,30 @@ pub(super) fn run(program: &Program) -> Result<String> {
     let home = folder.path();
     fs::write(home.join("harness.yaml"), DESCRIPTOR).map_err(|e| Fault::because("the descriptor", e))?;
     fs::write(home.join("registry.yaml"), REGISTRY).map_err(|e| Fault::because("the registry", e))?;
+    let own = home.join(".harness");
+    for (folder, file, text) in [("skills/tidy", "SKILL.md", SKILL), ("templates", "greet.md", TEMPLATE)] {
+        let folder = own.join(folder);
+        fs::create_dir_all(&folder).map_err(|e| Fault::because("a folder of skills or templates", e))?;
+        fs::write(folder.join(file), text).map_err(|e| Fault::because("a skill or a template", e))?;
+    }
     offline(program, home)?;
     let endpoint = Endpoint::by(answer)?;
     let begin = ["chat", "harness.yaml", "--base-url", &endpoint.url];
     let mut screen = Screen::open(program, home, home, &begin)?;
+    screen.sees("templates: /greet")?;
+    screen.sees("skills: tidy")?;
     screen.sees("/help shows")?;
     approval(&mut screen, home)?;
     steering(&mut screen, home)?;
     interruption(&mut screen)?;
+    skills_and_templates(&mut screen)?;
     screen.types("/quit")?;
     screen.presses("Enter")?;
     screen.sees("go on with: harness chat harness.yaml --continue")?;
     screen.sees_end(0)?;
     again(program, home, &endpoint)?;
     narrow(program, home, &endpoint)?;
-    Ok("offline, an approval, steering, an interruption, quit and --continue, a narrow terminal".to_owned())
+    Ok("offline, an approval, steering, an interruption, a skill, a template, quit and --continue, a narrow terminal".to_owned())
 }
 
 /// The shipped example without a key.
@@ -95,10 +113,14 @@ fn offline(program: &Program, home: &Path) -> Result<()> {
     let root = repo::root();
     let mut screen = Screen::open(program, home, root, &["chat", EXAMPLE])?;
     screen.sees("no OPENROUTER_API_KEY is set")?;
+    screen.sees("they know:")?;
     screen.sees("/help shows")?;
     screen.says("Where is my order 1042?")?;
     screen.sees("✓ track_parcel")?;
     screen.sees("NP-77342")?;
+    // The conversation was handed over, and another recording begins with the entry agent.
+    screen.says("Please refund order 1041.")?;
+    screen.sees("refunded already")?;
     screen.presses("C-d")?;
     screen.sees("--continue")?;
     screen.sees_end(0)
@@ -140,11 +162,28 @@ fn interruption(screen: &mut Screen) -> Result<()> {
     screen.sees("Still here.")
 }
 
+/// A template is completed and sent, a skill is loaded by the model and asked for by name.
+fn skills_and_templates(screen: &mut Screen) -> Result<()> {
+    screen.types("/gr")?;
+    screen.presses("Tab")?;
+    screen.sees("› /greet")?;
+    screen.says("Ada")?;
+    screen.sees("› Good day, Ada!")?;
+    screen.sees("Good day to you.")?;
+    screen.says("Please tidy up")?;
+    screen.sees("✓ load_skill")?;
+    screen.sees("It is swept.")?;
+    screen.says("/skills")?;
+    screen.sees("(.harness/skills/tidy/SKILL.md)")?;
+    screen.says("/skill:tidy now")?;
+    screen.sees("› /skill:tidy now")
+}
+
 /// The conversation goes on in another chat.
 fn again(program: &Program, home: &Path, endpoint: &Endpoint) -> Result<()> {
     let begin = ["chat", "harness.yaml", "--base-url", &endpoint.url, "--continue"];
     let mut screen = Screen::open(program, home, home, &begin)?;
-    screen.sees("Still here.")?;
+    screen.sees("/skill:tidy now")?;
     screen.says("What did I say first?")?;
     screen.sees("You said: Please pay.")?;
     // What was begun is dropped by Ctrl-C; pressed again it would leave.

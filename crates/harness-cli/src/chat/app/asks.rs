@@ -7,7 +7,7 @@ use harness::core::{CallId, Millis, Time};
 
 use super::calls::shown_call;
 use crate::chat::composer::Code;
-use crate::chat::line::{Line, Look, Text};
+use crate::render::line::{Line, Look, Text};
 use crate::render::{BOLD, DIM, NOTE};
 
 /// For how long a question that just appeared takes no key: whoever is typing has not read it.

@@ -7,7 +7,7 @@ use harness::core::message::{Block, ToolCall};
 use harness::core::port::{Content, ToolOutcome};
 use harness::core::{CallId, Json, Millis, Time, ToolName};
 
-use crate::chat::line::{Line, Look, Text};
+use crate::render::line::{Line, Look, Text};
 use crate::render::{BAD, BOLD, DIM, GOOD};
 
 /// Calls that are over and can still be looked at.

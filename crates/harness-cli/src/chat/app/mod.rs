@@ -19,7 +19,7 @@ use harness::runtime::{Status, ThreadEvent};
 
 use super::command::{self, Command, Said};
 use super::composer::{Code, Complete, Composer, Edit, Key};
-use super::line::{Line, Styling};
+use crate::render::line::{Line, Styling};
 use crate::render::{BAD, DIM, NOTE};
 
 pub(crate) use asks::Verdict;
@@ -81,6 +81,8 @@ pub(crate) struct App {
     leaving: bool,
     /// The reason of a denial is being written.
     explaining: bool,
+    /// Why the compaction at hand failed is told already.
+    failure_told: bool,
     about: About,
     used: TotalUsage,
     columns: usize,
@@ -104,6 +106,7 @@ impl App {
             doing: Doing::Nothing,
             leaving: false,
             explaining: false,
+            failure_told: false,
             about: About::default(),
             used: TotalUsage::default(),
             columns,
@@ -163,6 +166,13 @@ impl App {
         self.talk.tell(BAD, text);
     }
 
+    /// Tells that the conversation could not be made shorter, unless that is told already.
+    pub(crate) fn not_shorter(&mut self, text: &str) {
+        if !std::mem::take(&mut self.failure_told) {
+            self.complain(text);
+        }
+    }
+
     /// Shows what was said before.
     pub(crate) fn recall(&mut self, messages: &[std::sync::Arc<Message>]) {
         self.talk.recall(messages);
@@ -205,6 +215,8 @@ impl App {
             self.used.tool_calls = self.used.tool_calls.saturating_add(1);
         } else if let EventKind::CompactionCompleted { usage, .. } = &event.kind {
             self.used.merge(usage);
+        } else if matches!(event.kind, EventKind::CompactionFailed { .. }) {
+            self.failure_told = true;
         } else if let EventKind::ModelStepStarted { model: Some(model), .. } = &event.kind
             && self.about.model.is_empty()
         {
@@ -217,7 +229,10 @@ impl App {
         self.doing = match status {
             Status::Generating { since, .. } => Doing::Working { since: *since },
             Status::Aborting { .. } => Doing::Stopping,
-            Status::Compacting => Doing::Compacting { since: self.now },
+            Status::Compacting => {
+                self.failure_told = false;
+                Doing::Compacting { since: self.now }
+            }
             Status::Idle | _ => Doing::Nothing,
         };
         if self.doing == Doing::Nothing {
@@ -341,10 +356,6 @@ impl App {
             Said::Unknown(line) => Some(Wish::Guess(line)),
             Said::Misused(written) => {
                 self.complain(&format!("it is written {written}"));
-                None
-            }
-            Said::Command(Command::Help) => {
-                self.talk.tell(DIM, &command::help());
                 None
             }
             Said::Command(Command::Calls(count)) => {

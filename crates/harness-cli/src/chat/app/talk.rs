@@ -10,8 +10,8 @@ use harness::core::{CallId, End, Outcome, StopReason, Time};
 
 use super::calls::{Calls, shown_call};
 use super::notes;
-use crate::chat::line::{Line, Look, Styling, Text};
-use crate::chat::markdown::MarkdownStream;
+use crate::render::line::{Line, Look, Styling, Text};
+use crate::render::markdown::MarkdownStream;
 use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, why};
 
 /// Lines that may wait to be drawn; what is older goes, and a line says so. They wait only while a terminal
@@ -228,7 +228,8 @@ impl Talk {
         }
         self.separate(Kind::User);
         let prompt = Look::of(BOLD);
-        for (number, line) in text.lines().enumerate() {
+        let invoked = if origin == Some("skill") { invoked(text) } else { None };
+        for (number, line) in invoked.as_deref().unwrap_or(text).lines().enumerate() {
             let mut wrapped = Text::default();
             wrapped.push(line, &prompt);
             for (row, line) in wrapped.wrap(self.width.saturating_sub(2)).into_iter().enumerate() {
@@ -298,10 +299,15 @@ impl Talk {
         }
     }
 
-    /// One line about what was done, in its place.
+    /// What was done, in its place; its lines stay lines.
     pub(super) fn step(&mut self, style: Style, mark: &str, text: &str) {
         let mut wrapped = Text::default();
-        wrapped.push(text, &Look::default());
+        for (number, line) in text.lines().enumerate() {
+            if number > 0 {
+                wrapped.break_line();
+            }
+            wrapped.push(line, &Look::default());
+        }
         let lines = wrapped.wrap(self.width.saturating_sub(2).max(4));
         self.separate(Kind::Step);
         for (number, line) in lines.into_iter().enumerate() {
@@ -396,4 +402,11 @@ fn shown_user(content: &[harness::core::message::Block]) -> String {
 
 fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// How a person asked for the skill whose instructions a message has.
+fn invoked(message: &str) -> Option<String> {
+    let (name, rest) = message.strip_prefix("<skill name=\"")?.split_once('"')?;
+    let (_, said) = rest.rsplit_once("\n</skill>")?;
+    Some(format!("/skill:{name} {}", said.trim()))
 }

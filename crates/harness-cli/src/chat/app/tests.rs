@@ -6,7 +6,7 @@ use harness::runtime::Status;
 
 use super::*;
 use crate::chat::composer::NoCandidates;
-use crate::chat::screen::Screen;
+use crate::render::screen::Screen;
 
 /// A chat on an emulated terminal.
 struct Stage {
@@ -369,12 +369,60 @@ fn why_a_run_ended_is_told() {
 }
 
 #[test]
+fn a_skill_is_shown_as_it_was_asked_for() {
+    let mut stage = Stage::new(60, 8);
+    let message =
+        r#"{"role":"user","origin":"skill","content":"<skill name=\"tidy\">\nSweep.\n</skill>\n\nthe hall"}"#;
+    stage.event("message_appended", &format!(r#""index":0,"message":{message}"#));
+    insta::assert_snapshot!(stage.shown(), @r"
+    › /skill:tidy the hall
+    ───────────────────────────────────────────────────────────
+    ›
+    /help
+    ");
+}
+
+#[test]
+fn why_a_compaction_failed_is_told_once() {
+    let mut stage = Stage::new(60, 8);
+    let fault = r#""fault":{"source":"compactor","code":"busy","message":"it is busy"}"#;
+    stage.app.see(&ThreadEvent::Status(Status::Compacting));
+    stage.event("compaction_failed", fault);
+    stage.app.not_shorter("it is busy");
+    stage.app.see(&ThreadEvent::Status(Status::Compacting));
+    stage.app.not_shorter("it was cancelled");
+    stage.app.see(&ThreadEvent::Status(Status::Idle));
+    insta::assert_snapshot!(stage.shown(), @r"
+    ! compaction failed: compactor: it is busy
+
+    it was cancelled
+    ───────────────────────────────────────────────────────────
+    ›
+    /help
+    ");
+}
+
+#[test]
+fn the_lines_of_a_fault_stay_lines() {
+    let mut stage = Stage::new(60, 8);
+    stage.event("run_finished", r#""end":{"stop":{"reason":"runtime_error","evidence":{"fault":{"source":"model","code":"recording","message":"it knows only:\n- one\n- two"}}},"iterations":1,"turns":1,"elapsed":5,"usage":{"modelCalls":0,"toolCalls":0}}"#);
+    insta::assert_snapshot!(stage.shown(), @r"
+    ! model: it knows only:
+      - one
+      - two
+    ■ failed (runtime_error)
+    ───────────────────────────────────────────────────────────
+    ›
+    /help
+    ");
+}
+
+#[test]
 fn commands_are_wishes_or_are_done_at_once() {
     let mut stage = Stage::new(100, 40);
-    stage.keys("/undo 2⏎/modle x⏎/save⏎/quit⏎");
-    let wishes = [Wish::Do(Command::Undo(2)), Wish::Guess("/modle x".to_owned()), Wish::Quit];
+    stage.keys("/undo 2⏎/modle x⏎/save⏎/help⏎/quit⏎");
+    let help = Wish::Do(Command::Help);
+    let wishes = [Wish::Do(Command::Undo(2)), Wish::Guess("/modle x".to_owned()), help, Wish::Quit];
     assert_eq!(stage.wishes, wishes);
     assert!(stage.shown().contains("it is written /save FILE"));
-    stage.keys("/help⏎");
-    assert!(stage.shown().contains("/compact [WHAT TO KEEP]"));
 }

@@ -6,8 +6,8 @@ use harness::core::{Millis, Time};
 use super::asks::Keys;
 use super::calls::Running;
 use super::{App, Doing, room};
-use crate::chat::line::{Line, Look, Text};
-use crate::chat::screen::Frame;
+use crate::render::line::{Line, Look, Text};
+use crate::render::screen::Frame;
 use crate::render::{BOLD, DIM, NOTE};
 
 /// Moves by one every tenth of a second.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 
-use crate::chat::line::width;
+use crate::render::line::width;
 
 /// The longest text, in bytes.
 pub(super) const LONGEST: usize = 1024 * 1024;

@@ -11,7 +11,7 @@ mod search;
 mod tests;
 mod view;
 
-use super::line::Line;
+use crate::render::line::Line;
 use buffer::Buffer;
 use completion::Completion;
 use history::History;

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::View;
-use crate::chat::line::{Line, Look, Text, clean, fitted, width};
+use crate::render::line::{Line, Look, Text, clean, fitted, width};
 use crate::render::{BOLD, DIM};
 
 /// Columns between the stops of tabs.

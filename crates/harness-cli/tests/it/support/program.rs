@@ -1,6 +1,6 @@
 //! The program as a process, with nothing of the surrounding environment but `PATH`.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
@@ -59,12 +59,15 @@ impl Running {
         Self { child, stdout }
     }
 
-    /// Starts it and writes to its standard input.
+    /// Starts it and writes to its standard input, as far as it reads that before it ends.
     pub(crate) fn start_with_input(mut command: Command, input: &[u8]) -> Self {
         command.stdin(Stdio::piped());
         let mut running = Self::start(command);
         let mut stdin = running.child.stdin.take().unwrap();
-        stdin.write_all(input).unwrap();
+        match stdin.write_all(input) {
+            Err(fault) if fault.kind() == ErrorKind::BrokenPipe => {}
+            written => written.unwrap(),
+        }
         running
     }
 

@@ -59,7 +59,9 @@ impl Project {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        fs::write(self.path().join(name), text).unwrap();
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
 
     pub(crate) fn read(&self, name: &str) -> String {

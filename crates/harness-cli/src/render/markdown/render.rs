@@ -9,7 +9,7 @@ use super::definitions::Definitions;
 use super::looks::Looks;
 use super::table::Table;
 use super::{Line, Look, Text, code};
-use crate::chat::line::openable;
+use crate::render::line::openable;
 
 /// How a block is shown.
 #[derive(Debug)]
@@ -135,32 +135,11 @@ impl<'a> Renderer<'a> {
     }
 
     fn start(&mut self, tag: Tag<'_>) {
-        let looks = self.page.looks;
         match tag {
             Tag::Paragraph => self.begin_paragraph(),
-            Tag::Heading { level, .. } => {
-                self.begin_block();
-                let level = level as usize;
-                self.looks.push(looks.heading(level));
-                self.text.push(looks.either("", &format!("{} ", "#".repeat(level))), &Look::default());
-            }
-            Tag::BlockQuote(_) => {
-                self.begin_block();
-                let mut bar = Line::new();
-                bar.push(looks.either("│ ", "> "), &looks.dim());
-                self.enter(Container { rest: bar, ..Container::default() });
-            }
-            Tag::CodeBlock(kind) => {
-                self.begin_block();
-                let info = match &kind {
-                    CodeBlockKind::Fenced(info) => info,
-                    CodeBlockKind::Indented => "",
-                };
-                if let Some(line) = code::opening(info, looks, self.room()) {
-                    self.emit(line);
-                }
-                self.verbatim = Some(String::new());
-            }
+            Tag::Heading { level, .. } => self.begin_heading(level as usize),
+            Tag::BlockQuote(_) => self.begin_quote(),
+            Tag::CodeBlock(kind) => self.begin_code(&kind),
             Tag::HtmlBlock => {
                 self.begin_block();
                 self.verbatim = Some(String::new());
@@ -177,7 +156,7 @@ impl<'a> Renderer<'a> {
             }
             Tag::TableHead => {
                 self.begin_row();
-                self.looks.push(looks.bold());
+                self.looks.push(self.page.looks.bold());
             }
             Tag::TableRow => self.begin_row(),
             Tag::Emphasis => self.begin_span("*", Style::italic),
@@ -425,6 +404,33 @@ impl Renderer<'_> {
         let look = looks.code(&self.look());
         let mark = looks.either("", "`");
         self.inline(&format!("{mark}{code}{mark}"), &look);
+    }
+
+    fn begin_heading(&mut self, level: usize) {
+        self.begin_block();
+        let looks = self.page.looks;
+        self.looks.push(looks.heading(level));
+        self.text.push(looks.either("", &format!("{} ", "#".repeat(level))), &Look::default());
+    }
+
+    fn begin_quote(&mut self) {
+        self.begin_block();
+        let looks = self.page.looks;
+        let mut bar = Line::new();
+        bar.push(looks.either("│ ", "> "), &looks.dim());
+        self.enter(Container { rest: bar, ..Container::default() });
+    }
+
+    fn begin_code(&mut self, kind: &CodeBlockKind<'_>) {
+        self.begin_block();
+        let info = match kind {
+            CodeBlockKind::Fenced(info) => info,
+            CodeBlockKind::Indented => "",
+        };
+        if let Some(line) = code::opening(info, self.page.looks, self.room()) {
+            self.emit(line);
+        }
+        self.verbatim = Some(String::new());
     }
 
     fn begin_span(&mut self, mark: &str, styled: fn(Style) -> Style) {

@@ -81,6 +81,12 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
+    /// Writes a text as it is.
+    pub(super) fn print(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
     /// Empties the terminal; the next draw begins at its top.
     pub(crate) fn wipe(&mut self) -> io::Result<()> {
         (self.shown, self.cursor) = (Vec::new(), (0, 0));

@@ -1,0 +1,156 @@
+//! Events in one line each.
+
+use anstyle::Style;
+use harness::core::event::{EventKind, RepairHow};
+use harness::core::port::CompactionNote;
+use harness::core::{Json, ToolName};
+
+use super::harmless::one_line;
+use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
+
+/// How a line looks, its mark and its text.
+pub(super) type Note = (Style, &'static str, String);
+
+/// The gates of a controlled run itself; what they say, the decision tells.
+const OWN_GATES: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];
+
+/// The line of an event; `None` for one that others tell, or nobody watches.
+pub(super) fn told(kind: &EventKind) -> Option<Note> {
+    if is_silent(kind) {
+        return None;
+    }
+    of_call(kind).or_else(|| of_rule(kind)).or_else(|| Some(of_run(kind)))
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "what is not silent is told")]
+fn is_silent(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::GateDecided { verdict, .. } => verdict == "allow",
+        EventKind::GuardrailDecided { decision, .. } => decision == "pass",
+        EventKind::StopJudged { gate, .. } => OWN_GATES.contains(&gate.as_str()),
+        EventKind::Hook { fault: None, decision, .. } => decision == "allow" || decision == "seen",
+        // What the last line tells, and what nobody watches.
+        EventKind::RunStarted { .. }
+        | EventKind::AgentPrepared { .. }
+        | EventKind::MessageAppended { .. }
+        | EventKind::ModelStepStarted { .. }
+        | EventKind::ModelStepFinished { .. }
+        | EventKind::ModelStepFailed { .. }
+        | EventKind::ToolRequested { .. }
+        | EventKind::ClarificationRequested { .. }
+        | EventKind::ViewPlanned { .. }
+        | EventKind::ContextPressure { .. }
+        | EventKind::CompactionStarted { .. }
+        | EventKind::LimitReached { .. }
+        | EventKind::TurnFinished { .. }
+        | EventKind::FeedbackGiven { .. }
+        | EventKind::GuidanceInjected { .. }
+        | EventKind::WorkItemsChanged { .. }
+        | EventKind::RunFinished { .. } => true,
+        _ => false,
+    }
+}
+
+/// Of a tool call.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are told of elsewhere")]
+fn of_call(kind: &EventKind) -> Option<Note> {
+    Some(match kind {
+        EventKind::ToolStarted { call, .. } => (DIM, "→", called(&call.name, &call.arguments)),
+        EventKind::ToolFinished { call, duration, .. } => {
+            (GOOD, "✓", format!("{} {DIM}{duration}{DIM:#}", one_line(call.name.as_str())))
+        }
+        EventKind::ToolFailed { call, outcome, duration, ran, .. } => {
+            let why = outcome.error.as_ref().map_or("", |error| error.message.as_str());
+            let name = one_line(call.name.as_str());
+            let took = if *ran { format!(" {DIM}{duration}{DIM:#}") } else { " did not run".to_owned() };
+            (BAD, "✗", format!("{name}{took}: {}", one_line(why)))
+        }
+        EventKind::ToolRetried { call, attempt, max_attempts, backoff, .. } => {
+            let name = one_line(call.name.as_str());
+            (NOTE, "↻", format!("{name} again in {backoff} ({attempt} of {max_attempts})"))
+        }
+        EventKind::CallRepaired { call, how, .. } => {
+            (NOTE, "•", format!("{} {}", one_line(call.name.as_str()), repaired(*how)))
+        }
+        EventKind::ApprovalRequested { request, .. } => {
+            (NOTE, "?", format!("approval needed: {}", one_line(&request.summary)))
+        }
+        EventKind::ApprovalDecided { decision, .. } => (NOTE, "•", format!("approval {decision}")),
+        _ => return None,
+    })
+}
+
+/// Of what judges calls, answers and ends.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are told of elsewhere")]
+fn of_rule(kind: &EventKind) -> Option<Note> {
+    let because =
+        |reason: Option<&str>| reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
+    Some(match kind {
+        EventKind::GateDecided { gate, verdict, reason, .. } => {
+            (NOTE, "•", format!("gate {gate}: {verdict}{}", because(reason.as_deref())))
+        }
+        EventKind::GuardrailDecided { guardrail, stage, reason, .. } => {
+            (BAD, "!", format!("{stage} guardrail {guardrail} triggered{}", because(reason.as_deref())))
+        }
+        EventKind::StopJudged { gate, judgement, .. } => {
+            (NOTE, "•", format!("stop gate {gate}: {judgement}"))
+        }
+        EventKind::Hook { point, name, decision, reason, .. } => {
+            (NOTE, "•", format!("{point} hook {name}: {decision}{}", because(reason.as_deref())))
+        }
+        EventKind::RuntimePolicy { action, reason, .. } => (NOTE, "•", format!("policy: {action}, {reason}")),
+        _ => return None,
+    })
+}
+
+/// Of the run itself; an event that is not known has its name.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are told of elsewhere")]
+fn of_run(kind: &EventKind) -> Note {
+    match kind {
+        EventKind::ModelStepContinued { reason, attempt, most } => {
+            let reason = one_line(reason);
+            (NOTE, "↻", format!("{reason}: it is asked to continue ({attempt} of {most})"))
+        }
+        EventKind::CompactionCompleted { note, permanent, .. } => (NOTE, "•", shortened(note, *permanent)),
+        EventKind::CompactionFailed { fault, .. } => {
+            (BAD, "!", format!("compaction failed: {}", one_line(&fault.to_string())))
+        }
+        EventKind::PartFailed { fault, .. } => {
+            (BAD, "!", format!("{}, went on without it", one_line(&fault.to_string())))
+        }
+        EventKind::PersistFailed { message, .. } => {
+            (BAD, "!", format!("the session was not written: {}", one_line(message)))
+        }
+        EventKind::RunTakenUp { turn, .. } => (NOTE, "•", format!("the run goes on in turn {turn}")),
+        EventKind::StallDetected { turns } => (NOTE, "!", format!("the last {turns} turns changed nothing")),
+        EventKind::SteeringInjected { .. } => (NOTE, "•", "new messages".to_owned()),
+        EventKind::Interrupted { .. } => (NOTE, "•", "interrupted".to_owned()),
+        other => (DIM, "•", other.name().to_owned()),
+    }
+}
+
+/// A call with its arguments.
+pub(super) fn called(name: &ToolName, arguments: &Json) -> String {
+    let arguments = one_line(arguments.text());
+    format!("{BOLD}{}{BOLD:#} {DIM}{arguments}{DIM:#}", one_line(name.as_str()))
+}
+
+/// What a compaction did, in one line.
+pub(crate) fn shortened(note: &CompactionNote, permanent: bool) -> String {
+    let what = if permanent { "the conversation is shorter for good" } else { "the view is shorter" };
+    let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
+    let how = if actions.is_empty() { String::new() } else { format!(" ({})", actions.join(", ")) };
+    format!("{what}: {} tokens, before {}{how}", note.tokens_after, note.tokens_before)
+}
+
+/// What was done with a call of an earlier process.
+pub(crate) fn repaired(how: RepairHow) -> &'static str {
+    match how {
+        RepairHow::Recovered => "had finished before; its stored result is used",
+        RepairHow::Rerun => "had begun before; it is safe to run again",
+        RepairHow::Interrupted => "had begun before and may have had effects; it is not run again",
+        RepairHow::NotRun => "had not run before; it is not run now",
+        RepairHow::Run => "had not run before; it is run now",
+        _ => "was settled",
+    }
+}

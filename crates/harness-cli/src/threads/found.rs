@@ -1,0 +1,194 @@
+//! What lies in folders for agents and for those who talk with them: skills, prompt templates, context files.
+
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use harness::Builder;
+use harness::runtime::context_file::{ContextFiles, read_context_files};
+use harness::runtime::skill::{Skill, SkillSet, read_skills};
+use harness::runtime::template::{TemplateSet, read_templates};
+
+use super::disk::Disk;
+use crate::args::{SkillArgs, TemplateArgs};
+use crate::env;
+use crate::error::CliError;
+use crate::paths::Paths;
+use crate::render::{NOTE, harmless};
+
+/// The folder of a project for what this program finds by itself.
+const OWN: &str = ".harness";
+
+/// What agents are told beside their descriptor.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) skills: SkillSet,
+    context: ContextFiles,
+    /// What was left out, and what is odd.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Found {
+    /// Reads what the arguments name, or else what lies in the usual places. A folder that was named must be there;
+    /// a file that cannot be used is a problem, and is left out.
+    pub(crate) async fn read(args: &SkillArgs, descriptor: Option<&Path>) -> Result<Self, CliError> {
+        let usual = match descriptor {
+            Some(descriptor) => vec![own(descriptor, "skills")],
+            None => [Some(Path::new(OWN).join("skills")), of_user("skills")].into_iter().flatten().collect(),
+        };
+        let paths = Paths::here();
+        let mut roots = Roots::of("skills", &args.skills, usual)?;
+        let mut found = Self { problems: std::mem::take(&mut roots.problems), ..Self::default() };
+        let read = read_skills(&Disk::everywhere(), &roots.names()).await;
+        found.skills = read.skills.skills().iter().map(|skill| with_short_place(skill, &paths)).collect();
+        found.problems.extend(read.problems.iter().map(|problem| paths.short(&problem.to_string())));
+        if args.context_files(descriptor) {
+            found.read_context().await;
+        }
+        Ok(found)
+    }
+
+    /// The user's own file, then those from the repository's folder down to the working folder.
+    async fn read_context(&mut self) {
+        if let Some(folder) = env::settings().filter(|folder| folder.is_dir()) {
+            self.add_context(&Disk::at(&folder), "", ("~/.config/harness", &folder)).await;
+        }
+        let Ok(here) = Path::new(".").canonicalize() else { return };
+        let root = here.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&here);
+        let below = here.strip_prefix(root).ok().and_then(Path::to_str).unwrap_or_default();
+        self.add_context(&Disk::inside(root), below, ("", root)).await;
+    }
+
+    /// Adds the files from a root down, whose paths are shown to agents behind `shown`.
+    async fn add_context(&mut self, disk: &Disk, below: &str, (shown, root): (&str, &Path)) {
+        let read = read_context_files(disk, None, below).await;
+        self.context.files.extend(read.files.into_iter().map(|mut file| {
+            file.path.insert_str(0, shown);
+            file
+        }));
+        let problems = read.problems.into_iter();
+        self.problems.extend(problems.map(|(path, fault)| format!("{}{path}: {fault}", root.display())));
+    }
+
+    /// Leaves the skills to people: who works at the model's place has no tool that would load one.
+    pub(crate) fn keep_skills_to_people(&mut self) {
+        self.skills = self.skills.skills().iter().map(|skill| skill.clone().hidden()).collect();
+    }
+
+    /// Gives it to the agents.
+    pub(crate) fn give(&self, builder: Builder) -> Builder {
+        builder.more_instructions(self.context.instructions()).skills(self.skills.clone())
+    }
+
+    /// Says on standard error what there is, and what is wrong.
+    pub(crate) fn tell(&self) {
+        let skills: Vec<&str> = self.skills.skills().iter().map(|skill| skill.name.as_str()).collect();
+        let files: Vec<&str> = self.context.files.iter().map(|file| file.path.as_str()).collect();
+        tell("skills", &skills, &self.problems);
+        tell("context files", &files, &[]);
+    }
+}
+
+/// The prompt templates that the arguments name, or else those of the usual places; `unusable` says why one of
+/// that name could never be used. Tells on standard error what there is, and what is wrong.
+pub(crate) async fn templates(
+    args: &TemplateArgs,
+    descriptor: Option<&Path>,
+    unusable: impl Fn(&str) -> Option<&'static str>,
+) -> Result<TemplateSet, CliError> {
+    let own = own(descriptor.unwrap_or(Path::new("")), "templates");
+    let usual = [Some(own), of_user("templates")].into_iter().flatten().collect();
+    let roots = Roots::of("templates", &args.templates, usual)?;
+    let mut problems = roots.problems.clone();
+    let read = read_templates(&Disk::everywhere(), &roots.names()).await;
+    let paths = Paths::here();
+    problems.extend(read.problems.iter().map(|problem| paths.short(&problem.to_string())));
+    let mut usable = Vec::new();
+    for template in read.templates.templates() {
+        match unusable(&template.name) {
+            Some(why) => problems.push(format!("the template `{}` is left out: {why}", template.name)),
+            None => usable.push(template.clone()),
+        }
+    }
+    let names: Vec<String> = usable.iter().map(|template| format!("/{}", template.name)).collect();
+    tell("templates", &names, &problems);
+    Ok(TemplateSet::new(usable))
+}
+
+/// Says on standard error what was found. Whoever closed it does not want to know.
+fn tell(what: &str, names: &[impl AsRef<str>], problems: &[String]) {
+    /// Names that are told, at most.
+    const MOST: usize = 12;
+    let mut out = anstream::stderr();
+    for problem in problems {
+        let _ = writeln!(out, "{NOTE}warning{NOTE:#}: {}", harmless(problem));
+    }
+    if !names.is_empty() {
+        let told: Vec<&str> = names.iter().take(MOST).map(AsRef::as_ref).collect();
+        let more = names.len().saturating_sub(MOST);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(out, "{what}: {}{more}", harmless(&told.join(", ")));
+    }
+}
+
+/// The folder of a descriptor for something.
+fn own(descriptor: &Path, what: &str) -> PathBuf {
+    descriptor.parent().unwrap_or(Path::new("")).join(OWN).join(what)
+}
+
+/// The user's own folder for something.
+fn of_user(what: &str) -> Option<PathBuf> {
+    env::settings().map(|settings| settings.join(what))
+}
+
+/// The same skill, whose place a person at the working folder would write so.
+fn with_short_place(skill: &Skill, paths: &Paths) -> Skill {
+    let mut skill = skill.clone();
+    skill.location = skill.location.map(|place| paths.short(&place));
+    skill
+}
+
+/// Folders that are there, by their real paths, each once.
+struct Roots {
+    folders: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Roots {
+    /// Those that were named, or else the usual ones.
+    fn of(what: &'static str, named: &[PathBuf], usual: Vec<PathBuf>) -> Result<Self, CliError> {
+        let mut roots = Self { folders: Vec::new(), problems: Vec::new() };
+        for folder in named {
+            let real = real(folder);
+            roots.add(real.map_err(|source| CliError::NoFolder { what, folder: folder.clone(), source })?);
+        }
+        for folder in if named.is_empty() { usual } else { Vec::new() } {
+            match real(&folder) {
+                Ok(real) => roots.add(real),
+                Err(fault) if fault.kind() == ErrorKind::NotFound => {}
+                Err(fault) => roots.problems.push(format!("{}: {fault}", folder.display())),
+            }
+        }
+        Ok(roots)
+    }
+
+    fn add(&mut self, folder: String) {
+        if !self.folders.contains(&folder) {
+            self.folders.push(folder);
+        }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.folders.iter().map(String::as_str).collect()
+    }
+}
+
+/// The path of a folder without links in it.
+fn real(folder: &Path) -> std::io::Result<String> {
+    let real = folder.canonicalize()?;
+    if !real.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    real.into_os_string()
+        .into_string()
+        .map_err(|_| std::io::Error::new(ErrorKind::InvalidFilename, "its path is no UTF-8"))
+}
