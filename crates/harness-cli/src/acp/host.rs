@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness::SessionFolder;
 use harness::core::ThreadId;
 use harness::core::port::{Clock, Ids as _};
 use harness::runtime::Thread;
 use harness::system::SystemIds;
 use harness::tools::mcp::McpServer;
+use harness::{Builder, SessionFolder};
 use harness_acp::{EditorApprover, Host, HostFault, Opened, SessionSetup, mcp};
 
 use crate::args::AcpArgs;
 use crate::env;
 use crate::error::CliError;
-use crate::threads::{Of, Threads};
+use crate::threads::{Of, Threads, found};
 
 /// One set of parts for each session, so that tools and modes are its own.
 pub(super) struct CommandLine {
@@ -55,7 +55,9 @@ impl CommandLine {
             sessions: self.folder(),
             thread: Some(thread.clone()),
         };
-        Threads::open(of, &self.args.threads, approver, &self.clock, |builder| builder).await
+        let templates = found::templates(&self.args.templates, of.descriptor, found::untypable).await?;
+        let change = |builder: Builder| builder.templates(templates);
+        Threads::open(of, &self.args.threads, approver, &self.clock, change).await
     }
 
     async fn thread(&self, id: &ThreadId, setup: &SessionSetup) -> Result<Opened, HostFault> {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use harness::runtime::template::TemplateSet;
 
 use crate::render::one_line;
+use crate::threads::found;
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,9 +163,7 @@ pub(crate) fn unusable(template: &str) -> Option<&'static str> {
     if COMMANDS.iter().any(|entry| entry.name == template) {
         return Some("a command of the chat has this name; give the file another one");
     }
-    let typed = !template.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '.'));
-    (!typed || template.starts_with("skill:"))
-        .then_some("its name cannot be typed as a command; give the file one of letters, digits and hyphens")
+    found::untypable(template)
 }
 
 /// The command whose name is nearest, with its slash; `None` when none is near.

@@ -114,6 +114,13 @@ pub(crate) async fn templates(
     Ok(TemplateSet::new(usable))
 }
 
+/// Why a template of that name can never be used as a command, if that is so.
+pub(crate) fn untypable(template: &str) -> Option<&'static str> {
+    let typed = !template.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '.'));
+    (!typed || template.starts_with("skill:"))
+        .then_some("its name cannot be typed as a command; give the file one of letters, digits and hyphens")
+}
+
 /// Says on standard error what was found. Whoever closed it does not want to know.
 fn tell(what: &str, names: &[impl AsRef<str>], problems: &[String]) {
     /// Names that are told, at most.

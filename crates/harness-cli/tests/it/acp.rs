@@ -131,6 +131,22 @@ fn a_conversation_is_opened_again_by_another_process() {
 }
 
 #[test]
+fn templates_are_commands_of_the_editor() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("order.md"), "Where is my order $1?\n").unwrap();
+    let templates = folder.path().to_str().unwrap().to_owned();
+    within("a conversation", move || {
+        let mut editor = Editor::start(&["--templates", &templates]);
+        let session = editor.session();
+        let told = editor.prompt(&session, "/order 1042");
+        assert!(told.said().contains("NP-77342"), "{} {:?}", told.answer, told.updates);
+        let names = told.updates.iter().map(|update| update["availableCommands"][0]["name"].clone());
+        assert!(names.into_iter().any(|name| name == "order"), "{:?}", told.updates);
+        assert_eq!(editor.end(), Some(0));
+    });
+}
+
+#[test]
 fn what_is_no_message_is_answered_and_the_program_goes_on() {
     within("a conversation", || {
         let mut editor = Editor::start(&[]);
