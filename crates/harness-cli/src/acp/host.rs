@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness::SessionFolder;
 use harness::core::ThreadId;
 use harness::core::port::{Clock, Ids as _};
 use harness::runtime::Thread;
 use harness::system::SystemIds;
 use harness::tools::mcp::McpServer;
+use harness::{Builder, SessionFolder};
 use harness_acp::{EditorApprover, Host, HostFault, Opened, SessionSetup, mcp};
 
 use crate::args::AcpArgs;
 use crate::env;
 use crate::error::CliError;
-use crate::threads::{Of, Threads};
+use crate::threads::{Of, Threads, found};
 
 /// One set of parts for each session, so that tools and modes are its own.
 pub(super) struct CommandLine {
@@ -50,12 +50,11 @@ impl CommandLine {
     }
 
     async fn threads(&self, thread: &ThreadId, approver: EditorApprover) -> Result<Threads, CliError> {
-        let of = Of {
-            descriptor: Some(&self.args.descriptor),
-            sessions: self.folder(),
-            thread: Some(thread.clone()),
-        };
-        Threads::open(of, &self.args.threads, approver, &self.clock, |builder| builder).await
+        let descriptor = Some(self.args.descriptor.as_path());
+        let of = Of { descriptor, sessions: self.folder(), thread: Some(thread.clone()) };
+        let templates = found::templates(&self.args.templates, descriptor, |_| None).await?;
+        let change = |builder: Builder| builder.templates(templates);
+        Threads::open(of, &self.args.threads, approver, &self.clock, change).await
     }
 
     async fn thread(&self, id: &ThreadId, setup: &SessionSetup) -> Result<Opened, HostFault> {

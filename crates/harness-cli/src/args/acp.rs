@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::ThreadArgs;
+use super::{TemplateArgs, ThreadArgs};
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = NOTES)]
@@ -16,6 +16,9 @@ pub(crate) struct AcpArgs {
     /// Keep conversations in this folder, so that the editor can open them again [default: they end with it]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) sessions: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) templates: TemplateArgs,
 
     #[command(flatten)]
     pub(crate) threads: ThreadArgs,
