@@ -26,8 +26,7 @@ pub(crate) fn prompt_message(prompt: Vec<ContentBlock>, config: &ThreadConfig) -
                 if expanded.is_some() {
                     origin = if text.starts_with("/skill:") { "skill" } else { "template" };
                 }
-                // A file ends with a line end, what a person types does not.
-                Block::text(expanded.map_or(text, |text| text.trim_end().to_owned()))
+                Block::text(expanded.unwrap_or(text))
             }
             ContentBlock::Text(TextContent { text, .. }) => Block::text(text),
             ContentBlock::Image(ImageContent { data, mime_type, uri, .. }) => image(data, mime_type, uri),

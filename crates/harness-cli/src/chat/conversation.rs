@@ -136,8 +136,7 @@ impl Conversation {
         let config = self.thread.config();
         let text = expand_command(line, &config.templates, &config.skills)?;
         let origin = if line.starts_with("/skill:") { "skill" } else { "template" };
-        // A file ends with a line end, what a person types does not.
-        Some(UserMessage::text(text.trim_end()).from_origin(origin))
+        Some(UserMessage::text(text).from_origin(origin))
     }
 
     /// What is wrong with files of skills and context.

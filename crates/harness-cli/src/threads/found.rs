@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use harness::Builder;
 use harness::runtime::context_file::{ContextFiles, read_context_files};
 use harness::runtime::skill::{Skill, SkillSet, read_skills};
-use harness::runtime::template::{TemplateSet, read_templates};
+use harness::runtime::template::{PromptTemplate, TemplateSet, read_templates};
 
 use super::disk::Disk;
 use crate::args::{SkillArgs, TemplateArgs};
@@ -106,7 +106,7 @@ pub(crate) async fn templates(
     for template in read.templates.templates() {
         match unusable(&template.name) {
             Some(why) => problems.push(format!("the template `{}` is left out: {why}", template.name)),
-            None => usable.push(template.clone()),
+            None => usable.push(without_line_end(template)),
         }
     }
     let names: Vec<String> = usable.iter().map(|template| format!("/{}", template.name)).collect();
@@ -135,6 +135,13 @@ fn tell(what: &str, names: &[impl AsRef<str>], problems: &[String]) {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = writeln!(out, "{what}: {}{more}", harmless(&told.join(", ")));
     }
+}
+
+/// The same template without the line end of its file, which nobody would type.
+fn without_line_end(template: &PromptTemplate) -> PromptTemplate {
+    let mut template = template.clone();
+    template.content.truncate(template.content.trim_end().len());
+    template
 }
 
 /// The folder of a descriptor for something.
