@@ -1,6 +1,6 @@
 //! What idle threads take beyond their transcripts.
 //!
-//! `cargo bench -p harness-runtime --bench idle`. A program of its own, because it counts every allocation.
+//! `cargo bench -p harness-runtime --bench idle`; with `-- --json` the figures come as one line. A program of its own, because it counts every allocation.
 
 #![expect(
     clippy::expect_used,
@@ -22,7 +22,7 @@ use std::time::Instant;
 use harness_core::message::Message;
 use harness_core::transcript::Transcript;
 use harness_runtime::Thread;
-use parts::{Instantly, runtime};
+use parts::{Instantly, as_json, runtime};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -59,13 +59,20 @@ fn bytes(tokio: &tokio::runtime::Runtime, stored: bool, turns: usize) -> f64 {
 
 fn main() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    for (what, stored, turns) in [
+    let cases = [
         ("never prompted", true, 0),
         ("after a turn, in sessions", true, 1),
         ("after ten turns, in sessions", true, 10),
         ("after a turn, in memory alone", false, 1),
         ("after ten turns, in memory alone", false, 10),
-    ] {
-        println!("{THREADS} idle threads {what}: {:.0} bytes each (bar 2048)", bytes(&tokio, stored, turns));
+    ];
+    let figures = cases.map(|(what, stored, turns)| (what, bytes(&tokio, stored, turns)));
+    if as_json() {
+        let figures = figures.map(|(what, bytes)| format!(r#"{{"what":"{what}","bytes":{bytes:.0}}}"#));
+        println!(r#"{{"case":"idle","threads":{THREADS},"figures":[{}]}}"#, figures.join(","));
+        return;
+    }
+    for (what, bytes) in figures {
+        println!("{THREADS} idle threads {what}: {bytes:.0} bytes each (bar 2048)");
     }
 }

@@ -1,7 +1,7 @@
 //! What a thread costs: a turn, an abort, and how late events are with a thousand threads at work.
 //!
-//! `cargo bench -p harness-runtime --bench threads` prints one line for each figure, with its bar. Not a test:
-//! nothing fails because a machine is slow.
+//! `cargo bench -p harness-runtime --bench threads` prints one line for each figure, with its bar; with
+//! `-- --json` one line for all. Not a test: nothing fails because a machine is slow.
 
 #![expect(
     clippy::expect_used,
@@ -27,7 +27,7 @@ use harness_core::{Json, StopReason};
 use harness_runtime::{StartAt, Thread, ThreadEvent, Told};
 use tokio::sync::{Notify, broadcast};
 
-use parts::{Instantly, at, median, runtime};
+use parts::{Instantly, as_json, at, median, runtime};
 
 const THREADS: usize = 1_000;
 const PIECES: usize = 20;
@@ -234,18 +234,24 @@ fn aborts() -> Vec<f64> {
 
 fn main() {
     let [alone, stalled, slow] = turn_cases();
-    println!("turn of a thread: {alone:.1} us (bar 20)");
-    println!("beside a reader that never reads: {stalled:.1} us, {:.2} times", stalled / alone);
-    println!("beside ten readers that read slowly: {slow:.1} us, {:.2} times", slow / alone);
     let (mut ours, mut bare): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         bare.push(at(&mut delays_of_channels(), 0.99));
         ours.push(at(&mut delays_of_threads(), 0.99));
     }
-    let (ours, bare) = (median(ours), median(bare));
+    let (ours, bare, abort) = (median(ours), median(bare), median(aborts()));
+    if as_json() {
+        let turns = format!(r#""turn_us":{alone:.2},"stalled_us":{stalled:.2},"slow_us":{slow:.2}"#);
+        let rest = format!(r#""delay_us":{ours:.2},"bare_us":{bare:.2},"abort_ms":{abort:.4}"#);
+        println!(r#"{{"case":"threads",{turns},"threads":{THREADS},{rest}}}"#);
+        return;
+    }
+    println!("turn of a thread: {alone:.1} us (bar 20)");
+    println!("beside a reader that never reads: {stalled:.1} us, {:.2} times", stalled / alone);
+    println!("beside ten readers that read slowly: {slow:.1} us, {:.2} times", slow / alone);
     println!(
         "p99 delay of an event, {THREADS} threads: {ours:.0} us, bare {bare:.0} us, {:.2} times (bar 3)",
         ours / bare
     );
-    println!("abort to its event, median of 200: {:.3} ms (bar 5)", median(aborts()));
+    println!("abort to its event, median of 200: {abort:.3} ms (bar 5)");
 }

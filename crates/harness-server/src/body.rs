@@ -1,5 +1,7 @@
 //! Reading requests, with faults that say what is wrong and where.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -8,17 +10,18 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 
+use crate::app::App;
 use crate::fault::Fault;
 
 /// The JSON body of a request.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
     type Rejection = Fault;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Fault> {
         let is_json = is_json(request.headers());
-        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
+        let bytes = bytes(request, app).await?;
         declared(is_json)?;
         read(&bytes).map(Self)
     }
@@ -27,18 +30,28 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 /// The same, or the default where there is no body.
 pub(crate) struct MaybeBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeBody<T> {
+impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for MaybeBody<T> {
     type Rejection = Fault;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Fault> {
         let headers = request.headers().clone();
-        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
+        let bytes = bytes(request, app).await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
         declared(is_json(&headers))?;
         if bytes.trim_ascii() == b"null" { Ok(Self(T::default())) } else { read(&bytes).map(Self) }
     }
+}
+
+async fn bytes(request: Request, app: &Arc<App>) -> Result<Bytes, Fault> {
+    let bound = app.options.bounds.body_time;
+    let read = tokio::time::timeout(bound, Bytes::from_request(request, app)).await;
+    let read = read.map_err(|_| {
+        let message = format!("the body did not come within {} ms", bound.as_millis());
+        Fault::new(StatusCode::REQUEST_TIMEOUT, "request.too_slow", message)
+    })?;
+    read.map_err(unread)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

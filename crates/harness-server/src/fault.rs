@@ -138,11 +138,12 @@ impl IntoResponse for Fault {
 }
 
 /// The faults that every route can answer with: status, name and meaning.
-const ANY: [(&str, &str, &str); 10] = [
+const ANY: [(&str, &str, &str); 11] = [
     ("400", "BadRequest", "The body is no JSON, or the query cannot be read"),
     ("401", "Unknown", "The token is missing, or another one"),
     ("403", "Refused", "The name of the host, or the origin of the page, is not allowed"),
     ("404", "NotFound", "There is no such thing"),
+    ("408", "TooSlow", "The body did not come in time"),
     ("413", "TooLarge", "The body is too large"),
     ("415", "NotJson", "The body is not declared as JSON"),
     ("422", "Invalid", "The body does not say what it has to; `path` says where"),

@@ -47,6 +47,7 @@
 
 mod app;
 mod body;
+mod connections;
 mod error;
 mod fault;
 mod follow;

@@ -18,6 +18,16 @@ use crate::stored::{DynStoredThreads, StoredThreads};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bounds {
+    /// Connections of [`serve`](crate::serve) that are open at once; further ones wait in the queue of the system until
+    /// one ends. More than `streams` and `requests` together leaves room for those that are refused. None at all
+    /// means that nobody is answered. Default 4,096.
+    pub connections: usize,
+    /// Time of a connection of [`serve`](crate::serve) from its beginning, or from the end of its last answer, until the
+    /// head of a request is there as a whole; then it is closed. Streams are answers: they may be silent for as long
+    /// as they like. Default 10 s.
+    pub head: Duration,
+    /// Time for reading a request's body; slower ones are refused with 408. Default 60 s.
+    pub body_time: Duration,
     /// Bytes of a request's body; more are refused with 413. Default 4 MiB.
     pub body: usize,
     /// Threads that the runtime knows; more are refused with 503. Default 10,000.
@@ -38,6 +48,9 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
+            connections: 4_096,
+            head: Duration::from_secs(10),
+            body_time: Duration::from_mins(1),
             body: 4 * 1024 * 1024,
             threads: 10_000,
             streams: 1_024,

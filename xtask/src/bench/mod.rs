@@ -2,8 +2,8 @@
 //!
 //! [`ours`] runs our benchmark, [`peers`] installs and runs those of other projects, [`table`]
 //! makes one table of both; [`descriptor`] does all of it for descriptors, [`session`] for session
-//! files and [`adapters`] for streamed answers, against [`bars`]. Figures mean something only against each other, so everything is measured in
-//! one go.
+//! files, [`adapters`] for streamed answers and [`threads`] for threads, against [`bars`]. Figures
+//! mean something only against each other, so everything is measured in one go.
 
 mod adapters;
 mod bars;
@@ -13,5 +13,6 @@ mod peers;
 mod runner;
 mod session;
 mod table;
+mod threads;
 
 pub(crate) use runner::{Chore, run};

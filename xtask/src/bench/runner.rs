@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::peers::{PEERS, Place};
-use super::{adapters, descriptor, ours, session, table};
+use super::{adapters, descriptor, ours, session, table, threads};
 use crate::fault::Result;
 
 /// What to measure.
@@ -31,6 +31,8 @@ pub(crate) enum Chore {
         #[arg(long = "peers", value_name = "DIR")]
         drivers: Option<PathBuf>,
     },
+    /// Threads: a turn beside slow readers, how late events come, an abort, idle ones; against the bars.
+    Threads,
 }
 
 /// Runs the chore. A peer that cannot be measured is named and left out.
@@ -39,6 +41,7 @@ pub(crate) fn run(chore: &Chore) -> Result<()> {
         Chore::Peers { drivers } => beside_peers(drivers.as_deref()),
         Chore::Descriptor { input } => descriptor::run(input.clone()),
         Chore::Adapters => adapters::run(),
+        Chore::Threads => threads::run(),
         Chore::Session { drivers } => session::run(&Place::find(drivers.as_deref())?),
     }
 }

@@ -116,3 +116,8 @@ pub(crate) fn at(samples: &mut [f64], part: f64) -> f64 {
     let place = (last as f64 * part).round() as usize;
     samples.get(place).copied().unwrap_or(f64::NAN)
 }
+
+/// Whether the figures are to be printed as one line of JSON.
+pub(crate) fn as_json() -> bool {
+    std::env::args().any(|argument| argument == "--json")
+}

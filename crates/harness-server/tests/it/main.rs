@@ -9,6 +9,7 @@
 
 mod access;
 mod approvals;
+mod connections;
 mod crowd;
 mod description;
 mod faults;

@@ -261,7 +261,7 @@ async fn abort(world: Arc<World>, name: String, thread: Thread) {
     world.is_answered(waits);
     // A session may take its time at the end, because nothing may cut it off.
     let took = world.now().since(since).0;
-    let most = world.plan.grace.0 + 500;
+    let most = world.plan.grace.0 + super::turns::SESSION_TIME;
     world.expect(took <= most, || format!("{name}: an abort took {took} ms, at most {most}"));
 }
 

@@ -13,6 +13,8 @@ use harness_core::{Cancel, Fault, FaultSource, Json};
 use harness_runtime::{ModelChoice, ThreadConfig};
 
 use super::acts;
+use super::tricks::Trick;
+use super::turns;
 use super::world::{Asked, World};
 
 /// A panic without noise.
@@ -62,9 +64,7 @@ const MOODS: [Mood; 16] = [
 impl Model for SimModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let world = &self.world;
-        let most = world.plan.iterations;
-        let at = request.progress.iteration;
-        world.expect(at <= most, || format!("{}: iteration {at}, at most {most}", self.thread));
+        world.is_asked(&self.thread);
         let asked = self.take_down(&request);
         loop {
             let mood = if world.is_calm() { Mood::Says } else { world.pick(&MOODS) };
@@ -151,6 +151,8 @@ impl SimModel {
 struct SimTool {
     world: Arc<World>,
     def: ToolDef,
+    /// Whether a call must not run twice.
+    once: bool,
 }
 
 impl Tool for SimTool {
@@ -162,7 +164,8 @@ impl Tool for SimTool {
         let (world, name) = (&self.world, self.def.name.as_str());
         let thread = cx.origin.thread.as_ref().map(ToString::to_string).unwrap_or_default();
         world.log(&thread, &format!("the tool {name} runs for {}", cx.call.id));
-        if self.def.class == RetryClass::Unsafe {
+        world.is_called(&thread, &cx.call.id);
+        if self.once {
             let ran = {
                 let mut inner = world.lock();
                 let ran = inner.effects.entry(cx.call.id.to_string()).or_default();
@@ -245,7 +248,10 @@ pub(super) fn config(world: &Arc<World>, thread: &str) -> ThreadConfig {
     let model = SimModel { world: Arc::clone(world), thread: thread.to_owned() };
     let mut config = ThreadConfig::new(ModelChoice::new(model).named("sim"));
     let tool = |name: &str, class| -> Arc<dyn DynTool> {
-        Arc::new(SimTool { world: Arc::clone(world), def: ToolDef::new(name, "").with_class(class) })
+        let once = class == RetryClass::Unsafe;
+        let said = if world.plays(Trick::ClaimsRepeatable) { RetryClass::Idempotent } else { class };
+        let def = ToolDef::new(name, "").with_class(said);
+        Arc::new(SimTool { world: Arc::clone(world), def, once })
     };
     config.tools = Arc::new(Toolbox::new([
         tool("quick", RetryClass::Pure),
@@ -256,10 +262,14 @@ pub(super) fn config(world: &Arc<World>, thread: &str) -> ThreadConfig {
     ]));
     config.compactor = Some(Arc::new(SimCompactor(Arc::clone(world))));
     let plan = world.plan;
+    config.listeners = vec![turns::watch(world)];
     config.grace = plan.grace;
     let limits = &mut config.run.turn.limits;
     (limits.iterations, limits.tool_calls) = (plan.iterations, plan.tool_calls);
     limits.elapsed = Some(plan.elapsed);
+    if world.plays(Trick::IsGenerous) {
+        (limits.iterations, limits.tool_calls, limits.elapsed) = (100, 100, None);
+    }
     (config.steering_mode, config.late_steering) = world.queue_mode();
     config.follow_up_mode = world.queue_mode().0;
     config

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use harness_runtime::{StartAt, Stream, Thread, ThreadEvent, Told};
 
+use super::tricks::Trick;
 use super::world::World;
 
 /// What a reader remembers of an event: enough to see that all readers were told the same.
@@ -59,15 +60,17 @@ async fn read(
         match told {
             Told::Lagged { missed } => {
                 world.expect(missed > 0, || format!("{what} missed nothing"));
-                expected = expected.map(|at| at + missed);
+                let told = missed + u64::from(world.plays(Trick::Miscounts));
+                expected = expected.map(|at| at + told);
             }
+            Told::Event { .. } if world.strikes(Trick::SkipsEvent) => {}
             Told::Event { seq, event } => {
                 let at = expected.unwrap_or(seq);
                 world.expect(seq == at, || format!("{what}: event {seq} came in the place of {at}"));
                 expected = Some(seq + 1);
                 let ends = matches!(event, ThreadEvent::RunEnded(_) | ThreadEvent::RunFailed { .. });
                 over = one_run && ends;
-                let mark = mark(&event);
+                let mark = if world.strikes(Trick::TellsAnother) { String::new() } else { mark(&event) };
                 let known = {
                     let mut inner = world.lock();
                     let tape = inner.tapes.entry(tape.clone()).or_default();

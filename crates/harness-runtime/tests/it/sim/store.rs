@@ -10,6 +10,7 @@ use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::{CallId, ThreadId};
 use harness_runtime::Sessions;
 
+use super::tricks::Trick;
 use super::world::World;
 
 /// What a session holds, over all lives.
@@ -121,6 +122,9 @@ impl Sessions for Cupboard {
             let before = shelf.opened.replace(Arc::downgrade(&opened));
             before.is_some_and(|before| before.strong_count() > 0)
         });
+        if world.plays(Trick::StaysOpen) {
+            world.lock().kept.push(Arc::clone(&opened));
+        }
         world.expect(!twice, || format!("the session of {thread} is open twice"));
         Ok(opened)
     }
@@ -132,9 +136,39 @@ impl SimSession {
             self.world.log(&self.thread, "the session cannot be written");
             return Err(SessionError::new("sim.write", "the disk is full"));
         }
-        let stored = entries.iter().filter_map(Stored::of);
+        let stored = self.tampered(entries.iter().filter_map(Stored::of).collect());
         self.world.shelf(&self.thread, |shelf| shelf.entries.extend(stored));
         Ok(())
+    }
+}
+
+impl SimSession {
+    /// What is really written.
+    fn tampered(&self, mut entries: Vec<Stored>) -> Vec<Stored> {
+        let world = &self.world;
+        if world.trick.is_none() {
+            return entries;
+        }
+        let users = |entry: &Stored| matches!(entry, Stored::Message(m) if matches!(**m, Message::User(_)));
+        let results = |entry: &Stored| matches!(entry, Stored::Message(m) if m.as_tool_result().is_some());
+        entries.retain(|entry| {
+            let lost = users(entry) && world.strikes(Trick::LosesMessage)
+                || results(entry) && world.strikes(Trick::LosesResult);
+            !lost
+        });
+        let said: Vec<usize> = (0..entries.len()).filter(|at| users(&entries[*at])).collect();
+        if let [first, .., last] = said[..]
+            && world.plays(Trick::Swaps)
+        {
+            entries.swap(first, last);
+        }
+        if let [first, ..] = said[..]
+            && world.strikes(Trick::WritesTwice)
+            && let Stored::Message(message) = &entries[first]
+        {
+            entries.insert(first, Stored::Message(Arc::clone(message)));
+        }
+        entries
     }
 }
 
@@ -151,6 +185,9 @@ impl Session for SimSession {
     async fn append(&self, _: &EntryHead, entries: &[Entry<'_>], _: Durability) -> Result<(), SessionError> {
         // A crash may come before what is written, and before anybody hears that it is.
         self.world.pause().await;
+        if self.world.strikes(Trick::Hangs) {
+            std::future::pending::<()>().await;
+        }
         self.write(entries)?;
         self.world.pause().await;
         Ok(())
@@ -161,6 +198,10 @@ impl Session for SimSession {
         if self.world.fails() {
             return Err(SessionError::new("sim.load", "the disk is gone"));
         }
-        Ok(self.world.shelf(&self.thread, |shelf| shelf.load()))
+        let mut loaded = self.world.shelf(&self.thread, |shelf| shelf.load());
+        if self.world.plays(Trick::LoadsShort) {
+            loaded.messages.pop();
+        }
+        Ok(loaded)
     }
 }

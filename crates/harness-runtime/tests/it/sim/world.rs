@@ -9,7 +9,9 @@ use harness_core::{EntryId, Millis, RunId, Time};
 use harness_runtime::{LateSteering, QueueMode, Runtime, Thread};
 
 use super::dice::Dice;
-use super::store::Shelf;
+use super::store::{Shelf, SimSession};
+use super::tricks::Trick;
+use super::turns::Used;
 
 /// How a seed plays: the same in all of its lives.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +22,8 @@ pub(super) struct Plan {
     /// Whether sessions fail now and then.
     pub(super) faulty: bool,
     pub(super) appends_at_once: bool,
+    /// Whether all turns come to their ends before the process dies, or before everybody behaves.
+    pub(super) waits: bool,
     /// Whether views are made shorter.
     pub(super) compacts: bool,
     pub(super) iterations: u32,
@@ -47,6 +51,7 @@ impl Plan {
             tape: dice.pick(&[4, 16, 64, 1_024]),
             loaded: dice.pick(&[0, 1, 8]),
             queue: dice.pick(&[3, 64]),
+            waits: dice.one_in(3),
         }
     }
 }
@@ -121,15 +126,22 @@ pub(super) struct Inner {
     pub(super) tapes: HashMap<(String, u32), HashMap<u64, String>>,
     /// Calls of tools that must not run twice.
     pub(super) effects: HashMap<String, u32>,
+    /// The turns that go on.
+    pub(super) turns: HashMap<String, Used>,
+    /// How often the trick could have been played.
+    pub(super) chances: u64,
+    /// Sessions that stay open.
+    pub(super) kept: Vec<Arc<SimSession>>,
 }
 
 pub(super) struct World {
     pub(super) plan: Plan,
+    pub(super) trick: Option<Trick>,
     inner: Mutex<Inner>,
 }
 
 impl World {
-    pub(super) fn new(seed: u64) -> Arc<Self> {
+    pub(super) fn new(seed: u64, trick: Option<Trick>) -> Arc<Self> {
         let mut dice = Dice::new(seed);
         let plan = Plan::of(&mut dice);
         let inner = Inner {
@@ -153,8 +165,11 @@ impl World {
             waiting: BTreeMap::new(),
             tapes: HashMap::new(),
             effects: HashMap::new(),
+            turns: HashMap::new(),
+            chances: 0,
+            kept: Vec::new(),
         };
-        Arc::new(Self { plan, inner: Mutex::new(inner) })
+        Arc::new(Self { plan, trick, inner: Mutex::new(inner) })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -251,6 +266,10 @@ impl World {
         }
     }
 
+    pub(super) fn faults(&self) -> Vec<String> {
+        self.lock().faults.clone()
+    }
+
     /// What went wrong, with all that had happened.
     pub(super) fn verdict(&self) -> Result<(), String> {
         let inner = self.lock();
@@ -284,6 +303,7 @@ impl World {
         inner.began = Some(tokio::time::Instant::now());
         (inner.calm, inner.crashed, inner.opens) = (false, false, 0);
         inner.waiting.clear();
+        inner.turns.clear();
         for instance in inner.instances.values_mut() {
             *instance += 1;
         }
@@ -298,8 +318,11 @@ impl World {
 
     /// Lets go of the life that is over.
     pub(super) fn end(&self) {
-        let runtime = self.lock().runtime.take();
-        drop(runtime);
+        let (runtime, kept) = {
+            let mut inner = self.lock();
+            (inner.runtime.take(), std::mem::take(&mut inner.kept))
+        };
+        drop((runtime, kept));
     }
 
     pub(super) fn runtime(&self) -> Runtime {
@@ -390,7 +413,10 @@ impl Clock for SimClock {
     }
 
     fn sleep_until(&self, at: Time) -> BoxFuture<'static, ()> {
-        let left = at.since(self.0.now());
+        let mut left = at.since(self.0.now());
+        if self.0.plays(Trick::Oversleeps) {
+            left = Millis(left.0 * 100);
+        }
         Box::pin(tokio::time::sleep(left.duration()))
     }
 }

@@ -1,0 +1,98 @@
+//! Connections: how many are open, how long they may say nothing, and how they end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::serve::Listener as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use crate::options::Bounds;
+
+/// Bytes that are kept of what a connection sends before they are understood, its requests' heads among them.
+const BUFFER: usize = 64 * 1024;
+
+/// The connections of one server. When they are dropped, those that are open are cut.
+pub(crate) struct Connections {
+    router: Router,
+    http: http1::Builder,
+    places: Arc<Semaphore>,
+    bound: usize,
+    tasks: JoinSet<()>,
+    graceful: GracefulShutdown,
+}
+
+impl Connections {
+    pub(crate) fn new(router: Router, bounds: &Bounds) -> Self {
+        let mut http = http1::Builder::new();
+        // The time of a head begins where the answer before it ends, so that it bounds idle connections, too.
+        http.timer(TokioTimer::new()).header_read_timeout(bounds.head).max_buf_size(BUFFER);
+        Self {
+            router,
+            http,
+            places: Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS))),
+            bound: bounds.connections,
+            tasks: JoinSet::new(),
+            graceful: GracefulShutdown::new(),
+        }
+    }
+
+    /// Takes connections as long as it is polled. Beyond the bound they wait in the queue of the system.
+    pub(crate) async fn accept(&mut self, listener: &mut TcpListener) {
+        loop {
+            let place = self.place().await;
+            // Faults of single connections are passed over, those of the system waited out.
+            let (stream, address) = listener.accept().await;
+            while self.tasks.try_join_next().is_some() {}
+            self.tasks.spawn(serve(
+                self.http.clone(),
+                stream,
+                address,
+                self.router.clone(),
+                self.graceful.watcher(),
+                place,
+            ));
+        }
+    }
+
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Some(place);
+        }
+        tracing::warn!(connections = self.bound, "as many connections are open as may be: further ones wait");
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    /// Ends the idle ones at once and the others with the answer that they are at; completes when all have ended.
+    pub(crate) async fn end(mut self) {
+        self.graceful.shutdown().await;
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+async fn serve(
+    http: http1::Builder,
+    stream: TcpStream,
+    address: SocketAddr,
+    router: Router,
+    watcher: Watcher,
+    _place: Option<OwnedSemaphorePermit>,
+) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(address));
+        router.call(request)
+    });
+    if let Err(fault) = watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await {
+        tracing::debug!(%address, %fault, "a connection ended early");
+    }
+}
