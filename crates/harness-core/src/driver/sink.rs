@@ -11,6 +11,9 @@ use crate::port::{DeltaPart, Deltas};
 /// Text of an answer that is kept for the case that it is cut off: 1 MiB.
 const PARTIAL_BOUND: usize = 1 << 20;
 
+/// Bytes for which an answer begins with room, so that it does not move while readers wait for its pieces.
+const PARTIAL_ROOM: usize = 256;
+
 /// One sink per drive: a machine asks one model at a time.
 #[derive(Debug)]
 pub(super) struct Sink<'h> {
@@ -70,6 +73,9 @@ impl Deltas for Sink<'_> {
         if let DeltaPart::Text(text) = &part {
             let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
             if partial.len() + text.len() <= PARTIAL_BOUND {
+                if partial.is_empty() {
+                    partial.reserve(PARTIAL_ROOM);
+                }
                 partial.push_str(text);
                 self.has_partial.store(true, Ordering::Release);
             }

@@ -55,14 +55,14 @@ impl Assembly {
                     text.push_str(more);
                     return Some(Grown { at, began: false });
                 }
-                Some(self.begin(PartialBlock::Text(more.clone())))
+                Some(self.begin(PartialBlock::Text(roomy(more))))
             }
             DeltaPart::Thinking(more) => {
                 if let (Some(at), Some(PartialBlock::Thinking(text))) = (last, self.blocks.last_mut()) {
                     text.push_str(more);
                     return Some(Grown { at, began: false });
                 }
-                Some(self.begin(PartialBlock::Thinking(more.clone())))
+                Some(self.begin(PartialBlock::Thinking(roomy(more))))
             }
             DeltaPart::CallStarted { index, name } => {
                 let (index, name, arguments) = (*index, name.clone(), String::new());
@@ -89,4 +89,11 @@ impl Assembly {
         self.blocks.push(block);
         Grown { at: self.blocks.len() - 1, began: true }
     }
+}
+
+/// A text that more will be added to.
+fn roomy(first: &str) -> String {
+    let mut text = String::with_capacity(first.len().max(256));
+    text.push_str(first);
+    text
 }

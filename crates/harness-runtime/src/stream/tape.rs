@@ -125,6 +125,9 @@ impl Live {
     }
 }
 
+/// Events for which a run begins with room.
+const ROOM: usize = 48;
+
 #[derive(Debug, Default)]
 pub(super) struct Reel {
     kept: VecDeque<ThreadEvent>,
@@ -148,6 +151,8 @@ impl Reel {
     fn push(&mut self, event: ThreadEvent, most: usize) {
         if matches!(event, ThreadEvent::RunStarted { .. }) {
             self.run_from = self.end();
+            // Room is made before the first piece of an answer, and not while readers wait for one.
+            self.kept.reserve(most.min(ROOM));
         }
         while self.kept.len() >= most.max(1) {
             self.kept.pop_front();
