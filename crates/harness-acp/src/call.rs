@@ -106,7 +106,7 @@ mod tests {
     #[track_caller]
     fn check(name: &str, arguments: &str, expected: &str) {
         let call = ToolCall::new("c", name, Json::parse(arguments).unwrap());
-        let fields = fields(&call, Path::new("/work"));
+        let fields = fields(&call, Path::new("/desk"));
         let places: Vec<String> = fields.locations.unwrap_or_default().iter().map(place).collect();
         let changes = if fields.content.is_some() { " diff" } else { "" };
         let shown =
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_call_says_what_it_is_about_and_where() {
-        check("read_file", r#"{"path":"a.rs","line":7}"#, "Read `read_file: a.rs` /work/a.rs:7");
+        check("read_file", r#"{"path":"a.rs","line":7}"#, "Read `read_file: a.rs` /desk/a.rs:7");
         check("workspace_search", r#"{"query":"x\ny"}"#, "Search `workspace_search: x`");
         check(
             "edit_file",
@@ -130,7 +130,7 @@ mod tests {
         );
         check("todos_remove", r#"{"ids":[1]}"#, "Think `todos_remove`");
         check("mode_set", r#"{"mode":"plan"}"#, "SwitchMode `mode_set`");
-        check("orders.lookup", r#"{"files":["a","b"]}"#, "Search `orders.lookup` /work/a,/work/b");
+        check("orders.lookup", r#"{"files":["a","b"]}"#, "Search `orders.lookup` /desk/a,/desk/b");
         check("weather", "[]", "Other `weather`");
     }
 

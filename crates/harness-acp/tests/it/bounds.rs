@@ -46,7 +46,7 @@ impl Raw {
         self.write(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#).await;
         assert_eq!(self.answer(0).await["result"]["protocolVersion"], 1);
         self.write(
-            r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/desk","mcpServers":[]}}"#,
         )
         .await;
         assert_eq!(self.answer(1).await["result"]["sessionId"], "s1");
@@ -100,7 +100,7 @@ async fn a_session_needs_an_introduction_and_one_that_is_there() {
     let (near, serving) = serve(AcpServer::new(threads(config(&model))));
     let mut client = Raw::new(near);
     client
-        .write(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#)
+        .write(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/desk","mcpServers":[]}}"#)
         .await;
     assert!(client.answer(1).await.get("error").is_some());
     client.begin().await;
@@ -120,7 +120,7 @@ async fn sessions_are_bounded() {
     let mut client = Raw::new(near);
     client.begin().await;
     client
-        .write(r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}"#)
+        .write(r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/desk","mcpServers":[]}}"#)
         .await;
     assert_eq!(client.answer(2).await["error"]["message"], "1 sessions are open; close one first");
     drop(client);

@@ -45,13 +45,13 @@ async fn all_blocks_are_one_message() {
     let blocks = vec![
         text("What is this?"),
         ContentBlock::Image(ImageContent::new("aGk=", "image/png")),
-        ContentBlock::ResourceLink(ResourceLink::new("main.rs", "file:///work/main.rs")),
+        ContentBlock::ResourceLink(ResourceLink::new("main.rs", "file:///desk/main.rs")),
         embedded(EmbeddedResourceResource::TextResourceContents(TextResourceContents::new(
             "fn main() {}",
-            "file:///work/main.rs",
+            "file:///desk/main.rs",
         ))),
         embedded(EmbeddedResourceResource::BlobResourceContents(
-            BlobResourceContents::new("aGk=", "file:///work/a.png").mime_type("image/png".to_owned()),
+            BlobResourceContents::new("aGk=", "file:///desk/a.png").mime_type("image/png".to_owned()),
         )),
     ];
     let sent = sent(blocks).await.unwrap();
@@ -61,8 +61,8 @@ async fn all_blocks_are_one_message() {
         texts,
         [
             "What is this?",
-            "[main.rs](file:///work/main.rs)",
-            "<resource uri=\"file:///work/main.rs\">\nfn main() {}\n</resource>",
+            "[main.rs](file:///desk/main.rs)",
+            "<resource uri=\"file:///desk/main.rs\">\nfn main() {}\n</resource>",
         ]
     );
     let images: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at]["mimeType"] == "image/png").collect();

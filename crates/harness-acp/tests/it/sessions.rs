@@ -87,7 +87,7 @@ async fn a_loaded_session_tells_its_history_before_it_is_there() {
     let host = Threads::new(built, Arc::new(Counted::default())).keeping_sessions();
     with_editor(host, [], async |editor| {
         let session = SessionId::from("s1");
-        editor.cx.send_request(LoadSessionRequest::new(session.clone(), "/work")).block_task().await.unwrap();
+        editor.cx.send_request(LoadSessionRequest::new(session.clone(), "/desk")).block_task().await.unwrap();
         let history = [
             "m1 user go",
             r#"call c1 Read pending `read_note: a` {"path":"a"}"#,
@@ -100,7 +100,7 @@ async fn a_loaded_session_tells_its_history_before_it_is_there() {
         let asked = second.asked.lock().unwrap()[0].view.len();
         assert_eq!(asked, 5, "the model was sent the history, too");
 
-        let nobody = LoadSessionRequest::new("nobody", "/work");
+        let nobody = LoadSessionRequest::new("nobody", "/desk");
         let refused = editor.cx.send_request(nobody).block_task().await.unwrap_err();
         assert_eq!((refused.code.value(), &*refused.message), (-32002, "there is no session `nobody`"));
     })
@@ -118,7 +118,7 @@ async fn a_resumed_session_is_silent_about_its_history() {
         let session = SessionId::from("old");
         editor
             .cx
-            .send_request(ResumeSessionRequest::new(session.clone(), "/work"))
+            .send_request(ResumeSessionRequest::new(session.clone(), "/desk"))
             .block_task()
             .await
             .unwrap();
@@ -176,9 +176,9 @@ struct OneFolder {
 
 impl Host for OneFolder {
     async fn begin(&self, setup: SessionSetup) -> Result<Opened, HostFault> {
-        if setup.cwd != std::path::Path::new("/work") {
+        if setup.cwd != std::path::Path::new("/desk") {
             let why = format!("`{}` is none of my business", setup.cwd.display());
-            return Err(HostFault::refused(why).with_hint("open /work"));
+            return Err(HostFault::refused(why).with_hint("open /desk"));
         }
         let opened = self.threads.begin(setup).await?;
         Ok(opened.with_modes(self.modes.clone()))
@@ -189,7 +189,7 @@ impl Host for OneFolder {
     }
 
     async fn list(&self) -> Result<Vec<SessionHead>, HostFault> {
-        let head = SessionHead::new(ThreadId::from("old"), "/work").titled("Long ago");
+        let head = SessionHead::new(ThreadId::from("old"), "/desk").titled("Long ago");
         Ok(vec![
             head.updated("2026-01-01T00:00:00Z"),
             SessionHead::new(ThreadId::from("other"), "/elsewhere"),
@@ -211,9 +211,9 @@ async fn a_host_decides_what_is_opened_and_which_modes_there_are() {
             (refused.code.value(), &*refused.message),
             (-32602, "`/elsewhere` is none of my business")
         );
-        assert_eq!(refused.data.unwrap()["hint"], "open /work");
+        assert_eq!(refused.data.unwrap()["hint"], "open /desk");
 
-        let begun = editor.cx.send_request(NewSessionRequest::new("/work")).block_task().await.unwrap();
+        let begun = editor.cx.send_request(NewSessionRequest::new("/desk")).block_task().await.unwrap();
         let state = begun.modes.unwrap();
         let names: Vec<&str> = state.available_modes.iter().map(|mode| &*mode.name).collect();
         assert_eq!((&*state.current_mode_id.0, names), ("plan", vec!["plan", "execute"]));
@@ -226,7 +226,7 @@ async fn a_host_decides_what_is_opened_and_which_modes_there_are() {
         assert!(editor.cx.send_request(unknown).block_task().await.is_err());
 
         let listed =
-            editor.cx.send_request(ListSessionsRequest::new().cwd(std::path::PathBuf::from("/work")));
+            editor.cx.send_request(ListSessionsRequest::new().cwd(std::path::PathBuf::from("/desk")));
         let listed = listed.block_task().await.unwrap().sessions;
         assert_eq!(listed.len(), 1);
         assert_eq!((&*listed[0].session_id.0, listed[0].title.as_deref()), ("old", Some("Long ago")));
@@ -240,7 +240,7 @@ async fn servers_that_cannot_be_connected_are_refused() {
     let model = Scripted::new([]);
     with_editor(threads(config(&model)), [], async |editor| {
         let server = McpServer::Stdio(McpServerStdio::new("files", "/bin/files"));
-        let ask = NewSessionRequest::new("/work").mcp_servers(vec![server]);
+        let ask = NewSessionRequest::new("/desk").mcp_servers(vec![server]);
         let refused = editor.cx.send_request(ask).block_task().await.unwrap_err();
         assert_eq!(refused.message, "1 MCP servers are wished for, and none can be connected here");
     })

@@ -187,7 +187,7 @@ impl Heard {
 
 impl Editor {
     pub(crate) async fn session(&self) -> SessionId {
-        let ask = NewSessionRequest::new("/work");
+        let ask = NewSessionRequest::new("/desk");
         let session = self.cx.send_request(ask).block_task().await.unwrap().session_id;
         self.until(&session, "commands").await;
         session

@@ -14,8 +14,8 @@ use harness::core::port::{
 /// Bytes of a file that are read, at most.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A workspace for the start of the program: it blocks while it reads.
-#[derive(Debug)]
+/// A workspace that is read before a conversation begins, beside the tasks of the others.
+#[derive(Clone, Debug)]
 pub(super) struct Disk {
     base: PathBuf,
     /// The real folder that links must not lead out of.
@@ -37,6 +37,27 @@ impl Disk {
     /// them shows a file of the person's own.
     pub(super) fn inside(folder: &Path) -> Self {
         Self { base: folder.to_owned(), within: Some(folder.to_owned()) }
+    }
+
+    /// Reads in a thread of its own.
+    async fn beside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T, WorkspaceFault> + Send + 'static,
+    ) -> Result<T, WorkspaceFault> {
+        let disk = self.clone();
+        let read = tokio::task::spawn_blocking(move || read(&disk)).await;
+        read.unwrap_or_else(|fault| Err(WorkspaceFault::new(Code::Unavailable, fault.to_string())))
+    }
+
+    fn listed(&self, path: &str, depth: u32, limit: u32) -> Result<Vec<WorkspaceEntry>, WorkspaceFault> {
+        let mut walk = Walk { entries: Vec::new(), limit: limit as usize, entered: BTreeSet::new() };
+        match walk.down(&self.place(path), path.trim_end_matches('/'), depth) {
+            Ok(()) => {}
+            Err(fault) if fault.kind() == ErrorKind::NotFound => {}
+            Err(fault) => return Err(unreadable(&fault)),
+        }
+        walk.entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(walk.entries)
     }
 
     fn place(&self, path: &str) -> PathBuf {
@@ -88,8 +109,10 @@ impl Walk {
         if depth == 0 || !self.entered.insert(folder.canonicalize()?) {
             return Ok(());
         }
-        let mut names =
-            fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+        let mut names = fs::read_dir(folder)?
+            .take(self.limit)
+            .map(|entry| Ok(entry?.file_name()))
+            .collect::<io::Result<Vec<_>>>()?;
         names.sort_unstable();
         for name in names {
             // A name that is no text cannot be one of ours.
@@ -110,18 +133,17 @@ impl Walk {
 
 impl Workspace for Disk {
     async fn list(&self, path: &str, depth: u32, limit: u32) -> Result<Vec<WorkspaceEntry>, WorkspaceFault> {
-        let mut walk = Walk { entries: Vec::new(), limit: limit as usize, entered: BTreeSet::new() };
-        match walk.down(&self.place(path), path.trim_end_matches('/'), depth) {
-            Ok(()) => {}
-            Err(fault) if fault.kind() == ErrorKind::NotFound => {}
-            Err(fault) => return Err(unreadable(&fault)),
-        }
-        walk.entries.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(walk.entries)
+        let path = path.to_owned();
+        self.beside(move |disk| disk.listed(&path, depth, limit)).await
     }
 
     async fn read(&self, path: &str) -> Result<Option<WorkspaceFile>, WorkspaceFault> {
-        Ok(self.text(&self.place(path))?.map(|text| WorkspaceFile::text(path, text)))
+        let path = path.to_owned();
+        self.beside(move |disk| {
+            let text = disk.text(&disk.place(&path))?;
+            Ok(text.map(|text| WorkspaceFile::text(path, text)))
+        })
+        .await
     }
 
     /// Nothing is looked for at the start.

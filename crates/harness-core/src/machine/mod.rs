@@ -17,17 +17,18 @@
 mod effect;
 mod input;
 mod parent;
+mod phase;
 mod snapshot;
 mod view;
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
 pub use parent::ParentCall;
+pub use phase::Phase;
 pub use snapshot::{RestoreError, SNAPSHOT_VERSION, Snapshot};
 pub use view::ViewState;
 
@@ -40,7 +41,6 @@ use crate::outcome::{End, Fault, GuardStage};
 use crate::port::{Compaction, CompactionNote, OpenCall};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
-use crate::turn::TurnSpec;
 
 /// Whose work it is: the ids that events, tools and sessions carry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -342,60 +342,6 @@ impl Cx<'_> {
     pub(crate) fn idle(&self) -> bool {
         self.sh.pending.is_empty()
     }
-}
-
-pub(crate) mod sealed {
-    /// Closes [`super::Phase`].
-    #[expect(unnameable_types, reason = "a seal is meant to be unnameable")]
-    pub trait Sealed {}
-    impl Sealed for crate::turn::TurnState {}
-    impl Sealed for crate::run::RunState {}
-}
-
-/// The part of a machine that differs between turn and run. Sealed: users drive machines, they do not
-/// write them.
-pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send + 'static {
-    /// What configures it.
-    type Spec: Send + Sync;
-
-    /// What configures its turns.
-    #[doc(hidden)]
-    fn turn_spec(spec: &Self::Spec) -> &TurnSpec;
-
-    /// Takes an input; one that is no reply, unless the work at hand is over.
-    #[doc(hidden)]
-    fn step(
-        &mut self,
-        spec: &Self::Spec,
-        cx: &mut Cx<'_>,
-        pending: Option<Pending>,
-        input: Input,
-    ) -> Option<End>;
-
-    /// Takes the reply to an operation.
-    #[doc(hidden)]
-    fn answer(
-        &mut self,
-        spec: &Self::Spec,
-        cx: &mut Cx<'_>,
-        pending: Pending,
-        id: OpId,
-        reply: Reply,
-    ) -> Option<End>;
-
-    #[doc(hidden)]
-    fn reissue(&self, spec: &Self::Spec, cx: &Cx<'_>, pending: Pending) -> Option<Op>;
-
-    #[doc(hidden)]
-    fn wake_at(&self, shared: &Shared) -> Option<Time>;
-
-    /// When outstanding work is cut off; `None` when nothing cuts it off.
-    #[doc(hidden)]
-    fn cut_off(&self, shared: &Shared) -> Option<Time>;
-
-    /// Calls that have begun and have no result in the transcript.
-    #[doc(hidden)]
-    fn open_calls(&self) -> Vec<OpenCall>;
 }
 
 /// A turn or a run, as a machine.

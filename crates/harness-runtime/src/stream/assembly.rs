@@ -91,9 +91,12 @@ impl Assembly {
     }
 }
 
+/// Bytes for which a text of an answer begins with room.
+const ROOM: usize = 256;
+
 /// A text that more will be added to.
 fn roomy(first: &str) -> String {
-    let mut text = String::with_capacity(first.len().max(256));
+    let mut text = String::with_capacity(first.len().max(ROOM));
     text.push_str(first);
     text
 }
