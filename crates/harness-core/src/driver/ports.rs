@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
     DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynSession, DynStopGate, DynToolGate,
-    DynToolRegistry, DynTurnHooks, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
+    DynToolRegistry, DynTurnHooks, GateStage, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
 };
 use crate::run::RunSpec;
 use crate::time::Millis;
@@ -107,6 +107,11 @@ impl Ports {
     pub fn seams(&self) -> Seams {
         Seams {
             gates: self.gates.iter().map(|gate| gate.gate_name()).collect(),
+            preparing: (0..)
+                .zip(&self.gates)
+                .filter(|(_, gate)| gate.gate_stage() == GateStage::Prepare)
+                .map(|(at, _)| at)
+                .collect(),
             input_guardrails: self.input_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
             output_guardrails: self.output_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
             approver: self.approver.is_some(),

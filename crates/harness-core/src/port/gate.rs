@@ -210,6 +210,19 @@ impl From<Judgement> for Judged {
     }
 }
 
+/// When a gate is asked about a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum GateStage {
+    /// Before the arguments are validated. Such a gate prepares them: it sees the arguments of the model, and
+    /// those of its [`Verdict::Rewrite`] are validated in their place.
+    Prepare,
+    /// After the arguments were validated.
+    #[default]
+    Decide,
+}
+
 /// Decides about tool calls and handoffs before they run.
 ///
 /// ```
@@ -233,9 +246,45 @@ impl From<Judgement> for Judged {
 /// ```
 ///
 /// A gate that panics, or gives no answer before the turn gives up, denies.
+///
+/// A gate of the stage [`GateStage::Prepare`] is asked before the arguments are validated, and so can mend
+/// what would be refused: an old field name, a value in another unit. It may be asked again about a call after a
+/// restart, so preparing prepared arguments must change nothing. Other verdicts of it count as usual. The
+/// transcript keeps the arguments of the model. It is not asked about arguments that an approver has edited, nor
+/// about arguments that are no JSON.
+///
+/// ```
+/// use harness_core::port::{GateAsk, GateCx, GateStage, ToolGate, Verdict};
+/// use harness_core::{GateName, Json};
+///
+/// /// Models still write `q` for the argument `query`.
+/// struct OldName;
+///
+/// impl ToolGate for OldName {
+///     fn name(&self) -> GateName {
+///         "old-name".into()
+///     }
+///
+///     fn stage(&self) -> GateStage {
+///         GateStage::Prepare
+///     }
+///
+///     async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+///         match ask.call.arguments.text().replacen("{\"q\":", "{\"query\":", 1) {
+///             text if text == ask.call.arguments.text() => Verdict::Allow,
+///             text => Json::parse(&text).map_or(Verdict::Allow, Verdict::Rewrite),
+///         }
+///     }
+/// }
+/// ```
 pub trait ToolGate: Send + Sync {
     /// The gate's name in events and results.
     fn name(&self) -> GateName;
+
+    /// When it is asked. Default after the arguments were validated.
+    fn stage(&self) -> GateStage {
+        GateStage::Decide
+    }
 
     /// Decides about one call.
     fn check(&self, ask: &GateAsk, cx: &GateCx) -> impl Future<Output = Verdict> + Send;
@@ -252,6 +301,9 @@ pub trait DynToolGate: Send + Sync {
     /// [`ToolGate::name`].
     fn gate_name(&self) -> GateName;
 
+    /// [`ToolGate::stage`].
+    fn gate_stage(&self) -> GateStage;
+
     /// [`ToolGate::rule`], boxed.
     fn rule_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Ruling>;
 }
@@ -259,6 +311,10 @@ pub trait DynToolGate: Send + Sync {
 impl<G: ToolGate> DynToolGate for G {
     fn gate_name(&self) -> GateName {
         self.name()
+    }
+
+    fn gate_stage(&self) -> GateStage {
+        self.stage()
     }
 
     fn rule_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Ruling> {

@@ -47,7 +47,8 @@ pub use execution::{
 };
 pub use facts::{DynFactSource, FactSource, FactsAsk, FactsFound, SchemaAsk, SchemaData};
 pub use gate::{
-    DynStopGate, DynToolGate, GateAsk, GateCx, Judged, Judgement, Ruling, StopGate, ToolGate, Verdict,
+    DynStopGate, DynToolGate, GateAsk, GateCx, GateStage, Judged, Judgement, Ruling, StopGate, ToolGate,
+    Verdict,
 };
 pub use guardrail::{
     DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,

@@ -1,4 +1,4 @@
-//! What stands between a call and its execution: arguments, gates, approval.
+//! What stands between a call and its execution: preparation, arguments, gates, approval.
 //!
 //! A hold still asks the remaining gates, and the first denial ends it, so a person is never asked about
 //! a call that a policy refuses anyway.
@@ -26,14 +26,30 @@ impl TurnState {
         }
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return false };
-        let Some(def) = slot.def_in(tools) else {
+        if slot.def_in(tools).is_none() {
             self.refuse_unknown(spec, cx, at);
             return false;
-        };
+        }
         if slot.call.rare.arguments_mode.as_deref() == Some("invalid") {
             self.refuse_unreadable(spec, cx, at);
             return false;
         }
+        // What a person wrote needs no preparation.
+        if !slot.particulars().edited
+            && let Some(gate) = spec.seams.next_gate(true, 0)
+        {
+            slot.progress = Progress::Asking;
+            self.issue(cx, Pending::Gate(at, gate));
+            return false;
+        }
+        self.validate_call(spec, cx, at)
+    }
+
+    /// Takes a call with prepared arguments to their check. Whether nothing has to look at it and it may run.
+    fn validate_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
+        let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
+        let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return false };
+        let Some(def) = slot.def_in(tools) else { return false };
         if spec.coerce_arguments
             && let Some(made) =
                 def.input_schema.as_ref().and_then(|schema| coerced(schema, &slot.call.arguments))
@@ -100,9 +116,23 @@ impl TurnState {
         self.run_batch(spec, cx)
     }
 
-    /// Asks the n-th gate; after the last one the approver, if the call is held.
+    /// Goes on after a gate has allowed or held a call.
+    fn pass_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
+        if !spec.seams.preparing.contains(&gate) {
+            return self.ask_gate(spec, cx, at, gate + 1);
+        }
+        match spec.seams.next_gate(true, gate + 1) {
+            Some(next) => self.issue(cx, Pending::Gate(at, next)),
+            // There is a gate, so the call is never ready at once.
+            None => {
+                self.validate_call(spec, cx, at);
+            }
+        }
+    }
+
+    /// Asks the first gate from the n-th on; after the last one the approver, if the call is held.
     fn ask_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
-        if (gate as usize) < spec.seams.gates.len() {
+        if let Some(gate) = spec.seams.next_gate(false, gate) {
             return self.issue(cx, Pending::Gate(at, gate));
         }
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
@@ -171,7 +201,11 @@ impl TurnState {
             cx.event(|| EventKind::GateDecided { call, gate: name, verdict, reason, facts });
         }
         match verdict {
-            Verdict::Allow => self.ask_gate(spec, cx, at, gate + 1),
+            Verdict::Allow => self.pass_gate(spec, cx, at, gate),
+            Verdict::Rewrite(arguments) if spec.seams.preparing.contains(&gate) => {
+                rewrite(slot, arguments);
+                self.pass_gate(spec, cx, at, gate);
+            }
             Verdict::Rewrite(arguments) => {
                 // What a gate put in place is checked like what a model wrote, before anybody else sees it.
                 rewrite(slot, arguments);
@@ -180,7 +214,7 @@ impl TurnState {
             }
             Verdict::Hold { reason } => {
                 slot.particulars_mut().held.get_or_insert(reason);
-                self.ask_gate(spec, cx, at, gate + 1);
+                self.pass_gate(spec, cx, at, gate);
             }
             Verdict::Deny { message } => {
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));

@@ -240,6 +240,9 @@ impl Default for GuardrailRules {
 pub struct Seams {
     /// The tool gates in the order in which they are asked.
     pub gates: Vec<GateName>,
+    /// The places among `gates` of those that are asked before the arguments are validated
+    /// ([`GateStage::Prepare`](crate::port::GateStage::Prepare)).
+    pub preparing: Vec<u32>,
     /// The guardrails of prompts.
     pub input_guardrails: Vec<GateName>,
     /// The guardrails of answers.
@@ -254,6 +257,14 @@ pub struct Seams {
     pub steering: bool,
     /// The points at which the host's hooks are asked.
     pub hooks: HookPoints,
+}
+
+impl Seams {
+    /// The first gate from that place on that is asked before the arguments are validated, or after it.
+    pub(crate) fn next_gate(&self, prepares: bool, from: u32) -> Option<u32> {
+        let gates = u32::try_from(self.gates.len()).unwrap_or(u32::MAX);
+        (from..gates).find(|gate| self.preparing.contains(gate) == prepares)
+    }
 }
 
 /// What configures a turn. The default is the bare turn: source 001's limits, hard limits, nothing else.

@@ -1,11 +1,11 @@
-//! Arguments are brought to the types of their schema before anything else looks at them.
+//! Arguments are prepared, and brought to the types of their schema, before anything else looks at them.
 
 use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{GateAsk, GateCx, ToolGate, Toolbox, Verdict, tool_fn};
+use harness_core::port::{GateAsk, GateCx, GateStage, ToolGate, Toolbox, Verdict, tool_fn};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
@@ -67,4 +67,62 @@ async fn what_cannot_be_brought_to_its_type_is_refused_as_ever() {
 #[tokio::test]
 async fn nothing_is_changed_unless_it_is_switched_on() {
     check(false, r#"{"n":"3"}"#, &[], "argument `n` is wrong").await;
+}
+
+/// Renames the argument `count` to `n`, or denies what has neither; notes what it was asked about.
+#[derive(Clone, Default)]
+struct Renames(Arc<Mutex<Vec<String>>>);
+
+impl ToolGate for Renames {
+    fn name(&self) -> GateName {
+        "renames".into()
+    }
+
+    fn stage(&self) -> GateStage {
+        GateStage::Prepare
+    }
+
+    async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+        let text = ask.call.arguments.text();
+        self.0.lock().expect("the notes").push(text.to_owned());
+        if text == "{}" {
+            return Verdict::Deny { message: "say how many".into() };
+        }
+        let prepared = text.replace("\"count\"", "\"n\"");
+        if prepared == text {
+            Verdict::Allow
+        } else {
+            Verdict::Rewrite(Json::parse(&prepared).expect("JSON"))
+        }
+    }
+}
+
+/// Calls `count` with these arguments through a gate that prepares them, which is the last one of the list;
+/// gives what both gates saw, and what the tool answered.
+async fn prepared(arguments: &str, asked: &[&str], seen: &[&str], answer: &str) {
+    let call = ToolCall::new("c1", "count", Json::parse(arguments).expect("arguments"));
+    let steps = [AssistantMessage::calls([call]), AssistantMessage::text("done")].map(ModelStep::answer);
+    let mut ports = Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::still(Time(0))));
+    let count = tool_fn("count", "", |arguments: Count, _| async move { format!("{} seen", arguments.n) });
+    ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
+    let (gate, renames) = (Seen::default(), Renames::default());
+    ports.gates = vec![Arc::new(gate.clone()), Arc::new(renames.clone())];
+    let mut spec = TurnSpec::default();
+    spec.coerce_arguments = true;
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
+    assert_eq!(*renames.0.lock().expect("the notes"), asked);
+    assert_eq!(*gate.0.lock().expect("the notes"), seen);
+    let result = turn.log().get(2).expect("a result").joined_text();
+    assert!(result.starts_with(answer), "{result}");
+    let asked = turn.log().get(1).and_then(|message| message.as_assistant()?.tool_calls().next());
+    assert_eq!(asked.expect("the call").arguments.text(), arguments, "what the model wrote stays");
+}
+
+#[tokio::test]
+async fn fault_43_a_gate_prepares_arguments_before_they_are_validated() {
+    prepared(r#"{"count":"3"}"#, &[r#"{"count":"3"}"#], &[r#"{"n":3}"#], "3 seen").await;
+    prepared(r#"{"n":4}"#, &[r#"{"n":4}"#], &[r#"{"n":4}"#], "4 seen").await;
+    prepared(r#"{"m":4}"#, &[r#"{"m":4}"#], &[], "the arguments are wrong: missing field `n`").await;
+    prepared("{}", &["{}"], &[], "say how many").await;
 }

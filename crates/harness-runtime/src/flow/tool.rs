@@ -8,7 +8,7 @@ use harness_core::limits::Grant;
 use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall};
 use harness_core::port::{
-    ApprovalAsk, Decision, DynTool, GateAsk, GateCx, RetryClass, ToolCx, ToolOutcome, Verdict,
+    ApprovalAsk, Decision, DynTool, GateAsk, GateCx, GateStage, RetryClass, ToolCx, ToolOutcome, Verdict,
 };
 use harness_core::{CallId, Json, Millis};
 use serde::ser::SerializeMap as _;
@@ -74,7 +74,8 @@ async fn admit(
         |message: String| FlowError::Denied { step: Arc::clone(id), tool: def.name.clone(), message };
     let mut hold = def.requires_approval.then(|| "the tool demands approval".to_owned());
     let (log, origin) = (lock(&cx.context().log).transcript().prefix(), Arc::new(origin(cx)));
-    for gate in &parts.gates {
+    let stage = |stage| parts.gates.iter().filter(move |gate| gate.gate_stage() == stage);
+    for gate in stage(GateStage::Prepare).chain(stage(GateStage::Decide)) {
         let ask = GateAsk::new(Arc::clone(&call), def.clone(), "flow".into(), 1);
         let now = cx.shared().clock().now();
         let gate_cx = GateCx::new(log.clone(), Arc::clone(&origin), cx.abort().cancel().clone(), now);
