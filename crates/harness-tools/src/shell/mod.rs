@@ -1,6 +1,8 @@
 //! The tool that runs command lines.
 
+mod hazards;
 mod policy;
+mod scripts;
 mod tool;
 mod words;
 

@@ -1,17 +1,34 @@
 //! Which commands may run.
 
+use super::hazards::{self, Named};
 use super::words::{NotPlain, words};
 
 /// Which commands a shell tool runs.
 ///
-/// A rule is the beginning of a command, word by word: `git` allows all of git, `git log` only that
+/// A rule of the allow list is the beginning of a command, word by word: `git` allows git, `git log` only that
 /// subcommand, and with everything that follows. A command line is split into words the way a shell does,
 /// and run as it was split: without a shell. What is more than a plain command (a pipe, a list, a
 /// redirection, a substitution, a variable, a pattern, …) is not understood and so not allowed.
 ///
-/// Names are compared as they are written: a rule `ls` does not allow `/bin/ls`. A program that is allowed
-/// may do whatever its arguments say (`find -exec`, `git -c`): allow what you would let a stranger call. A
-/// forbidden beginning is a help against mistakes, no wall: there is often another way to say the same.
+/// Names are compared as they are written: a rule `ls` does not allow `/bin/ls`.
+///
+/// # Options that write files or start programs
+///
+/// Of well-known programs (`git`, `find`, `sort`, `tar`, `sed`, `awk`, `curl`, `python`, `xargs`, …) it is
+/// known which options and arguments write files or start programs: `git log --output=FILE`,
+/// `find -exec`, `sort -o`, `sed -i`, `env PROGRAM`. Those are refused unless the rule itself has them
+/// (`python -m pytest`) or [`ShellPolicy::allowing_options`] names them. Options that are cut short (`--outp`)
+/// or joined (`-io`) count, too. [`ShellPolicy::any`] refuses none of them.
+///
+/// The list knows the common cases, not every program: allow what you would let a stranger call, and keep
+/// the tool in its sandbox. The main purpose of a program is not refused: a rule `cp` copies, `cargo` builds and
+/// so runs the code of the project.
+///
+/// # Refusals
+///
+/// A rule of [`ShellPolicy::denying`] is the beginning of a command, too. Options in it are refused wherever
+/// they are: `git log -p` refuses `git log --stat -p`. This helps against mistakes and is no wall: there is often
+/// another way to say the same.
 ///
 /// ```
 /// use harness_tools::ShellPolicy;
@@ -35,6 +52,8 @@ pub struct ShellPolicy {
     /// `None` allows every plain command.
     allowed: Option<Vec<Vec<String>>>,
     denied: Vec<Vec<String>>,
+    /// Programs, and those of their options that are permitted although they write or start something.
+    options: Vec<Vec<String>>,
 }
 
 /// Why a command does not run.
@@ -58,6 +77,17 @@ pub enum ShellRefusal {
         /// What is allowed.
         allowed: String,
     },
+    /// It has an option or an argument that writes files or starts programs, and no rule names that.
+    #[error(
+        "`{option}` lets `{program}` write files or start programs, and no rule names it; \
+         leave it out, or use another command"
+    )]
+    Hazard {
+        /// The program.
+        program: String,
+        /// The option, subcommand or argument.
+        option: String,
+    },
     /// A rule forbids it.
     #[error("`{rule}` is forbidden")]
     Denied {
@@ -72,7 +102,7 @@ const SHOWN: usize = 30;
 impl ShellPolicy {
     /// Every plain command.
     pub fn any() -> Self {
-        Self { allowed: None, denied: Vec::new() }
+        Self { allowed: None, denied: Vec::new(), options: Vec::new() }
     }
 
     /// Only commands that begin in one of these ways.
@@ -82,10 +112,11 @@ impl ShellPolicy {
     pub fn allowing(
         rules: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<Self, crate::error::ToolsError> {
-        Ok(Self { allowed: Some(read(rules)?), denied: Vec::new() })
+        Ok(Self { allowed: Some(read(rules)?), denied: Vec::new(), options: Vec::new() })
     }
 
-    /// The same policy without commands that begin in one of these ways.
+    /// The same policy without commands that begin in one of these ways. Options of a rule count wherever they
+    /// are in a command.
     ///
     /// # Errors
     /// As [`ShellPolicy::allowing`].
@@ -97,26 +128,55 @@ impl ShellPolicy {
         Ok(self)
     }
 
+    /// The same policy with options that are refused otherwise, because they write files or start programs:
+    /// `find -exec`, `git log --output`. A program without options permits all of its own.
+    ///
+    /// # Errors
+    /// As [`ShellPolicy::allowing`].
+    pub fn allowing_options(
+        mut self,
+        options: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self, crate::error::ToolsError> {
+        self.options.extend(read(options)?);
+        Ok(self)
+    }
+
     /// The words of a command line that may run.
     ///
     /// # Errors
     /// Why it may not.
     pub fn check(&self, line: &str) -> Result<Vec<String>, ShellRefusal> {
         let words = words(line).map_err(|found| ShellRefusal::NotPlain { found: found.to_string() })?;
-        let begins = |rule: &&Vec<String>| words.starts_with(rule);
-        if let Some(rule) = self.denied.iter().find(begins) {
+        if let Some(rule) = self.denied.iter().find(|rule| denies(rule, &words)) {
             return Err(ShellRefusal::Denied { rule: rule.join(" ") });
         }
-        match &self.allowed {
-            Some(allowed) if !allowed.iter().any(|rule| begins(&rule)) => {
-                let longest = allowed.iter().map(Vec::len).max().unwrap_or(1).max(1);
-                let command =
-                    words.iter().take(longest).map(|word| short(word)).collect::<Vec<_>>().join(" ");
-                Err(ShellRefusal::NotAllowed { command, allowed: told(allowed) })
-            }
-            Some(_) | None => Ok(words),
+        let Some(allowed) = &self.allowed else { return Ok(words) };
+        let rules: Vec<&Vec<String>> = allowed.iter().filter(|rule| words.starts_with(rule)).collect();
+        if rules.is_empty() {
+            let longest = allowed.iter().map(Vec::len).max().unwrap_or(1).max(1);
+            let command = words.iter().take(longest).map(|word| short(word)).collect::<Vec<_>>().join(" ");
+            return Err(ShellRefusal::NotAllowed { command, allowed: told(allowed) });
+        }
+        match hazards::hazard(&words, Named { rules: &rules, options: &self.options }) {
+            Some((program, option)) => Err(ShellRefusal::Hazard { program, option: short(&option) }),
+            None => Ok(words),
         }
     }
+}
+
+/// Whether a rule refuses a command: by its first words, or by its program, subcommand and options.
+fn denies(rule: &[String], words: &[String]) -> bool {
+    let plain = rule.iter().take_while(|word| !word.starts_with('-')).count();
+    let Some(((program, before), options)) =
+        rule.split_at_checked(plain).and_then(|(before, options)| Some((before.split_first()?, options)))
+    else {
+        return false;
+    };
+    let Some((command, arguments)) = words.split_first() else { return false };
+    let named = command == program || hazards::name_of(command) == program;
+    named
+        && arguments.starts_with(before)
+        && options.iter().all(|option| hazards::has_option(arguments, option))
 }
 
 fn read(
@@ -182,6 +242,135 @@ mod tests {
         check("l\\s", true);
         check("g''it push", false);
         check("ls '-R'", false);
+    }
+
+    #[track_caller]
+    fn refused(rules: &str, options: &str, line: &str, expected: Option<&str>) {
+        let policy = ShellPolicy::allowing(rules.split(", ")).unwrap();
+        let policy = policy.allowing_options(options.split(", ").filter(|o| !o.is_empty())).unwrap();
+        let found = match policy.check(line) {
+            Ok(_) => None,
+            Err(ShellRefusal::Hazard { option, .. }) => Some(option),
+            Err(other) => panic!("{line}: {other}"),
+        };
+        assert_eq!(found.as_deref(), expected, "{line}");
+    }
+
+    #[test]
+    fn fault_09_options_that_write_or_start_programs_are_refused() {
+        const RULES: &str = "git, find, sort, tar, sed, awk, rg, uniq, tee, dd, curl, wget, ssh, python3, perl, \
+                             bash, make, less, env, xargs, timeout, man, /usr/bin/git";
+        for (line, option) in [
+            ("git log -1 --format=x --output=/tmp/f", "--output"),
+            ("git log --outp=/tmp/f", "--output"),
+            ("git log -- --output=/tmp/f", "--output"),
+            ("git -c core.pager=x log", "-c"),
+            ("git -C /tmp/evil status", "-C"),
+            ("git --git-dir=/tmp/evil status", "--git-dir"),
+            ("git diff --ext-diff", "--ext-diff"),
+            ("git fetch --upload-pa=x y", "--upload-pack"),
+            ("git grep -nOvi x", "-O"),
+            ("git grep --open-files=vi x", "--open-files-in-pager"),
+            ("git rebase -x 'rm x' main", "-x"),
+            ("git archive -o /tmp/x HEAD", "-o"),
+            ("git difftool", "difftool"),
+            ("git config core.fsmonitor x", "config"),
+            ("/usr/bin/git log --output=x", "--output"),
+            ("find . -name x -exec rm '{}' '+'", "-exec"),
+            ("find . -delete", "-delete"),
+            ("find . -fprint x", "-fprint"),
+            ("find . -okdir x", "-okdir"),
+            ("sort -o x y", "-o"),
+            ("sort -rio x y", "-o"),
+            ("sort -uox y", "-o"),
+            ("sort --out=x y", "--output"),
+            ("sort --compress-prog=x y", "--compress-program"),
+            ("tar -xf a --to-command=sh", "--to-command"),
+            ("tar -cIzstd -f a b", "-I"),
+            ("tar cIf zstd a b", "cIf"),
+            ("tar xf a --checkpoint-action=exec=sh", "--checkpoint-action"),
+            ("sed -i s/a/b/ f", "-i"),
+            ("sed -ni.bak p f", "-i"),
+            ("sed --in-pl s/a/b/ f", "--in-place"),
+            ("sed -n '1w /tmp/x' f", "-n"),
+            ("sed s/a/b/e f", "s/a/b/e"),
+            ("sed -f script f", "-f"),
+            ("awk 'BEGIN { system(\"id\") }'", "BEGIN { system(\"id\") }"),
+            ("awk '{ print > \"x\" }' f", "{ print > \"x\" }"),
+            ("awk -f x", "-f"),
+            ("rg --pre=sh x", "--pre"),
+            ("uniq a b", "b"),
+            ("tee notes.txt", "notes.txt"),
+            ("dd if=a of=b", "of="),
+            ("curl -sSo x http://h", "-o"),
+            ("curl -O http://h/x", "-O"),
+            ("curl -K x", "-K"),
+            ("wget -qO x http://h", "-O"),
+            ("ssh -oProxyCommand=sh host", "-o"),
+            ("python3 -c 'import os'", "-c"),
+            ("perl -ne 'x'", "-e"),
+            ("perl -pi x", "-i"),
+            ("bash -c ls", "-c"),
+            ("make SHELL=sh", "="),
+            ("less +x f", "+"),
+            ("man -P sh ls", "-P"),
+            ("env ls", "ls"),
+            ("xargs rm", "rm"),
+            ("timeout 5 git log --output=x", "5"),
+        ] {
+            refused(RULES, "", line, Some(option));
+        }
+        for line in [
+            "git log -1 --format=x --stat -p -- src",
+            "git log --oneline --text -C",
+            "git diff --exit-code",
+            "git commit -m x",
+            "git status -sb",
+            "find . -name x -newer y -print0",
+            "sort -k2,2n -to -u y",
+            "tar -tf a.tar",
+            "tar xzf a.tar",
+            "sed -n 1,20p f",
+            "sed -ne 's/a/b/gp' -e '$d' f",
+            "awk -F: '{ print $1 }' f",
+            "rg -n --pretty x",
+            "uniq -c a",
+            "curl -sS -H 'a: o' http://h",
+            "python3 tool.py -x",
+            "make -j4 test",
+            "env",
+            "bash script.sh",
+        ] {
+            refused(RULES, "", line, None);
+        }
+    }
+
+    #[test]
+    fn fault_09_rules_name_what_they_permit() {
+        refused("python3 -m pytest", "", "python3 -m pytest -q", None);
+        refused("python3 -m pytest", "", "python3 -m pytest -c x", Some("-c"));
+        refused("sed -i, sed", "", "sed -i s/a/b/ f", None);
+        refused("sed -i, sed", "", "sed -n -i s/a/b/ f", Some("-i"));
+        refused("git log", "git --output", "git log --outp=x", None);
+        refused("git log", "git --output", "git log --ext-diff", Some("--ext-diff"));
+        refused("find", "find", "find . -exec rm", None);
+        refused("tee notes.txt", "", "tee notes.txt", None);
+        refused("tee notes.txt", "", "tee notes.txt b", Some("b"));
+        refused("timeout 5 git log", "", "timeout 5 git log -p", None);
+        refused("timeout 5 git log", "", "timeout 5 git log --output=x", Some("--output"));
+        assert!(ShellPolicy::any().check("find . -delete").is_ok());
+    }
+
+    #[test]
+    fn fault_09_a_rule_refuses_options_wherever_they_are() {
+        let policy =
+            ShellPolicy::any().denying(["ls -R", "git log --patch", "find -delete", "git push"]).unwrap();
+        for line in ["ls -lR /", "ls / -R", "git log --stat --pat", "find . -delete", "/usr/bin/git push x"] {
+            assert!(matches!(policy.check(line), Err(ShellRefusal::Denied { .. })), "{line}");
+        }
+        for line in ["ls -l", "git log --stat", "find . -name x", "git pull"] {
+            assert!(policy.check(line).is_ok(), "{line}");
+        }
     }
 
     #[test]
