@@ -42,7 +42,9 @@ pub(crate) fn bind(path: &Path, registry: Option<&Path>, clock: &Arc<dyn Clock>)
     let descriptor = load_file(path)?;
     let registry_path = registry.map_or_else(|| beside(path), Path::to_path_buf);
     let registry = if registry.is_some() || registry_path.exists() {
-        Some(Registry::load(&registry_path)?.with_clock(clock))
+        let registry = Registry::load(&registry_path)?.with_clock(clock);
+        registry.protected().add(path);
+        Some(registry)
     } else {
         None
     };

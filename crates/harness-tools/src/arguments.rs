@@ -76,6 +76,12 @@ impl Arguments {
         text.ok_or_else(|| Refused::new(key, format!("input.{key} must be a non-empty string")))
     }
 
+    /// The same for names, in which blanks count.
+    pub(crate) fn not_empty(&self, key: &str) -> Result<&str, Refused> {
+        let text = self.0.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        text.ok_or_else(|| Refused::new(key, format!("input.{key} must be a non-empty string")))
+    }
+
     /// A whole number within bounds; `None` if it is absent.
     pub(crate) fn whole(&self, key: &str, least: u64, most: u64) -> Result<Option<u64>, Refused> {
         let Some(value) = self.0.get(key) else { return Ok(None) };

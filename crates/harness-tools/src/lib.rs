@@ -160,7 +160,9 @@ pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
 pub use turn_runner::{ChildLayers, TurnRunner};
 pub use work::{WorkTools, work_complete};
-pub use workspace::{FileEdits, FolderWorkspace, Oversize, SeenFiles, WorkspaceOptions, WorkspaceTools};
+pub use workspace::{
+    FileEdits, FolderWorkspace, Oversize, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
+};
 
 /// The code of the cookbook's page compiles.
 #[cfg(doctest)]

@@ -183,7 +183,8 @@ impl Workspace for Provider {
         self.asked(json!({ "method": "list", "path": path, "options": { "depth": depth, "limit": limit } }));
         match scripted(self.scripted.list.as_ref()) {
             Some(answer) => Ok(answer?.unwrap_or_default().iter().map(File::entry).collect()),
-            None => self.files.list(path, depth, limit).await,
+            // The suite's own provider takes blanks around a path for nothing; ours takes names exactly.
+            None => self.files.list(path.trim(), depth, limit).await,
         }
     }
 
@@ -191,7 +192,7 @@ impl Workspace for Provider {
         self.asked(json!({ "method": "read", "path": path }));
         match scripted(self.scripted.read.as_ref()) {
             Some(answer) => Ok(answer?.as_ref().map(File::file)),
-            None => self.files.read(path).await,
+            None => self.files.read(path.trim()).await,
         }
     }
 

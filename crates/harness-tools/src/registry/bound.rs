@@ -25,6 +25,7 @@ use crate::shell::ShellTool;
 use crate::source::Binding;
 #[cfg(feature = "mcp")]
 use crate::source::all;
+use crate::workspace::ProtectedFiles;
 
 /// The longest registry file that is read: 1 MiB.
 pub const MAX_FILE: u64 = 1024 * 1024;
@@ -39,6 +40,7 @@ pub struct Registry {
     file: PathBuf,
     text: String,
     tools: BTreeMap<String, Bound>,
+    own: ProtectedFiles,
     pub(super) wanted: Wanted,
     #[cfg(feature = "mcp")]
     pub(super) servers: BTreeMap<String, Remote>,
@@ -100,6 +102,7 @@ impl Registry {
         let folder = folder_of(file);
         let rooted = |path: &str| below(folder, path);
         let mut workshop = Workshop::new(&rooted, environment);
+        workshop.own.add(file);
         let mut tools: BTreeMap<String, Bound> = BTreeMap::new();
         #[cfg(feature = "mcp")]
         let mut servers = BTreeMap::new();
@@ -133,11 +136,18 @@ impl Registry {
                 file: file.to_owned(),
                 text: text.to_owned(),
                 tools,
+                own: workshop.own,
                 wanted: workshop.wanted,
                 #[cfg(feature = "mcp")]
                 servers,
             }),
         }
+    }
+
+    /// Files that its tools never write: the registry file itself, and those that the host adds, such as its
+    /// descriptor and its key files.
+    pub fn protected(&self) -> &ProtectedFiles {
+        &self.own
     }
 
     /// The file it was read from.

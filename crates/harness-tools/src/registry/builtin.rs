@@ -24,16 +24,19 @@ use crate::shell::{ShellPolicy, ShellTool};
 use crate::state::Keep;
 use crate::subagent::{SUBAGENT_TOOLS, Subagent, SubagentTool};
 use crate::todos::TodoTools;
-use crate::workspace::{FileEdits, FolderWorkspace, SeenFiles, WorkspaceOptions, WorkspaceTools};
+use crate::workspace::{
+    FileEdits, FolderWorkspace, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
+};
 
 /// The built-in tools by their names in the file, with their keys beside `builtin`.
 const KINDS: [(&str, &[&str]); 9] = [
     ("workspace", &["root", "prefix", "max_file"]),
-    ("file_edit", &["root", "prefix", "max_file", "requires_approval"]),
+    ("file_edit", &["root", "prefix", "max_file", "requires_approval", "unprotected"]),
     (
         "shell",
         &[
             "allow",
+            "allow_options",
             "deny",
             "name",
             "description",
@@ -69,7 +72,7 @@ pub(crate) struct Builtin {
 #[derive(Debug)]
 enum Which {
     Workspace { root: String, prefix: String, max_file: Option<u64> },
-    FileEdit { root: String, prefix: String, max_file: Option<u64>, approval: bool },
+    FileEdit { root: String, prefix: String, max_file: Option<u64>, approval: bool, unprotected: Vec<String> },
     Shell(Box<Shell>),
     Planning { max_todos: Option<u64>, keep: Keep },
     Scratchpad { max_file: Option<u64>, max_total: Option<u64>, keep: Keep },
@@ -132,6 +135,7 @@ pub(crate) fn read(
             prefix: fields.prefix(),
             max_file: fields.bytes("max_file", 1, MAX_FILE),
             approval: fields.flag("requires_approval", true),
+            unprotected: fields.texts("unprotected"),
         },
         "shell" => Which::Shell(Box::new(shell(&mut fields, target)?)),
         "planning" => {
@@ -181,6 +185,8 @@ fn shell(fields: &mut Fields<'_, '_, '_>, target: &str) -> Option<Shell> {
             fields.rules("allow", &rules, |rules| ShellPolicy::allowing(rules))?
         }
     };
+    let options = fields.texts("allow_options");
+    let policy = fields.rules("allow_options", &options, |options| policy.allowing_options(options))?;
     let denied = fields.texts("deny");
     let policy = fields.rules("deny", &denied, |rules| policy.denying(rules))?;
     Some(Shell {
@@ -214,6 +220,8 @@ pub(crate) struct Workshop<'e> {
     pub(crate) environment: &'e Environment,
     /// What tools have read, by folder: those that change a folder know what those that read it saw.
     seen: BTreeMap<PathBuf, SeenFiles>,
+    /// Files that no tool may write.
+    pub(super) own: ProtectedFiles,
     pub(super) wanted: Wanted,
 }
 
@@ -248,12 +256,16 @@ impl Builtin {
     pub(crate) fn make(&self, workshop: &mut Workshop<'_>) -> (Vec<Made>, Option<Missing>) {
         match &self.which {
             Which::Workspace { root, prefix, max_file } => {
-                let (files, seen, missing) = workshop.folder(root, *max_file, false);
+                let (files, seen, missing) = workshop.folder(root, *max_file, |files| files);
                 let tools = WorkspaceTools::new(files, WorkspaceOptions::default());
                 (self.set(tools.with_prefix(&**prefix).with_seen(seen).into_set(), prefix), missing)
             }
-            Which::FileEdit { root, prefix, max_file, approval } => {
-                let (files, seen, missing) = workshop.folder(root, *max_file, true);
+            Which::FileEdit { root, prefix, max_file, approval, unprotected } => {
+                let own = workshop.own.clone();
+                let writable = |files: FolderWorkspace| {
+                    files.writable().protecting(own).unprotected(unprotected.clone())
+                };
+                let (files, seen, missing) = workshop.folder(root, *max_file, writable);
                 let edits = FileEdits::new(files, seen).with_prefix(&**prefix);
                 let edits = if *approval { edits } else { edits.without_approval() };
                 (self.set(edits.into_set(), prefix), missing)
@@ -326,7 +338,13 @@ impl Initial {
 
 impl<'e> Workshop<'e> {
     pub(crate) fn new(rooted: &'e dyn Fn(&str) -> PathBuf, environment: &'e Environment) -> Self {
-        Self { rooted, environment, seen: BTreeMap::new(), wanted: Wanted::default() }
+        Self {
+            rooted,
+            environment,
+            seen: BTreeMap::new(),
+            own: ProtectedFiles::default(),
+            wanted: Wanted::default(),
+        }
     }
 
     /// A folder as a workspace; one that cannot be opened answers every call with why.
@@ -334,14 +352,14 @@ impl<'e> Workshop<'e> {
         &mut self,
         root: &str,
         max_file: Option<u64>,
-        writable: bool,
+        kind: impl FnOnce(FolderWorkspace) -> FolderWorkspace,
     ) -> (Arc<dyn DynWorkspace>, SeenFiles, Option<Missing>) {
         let root = (self.rooted)(root);
         let seen = self.seen.entry(root.clone()).or_default().clone();
         match FolderWorkspace::open(&root) {
             Ok(files) => {
                 let files = max_file.map_or(files.clone(), |most| files.max_file(most));
-                (Arc::new(if writable { files.writable() } else { files }), seen, None)
+                (Arc::new(kind(files)), seen, None)
             }
             Err(error) => {
                 let problem = error.to_string();

@@ -10,6 +10,7 @@ use harness_core::Json;
 use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
 use serde_json::json;
 
+use super::hazards::name_of;
 use super::policy::ShellPolicy;
 use crate::arguments::{Arguments, Refused, refusal};
 use crate::command::{CommandSpec, run_shell};
@@ -218,10 +219,26 @@ impl Tool for ShellTool {
         };
         let mut words = words.into_iter();
         let mut spec = self.spec.clone().cwd(folder);
-        spec.program = words.next().unwrap_or_default().into();
+        let program = words.next().unwrap_or_default();
+        if name_of(&program) == "git" {
+            spec = explicit_repositories(spec);
+        }
+        spec.program = program.into();
         spec.args = words.map(OsString::from).collect();
         run_shell(&spec, self.clock.as_deref(), &cx).await
     }
+}
+
+/// With git taking no folder for a repository that only looks like one: a model can write such a folder by its
+/// names (`HEAD`, `config`, `objects`), and the configuration in it says what git runs. What the host has configured
+/// in this way stays.
+fn explicit_repositories(spec: CommandSpec) -> CommandSpec {
+    if spec.env.get("GIT_CONFIG_COUNT").is_some() {
+        return spec;
+    }
+    spec.env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "safe.bareRepository")
+        .env("GIT_CONFIG_VALUE_0", "explicit")
 }
 
 /// The folder to run in, links resolved: one may lead out.

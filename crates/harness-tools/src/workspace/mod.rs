@@ -7,6 +7,6 @@ mod show;
 mod tools;
 
 pub use edit::FileEdits;
-pub use folder::FolderWorkspace;
+pub use folder::{FolderWorkspace, ProtectedFiles};
 pub use seen::SeenFiles;
 pub use tools::{Oversize, WorkspaceOptions, WorkspaceTools};

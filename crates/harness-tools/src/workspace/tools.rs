@@ -272,21 +272,21 @@ impl WorkspaceTool {
                 Ok(Ask::Search { query, provider, limit: small(limit, options.search_limit.into()) })
             }
             Kind::List => {
-                let path = arguments.not_blank("path")?.to_owned();
+                let path = arguments.not_empty("path")?.to_owned();
                 let depth = arguments.whole("depth", 1, MOST_DEPTH.into())?;
                 let limit = arguments.whole("limit", 1, MOST_ENTRIES.into())?;
                 let depth = small(depth, 1).min(options.list_depth);
                 Ok(Ask::List { path, depth, limit: small(limit, USUAL_ENTRIES) })
             }
             Kind::Read => {
-                let path = arguments.not_blank("path")?.to_owned();
+                let path = arguments.not_empty("path")?.to_owned();
                 let page = match options.oversize {
                     Oversize::Refuse => None,
                     Oversize::Page => page_of(&arguments)?,
                 };
                 Ok(Ask::Read { path, page })
             }
-            Kind::ReadJson => Ok(Ask::ReadJson { path: arguments.not_blank("path")?.to_owned() }),
+            Kind::ReadJson => Ok(Ask::ReadJson { path: arguments.not_empty("path")?.to_owned() }),
         }
     }
 

@@ -227,3 +227,61 @@ impl harness_tools::SubagentRunner for Names {
         harness_tools::SubagentReport::answered(format!("{}: {tools}", ask.subagent.name), 1)
     }
 }
+
+#[test]
+fn fault_09_a_file_names_the_options_that_it_permits() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "  sh: { builtin: shell, allow: [sort, find], allow_options: [find -delete], requires_approval: false }\n";
+    let registry = parse(text, folder.path()).unwrap();
+    let tools = registry.toolbox(registry.targets()).unwrap();
+    let tools =
+        harness_tools::ToolSet::new(tools.defs().iter().map(|def| tools.get(&def.name).unwrap().clone()));
+    let run = |line: &str| {
+        told(&ask_in("run", &tools, "shell", &serde_json::json!({ "command": line }).to_string()))
+    };
+    fs::write(folder.path().join("old.txt"), "b\na\n").unwrap();
+    assert_eq!(
+        run("sort --out=new.txt old.txt"),
+        "failed command_not_allowed\n`--output` lets `sort` write files or start programs, and no rule names it; leave \
+         it out, or use another command"
+    );
+    assert!(!folder.path().join("new.txt").exists());
+    assert_eq!(run("sort old.txt"), "success exit 0\na\nb");
+    assert_eq!(run("find . -name old.txt -delete"), "success exit 0\n(no output)");
+    assert!(!folder.path().join("old.txt").exists());
+    refused(
+        "  a: { builtin: shell, allow: [ls], allow_options: ['find -exec;'] }\n",
+        "F:3:51: tools.a.allow_options[0]: the rule has a list of commands at character 11; write the first words of a \
+         command, such as `git log`",
+    );
+}
+
+#[test]
+fn fault_10_a_registry_file_and_what_the_host_adds_are_never_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "  edit: { builtin: file_edit, root: ., requires_approval: false, unprotected: [.envrc] }\n"
+        .to_owned();
+    fs::write(folder.path().join("tools.yaml"), &text).unwrap();
+    let registry = parse(&text, folder.path()).unwrap();
+    registry.protected().add(folder.path().join("harness.yaml"));
+    let tools = registry.toolbox(registry.targets()).unwrap();
+    let tools =
+        harness_tools::ToolSet::new(tools.defs().iter().map(|def| tools.get(&def.name).unwrap().clone()));
+    let write = |path: &str| {
+        told(&ask_in(
+            "run",
+            &tools,
+            "file_write",
+            &serde_json::json!({ "path": path, "content": "x" }).to_string(),
+        ))
+    };
+    assert_eq!(
+        write("harness.yaml"),
+        "failed protected_path\n`/harness.yaml` is protected and cannot be written: the program itself is set up by it"
+    );
+    let edit = r#"{"path":"tools.yaml","old_string":"false","new_string":"true"}"#;
+    assert!(told(&ask_in("run", &tools, "file_edit", edit)).starts_with("failed protected_path"));
+    assert_eq!(fs::read_to_string(folder.path().join("tools.yaml")).unwrap(), text);
+    assert!(write(".git/config").starts_with("failed protected_path"));
+    assert!(write(".envrc").starts_with("success"));
+}

@@ -65,7 +65,7 @@ fn check(path: &str, expected_read: &str, expected_write: &str) {
 fn paths_start_at_the_folder() {
     check("a.md", "Berth 4 is free.", "written");
     check("/a.md", "Berth 4 is free.", "written");
-    check(" //docs/./b.md/ ", "berth 5", "written");
+    check("//docs/./b.md/", "berth 5", "written");
     check("none/new.md", "(none)", "written");
     check("/etc/passwd", "(none)", "written");
     let folder = "wrong_kind: `/docs` cannot be used: it is a folder; list it, or name a file in it";
@@ -81,6 +81,111 @@ fn dots_and_nul_do_not_lead_out() {
             format!("outside_workspace: `{path}` leads out of the workspace; write the path from its root");
         check(path, &out, &out);
     }
+}
+
+#[test]
+fn fault_15_names_are_exact() {
+    let place = place();
+    let files = jail(&place);
+    check(" a.md", "(none)", "written");
+    assert_eq!(write(&files, " sp ", "new", &Precondition::Absent), "written");
+    assert_eq!(fs::read_to_string(place.path().join("jail/ sp ")).unwrap(), "new");
+    assert!(!place.path().join("jail/sp").exists());
+    assert_eq!(read(&files, " sp "), "new");
+    assert_eq!(read(&files, "/ sp "), "new");
+    assert_eq!(read(&files, "sp"), "(none)");
+    assert_eq!(write(&files, " ", "blank", &Precondition::Absent), "written");
+    let listed = block_on(files.list("/", 1, 200)).unwrap();
+    let paths: Vec<&str> = listed.iter().map(|entry| &*entry.path).collect();
+    assert_eq!(paths, ["/ ", "/ sp ", "/.git", "/a.md", "/docs"]);
+    for path in paths.into_iter().filter(|path| path.ends_with(' ')) {
+        assert!(
+            block_on(files.read(path)).unwrap().is_some(),
+            "what is listed as `{path}` is read under that name"
+        );
+    }
+}
+
+#[test]
+fn fault_15_paths_have_a_greatest_depth() {
+    let place = place();
+    let files = jail(&place);
+    let deep = |names: usize| vec!["d"; names].join("/");
+    assert_eq!(write(&files, &deep(64), "x", &Precondition::Absent), "written");
+    assert_eq!(read(&files, &deep(64)), "x");
+    for (names, kind) in [(65, Precondition::Absent), (3_000, Precondition::Any)] {
+        let refused =
+            format!("path_too_deep: the path has {names} names, one below the other; at most 64 are allowed");
+        let path = format!("e/{}", deep(names - 1));
+        assert_eq!(write(&files, &path, "x", &kind), refused);
+        assert_eq!(read(&files, &path), refused);
+        assert!(!place.path().join("jail/e").exists(), "nothing was made");
+    }
+}
+
+#[test]
+fn fault_10_what_decides_what_programs_run_is_never_written() {
+    let place = place();
+    let files = jail(&place);
+    for path in [
+        ".git/config",
+        "/.git/hooks/pre-commit",
+        "docs/../.git/config",
+        "docs/./.GIT/config",
+        ".git",
+        ".Git /config",
+        ".g\u{200c}it/config",
+        "git~1/config",
+        "docs/.git",
+        ".harness/registry.yaml",
+        "home/.bashrc",
+        ".PROFILE",
+        "sub/.envrc",
+        ".zshrc",
+        ".config/fish/config.fish",
+        ".ssh/authorized_keys",
+    ] {
+        for wanted in [Precondition::Any, Precondition::Absent, Precondition::Content("berth 6".to_owned())] {
+            let said = write(&files, path, "[core]\n  fsmonitor = touch /tmp/x\n", &wanted);
+            assert!(
+                said.starts_with("protected_path: ") || said.starts_with("outside_workspace: "),
+                "{path}: {said}"
+            );
+        }
+    }
+    assert_eq!(fs::read_to_string(place.path().join("jail/.git/config")).unwrap(), "berth 6");
+    assert!(!place.path().join("jail/home").exists() && !place.path().join("jail/docs/.git").exists());
+    assert_eq!(
+        write(&files, ".git/config", "x", &Precondition::Any),
+        "protected_path: `/.git/config` is protected and cannot be written: `.git` decides what other programs run"
+    );
+    let harmless = [".gitignore", ".github/workflows/ci.yml", "git/config", ".config/other/x", "profile"];
+    for path in harmless {
+        assert_eq!(write(&files, path, "x", &Precondition::Any), "written", "{path}");
+    }
+    let open = jail(&place).unprotected([".git", "FISH"]);
+    assert_eq!(write(&open, ".git/config", "x", &Precondition::Any), "written");
+    assert_eq!(write(&open, ".config/fish/config.fish", "x", &Precondition::Any), "written");
+    assert!(write(&open, ".bashrc", "x", &Precondition::Any).starts_with("protected_path"));
+}
+
+#[test]
+fn fault_10_files_of_the_host_are_never_written_whatever_they_are_called() {
+    let place = place();
+    let root = place.path();
+    let own = harness_tools::ProtectedFiles::default();
+    let files = jail(&place).protecting(own.clone());
+    symlink(root.join("jail"), root.join("way")).unwrap();
+    own.add(root.join("way/a.md"));
+    own.add(root.join("jail/docs/../docs/later.yaml"));
+    fs::hard_link(root.join("jail/a.md"), root.join("jail/second.md")).unwrap();
+    for path in ["a.md", "/./a.md", "A.MD", "second.md", "docs/later.yaml", "docs/Later.YAML"] {
+        let said = write(&files, path, "x", &Precondition::Any);
+        assert!(said.starts_with("protected_path: "), "{path}: {said}");
+    }
+    assert_eq!(fs::read_to_string(root.join("jail/a.md")).unwrap(), "Berth 4 is free.");
+    assert!(!root.join("jail/docs/later.yaml").exists());
+    assert_eq!(write(&files, "docs/b.md", "x", &Precondition::Any), "written");
 }
 
 #[test]

@@ -197,3 +197,18 @@ fn what_is_accepted_means_the_same_to_a_real_shell() {
         assert_eq!(seen, *words, "{line}");
     }
 }
+
+#[test]
+fn fault_10_git_takes_no_written_folder_for_a_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = folder.path().join("git");
+    fs::write(&git, "#!/bin/sh\nenv | grep GIT_ | sort\n").unwrap();
+    fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let command = format!("{} status", git.display());
+    check(
+        &shell(),
+        &command,
+        "success exit 0\nGIT_CONFIG_COUNT=1\nGIT_CONFIG_KEY_0=safe.bareRepository\nGIT_CONFIG_VALUE_0=explicit",
+    );
+    check(&shell().env("GIT_CONFIG_COUNT", "0"), &command, "success exit 0\nGIT_CONFIG_COUNT=0");
+}

@@ -177,6 +177,10 @@ pub enum WorkspaceFaultCode {
     Changed,
     /// The workspace cannot be written.
     ReadOnly,
+    /// The file decides what programs run, or belongs to the host: no tool writes it.
+    Protected,
+    /// The path has more names, one below the other, than the workspace takes.
+    TooDeep,
     /// The operation took too long and was stopped.
     Timeout,
     /// Anything else; trying again may help.
@@ -194,6 +198,8 @@ impl WorkspaceFaultCode {
             Self::NotText => "not_text",
             Self::Changed => "file_changed",
             Self::ReadOnly => "read_only",
+            Self::Protected => "protected_path",
+            Self::TooDeep => "path_too_deep",
             Self::Timeout => "timeout",
             Self::Unavailable => "tool_error",
         }
@@ -370,18 +376,19 @@ impl<W: Workspace> DynWorkspace for W {
     }
 }
 
-/// A path in source 001's normal form: trimmed, one slash before each name and none at the end; the root
-/// is `/`. Names are kept as they are, `.` and `..` too.
+/// A path in its normal form: one slash before each name and none at the end; the root is `/`. Names are kept
+/// as they are, with blanks around them, `.` and `..` too.
 ///
 /// ```
 /// use harness_core::port::normal_path;
 ///
-/// assert_eq!(normal_path(" docs//a.md/ "), "/docs/a.md");
+/// assert_eq!(normal_path("docs//a.md/"), "/docs/a.md");
+/// assert_eq!(normal_path(" sp "), "/ sp ");
 /// assert_eq!(normal_path(""), "/");
 /// ```
 pub fn normal_path(path: &str) -> String {
     let mut normal = String::with_capacity(path.len() + 1);
-    for name in path.trim().split('/').filter(|name| !name.is_empty()) {
+    for name in path.split('/').filter(|name| !name.is_empty()) {
         normal.push('/');
         normal.push_str(name);
     }

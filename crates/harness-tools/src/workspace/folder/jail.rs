@@ -13,6 +13,9 @@ use rustix::io::Errno;
 /// How many names of one folder are looked at.
 const MAX_NAMES: usize = 20_000;
 
+/// How many names a path has at most.
+pub(super) const MAX_DEPTH: usize = 64;
+
 /// A folder that nothing leads out of.
 ///
 /// Each name of a path is opened by itself, below the folder that was opened before, and never through a
@@ -29,13 +32,19 @@ pub(super) struct Names<'p> {
 }
 
 impl<'p> Names<'p> {
-    /// The names of a path as a model wrote it; it starts at the root, whether it has a slash or not.
+    /// The names of a path exactly as a model wrote it; it starts at the root, whether it has a slash or not.
     pub(super) fn of(path: &'p str) -> Result<Self, WorkspaceFault> {
-        let names: Vec<&str> =
-            path.trim().split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
         if names.contains(&"..") || path.contains('\0') {
             let problem = format!("`{path}` leads out of the workspace; write the path from its root");
             return Err(WorkspaceFault::new(Code::OutsideWorkspace, problem));
+        }
+        if names.len() > MAX_DEPTH {
+            let problem = format!(
+                "the path has {} names, one below the other; at most {MAX_DEPTH} are allowed",
+                names.len()
+            );
+            return Err(WorkspaceFault::new(Code::TooDeep, problem));
         }
         Ok(Self { names, path })
     }

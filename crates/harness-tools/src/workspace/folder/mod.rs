@@ -1,6 +1,7 @@
 //! A folder of this machine as a workspace.
 
 mod jail;
+mod protected;
 mod save;
 mod walk;
 
@@ -18,6 +19,8 @@ use rustix::fs::Stat;
 use std::os::fd::AsFd as _;
 
 use self::jail::{Jail, Names};
+pub use self::protected::ProtectedFiles;
+use self::protected::Protection;
 use crate::error::ToolsError;
 
 /// A workspace that is a folder of this machine, and nothing outside of it.
@@ -29,6 +32,12 @@ use crate::error::ToolsError;
 ///   [`FolderWorkspace::MAX_SEARCHED`] files, and every operation after [`FolderWorkspace::time_limit`].
 /// - It can only be read until [`FolderWorkspace::writable`] says otherwise. A file is replaced wholly or
 ///   not at all, keeps its permissions, and is on the disk when the call answers.
+///
+/// - Never written are, at any depth and in any case: folders of version control (`.git`), `.harness`, start-up files
+///   of shells and sessions (`.bashrc`, `.profile`, `.envrc`, …), keys (`.ssh`, `.netrc`), unless
+///   [`FolderWorkspace::unprotected`] names them, and the files of [`FolderWorkspace::protecting`]. Who writes
+///   `.git/config` decides what `git status` runs.
+/// - Names are exact: blanks around them belong to them. A path has at most [`FolderWorkspace::MAX_DEPTH`] names.
 ///
 /// What has a second name (a hard link) inside the folder counts as inside.
 ///
@@ -46,9 +55,13 @@ struct Inner {
     max_file: u64,
     writable: bool,
     skipped: Vec<String>,
+    protection: Protection,
 }
 
 impl FolderWorkspace {
+    /// How many names a path has at most: 64.
+    pub const MAX_DEPTH: usize = jail::MAX_DEPTH;
+
     /// How many files a search looks into: 100,000.
     pub const MAX_SEARCHED: usize = walk::MAX_SEARCHED;
 
@@ -67,6 +80,7 @@ impl FolderWorkspace {
             max_file: 8 * 1024 * 1024,
             writable: false,
             skipped: vec![".git".to_owned()],
+            protection: Protection::default(),
         };
         Ok(Self { inner: Arc::new(inner), time: Duration::from_secs(10) })
     }
@@ -98,6 +112,19 @@ impl FolderWorkspace {
     pub fn skipping(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
         self.with(|inner| inner.skipped = names)
+    }
+
+    /// The same workspace, which never writes these files of the host.
+    #[must_use]
+    pub fn protecting(self, files: ProtectedFiles) -> Self {
+        self.with(|inner| inner.protection.files.push(files))
+    }
+
+    /// The same workspace, which may write what these names stand for although they are protected:
+    /// `.envrc`, `.git`. Whatever is written there may run when a person or a tool starts a program.
+    #[must_use]
+    pub fn unprotected(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.with(|inner| inner.protection.permitted.extend(names.into_iter().map(Into::into)))
     }
 
     /// How long one operation may take. Default 10 s.

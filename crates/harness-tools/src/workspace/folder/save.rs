@@ -39,12 +39,14 @@ pub(super) fn save(
     let Some((name, folders)) = names.split_last() else {
         return Err(WorkspaceFault::new(Code::WrongKind, "`/` is a folder; name a file in it"));
     };
+    inner.protection.check_names(&names)?;
     let folder = match precondition {
         Precondition::Content(_) => inner.jail.folder(&names, folders)?,
         Precondition::Any | Precondition::Absent => Some(inner.jail.folder_made(&names, folders)?),
     };
     let Some(folder) = folder else { return precondition.check(None, path) };
     let old = check(folder.as_fd(), name, &names, precondition)?;
+    inner.protection.check_file(&inner.folder, &names, old.as_ref())?;
     let made = Made::beside(folder.as_fd(), &names, old.as_ref())?;
     made.fill(content, &names)?;
     // Somebody may have written it meanwhile. What happens between this look and the renaming cannot be
