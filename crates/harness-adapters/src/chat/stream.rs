@@ -12,6 +12,7 @@ use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart};
 use crate::AdapterError;
 use crate::http::exchange::Answer;
 use crate::http::lenient::{self, Raw};
+use crate::http::names::call_id;
 use crate::http::sse::{Decoder, Item, Overflow};
 use crate::http::{ReplyLimits, Sink, bound, reported_error};
 use crate::raw::Object;
@@ -436,7 +437,8 @@ fn announce(call: &CompletionCall, index: u32, was_named: bool, piece: String, p
     }
     let mut text = piece;
     if !was_named {
-        parts(DeltaPart::CallStarted { index, name: ToolName::from(call.name.as_str()) });
+        let id = call_id(&call.id);
+        parts(DeltaPart::CallStarted { index, id, name: ToolName::from(call.name.as_str()) });
         text.clone_from(&call.arguments);
     }
     if !text.is_empty() {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use harness_core::CallId;
+
 const LONGEST: usize = 64;
 
 /// The tools whose own name cannot be sent, with the name that is sent instead.
@@ -64,6 +66,11 @@ fn legalized(name: &str, longest: usize) -> String {
         out.push('_');
     }
     out
+}
+
+/// The id that a provider gave a call; `None` for an empty text.
+pub(crate) fn call_id(given: &str) -> Option<CallId> {
+    (!given.is_empty()).then(|| CallId::from(given))
 }
 
 #[cfg(test)]

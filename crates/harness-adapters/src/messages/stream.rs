@@ -12,6 +12,7 @@ use crate::http::draft;
 use crate::http::exchange::Answer;
 use crate::http::frames::Frames;
 use crate::http::lenient::{Raw, decode, number, text};
+use crate::http::names::call_id;
 use crate::http::{ReplyLimits, ReportedError, Sink, bound, reported_error};
 
 /// An answer as far as it has arrived.
@@ -211,13 +212,14 @@ impl Gathered {
             _ => (self.next_call(), String::new()),
         };
         let name = text(part.name).unwrap_or_default();
-        parts(Piece::CallStarted { index: number, name: ToolName::from(name.as_str()) });
+        let id = text(part.id).unwrap_or_default();
+        let (call, tool) = (call_id(&id), ToolName::from(name.as_str()));
+        parts(Piece::CallStarted { index: number, id: call, name: tool });
         let given = part.input.and_then(|input| Json::parse(input.get()).ok());
         let given = given.filter(|input| input.text() != "{}" && !input.is_null());
         if let Some(input) = &given {
             parts(Piece::CallArguments { index: number, text: input.text().to_owned() });
         }
-        let id = text(part.id).unwrap_or_default();
         Gathering::Call { number, id, name, given, arguments }
     }
 

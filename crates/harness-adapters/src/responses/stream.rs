@@ -12,6 +12,7 @@ use crate::http::draft;
 use crate::http::exchange::Answer;
 use crate::http::frames::Frames;
 use crate::http::lenient::{Raw, decode, number, text};
+use crate::http::names::call_id;
 use crate::http::{ReplyLimits, ReportedError, Sink, bound, reported_error};
 
 /// A response as far as it has arrived.
@@ -264,7 +265,8 @@ impl Gathering {
         let index = *calls;
         *calls = calls.saturating_add(1);
         self.call = Some(index);
-        parts(Piece::CallStarted { index, name: ToolName::from(self.name.as_str()) });
+        let id = call_id(&self.call_id);
+        parts(Piece::CallStarted { index, id, name: ToolName::from(self.name.as_str()) });
         pass(&self.arguments, |text| Piece::CallArguments { index, text }, parts);
     }
 }

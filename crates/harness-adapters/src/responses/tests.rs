@@ -285,3 +285,16 @@ fn what_a_reply_may_hold_is_bounded() {
     let fault = Assembler::new(limits).document(&two, &mut |_| ()).unwrap_err();
     assert!(matches!(fault, AdapterError::TooLarge { what: "list of tool calls", limit: 1, .. }), "{fault}");
 }
+
+#[test]
+fn fault_42_call_has_its_id_from_the_first_delta() {
+    let (message, pieces) = assemble([STREAM.as_bytes()]);
+    let message = message.unwrap();
+    let stored: Vec<_> = message.tool_calls().map(|call| Some(call.id.clone())).collect();
+    let started: Vec<_> = pieces
+        .into_iter()
+        .filter_map(|piece| if let DeltaPart::CallStarted { id, .. } = piece { Some(id) } else { None })
+        .collect();
+    assert_eq!(started, stored);
+    assert_eq!(started.len(), 2);
+}

@@ -73,8 +73,8 @@ async fn parallel_calls_arrive_with_exact_arguments_and_their_own_names() {
     assert_eq!(
         pieces.all(),
         [
-            DeltaPart::CallStarted { index: 0, name: "orders.find".into() },
-            DeltaPart::CallStarted { index: 1, name: "add".into() },
+            DeltaPart::CallStarted { index: 0, id: Some("a".into()), name: "orders.find".into() },
+            DeltaPart::CallStarted { index: 1, id: Some("b".into()), name: "add".into() },
             DeltaPart::CallArguments { index: 1, text: r#"{"n":"#.into() },
             DeltaPart::CallArguments { index: 0, text: r#"{ "id": 9007199254740993 }"#.into() },
             DeltaPart::CallArguments { index: 1, text: "1.10}".into() },

@@ -48,7 +48,7 @@ fn script() -> [Step; 3] {
     let fault = ModelFault::new(Code::RateLimited, "slow down").with_status(429);
     [
         Step(
-            vec![DeltaPart::CallStarted { index: 0, name }, arguments],
+            vec![DeltaPart::CallStarted { index: 0, id: None, name }, arguments],
             Some(Ok(AssistantMessage::calls([call()]).with_usage(Usage::tokens(10, 5)))),
         ),
         Step::text("4 °C."),

@@ -46,6 +46,7 @@ fn is_silent(kind: &EventKind) -> bool {
         | EventKind::FeedbackGiven { .. }
         | EventKind::GuidanceInjected { .. }
         | EventKind::WorkItemsChanged { .. }
+        | EventKind::DeliverablesUpdated { .. }
         | EventKind::RunFinished { .. } => true,
         _ => false,
     }

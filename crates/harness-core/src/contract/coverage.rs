@@ -135,8 +135,22 @@ impl Coverage {
         }
     }
 
+    /// Notes a failed check. A requirement that the application called partially met stays so: that counts as
+    /// unmet, too, and a failed check does not contradict it.
     pub(super) fn miss(&mut self, requirement: &str) {
-        self.coverage.entry(requirement.to_owned()).or_default().status = CoverageStatus::Unmet;
+        let entry = self.coverage.entry(requirement.to_owned()).or_default();
+        if entry.status != CoverageStatus::PartiallyMet {
+            entry.status = CoverageStatus::Unmet;
+        }
+    }
+
+    /// Marks a requirement as partially met, with a note on what is missing. Returns whether the contract has
+    /// this requirement. Counts as unmet until a check passes.
+    pub fn meet_partially(&mut self, requirement: &str, notes: impl Into<String>) -> bool {
+        let Some(entry) = self.coverage.get_mut(requirement) else { return false };
+        entry.status = CoverageStatus::PartiallyMet;
+        entry.notes = notes.into();
+        true
     }
 
     /// Lets a requirement go, for a reason that results show. Returns whether there is such a requirement.
@@ -147,14 +161,17 @@ impl Coverage {
         true
     }
 
-    /// The share of requirements that are met or were let go, in percent; 100 when there are none.
+    /// Percentage of the contract's required outputs that are met or waived. Optional outputs do not count;
+    /// 100 without required ones.
     #[expect(clippy::cast_precision_loss, reason = "a contract has some dozen requirements")]
-    pub fn percent(&self) -> f64 {
-        if self.coverage.is_empty() {
+    pub fn percent(&self, contract: &TaskContract) -> f64 {
+        let required = || contract.required_outputs.iter().filter(|output| !output.optional);
+        let total = required().count();
+        if total == 0 {
             return 100.0;
         }
-        let met = self.coverage.values().filter(|entry| entry.status.is_satisfied()).count();
-        met as f64 / self.coverage.len() as f64 * 100.0
+        let met = required().filter(|output| self.status(&output.id).is_satisfied()).count();
+        met as f64 / total as f64 * 100.0
     }
 }
 

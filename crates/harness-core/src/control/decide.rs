@@ -76,7 +76,7 @@ impl ControlState {
         }
         if at.spec.work.is_some() {
             refusal = self.in_turn(refusal, "control_invariant", Self::judge_audits);
-            refusal = self.in_turn(refusal, "work_items", Self::judge_items);
+            refusal = self.in_turn(refusal, "work_items", |state| state.judge_items(at.mode));
         }
         refusal
     }
@@ -209,8 +209,10 @@ impl ControlState {
         (Some(Refusal::new(StopCode::ControlInvariantViolation, feedback)), Vec::new())
     }
 
-    fn judge_items(&self) -> (Option<Refusal>, Vec<String>) {
-        let item_ids: Vec<_> = self.ledger.incomplete().map(|item| item.id.to_string()).collect();
+    fn judge_items(&self, mode: StopMode) -> (Option<Refusal>, Vec<String>) {
+        let open = self.ledger.incomplete().map(|item| &item.id);
+        let unexplained = self.unexplained.iter().filter(|_| mode == StopMode::StrictAutomation);
+        let item_ids: Vec<_> = open.chain(unexplained).map(ToString::to_string).collect();
         if item_ids.is_empty() {
             return (None, Vec::new());
         }

@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::canonical::sha256_hex;
 use crate::contract::Coverage;
 use crate::json::Json;
-use crate::work::{WorkItem, WorkLedger};
+use crate::work::{ItemId, ItemStatus, WorkItem, WorkLedger};
 
 /// How much of the beginning and of the end of an answer makes its shape, in characters.
 const HEAD: usize = 200;
 const TAIL: usize = 100;
+/// Begins the fact of an item whose status changed.
+const TRANSITION: &str = "transition ";
 
 /// What a turn left behind: the same for turns that changed nothing.
 ///
@@ -86,6 +88,19 @@ impl Fingerprint {
         self
     }
 
+    /// With a work item whose status is not the one that it had before the turn. That is progress even when the
+    /// item had this status in an earlier turn: reopening an item is a step.
+    #[must_use]
+    pub fn transition(mut self, item: &ItemId, from: ItemStatus, to: ItemStatus) -> Self {
+        self.0.insert(format!("{TRANSITION}{item} {} {}", from.as_str(), to.as_str()));
+        self
+    }
+
+    /// The facts that are progress whenever they occur.
+    fn has_transition(&self) -> bool {
+        self.0.iter().any(|fact| fact.starts_with(TRANSITION))
+    }
+
     /// Sixteen hexadecimal digits that stand for it, whatever the order in which it was put together.
     pub fn short(&self) -> String {
         let all: Vec<&str> = self.0.iter().map(String::as_str).collect();
@@ -114,7 +129,8 @@ pub struct Progress {
 const FACTS: usize = 1_024;
 
 /// Remembers what turns left behind. A turn that leaves nothing behind that was not there before counts as
-/// equal to the one before it: going to and fro between two states is no progress.
+/// equal to the one before it: going to and fro between two states is no progress. Only a work item that
+/// changes its status is progress each time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressTracker {
@@ -143,7 +159,7 @@ impl ProgressTracker {
         if self.latest.len() >= kept {
             self.latest.pop_front();
         }
-        let mut is_new = false;
+        let mut is_new = turn.has_transition();
         for fact in turn.0.iter().map(|fact| digest(fact)) {
             is_new |= self.known.insert(fact);
         }
@@ -157,7 +173,7 @@ impl ProgressTracker {
 
     /// Whether the run stalls if a turn leaves this behind.
     pub(super) fn would_stall(&self, turn: &Fingerprint) -> bool {
-        let is_new = turn.0.iter().any(|fact| !self.known.contains(&digest(fact)));
+        let is_new = turn.has_transition() || turn.0.iter().any(|fact| !self.known.contains(&digest(fact)));
         !is_new && !self.latest.is_empty() && self.progress().same + 1 >= self.threshold
     }
 

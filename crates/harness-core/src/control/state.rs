@@ -13,7 +13,7 @@ use crate::contract::{Coverage, EvidenceIndex, Verifier};
 use crate::ids::ToolName;
 use crate::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use crate::port::FactsAsk;
-use crate::work::{ItemId, WorkLedger};
+use crate::work::{ItemChange, ItemId, ItemStatus, WorkLedger};
 
 /// How many tools' calls are counted apart.
 const TOOLS: usize = 512;
@@ -50,6 +50,8 @@ pub struct ControlState {
     /// Instructions that are told only once, and were.
     pub(super) told: BTreeSet<String>,
     pub(super) completion: Option<CompletionReport>,
+    /// Revisions that were skipped without a note. Strict automation does not accept them.
+    pub(super) unexplained: BTreeSet<ItemId>,
     pub(super) turn: TurnSeen,
     /// The calls of the latest answer, whose results follow.
     calls: Vec<Arc<ToolCall>>,
@@ -77,6 +79,8 @@ pub(super) struct TurnSeen {
     results: Fingerprint,
     /// Items that changed.
     changed: BTreeSet<ItemId>,
+    /// The status that items which changed had before the turn; new items have none.
+    before: BTreeMap<ItemId, ItemStatus>,
     /// The texts of its answers.
     said: String,
 }
@@ -204,9 +208,27 @@ impl ControlState {
         if spec.work.is_none() {
             return Vec::new();
         }
-        let changed = self.ledger.fold(result);
-        self.turn.changed.extend(changed.iter().cloned());
-        changed
+        let changes = self.ledger.fold(result);
+        for change in &changes {
+            self.note_change(change);
+        }
+        changes.into_iter().map(|change| change.id).collect()
+    }
+
+    fn note_change(&mut self, change: &ItemChange) {
+        let id = &change.id;
+        if self.turn.changed.insert(id.clone())
+            && let Some(before) = change.before
+        {
+            self.turn.before.insert(id.clone(), before);
+        }
+        let Ok(item) = self.ledger.get(id) else { return };
+        let is_skipped = item.status == ItemStatus::Skipped && !item.revision_of.is_empty();
+        if !is_skipped || change.has_new_notes {
+            self.unexplained.remove(id);
+        } else if change.before != Some(ItemStatus::Skipped) {
+            self.unexplained.insert(id.clone());
+        }
     }
 
     /// A turn with an answer is over: what it came to.
@@ -242,6 +264,12 @@ impl ControlState {
         let mut left = self.turn.results.clone().answer(&self.turn.said, self.turn.called);
         for item in self.turn.changed.iter().filter_map(|id| self.ledger.get(id).ok()) {
             left = left.item(item);
+            match self.turn.before.get(&item.id) {
+                Some(before) if *before != item.status => {
+                    left = left.transition(&item.id, *before, item.status);
+                }
+                Some(_) | None => {}
+            }
         }
         match &self.coverage {
             Some(coverage) => left.coverage(coverage),

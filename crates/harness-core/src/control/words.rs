@@ -4,7 +4,7 @@ use std::fmt::{Display, Write as _};
 
 use super::feedback::Feedback;
 use super::spec::{ControlSpec, GuidanceSpec};
-use crate::work::{ItemId, WorkItem, WorkLedger};
+use crate::work::{ItemId, ItemStatus, WorkItem, WorkLedger};
 
 /// Facts of one kind that are told at most.
 const FACTS: usize = 20;
@@ -105,6 +105,10 @@ pub(super) fn open_items(text: &mut String, spec: &ControlSpec, open: &[&WorkIte
 fn items(text: &mut String, spec: &ControlSpec, ledger: &WorkLedger, ids: &[String]) {
     let Some(work) = &spec.work else { return };
     let items = ids.iter().map(|id| match ledger.get(&ItemId::from(id.as_str())) {
+        // Only strict automation names a skipped item: a revision that lacks its reason.
+        Ok(item) if item.status == ItemStatus::Skipped && !item.requires_revision => {
+            format!("{item}: skipped without a note; say in `notes` why the revision is not needed")
+        }
         Ok(item) => item.to_string(),
         Err(_) => id.clone(),
     });

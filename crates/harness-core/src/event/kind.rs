@@ -15,6 +15,7 @@ use crate::outcome::{End, Fault, StopReason, TotalUsage};
 use crate::port::{CompactionNote, HookNote, Offer, ToolError, ToolOutcome};
 use crate::time::Millis;
 use crate::transcript::Plan;
+use crate::work::DeliverableRef;
 
 /// How a call without a result was settled when a transcript was taken up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     Box<ApprovalRequest>, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
     Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<StopDecision>,
-    Box<Feedback>, Vec<String>,
+    Box<Feedback>, Vec<String>, Vec<DeliverableRef>,
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
@@ -444,6 +445,11 @@ events! {
         closed: u64 = "closed",
         /// How many there are.
         total: u64 = "total",
+    },
+    /// The deliverables of the run changed: an artifact was stored, replaced by a revision or withdrawn.
+    DeliverablesUpdated = "deliverables_updated" {
+        /// All deliverables, in the order of the work items.
+        deliverables: Vec<DeliverableRef> = "deliverables",
     },
     /// The latest turns left the same behind.
     StallDetected = "stall_detected" {

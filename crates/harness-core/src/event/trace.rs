@@ -270,6 +270,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::FeedbackGiven { .. }
         | EventKind::GuidanceInjected { .. }
         | EventKind::WorkItemsChanged { .. }
+        | EventKind::DeliverablesUpdated { .. }
         | EventKind::StallDetected { .. }
         | EventKind::RunFinished { .. } => return None,
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BoxFuture, Judgement, Offer, Progress};
 use crate::cancel::Cancel;
+use crate::json::Json;
 use crate::machine::Origin;
 use crate::message::{Message, Usage};
 use crate::outcome::{Fault, Outcome, TotalUsage};
@@ -143,6 +144,17 @@ pub trait ContextPipeline: Send + Sync {
         async { Ok(()) }
     }
 
+    /// The states of the layers that live no longer than the execution, as one value for
+    /// [`restore_states`](Self::restore_states). A host that runs several executions as one (the model steps of a
+    /// flow) asks for them just before [`complete`](Self::complete). Default: `None`, nothing to keep.
+    fn save_states(&self, _origin: &Origin) -> Option<Json> {
+        None
+    }
+
+    /// Gives an execution the states that an earlier one saved, before [`begin`](Self::begin). Layers with a state
+    /// are not initialized again. Default: does nothing.
+    fn restore_states(&self, _origin: &Origin, _states: &Json) {}
+
     /// A twin to look ahead with: it gives what this pipeline would give now, and what it is told is forgotten with
     /// it. `None`, the default, says that nothing is remembered in any case: this pipeline itself is asked.
     fn ahead(&self) -> Option<Arc<dyn DynContextPipeline>> {
@@ -182,6 +194,12 @@ pub trait DynContextPipeline: Send + Sync {
 
     /// [`ContextPipeline::complete`], boxed.
     fn complete_boxed<'a>(&'a self, outcome: Outcome, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>>;
+
+    /// [`ContextPipeline::save_states`].
+    fn save_states_dyn(&self, origin: &Origin) -> Option<Json>;
+
+    /// [`ContextPipeline::restore_states`].
+    fn restore_states_dyn(&self, origin: &Origin, states: &Json);
 
     /// [`ContextPipeline::ahead`].
     fn ahead_dyn(&self) -> Option<Arc<dyn DynContextPipeline>>;
@@ -223,6 +241,14 @@ impl<C: ContextPipeline> DynContextPipeline for C {
 
     fn complete_boxed<'a>(&'a self, outcome: Outcome, cx: &'a ViewCx) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(self.complete(outcome, cx))
+    }
+
+    fn save_states_dyn(&self, origin: &Origin) -> Option<Json> {
+        self.save_states(origin)
+    }
+
+    fn restore_states_dyn(&self, origin: &Origin, states: &Json) {
+        self.restore_states(origin, states);
     }
 
     fn ahead_dyn(&self) -> Option<Arc<dyn DynContextPipeline>> {

@@ -97,6 +97,10 @@ pub enum DeltaPart {
     CallStarted {
         /// The call's number.
         index: u32,
+        /// The call's id; `None` when the provider has not given one. The answer has the final one: a missing
+        /// id is made, and one that the transcript already has is made unique.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<CallId>,
         /// The tool.
         name: ToolName,
     },

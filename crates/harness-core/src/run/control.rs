@@ -65,7 +65,7 @@ impl Control {
     /// Takes note of the messages that were appended since the last time.
     fn fold(&mut self, spec: &ControlSpec, cx: &mut Cx<'_>) {
         let Some(appended) = cx.sh.appended.as_mut().map(std::mem::take) else { return };
-        let mut changed = Vec::new();
+        let (mut changed, before) = (Vec::new(), self.state.ledger().delivered());
         for (at, piece) in appended.iter().enumerate() {
             let to = appended.get(at + 1).map_or(cx.log.len(), |next| next.from);
             for (message, event) in cx.log.range(piece.from..to).zip(piece.event..) {
@@ -82,6 +82,11 @@ impl Control {
         changed.sort_unstable();
         changed.dedup();
         cx.event(|| EventKind::WorkItemsChanged { changed, closed, total });
+        let ledger = self.state.ledger();
+        if ledger.delivered() != before {
+            let deliverables = || ledger.deliverables().into_iter().map(Into::into).collect();
+            cx.event(|| EventKind::DeliverablesUpdated { deliverables: deliverables() });
+        }
     }
 
     /// Puts the guidance behind a request of `messages` of the transcript.

@@ -6,6 +6,7 @@ use crate::event::{Event, EventKind, Fold, Observer, ResultNote, Seen};
 use crate::ids::EntryId;
 use crate::message::{Message, ToolCall};
 use crate::port::{ToolError, ToolOutcome};
+use crate::work::DeliverableRef;
 
 /// A [`Fold`] that keeps every event. Clones share the list: give one to the hub, read the other.
 ///
@@ -131,6 +132,11 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::GuidanceInjected { sections, .. } => sections.join(" "),
         EventKind::WorkItemsChanged { changed, closed, total } => {
             format!("{} ({closed} of {total})", changed.join(" "))
+        }
+        EventKind::DeliverablesUpdated { deliverables } => {
+            let one =
+                |deliverable: &DeliverableRef| format!("{} {}B", deliverable.item_id, deliverable.bytes);
+            deliverables.iter().map(one).collect::<Vec<_>>().join(", ")
         }
         EventKind::StallDetected { turns } => turns.to_string(),
     };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ItemId, WorkItem, WorkLedger};
+use super::{ItemId, ItemStatus, WorkItem, WorkLedger};
 use crate::json::Json;
 use crate::message::ToolResultMessage;
 
@@ -26,6 +26,18 @@ pub struct LedgerDelta {
     pub changes: u32,
 }
 
+/// How a change affected one item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ItemChange {
+    /// The item.
+    pub id: ItemId,
+    /// The status before the change; `None` for a new item.
+    pub before: Option<ItemStatus>,
+    /// Whether the notes differ from those before. True for a new item.
+    pub has_new_notes: bool,
+}
+
 impl WorkLedger {
     /// What changed since `before`, an earlier state of the same ledger.
     pub fn delta_since(&self, before: &Self) -> LedgerDelta {
@@ -38,24 +50,31 @@ impl WorkLedger {
         }
     }
 
-    /// Takes a change over. Which items it changed.
-    pub fn apply(&mut self, delta: LedgerDelta) -> Vec<ItemId> {
+    /// Applies a change. Returns the items that it changed.
+    pub fn apply(&mut self, delta: LedgerDelta) -> Vec<ItemChange> {
         if delta.before == 0 {
             self.items.clear();
         }
         (self.added, self.changes) = (delta.added, delta.changes);
-        let changed = delta.items.iter().map(|item| item.id.clone()).collect();
+        let mut changes = Vec::with_capacity(delta.items.len());
         for item in delta.items {
-            match self.items.iter_mut().find(|known| known.id == item.id) {
+            let known = self.items.iter_mut().find(|known| known.id == item.id);
+            changes.push(ItemChange {
+                id: item.id.clone(),
+                before: known.as_ref().map(|known| known.status),
+                has_new_notes: known.as_ref().is_none_or(|known| known.notes != item.notes),
+            });
+            match known {
                 Some(known) => *known = item,
                 None => self.items.push(item),
             }
         }
-        changed
+        changes
     }
 
-    /// Takes over what the result of a work tool says. Which items it changed; any other result changes none.
-    pub fn fold(&mut self, result: &ToolResultMessage) -> Vec<ItemId> {
+    /// Applies the change in the result of a work tool. Returns the items that it changed; the results of other
+    /// tools change none.
+    pub fn fold(&mut self, result: &ToolResultMessage) -> Vec<ItemChange> {
         #[derive(Deserialize)]
         struct Told {
             ledger: LedgerDelta,

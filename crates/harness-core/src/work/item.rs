@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::canonical::sha256_hex;
 use crate::time::Time;
 
 /// The name of a work item: eight hexadecimal digits, counted from `00000001` in each ledger, so that the
@@ -186,6 +187,38 @@ pub struct Deliverable {
     pub title: String,
     /// Its artifact.
     pub content: String,
+}
+
+/// A deliverable in an event: its content when it is small, else its size and digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DeliverableRef {
+    /// The item.
+    pub item_id: ItemId,
+    /// Its title.
+    pub title: String,
+    /// Size of the content in bytes.
+    pub bytes: u64,
+    /// SHA-256 of the content, as lower-case hexadecimal digits.
+    pub sha256: String,
+    /// The content; `None` above 4 KiB. The end of the run and the ledger have it whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+}
+
+impl DeliverableRef {
+    /// Largest content that an event carries, in bytes.
+    pub const INLINE: usize = 4 << 10;
+}
+
+impl From<Deliverable> for DeliverableRef {
+    fn from(deliverable: Deliverable) -> Self {
+        let Deliverable { item_id, title, content } = deliverable;
+        let sha256 = sha256_hex(&content);
+        let bytes = content.len() as u64;
+        Self { item_id, title, bytes, sha256, content: (content.len() <= Self::INLINE).then_some(content) }
+    }
 }
 
 impl WorkItem {

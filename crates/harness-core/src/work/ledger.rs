@@ -353,6 +353,12 @@ impl WorkLedger {
             .collect()
     }
 
+    /// Which artifacts are delivered, each with the number of the change that stored it.
+    pub(crate) fn delivered(&self) -> Vec<(ItemId, u32)> {
+        let given = self.items.iter().filter(|item| item.is_deliverable());
+        given.map(|item| (item.id.clone(), item.stored_at_change)).collect()
+    }
+
     /// Audits that failed and were not answered: no revision was added after the report was stored.
     pub fn failed_audits(&self) -> Vec<FailedAudit> {
         let audits = self.items.iter().filter(|item| {

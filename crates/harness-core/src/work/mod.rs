@@ -13,6 +13,6 @@ mod ledger;
 
 pub use cleaning::{Cleaned, clean_artifact};
 pub use control::{AuditFault, AuditReport, FailedAudit};
-pub use delta::LedgerDelta;
-pub use item::{Deliverable, ItemId, ItemPriority, ItemRole, ItemStatus, WorkItem};
+pub use delta::{ItemChange, LedgerDelta};
+pub use item::{Deliverable, DeliverableRef, ItemId, ItemPriority, ItemRole, ItemStatus, WorkItem};
 pub use ledger::{NewItem, Stored, WorkFault, WorkLedger, WorkLimits};

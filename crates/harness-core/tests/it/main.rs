@@ -18,6 +18,7 @@ mod checkpoints;
 mod coercion;
 mod compaction;
 mod control_crash;
+mod control_faults;
 mod control_gaps;
 mod control_law;
 mod control_stop;

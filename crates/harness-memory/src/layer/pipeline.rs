@@ -298,13 +298,19 @@ impl Pipeline {
         LayerGate(self.clone())
     }
 
-    /// Keeps what an execution that may be taken up again has nowhere else.
-    fn pause(&self, run: &LayerRun) {
+    /// The states that an execution has nowhere else: those of scope `execution`.
+    fn own_states(&self, run: &LayerRun) -> BTreeMap<LayerId, Json> {
         let mut states = run.snapshot();
         states.retain(|layer, _| {
             let layer = self.0.stack.position(layer).and_then(|at| self.0.stack.layers.get(at));
             layer.is_some_and(|layer| layer.layer_def().scope == Scope::Execution)
         });
+        states
+    }
+
+    /// Keeps what an execution that may be taken up again has nowhere else.
+    fn pause(&self, run: &LayerRun) {
+        let states = self.own_states(run);
         if !states.is_empty() {
             let id = Arc::clone(&run.execution().id);
             self.0.paused.lock().unwrap_or_else(PoisonError::into_inner).insert(id, states);
@@ -392,6 +398,19 @@ impl ContextPipeline for Pipeline {
     async fn store(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<(), Fault> {
         self.running(cx).await?.store(answer, cx).await;
         Ok(())
+    }
+
+    fn save_states(&self, origin: &Origin) -> Option<Json> {
+        let opened = self.opened(&Self::execution_of(origin).id)?;
+        let states = self.own_states(&opened.run);
+        (!states.is_empty()).then(|| Json::of(&states).ok()).flatten()
+    }
+
+    fn restore_states(&self, origin: &Origin, states: &Json) {
+        match states.to::<BTreeMap<LayerId, Json>>() {
+            Ok(states) => self.restore(Self::execution_of(origin), states),
+            Err(error) => tracing::warn!("states of layers cannot be restored: {error}"),
+        }
     }
 
     async fn complete(&self, outcome: Outcome, cx: &ViewCx) -> Result<(), Fault> {

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::message::Message;
+use harness_core::message::{Block, Message};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::MemoryError;
 
@@ -137,8 +138,8 @@ impl ItemSchemas {
     }
 }
 
-/// Judges items. Strict by default: an item of an unknown type needs a schema. What a *provider* sends is
-/// never judged; unknown kinds of it are kept as they are.
+/// Judges the items that layers and callers make. Strict by default: an item of an unknown type needs a schema.
+/// What a provider or a tool returns is kept as it is: every call gets its result.
 #[derive(Clone, Debug)]
 pub struct ItemJudge {
     schemas: ItemSchemas,
@@ -201,25 +202,56 @@ impl ItemJudge {
         Err(MemoryError::ItemMismatch { category, item_type: None })
     }
 
-    /// Judges a message that a layer or a caller made. Only the application's own messages have types
-    /// that are not base types; such a message is judged as `{type, data}`.
+    /// Judges a message that a layer or a caller made, by the schemas of its category:
+    ///
+    /// | message | judged as | category |
+    /// |---|---|---|
+    /// | custom | `{type, data}` | items |
+    /// | system | `{type: "message", role: "developer", content}` | developer messages |
+    /// | each tool call of an assistant message | `{type: "function_call", callId, name, arguments}` | tool calls |
+    /// | tool result | `{type: "function_call_output", callId, output}` | tool results |
+    ///
+    /// A category without schemas accepts the base types, so user messages and assistant texts always pass.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// As [`check_as`](Self::check_as).
     pub fn check_message(&self, message: &Message) -> Result<(), MemoryError> {
-        let Message::Custom(custom) = message else { return Ok(()) };
-        if custom.custom_type.is_empty() {
-            return Err(MemoryError::NotAnItem);
+        match message {
+            Message::Custom(custom) if custom.custom_type.is_empty() => Err(MemoryError::NotAnItem),
+            Message::Custom(custom) => {
+                let item = CustomItem { item_type: &custom.custom_type, data: custom.data.as_ref() };
+                self.check(&Json::of(&item).map_err(|fault| MemoryError::failed(fault.to_string()))?)
+            }
+            Message::System(system) if self.judges(ItemCategory::DeveloperMessages) => {
+                let texts = system.content.iter().filter_map(Block::as_text);
+                let parts: Vec<_> = texts.map(|text| json!({ "type": "input_text", "text": text })).collect();
+                let item = json!({ "type": "message", "role": "developer", "content": parts });
+                self.check_as(ItemCategory::DeveloperMessages, &item.into())
+            }
+            Message::Assistant(answer) if self.judges(ItemCategory::ToolCalls) => {
+                answer.tool_calls().try_for_each(|call| {
+                    let item = json!({ "type": "function_call", "callId": call.id, "name": call.name,
+                        "arguments": call.arguments.text() });
+                    self.check_as(ItemCategory::ToolCalls, &item.into())
+                })
+            }
+            Message::ToolResult(result) if self.judges(ItemCategory::ToolResults) => {
+                let output: String = result.content.iter().filter_map(Block::as_text).collect();
+                let item = json!({ "type": "function_call_output", "callId": result.tool_call_id, "output": output });
+                self.check_as(ItemCategory::ToolResults, &item.into())
+            }
+            Message::System(_) | Message::User(_) | Message::Assistant(_) | Message::ToolResult(_) | _ => {
+                Ok(())
+            }
         }
-        if !self.strict || is_base_type(&custom.custom_type) {
-            return Ok(());
-        }
-        let item = CustomItem { item_type: &custom.custom_type, data: custom.data.as_ref() };
-        let item = Json::of(&item).map_err(|fault| MemoryError::failed(fault.to_string()))?;
-        self.check(&item)
+    }
+
+    fn judges(&self, category: ItemCategory) -> bool {
+        !self.schemas.list(category).is_empty()
     }
 }
 
+/// A message of the application's own as an item.
 #[derive(Serialize)]
 struct CustomItem<'a> {
     #[serde(rename = "type")]
@@ -270,4 +302,46 @@ fn is_base_type(item_type: &str) -> bool {
             | "file_search_call"
             | "image_generation_call"
     ) || item_type.starts_with("openrouter:")
+}
+
+#[cfg(test)]
+mod tests {
+    use harness_core::message::{AssistantMessage, SystemMessage, ToolCall, ToolResultMessage};
+
+    use super::ItemCategory::{DeveloperMessages, Items, ToolCalls, ToolResults};
+    use super::*;
+
+    /// Whether a category that accepts nothing lets the message pass.
+    #[track_caller]
+    fn check(category: ItemCategory, message: &Message, passes: bool) {
+        let never = ItemSchema::new("never", |_| false);
+        let judge = ItemJudge::new(ItemSchemas::default().with(category, never));
+        assert_eq!(judge.check_message(message).is_ok(), passes, "{category}: {message:?}");
+        assert_eq!(ItemJudge::default().check_message(message), Ok(()), "without schemas base types pass");
+    }
+
+    #[test]
+    fn fault_41_schemas_judge_every_kind_they_are_declared_for() {
+        let system = Message::System(SystemMessage::text("be brief"));
+        let call = ToolCall::new("c", "pay", Json::empty_object());
+        let result = Message::ToolResult(ToolResultMessage::new(&call, vec![Block::text("done")], false));
+        let call = Message::Assistant(AssistantMessage::calls([call]));
+        for category in [Items, DeveloperMessages, ToolCalls, ToolResults] {
+            check(category, &system, category != DeveloperMessages);
+            check(category, &call, category != ToolCalls);
+            check(category, &result, category != ToolResults);
+            check(category, &Message::user("hello"), true);
+        }
+    }
+
+    #[test]
+    fn fault_41_schemas_see_the_item_of_a_message() {
+        let pays = ItemSchema::new("payments", |item| item.text().contains(r#""name":"pay""#));
+        let judge = ItemJudge::new(ItemSchemas::default().with(ItemCategory::ToolCalls, pays));
+        let call = |name: &str| {
+            Message::Assistant(AssistantMessage::calls([ToolCall::new("c", name, Json::empty_object())]))
+        };
+        assert_eq!(judge.check_message(&call("pay")), Ok(()));
+        assert!(judge.check_message(&call("refund")).is_err());
+    }
 }

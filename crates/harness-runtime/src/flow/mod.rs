@@ -40,6 +40,7 @@ mod error;
 mod execution;
 mod flow_tree;
 mod hooks;
+mod layers;
 pub(crate) mod log;
 mod meaning;
 mod model;

@@ -7,13 +7,14 @@ use harness_core::driver::{Ports, drive};
 use harness_core::limits::{Amount, Grant, Reached};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::Message;
-use harness_core::port::BoxFuture;
+use harness_core::port::{BoxFuture, DynContextPipeline};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Json, Outcome, StopReason};
 
 use super::context::{StepCx, lock};
 use super::error::FlowError;
+use super::layers::{self, SavedLayers};
 use super::purse::{amount, smaller};
 use super::until::text_of;
 
@@ -25,6 +26,8 @@ pub struct AgentAsk {
     pub history: Transcript,
     /// What is said now.
     pub prompt: Message,
+    /// What the memory layers of earlier model steps saved.
+    pub layers: Option<Json>,
     /// What may be spent: on every level above, this much is set aside.
     pub grant: Grant,
     /// Whose work it is. The run is named after execution and place, equal at every attempt.
@@ -41,12 +44,20 @@ pub struct AgentTurn {
     pub end: Arc<End>,
     /// What was said, the prompt included, also of a turn that failed.
     pub messages: Vec<Arc<Message>>,
+    /// What the memory layers keep for later model steps of the execution; part of its checkpoint.
+    pub layers: Option<Json>,
 }
 
 impl AgentTurn {
     /// A turn with its messages.
     pub fn new(end: Arc<End>, messages: Vec<Arc<Message>>) -> Self {
-        Self { end, messages }
+        Self { end, messages, layers: None }
+    }
+
+    /// The same turn with what its memory layers keep.
+    #[must_use]
+    pub fn with_layers(self, layers: Option<Json>) -> Self {
+        Self { layers, ..self }
     }
 }
 
@@ -126,7 +137,10 @@ impl StepAgent for TurnAgent {
     }
 
     async fn turn(&self, ask: AgentAsk) -> AgentTurn {
-        let ports = (self.ports)();
+        let mut ports = (self.ports)();
+        let origin = &ask.origin;
+        let layers = ports.layers.take().map(|inner| SavedLayers::new(inner, origin, ask.layers.as_ref()));
+        ports.layers = layers.clone().map(|layers| layers as Arc<dyn DynContextPipeline>);
         let mut spec = self.spec.clone();
         let most = smaller(spec.limits.amount(), ask.grant.0);
         spec.limits.iterations = most.iterations;
@@ -136,7 +150,8 @@ impl StepAgent for TurnAgent {
         let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), ask.origin, ask.history);
         let end = Box::pin(drive(&mut turn, &ports, &ask.cancel, Start::prompt(ask.prompt))).await;
         let log = turn.log().prefix();
-        AgentTurn::new(end, log.range(known..log.len()).cloned().collect())
+        let messages = log.range(known..log.len()).cloned().collect();
+        AgentTurn::new(end, messages).with_layers(layers.and_then(|layers| layers.saved()))
     }
 }
 
@@ -170,7 +185,11 @@ pub(super) async fn perform(
     origin.run = Some(format!("{}{}", cx.execution(), cx.path()).into());
     let history = lock(&cx.context().log).transcript();
     let (prompt, cancel) = (Message::user(text_of(&input)), cx.abort().cancel().clone());
-    let turn = agent.turn_boxed(AgentAsk { history, prompt, grant: held.grant(), origin, cancel }).await;
+    let (layers, grant) = (cx.slot(layers::SLOT), held.grant());
+    let turn = agent.turn_boxed(AgentAsk { history, prompt, layers, grant, origin, cancel }).await;
+    if let Some(layers) = turn.layers.clone() {
+        cx.set_slot(layers::SLOT, layers);
+    }
     let spent = spent(&turn.end);
     held.settle(spent);
     cx.note_spent(spent);

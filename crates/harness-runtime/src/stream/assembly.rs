@@ -1,7 +1,7 @@
 //! An answer while it comes.
 
-use harness_core::ToolName;
 use harness_core::port::DeltaPart;
+use harness_core::{CallId, ToolName};
 
 /// A block of an answer that is still coming.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum PartialBlock {
     Call {
         /// Its number among the calls of the answer, from 0.
         index: u32,
+        /// The call's id, when the provider has given one.
+        id: Option<CallId>,
         /// The tool.
         name: ToolName,
         /// The text of its arguments so far.
@@ -64,9 +66,9 @@ impl Assembly {
                 }
                 Some(self.begin(PartialBlock::Thinking(roomy(more))))
             }
-            DeltaPart::CallStarted { index, name } => {
-                let (index, name, arguments) = (*index, name.clone(), String::new());
-                Some(self.begin(PartialBlock::Call { index, name, arguments }))
+            DeltaPart::CallStarted { index, id, name } => {
+                let (index, id, name, arguments) = (*index, id.clone(), name.clone(), String::new());
+                Some(self.begin(PartialBlock::Call { index, id, name, arguments }))
             }
             DeltaPart::CallArguments { index: of, text } => {
                 let calls = self.blocks.iter_mut().enumerate().rev();

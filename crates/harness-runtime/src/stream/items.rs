@@ -161,8 +161,9 @@ fn emptied(block: &PartialBlock) -> PartialBlock {
     match block {
         PartialBlock::Text(_) => PartialBlock::Text(String::new()),
         PartialBlock::Thinking(_) => PartialBlock::Thinking(String::new()),
-        PartialBlock::Call { index, name, .. } => {
-            PartialBlock::Call { index: *index, name: name.clone(), arguments: String::new() }
+        PartialBlock::Call { index, id, name, .. } => {
+            let (index, id, name) = (*index, id.clone(), name.clone());
+            PartialBlock::Call { index, id, name, arguments: String::new() }
         }
     }
 }

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use harness_core::driver::Ports;
+use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Cost, Message, Usage};
-use harness_core::port::{Storage, StorageError, tool_fn};
+use harness_core::outcome::{Fault, Outcome};
+use harness_core::port::{ContextPipeline, Storage, StorageError, ViewCx, tool_fn};
 use harness_core::testing::ScriptedModel;
 use harness_core::{Json, RunId};
 use harness_runtime::checkpoint::{CheckpointError, Retention};
 use harness_runtime::flow::{
-    Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, OnLoopError, Parallel, Step, StepCx, Until,
+    Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, OnLoopError, Parallel, Step, StepCx,
+    TurnAgent, Until,
 };
 
 use crate::stage::{Stage, text};
@@ -347,4 +351,54 @@ fn storage_grows_with_the_work_and_each_message_is_stored_once() {
     let shelf = world.shelf.0.lock().expect("a lock");
     let stored = shelf.values().map(|value| value.text().matches("\"text\":\"say-this-only-once\"").count());
     assert_eq!((stored.sum::<usize>(), shelf.len()), (40, 42));
+}
+
+/// Layers whose state lives as long as an execution: they count the turns that they saw.
+#[derive(Clone, Default)]
+struct CountsTurns {
+    state: Arc<Mutex<Option<u64>>>,
+    seen: Arc<Mutex<Vec<u64>>>,
+}
+
+impl ContextPipeline for CountsTurns {
+    async fn begin(&self, _: &ViewCx) -> Result<(), Fault> {
+        let count = self.state.lock().expect("a lock").get_or_insert_default().checked_add(1);
+        *self.state.lock().expect("a lock") = count;
+        self.seen.lock().expect("a lock").extend(count);
+        Ok(())
+    }
+
+    async fn complete(&self, _: Outcome, _: &ViewCx) -> Result<(), Fault> {
+        *self.state.lock().expect("a lock") = None;
+        Ok(())
+    }
+
+    fn save_states(&self, _: &Origin) -> Option<Json> {
+        self.state.lock().expect("a lock").and_then(|count| Json::of(&count).ok())
+    }
+
+    fn restore_states(&self, _: &Origin, states: &Json) {
+        *self.state.lock().expect("a lock") = states.to().ok();
+    }
+}
+
+#[test]
+fn fault_42_layer_state_is_restored_with_the_execution() {
+    let world = World::new("between", 1);
+    let model = ScriptedModel::new([AssistantMessage::text("one"), AssistantMessage::text("two")]);
+    let (clock, layers) = (Arc::new(world.stage.clock.clone()), CountsTurns::default());
+    let seen = Arc::clone(&layers.seen);
+    let agent = Arc::new(TurnAgent::new(move || {
+        let mut ports = Ports::new(Arc::new(model.clone()), clock.clone());
+        ports.layers = Some(Arc::new(layers.clone()));
+        ports
+    }));
+    let steps = [Step::model("first", agent.clone()), world.step("between"), Step::model("second", agent)];
+    let root: Step = Loop::sequence("root", steps).into();
+    World::dies(&world.runner().begin(ExecutionSpec::new("x")), root.clone());
+    let execution = world.restored();
+    let flow = Flow::new(root).expect("a flow");
+    let output = world.stage.drive(execution.run(&flow, text("in"))).expect("an output");
+    assert_eq!(output.text(), r#""two""#);
+    assert_eq!(*seen.lock().expect("a lock"), [1, 2], "the second step goes on with the state of the first");
 }

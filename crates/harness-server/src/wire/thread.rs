@@ -134,9 +134,19 @@ impl ThreadView {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub(crate) enum Coming {
-    Text { text: String },
-    Thinking { thinking: String },
-    ToolCall { index: u32, name: String, arguments: String },
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: String,
+    },
+    ToolCall {
+        index: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        name: String,
+        arguments: String,
+    },
     Unknown {},
 }
 
@@ -145,9 +155,12 @@ impl From<&PartialBlock> for Coming {
         match block {
             PartialBlock::Text(text) => Self::Text { text: text.clone() },
             PartialBlock::Thinking(thinking) => Self::Thinking { thinking: thinking.clone() },
-            PartialBlock::Call { index, name, arguments } => {
-                Self::ToolCall { index: *index, name: name.as_str().to_owned(), arguments: arguments.clone() }
-            }
+            PartialBlock::Call { index, id, name, arguments } => Self::ToolCall {
+                index: *index,
+                id: id.as_ref().map(|id| id.as_str().to_owned()),
+                name: name.as_str().to_owned(),
+                arguments: arguments.clone(),
+            },
             _ => Self::Unknown {},
         }
     }

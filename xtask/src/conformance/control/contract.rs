@@ -47,7 +47,7 @@ pub(super) fn run(input: &Value) -> Done<Value> {
         "unmet_requirements": verification.unmet,
         "results": results,
         "ledger": ledger,
-        "completion_percentage": coverage.percent(),
+        "completion_percentage": coverage.percent(&contract),
         "gap_report": contract.gaps(&coverage),
     }))
 }

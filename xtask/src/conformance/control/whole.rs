@@ -235,9 +235,8 @@ impl Told {
                 });
                 self.tell("tool_result", data);
             }
-            EventKind::WorkItemsChanged { .. } => {
-                self.lifecycle.extend([json!("work_item_changed"), json!("deliverables_updated")]);
-            }
+            EventKind::WorkItemsChanged { .. } => self.lifecycle.push(json!("work_item_changed")),
+            EventKind::DeliverablesUpdated { .. } => self.lifecycle.push(json!("deliverables_updated")),
             EventKind::TurnFinished { .. } => {
                 let data = json!({
                     "turn_number": turn, "message_count": self.messages, "has_tool_calls": self.called,

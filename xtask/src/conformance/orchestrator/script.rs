@@ -70,7 +70,8 @@ impl Script {
                 content
                     .push(json!({"type": "thinking", "thinking": thought, "thinkingSignature": signature}));
             } else if let Some(call) = chunk.get("tool") {
-                tell(DeltaPart::CallStarted { index: calls, name: text(call, "name").into() });
+                let id = call.get("id").and_then(Value::as_str).map(Into::into);
+                tell(DeltaPart::CallStarted { index: calls, id, name: text(call, "name").into() });
                 calls += 1;
                 content.push(call.clone());
             } else if let Some(action) = chunk.get("do") {

@@ -225,7 +225,11 @@ impl Model for World {
                 }
                 content.push(Block::text(said));
             } else if let Some(id) = item.strip_prefix("call:") {
-                deltas.part(DeltaPart::CallStarted { index: calls, name: "work".into() });
+                deltas.part(DeltaPart::CallStarted {
+                    index: calls,
+                    id: Some(id.into()),
+                    name: "work".into(),
+                });
                 calls += 1;
                 content.push(Block::ToolCall(Arc::new(ToolCall::new(id, "work", Json::empty_object()))));
             }

@@ -180,7 +180,7 @@ impl WindowStrategy for ContextWindow {
             is_strict: self.is_strict,
             ..TokenBudgetComposed::new(budget, [strategy])
         };
-        let collapsed = composed(eviction, Arc::new(collapse)).apply(window, counter);
+        let collapsed = window.included_tokens() > eviction && collapse.apply(window, counter);
         composed(truncation, Arc::new(truncate)).apply(window, counter) || collapsed
     }
 }

@@ -136,6 +136,15 @@ fn a_context_window_collapses_first() {
 }
 
 #[test]
+fn fault_40_context_window_keeps_history_until_four_fifths() {
+    // The budget is 100: collapsing starts at 50, removing groups only above 80.
+    let strategy = ContextWindow::new(150, 50).unwrap();
+    check(&strategy, "u v w x y z", "u v w x y z");
+    check(&strategy, "one two three four five six seven eight", "one two three four five six seven eight");
+    check(&strategy, "one two three four five six seven eight nine", "five six seven eight nine");
+}
+
+#[test]
 fn a_summary_takes_the_place_of_the_oldest_groups() {
     let mut summarization = Summarization::new(2, 1).unwrap();
     let mut window = window("s one a:1 t:1 two three");

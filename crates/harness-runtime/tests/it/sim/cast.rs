@@ -135,7 +135,8 @@ impl SimModel {
             })
             .collect();
         for (index, call) in (0..).zip(&calls) {
-            deltas.part(DeltaPart::CallStarted { index, name: call.name.clone() });
+            let (id, name) = (Some(call.id.clone()), call.name.clone());
+            deltas.part(DeltaPart::CallStarted { index, id, name });
             self.world.pause().await;
         }
         let text = format!("calls {}", self.world.count());

@@ -1,0 +1,76 @@
+//! Memory layers of model steps: the states that live as long as an execution go from step to step.
+
+use std::sync::{Arc, Mutex};
+
+use harness_core::Json;
+use harness_core::machine::Origin;
+use harness_core::message::Message;
+use harness_core::outcome::{Fault, Outcome};
+use harness_core::port::{AppendSource, ContextPipeline, DynContextPipeline, Judgement, ViewCx};
+use harness_core::transcript::Plan;
+
+use super::context::lock;
+
+/// The slot of the state that holds what the layers of earlier model steps saved. It is part of the checkpoint.
+pub(super) const SLOT: &str = "harness.layers";
+
+/// Layers that save their states just before the turn is over.
+pub(super) struct SavedLayers {
+    inner: Arc<dyn DynContextPipeline>,
+    saved: Mutex<Option<Json>>,
+}
+
+impl SavedLayers {
+    /// The layers of a turn that has not begun, with the states of an earlier step.
+    pub(super) fn new(
+        inner: Arc<dyn DynContextPipeline>,
+        origin: &Origin,
+        states: Option<&Json>,
+    ) -> Arc<Self> {
+        if let Some(states) = states {
+            inner.restore_states_dyn(origin, states);
+        }
+        Arc::new(Self { inner, saved: Mutex::default() })
+    }
+
+    /// What the layers saved; `None` before the end of the turn, and without such states.
+    pub(super) fn saved(&self) -> Option<Json> {
+        lock(&self.saved).take()
+    }
+}
+
+impl ContextPipeline for SavedLayers {
+    async fn begin(&self, cx: &ViewCx) -> Result<(), Fault> {
+        self.inner.begin_boxed(cx).await
+    }
+
+    async fn append(
+        &self,
+        source: AppendSource,
+        messages: Vec<Arc<Message>>,
+        cx: &ViewCx,
+    ) -> Result<Vec<Arc<Message>>, Fault> {
+        self.inner.append_boxed(source, messages, cx).await
+    }
+
+    async fn recall(&self, cx: &ViewCx) -> Result<Option<Plan>, Fault> {
+        self.inner.recall_boxed(cx).await
+    }
+
+    async fn after_model(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<Judgement, Fault> {
+        self.inner.after_model_boxed(answer, cx).await
+    }
+
+    async fn store(&self, answer: &Arc<Message>, cx: &ViewCx) -> Result<(), Fault> {
+        self.inner.store_boxed(answer, cx).await
+    }
+
+    async fn complete(&self, outcome: Outcome, cx: &ViewCx) -> Result<(), Fault> {
+        *lock(&self.saved) = self.inner.save_states_dyn(&cx.origin);
+        self.inner.complete_boxed(outcome, cx).await
+    }
+
+    fn ahead(&self) -> Option<Arc<dyn DynContextPipeline>> {
+        self.inner.ahead_dyn()
+    }
+}
