@@ -125,6 +125,7 @@ pub(crate) fn line_of(command: &Command) -> String {
     words.join(" ")
 }
 
+#[expect(clippy::disallowed_methods, reason = "chores are programs of their own")]
 fn pass_through(mut from: impl BufRead, each: &mut dyn FnMut(&str)) -> std::io::Result<()> {
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line)? > 0 {

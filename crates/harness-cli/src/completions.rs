@@ -11,5 +11,5 @@ use crate::output;
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<Exit, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "harness", &mut script);
-    output::print(&String::from_utf8_lossy(&script), Exit::Completed)
+    output::print_payload(&String::from_utf8_lossy(&script), Exit::Completed)
 }

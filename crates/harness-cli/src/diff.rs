@@ -15,7 +15,7 @@ use crate::render::{BAD, DIM, GOOD, NOTE, harmless};
 pub(crate) fn diff(args: &DiffArgs) -> Result<Exit, CliError> {
     let diff = load_file(&args.before)?.diff(&load_file(&args.after)?);
     let exit = if diff.is_empty() { Exit::Completed } else { Exit::Failed };
-    if args.json { output::print_json(&diff, exit) } else { output::print_styled(&text(&diff), exit) }
+    if args.json { output::print_json(&diff, exit) } else { output::print(&text(&diff), exit) }
 }
 
 /// The changes with a colour for each mark, then the agents that are not what they were.

@@ -69,6 +69,14 @@ pub(crate) fn key(name: &str) -> Option<ApiKey> {
     text(name).map(ApiKey::new)
 }
 
+/// The values of all keys and of headers that may hold one.
+pub(crate) fn keys() -> impl Iterator<Item = String> {
+    let headers = text(OTLP_HEADERS).unwrap_or_default();
+    let headers = headers.split(',').filter_map(|entry| Some(entry.split_once('=')?.1.to_owned()));
+    let headers: Vec<String> = headers.collect();
+    [OPENROUTER_KEY, ENDPOINT_KEY, OPENAI_KEY, ANTHROPIC_KEY].into_iter().filter_map(text).chain(headers)
+}
+
 /// All variables, from which programs that are started get their share.
 pub(crate) fn surroundings() -> Environment {
     Environment::of_process()

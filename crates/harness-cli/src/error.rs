@@ -15,9 +15,12 @@ use harness::telemetry::otlp::OtlpError;
 use harness::tools::ToolsError;
 
 use crate::env;
+use crate::exit::Exit;
+use crate::model;
 use crate::model::keys::KeyFileFault;
 use crate::paths::Paths;
 use crate::render::{BAD, NOTE};
+use crate::terminal::painted;
 
 /// Why nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +69,9 @@ pub(crate) enum CliError {
     Exists { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
+    /// Folders that were named by mistake are not made.
+    #[error("cannot write {}: the directory `{}` does not exist", path.display(), folder.display())]
+    NoParent { path: PathBuf, folder: PathBuf },
     #[error("the record does not say which descriptor was run")]
     NoDescriptor,
     #[error("the run left no record")]
@@ -120,11 +126,23 @@ pub(crate) enum CliError {
     /// A line of a chat over a pipe.
     #[error("`{}` is no command of a chat without a terminal, no template and no skill", line.trim())]
     NoSuchCommand { line: String },
+    /// The answer, or what else a command prints.
+    #[error("cannot write to standard output: {source}")]
+    NoOutput { source: io::Error },
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
 }
 
 impl CliError {
+    /// How the program ends with it.
+    pub(crate) fn exit(&self) -> Exit {
+        let was_run = model::was_called();
+        if matches!(self, Self::NoOutput { .. }) || was_run && matches!(self, Self::NotWritten { .. }) {
+            return Exit::Unwritten;
+        }
+        if was_run { Exit::Failed } else { Exit::Refused }
+    }
+
     /// A stable code.
     pub(crate) fn kind(&self) -> &str {
         match self {
@@ -146,6 +164,7 @@ impl CliError {
             Self::NoTurn { fault, .. } => fault.kind(),
             Self::Exists { .. } => "cli.exists",
             Self::NotWritten { .. } => "cli.not_written",
+            Self::NoParent { .. } => "cli.no_directory",
             Self::NoDescriptor => "cli.no_descriptor",
             Self::NoRecord => "cli.no_record",
             Self::NoMessage => "cli.no_message",
@@ -169,6 +188,7 @@ impl CliError {
             Self::NoFolder { .. } => "cli.no_folder",
             Self::NoTerminal => "cli.no_terminal",
             Self::NoSuchCommand { .. } => "cli.no_such_command",
+            Self::NoOutput { .. } => "cli.no_output",
             Self::Io { .. } => "cli.io",
         }
     }
@@ -194,7 +214,7 @@ impl CliError {
             let mut diagnostic = Diagnostic::from(fault);
             diagnostic.hint = self.hint();
             paths.shorten(&mut diagnostic);
-            let _ = write!(text, "{}", diagnostic.render(Style::Ansi));
+            text.push_str(&painted(&diagnostic.render(Style::Ansi).to_string()));
         } else {
             let _ = writeln!(text, "{BAD}error{BAD:#}: {self}");
             if let Some(hint) = self.hint() {
@@ -241,6 +261,9 @@ impl CliError {
             Self::NoTurn { fault, .. } => no_turn_hint(fault),
             Self::Exists { .. } => Some("choose another name, or replace it with --force".to_owned()),
             Self::NotWritten { .. } => Some("check that the folder is there and that you may write to it".to_owned()),
+            Self::NoParent { folder, .. } => {
+                Some(format!("create it with `mkdir -p {}`, or choose another path", folder.display()))
+            }
             Self::NoDescriptor => Some("name it with --descriptor FILE".to_owned()),
             Self::NoRecord => None,
             Self::NoMessage => Some(
@@ -296,6 +319,7 @@ impl CliError {
             Self::NoSuchCommand { .. } => {
                 Some("begin a message that begins with a slash with two, or give all of it with --whole".to_owned())
             }
+            Self::NoOutput { .. } => Some("make room, or send the output elsewhere".to_owned()),
             Self::Io { .. } => None,
         }
     }

@@ -14,19 +14,21 @@ pub(crate) enum Exit {
     NeedsClarification,
     AwaitingApproval,
     Deferred,
+    Unwritten,
     Cancelled,
     OutputClosed,
 }
 
 impl Exit {
     /// Every ending, by code.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Completed,
         Self::Failed,
         Self::Refused,
         Self::NeedsClarification,
         Self::AwaitingApproval,
         Self::Deferred,
+        Self::Unwritten,
         Self::Cancelled,
         Self::OutputClosed,
     ];
@@ -40,6 +42,7 @@ impl Exit {
             Self::NeedsClarification => 3,
             Self::AwaitingApproval => 4,
             Self::Deferred => 5,
+            Self::Unwritten => 6,
             Self::Cancelled => 130,
             Self::OutputClosed => 141,
         }
@@ -51,7 +54,7 @@ impl Exit {
         match self {
             Self::Completed => "completed",
             Self::Failed => "failed",
-            Self::Refused | Self::OutputClosed => "-",
+            Self::Refused | Self::Unwritten | Self::OutputClosed => "-",
             Self::NeedsClarification => "needs_clarification",
             Self::AwaitingApproval => "awaiting_approval",
             Self::Deferred => "deferred",
@@ -66,10 +69,13 @@ impl Exit {
             Self::Failed => {
                 "the run failed and the last line says why, `diff` found a difference, or `doctor` a fault"
             }
-            Self::Refused => "nothing was run: wrong arguments, or a fault in a file",
+            Self::Refused => "nothing was run and no model was called: invalid arguments or configuration",
             Self::NeedsClarification => "the agent asks something back",
             Self::AwaitingApproval => "a call waits for somebody's approval",
             Self::Deferred => "a limit was reached; the session can be resumed",
+            Self::Unwritten => {
+                "the answer, the session, the record, the report or a deliverable could not be written"
+            }
             Self::Cancelled => "Ctrl-C",
             Self::OutputClosed => "the reader of standard output went away",
         }
@@ -84,6 +90,19 @@ impl Exit {
             Outcome::Deferred => Self::Deferred,
             Outcome::Failed if reason == StopReason::Cancelled => Self::Cancelled,
             Outcome::Failed => Self::Failed,
+        }
+    }
+
+    /// The ending of a run that ended so, and of which something could not be written. That a run failed or was
+    /// cancelled says more.
+    pub(crate) fn unwritten(self) -> Self {
+        match self {
+            Self::Failed | Self::Cancelled | Self::Refused | Self::OutputClosed => self,
+            Self::Completed
+            | Self::NeedsClarification
+            | Self::AwaitingApproval
+            | Self::Deferred
+            | Self::Unwritten => Self::Unwritten,
         }
     }
 

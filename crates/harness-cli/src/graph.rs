@@ -16,5 +16,5 @@ pub(crate) fn graph(args: &GraphArgs) -> Result<Exit, CliError> {
         GraphFormat::Mermaid => graph.to_mermaid(),
         GraphFormat::Dot => graph.to_dot(),
     };
-    output::print(&text, Exit::Completed)
+    output::print_payload(&text, Exit::Completed)
 }

@@ -18,6 +18,7 @@ mod log;
 mod model;
 mod new;
 mod output;
+mod outputs;
 mod paths;
 mod records;
 mod relay;
@@ -30,10 +31,11 @@ mod session;
 mod show;
 mod signal;
 mod telemetry;
+mod terminal;
 mod threads;
 mod tools;
 
-use std::io::{Write as _, stdout};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -42,15 +44,19 @@ use args::{Cli, Command};
 use error::CliError;
 use exit::Exit;
 use paths::Paths;
-use render::JsonLines;
+use render::{BAD, JsonLines};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    env::keys().for_each(|key| terminal::conceal(&key));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return usage(&told),
+    };
     match go(&cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
             report(&error, cli.command.json());
-            Exit::Refused.into()
+            error.exit().into()
         }
     }
 }
@@ -87,12 +93,25 @@ fn carry_out(command: &Command) -> Result<Exit, CliError> {
     }
 }
 
+/// Shows what was asked for, or says what is wrong with the arguments.
+fn usage(told: &clap::Error) -> ExitCode {
+    if !told.use_stderr() {
+        // Nothing of it comes from the arguments.
+        let text = terminal::painted(&told.render().ansi().to_string());
+        let printed = output::print(&text, Exit::Completed);
+        return printed.unwrap_or_else(|error| error.exit()).into();
+    }
+    let text = told.render().to_string();
+    let text = text.strip_prefix("error:").map_or(text.clone(), |rest| format!("{BAD}error:{BAD:#}{rest}"));
+    let _ = terminal::messages().write_all(text.as_bytes());
+    Exit::Refused.into()
+}
+
 /// Says on standard error what is wrong and what to do; with `--json` also as the last line of output.
 fn report(error: &CliError, json: bool) {
-    let mut err = anstream::stderr();
     // Nothing is left to be done about a reader who went away.
-    let _ = err.write_all(error.render(&Paths::here()).as_bytes());
+    let _ = terminal::messages().write_all(error.render(&Paths::here()).as_bytes());
     if json {
-        let _ = JsonLines::new(stdout()).error(error);
+        let _ = JsonLines::new(terminal::json()).error(error);
     }
 }

@@ -1,28 +1,29 @@
 //! Standard output of the commands that print one thing and end.
 
-use std::io::{self, Write as _, stdout};
+use std::io::{self, Write as _};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::terminal;
 
-/// Prints a text as it is, and ends with `exit`.
+/// Prints a text for people, in which styles may be, and ends with `exit`.
 pub(crate) fn print(text: &str, exit: Exit) -> Result<Exit, CliError> {
-    ended(stdout().write_all(text.as_bytes()), exit)
+    ended(terminal::text().write_all(text.as_bytes()), exit)
 }
 
-/// Prints a text with styles, which only a terminal gets to see, and ends with `exit`.
-pub(crate) fn print_styled(text: &str, exit: Exit) -> Result<Exit, CliError> {
-    ended(anstream::stdout().write_all(text.as_bytes()), exit)
+/// Prints the content of a file, of which a pipe gets each byte, and ends with `exit`.
+pub(crate) fn print_payload(text: &str, exit: Exit) -> Result<Exit, CliError> {
+    ended(terminal::payload().write_all(text.as_bytes()), exit)
 }
 
 /// Prints a value as JSON for people and programs, and ends with `exit`.
 pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T, exit: Exit) -> Result<Exit, CliError> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|fault| CliError::Io { action: "write JSON", source: fault.into() })?;
-    print(&(text + "\n"), exit)
+    ended(terminal::json().write_all((text + "\n").as_bytes()), exit)
 }
 
 /// Prints a value that was put together here as JSON with sorted keys, and ends with `exit`.
@@ -40,13 +41,14 @@ pub(crate) fn print_lines<T: Serialize>(values: &[T], exit: Exit) -> Result<Exit
         text.push_str(&line);
         text.push('\n');
     }
-    print(&text, exit)
+    ended(terminal::json().write_all(text.as_bytes()), exit)
 }
 
-fn ended(written: io::Result<()>, exit: Exit) -> Result<Exit, CliError> {
+/// The ending of a command whose output was written, or not.
+pub(crate) fn ended(written: io::Result<()>, exit: Exit) -> Result<Exit, CliError> {
     match written {
         Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::OutputClosed),
-        Err(source) => Err(CliError::Io { action: "write to standard output", source }),
+        Err(source) => Err(CliError::NoOutput { source }),
         Ok(()) => Ok(exit),
     }
 }

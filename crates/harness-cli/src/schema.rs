@@ -10,5 +10,5 @@ use crate::output;
 /// Prints the JSON Schema of descriptors, or the line that makes an editor use it.
 pub(crate) fn schema(args: &SchemaArgs) -> Result<Exit, CliError> {
     let text = if args.header { format!("{}\n", schema::HEADER) } else { schema::text() };
-    output::print(&text, Exit::Completed)
+    output::print_payload(&text, Exit::Completed)
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 
 use harness::core::Cancel;
 
+use crate::terminal;
 /// Takes the signals that ask the program to end, from when it is made.
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -28,11 +29,13 @@ impl Signals {
     /// Fires `cancel` at the first signal, and completes at the second.
     pub(crate) async fn watch(mut self, cancel: Cancel) {
         self.next().await;
-        let _ = writeln!(anstream::stderr(), "\nstopping; press Ctrl-C again to end at once");
+        let _ = writeln!(terminal::messages(), "\nstopping; press Ctrl-C again to end at once");
         cancel.cancel();
         self.next().await;
-        let _ =
-            writeln!(anstream::stderr(), "ended at once; the session is put in order when it is next opened");
+        let _ = writeln!(
+            terminal::messages(),
+            "ended at once; the session is put in order when it is next opened"
+        );
     }
 
     /// Completes at the next signal.

@@ -10,6 +10,7 @@ use crate::args::SpanArgs;
 use crate::env;
 use crate::error::CliError;
 use crate::log;
+use crate::terminal;
 
 /// What the program emits while a command is carried out.
 pub(crate) struct Emitting(Option<Otlp>);
@@ -31,7 +32,7 @@ impl Emitting {
     /// went.
     pub(crate) fn finish(self) {
         if let Some(Err(error)) = self.0.map(Otlp::finish) {
-            let _ = writeln!(anstream::stderr(), "{error}; {}", error.hint());
+            let _ = writeln!(terminal::messages(), "{error}; {}", error.hint());
         }
     }
 }

@@ -65,6 +65,7 @@ pub mod canonical;
 pub mod continuation;
 pub mod contract;
 pub mod control;
+pub mod display;
 pub mod driver;
 pub mod event;
 mod fault;

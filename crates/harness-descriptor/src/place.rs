@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use harness_core::display::mask_line;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 use crate::document::{Bytes, Document, Kind, NodeId, Text};
@@ -77,6 +78,8 @@ impl Place {
 fn excerpt(line: &str, at: usize) -> (String, usize) {
     // A terminal must not obey what the text says.
     let visible = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
+    // A key file that was named by mistake is quoted, too.
+    let line = mask_line(line);
     let left_out = if at < MAX_EXCERPT - BEFORE_VALUE { 0 } else { at - BEFORE_VALUE };
     let mut rest = line.chars().skip(left_out).map(visible);
     let mut shown: String = rest.by_ref().take(MAX_EXCERPT).collect();

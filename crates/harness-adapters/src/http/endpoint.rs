@@ -1,5 +1,6 @@
 //! Where requests go.
 
+use harness_core::display::mask_secrets;
 use reqwest::Url;
 
 use crate::AdapterError;
@@ -14,7 +15,10 @@ impl Endpoint {
     /// Takes a base URL (`https://host/api/v1`), to which the protocol's path is added, or the full
     /// endpoint; a query is kept.
     pub(crate) fn parse(base: &str, protocol_path: &str) -> Result<Self, AdapterError> {
-        let fault = |reason: String| AdapterError::BaseUrl { url: without_credentials(base), reason };
+        let fault = |reason: String| AdapterError::BaseUrl {
+            url: mask_secrets(&without_credentials(base)).into_owned(),
+            reason,
+        };
         let mut url = Url::parse(base.trim()).map_err(|error| fault(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(fault(format!("the scheme `{}` is neither http nor https", url.scheme())));
@@ -99,6 +103,10 @@ mod tests {
         check(
             "https://me:s3cret@h/v1?key=s3cret",
             "the base URL `https://h/v1` cannot be used: it holds a user name or password",
+        );
+        check(
+            "htp:/user:PASSWORD@h",
+            "the base URL `htp:/***@h` cannot be used: the scheme `htp` is neither http nor https",
         );
     }
 

@@ -16,6 +16,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::run::block_on;
 use crate::signal::Signals;
+use crate::terminal;
 
 /// Serves the editor that started this program.
 pub(crate) fn acp(args: &AcpArgs) -> Result<Exit, CliError> {
@@ -32,7 +33,7 @@ async fn serve(args: &AcpArgs) -> Result<Exit, CliError> {
     let server = AcpServer::new(host).named("harness", env!("CARGO_PKG_VERSION")).stop_with(stop.clone());
     let ended = tokio::select! {
         biased;
-        ended = server.serve(BufReader::new(tokio::io::stdin()), tokio::io::stdout()) => ended,
+        ended = server.serve(BufReader::new(tokio::io::stdin()), terminal::protocol()) => ended,
         () = signals.watch(stop) => return Ok(Exit::Cancelled),
     };
     ended?;

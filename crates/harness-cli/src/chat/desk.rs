@@ -1,6 +1,6 @@
 //! Where a person sits: the terminal on one side, the thread on the other, and the chat's state between them.
 
-use std::io::{ErrorKind, Stdout, Write as _, stdout};
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use crate::render::line::Styling;
 use crate::render::screen::Screen;
 use crate::render::{one_line, size};
 use crate::signal::Signals;
+use crate::terminal::{Out, drawing};
 
 /// How often something that moves is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -51,7 +52,7 @@ enum Done {
 pub(super) struct Desk {
     chat: Conversation,
     app: App,
-    screen: Screen<Stdout>,
+    screen: Screen<Out>,
     size: (usize, usize),
     inputs: mpsc::Receiver<Input>,
     events: Stream,
@@ -74,7 +75,7 @@ impl Desk {
         app.set_now(chat.now());
         app.set_about(About { model: begun.model.clone() });
         greet(&mut app, begun);
-        let (events, screen) = (chat.events(), Screen::new(stdout(), look.styling));
+        let (events, screen) = (chat.events(), Screen::new(drawing(), look.styling));
         let (done, home) = (mpsc::channel(16), env::home());
         Self { chat, app, screen, size, inputs: look.inputs, events, history, done, home }
     }

@@ -18,7 +18,7 @@ mod terminal;
 mod words;
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, stdin, stdout};
+use std::io::{IsTerminal as _, stdin};
 use std::path::{Path, PathBuf};
 
 use harness::SessionFolder;
@@ -35,11 +35,13 @@ use crate::args::{ChatArgs, Color};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
+use crate::outputs;
 use crate::render::line::Styling;
 use crate::render::screen::Screen;
 use crate::render::size;
 use crate::run::block_on;
 use crate::signal::Signals;
+use crate::terminal::{Stream, drawing};
 
 /// Talks with agents, or with a model.
 pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
@@ -49,7 +51,7 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
         Color::Never => anstream::ColorChoice::Never.write_global(),
     }
     block_on(async {
-        if stdin().is_terminal() && stdout().is_terminal() {
+        if stdin().is_terminal() && Stream::Out.is_terminal() {
             at_terminal(args).await
         } else {
             over_pipe(args).await
@@ -72,12 +74,7 @@ async fn over_pipe(args: &ChatArgs) -> Result<Exit, CliError> {
 async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
     let mut signals = listen()?;
     let taken = |source| CliError::Io { action: "use the terminal", source };
-    let styling = match anstream::AutoStream::choice(&stdout()) {
-        anstream::ColorChoice::Never => Styling::Plain,
-        anstream::ColorChoice::Auto | anstream::ColorChoice::Always | anstream::ColorChoice::AlwaysAnsi => {
-            Styling::Colour
-        }
-    };
+    let styling = if Stream::Out.has_styles() { Styling::Colour } else { Styling::Plain };
     // What is wrong with the arguments is told on a terminal as it was.
     let picked = if args.pick { Some(stored(args)?) } else { None };
     let mut file = file(args)?;
@@ -115,6 +112,7 @@ fn listen() -> Result<Signals, CliError> {
 /// The file of the conversation; `None` when it is not kept.
 fn file(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
     if let Some(file) = &args.session {
+        outputs::check_file(file)?;
         return Ok(Some(file.clone()));
     }
     let Some(folder) = folder(args) else {
@@ -149,7 +147,7 @@ async fn pick(
     inputs: &mut mpsc::Receiver<Input>,
 ) -> Result<Option<usize>, CliError> {
     let written = |source| CliError::Io { action: "write to the terminal", source };
-    let mut screen = Screen::new(stdout(), styling);
+    let mut screen = Screen::new(drawing(), styling);
     let (mut columns, mut rows) = size();
     let picked = loop {
         screen.draw(&[], &pick.view(columns, rows), columns).map_err(written)?;

@@ -1,9 +1,10 @@
 //! A chat without a terminal: each line is a message, answers go to standard output, everything else to
 //! standard error.
 
-use std::io::{self, BufRead as _, Read as _, stdin, stdout};
+use std::io::{self, BufRead as _, Read as _, stdin};
 
-use harness::core::event::Seen;
+use harness::core::OpId;
+use harness::core::event::{EventKind, Seen};
 use harness::core::message::UserMessage;
 use harness::runtime::{Report, RuntimeError, Stream, ThreadEvent, Told};
 
@@ -13,8 +14,10 @@ use super::images;
 use crate::env;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::output;
 use crate::render::{AnswerOn, Human, Render};
 use crate::signal::Signals;
+use crate::terminal::{self, Out};
 
 /// Bytes of one message, at most.
 const LONGEST: u64 = 1 << 20;
@@ -66,7 +69,9 @@ fn said(text: &str) -> UserMessage {
 
 /// One message and what comes of it.
 async fn say(chat: &Conversation, message: UserMessage, signals: &mut Signals) -> Result<Exit, CliError> {
-    let mut human = Human::new(stdout(), anstream::stderr(), AnswerOn::stdout());
+    let on = AnswerOn::stdout();
+    let human = Human::new(on.out(), terminal::messages(), on);
+    let mut human = Shown { human, steps: 0 };
     let mut events = chat.events();
     let mut run = std::pin::pin!(chat.thread.prompt_items([message]));
     let mut stopped = false;
@@ -92,33 +97,44 @@ async fn say(chat: &Conversation, message: UserMessage, signals: &mut Signals) -
     finish(&mut human, &mut events, report)
 }
 
+/// What is shown of an answer, and how many times a model was asked for it.
+struct Shown {
+    human: Human<Out, Out>,
+    steps: u64,
+}
+
 fn finish(
-    human: &mut impl Render,
+    shown: &mut Shown,
     events: &mut Stream,
     report: Result<Report, RuntimeError>,
 ) -> Result<Exit, CliError> {
     let report = report.map_err(CliError::Runtime)?;
     while let Some(told) = events.try_next() {
-        if let Some(Err(fault)) = show(human, told) {
+        if let Some(Err(fault)) = show(shown, told) {
             return closed(fault);
         }
     }
-    match human.end(&report.end) {
-        Ok(()) => Ok(Exit::of(report.end.outcome(), report.end.reason())),
+    match shown.human.end(&report.end) {
+        Ok(()) => {
+            let exit = Exit::of(report.end.outcome(), report.end.reason());
+            Ok(if report.end.persist_failed.is_some() { exit.unwritten() } else { exit })
+        }
         Err(fault) => closed(fault),
     }
 }
 
 fn closed(fault: io::Error) -> Result<Exit, CliError> {
-    if fault.kind() == io::ErrorKind::BrokenPipe {
-        return Ok(Exit::OutputClosed);
-    }
-    Err(CliError::Io { action: "write to standard output", source: fault })
+    output::ended(Err(fault), Exit::Completed)
 }
 
-fn show(human: &mut impl Render, told: Told) -> Option<io::Result<()>> {
+fn show(shown: &mut Shown, told: Told) -> Option<io::Result<()>> {
+    let Shown { human, steps } = shown;
     match told {
-        Told::Event { event: ThreadEvent::Event(event), .. } => Some(human.see(&Seen::Event(event))),
+        Told::Event { event: ThreadEvent::Event(event), .. } => {
+            *steps += u64::from(matches!(event.kind, EventKind::ModelStepStarted { .. }));
+            Some(human.see(&Seen::Event(event)))
+        }
+        Told::Event { event: ThreadEvent::Delta(part), .. } => Some(human.part(OpId(*steps), &part)),
         Told::Lagged { missed } => Some(human.see(&Seen::Lagged { missed })),
         Told::Event { .. } | _ => None,
     }
@@ -127,7 +143,7 @@ fn show(human: &mut impl Render, told: Told) -> Option<io::Result<()>> {
 fn note(text: &str) {
     use std::io::Write as _;
     // Whoever closed standard error does not want to know.
-    let _ = writeln!(anstream::stderr(), "{text}");
+    let _ = writeln!(terminal::messages(), "{text}");
 }
 
 /// The next line of standard input, or all of it; `None` at its end. It is read by a thread of its own, so

@@ -1,6 +1,6 @@
 //! The terminal itself: raw mode that is always given back, keys, size.
 
-use std::io::{self, Write as _, stdout};
+use std::io::{self, Write as _};
 
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read,
@@ -10,6 +10,7 @@ use crossterm::{cursor, execute};
 use tokio::sync::mpsc;
 
 use super::composer::{Code, Key};
+use crate::terminal::drawing;
 
 /// Keys that may wait; whoever types waits when there are more.
 const WAITING: usize = 1_024;
@@ -32,7 +33,7 @@ impl Terminal {
     pub(super) fn take() -> io::Result<Self> {
         enable_raw_mode()?;
         let this = Self(());
-        execute!(stdout(), EnableBracketedPaste)?;
+        execute!(drawing(), EnableBracketedPaste)?;
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             restore();
@@ -69,8 +70,8 @@ impl Drop for Terminal {
 /// Nothing is left to be done when that does not work.
 fn restore() {
     let _ = disable_raw_mode();
-    let _ = execute!(stdout(), DisableBracketedPaste, cursor::Show);
-    let _ = stdout().flush();
+    let _ = execute!(drawing(), DisableBracketedPaste, cursor::Show);
+    let _ = drawing().flush();
 }
 
 fn of(event: Event) -> Option<Input> {

@@ -10,13 +10,14 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 use crate::render::{BAD, GOOD, NOTE};
+use crate::terminal::{self, painted};
 
 /// Shows what is wrong on standard error, and what is sound on standard output.
 pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
-    let mut err = anstream::stderr();
+    let mut err = terminal::messages();
     for diagnostic in checked.iter().flat_map(|checked| &checked.diagnostics) {
         // What is not shown because nobody reads it is no reason to end.
-        let _ = writeln!(err, "{}", diagnostic.render(Style::Ansi));
+        let _ = writeln!(err, "{}", painted(&diagnostic.render(Style::Ansi).to_string()));
     }
     let mut text = String::new();
     for one in checked {
@@ -41,7 +42,7 @@ pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
             let _ = writeln!(err, "{}: there is more to find than is listed", one.file.display());
         }
     }
-    let exit = output::print_styled(&text, exit)?;
+    let exit = output::print(&text, exit)?;
     summary(checked, &mut err);
     Ok(exit)
 }

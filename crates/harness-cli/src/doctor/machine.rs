@@ -1,10 +1,11 @@
 //! The clock and the terminal.
 
-use std::io::{IsTerminal as _, stderr, stdin, stdout};
+use std::io::{IsTerminal as _, stdin};
 
 use harness::core::Time;
 
 use super::finding::{Area, Finding, Status};
+use crate::terminal::Stream;
 
 /// Before this moment no version of the program was made: 2026-01-01T00:00:00Z, in milliseconds.
 const BEFORE_ANY: Time = Time(1_767_225_600_000);
@@ -25,8 +26,9 @@ fn clock(now: Time) -> Finding {
 
 /// Approvals are asked for on standard error and answered on standard input.
 fn terminal() -> Finding {
-    let asks = stdin().is_terminal() && stderr().is_terminal();
-    let shows = if stdout().is_terminal() { "answers go to a terminal" } else { "answers go to no terminal" };
+    let asks = stdin().is_terminal() && Stream::Err.is_terminal();
+    let shows =
+        if Stream::Out.is_terminal() { "answers go to a terminal" } else { "answers go to no terminal" };
     let approvals = if asks {
         "approvals can be asked for"
     } else {

@@ -23,7 +23,7 @@ pub(super) fn report(findings: &[Finding], json: bool, exit: Exit) -> Result<Exi
     if json {
         return output::print_json(&Told { sound: exit == Exit::Completed, findings }, exit);
     }
-    output::print_styled(&text(findings), exit)
+    output::print(&text(findings), exit)
 }
 
 fn text(findings: &[Finding]) -> String {

@@ -9,6 +9,7 @@ use harness::BoundGraph;
 use harness::adapters::{Recorder, Replay, Retry, RetryPolicy};
 use harness::core::port::{Clock, DynModel};
 
+use super::called::Noticed;
 use super::keys::Keys;
 use super::providers::PROVIDERS;
 use super::recordings::{self, Recording};
@@ -18,6 +19,7 @@ use crate::args::ModelArgs;
 use crate::env;
 use crate::error::CliError;
 use crate::render::one_line;
+use crate::terminal;
 
 /// Where answers come from.
 pub(crate) struct Source {
@@ -29,13 +31,14 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    fn live(model: Arc<dyn DynModel>) -> Self {
-        Self { model, replay: None, shipped: false }
+    /// A model, a backend at its place, or what answers for want of a key.
+    pub(crate) fn live(model: Arc<dyn DynModel>) -> Self {
+        Self { model: Arc::new(Noticed(model)), replay: None, shipped: false }
     }
 
     fn replay(path: &Path) -> Result<Self, CliError> {
         let replay = Arc::new(Replay::open(path)?);
-        Ok(Self { model: Arc::clone(&replay) as _, replay: Some(replay), shipped: false })
+        Ok(Self { replay: Some(Arc::clone(&replay)), ..Self::live(replay) })
     }
 }
 
@@ -114,7 +117,7 @@ fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
     }
     let Some(message) = asking.message else {
         let _ = writeln!(
-            anstream::stderr(),
+            terminal::messages(),
             "no {} is set: the model's answers come from the recordings in {}\nthey know:{}",
             env::OPENROUTER_KEY,
             folder.display(),
@@ -127,7 +130,7 @@ fn shipped(asking: Asking<'_>, fault: CliError) -> Result<Source, CliError> {
         return Err(CliError::NotRecorded { folder, questions });
     };
     let _ = writeln!(
-        anstream::stderr(),
+        terminal::messages(),
         "no {} is set: the model's answers come from {}",
         env::OPENROUTER_KEY,
         recording.path.display()

@@ -3,6 +3,7 @@
 //! [`providers`] is the table of providers, [`keys`] finds their keys, [`routes`] turns the name of a model
 //! into a way to ask it, and [`choose`] does so for a whole graph.
 
+mod called;
 mod choose;
 pub(crate) mod keys;
 pub(crate) mod providers;
@@ -10,4 +11,5 @@ mod recordings;
 mod routes;
 mod shipped;
 
+pub(crate) use called::was_called;
 pub(crate) use choose::{Asking, Source, choose};

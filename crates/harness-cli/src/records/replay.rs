@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::render::harmless;
 use crate::run::block_on;
+use crate::terminal;
 
 /// Runs a record again and tells what differs.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<Exit, CliError> {
@@ -30,7 +31,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<Exit, CliError> {
     };
     let again = block_on(again(&record, how))?;
     if let Some(failed) = &again.record_failed {
-        let _ = writeln!(anstream::stderr(), "the new record was not written: {failed}");
+        let _ = writeln!(terminal::messages(), "the new record was not written: {failed}");
     }
     // The metadata belongs to whoever made the record.
     let options = CompareOptions::default().without(Section::Metadata);

@@ -19,6 +19,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::run::block_on;
 use crate::signal::Signals;
+use crate::terminal;
 
 /// Answers requests until it is told to stop.
 pub(crate) fn bridge(args: &BridgeArgs) -> Result<Exit, CliError> {
@@ -49,14 +50,14 @@ async fn bridge_here(args: &BridgeArgs) -> Result<Exit, CliError> {
     let shut = transport.shutdown().await;
     let report = ended?;
     shut?;
-    let _ = writeln!(anstream::stderr(), "{}", summary(report));
+    let _ = writeln!(terminal::messages(), "{}", summary(report));
     Ok(Exit::Completed)
 }
 
 /// Drains at the first signal, stops at the second.
 async fn watch(mut signals: Signals, drain: &Cancel, stop: &Cancel) -> std::convert::Infallible {
     signals.next().await;
-    let _ = writeln!(anstream::stderr(), "\nfinishing what runs; press Ctrl-C again to stop it");
+    let _ = writeln!(terminal::messages(), "\nfinishing what runs; press Ctrl-C again to stop it");
     drain.cancel();
     signals.next().await;
     stop.cancel();
@@ -87,7 +88,8 @@ fn program(args: &BridgeArgs) -> BridgeRunner {
 
 fn show(note: &BridgeNote) {
     // Nobody is left to be told when standard error is closed.
-    let _ = writeln!(anstream::stderr(), "{:5} {}", note.level.as_str(), note.to_string().replace('\n', " "));
+    let _ =
+        writeln!(terminal::messages(), "{:5} {}", note.level.as_str(), note.to_string().replace('\n', " "));
 }
 
 fn summary(report: BridgeReport) -> String {

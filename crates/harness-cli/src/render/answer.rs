@@ -1,14 +1,14 @@
 //! The answer on standard output.
 
-use std::io::{self, IsTerminal as _, Write, stdout};
+use std::io::{self, Write};
 
-use anstream::{AutoStream, ColorChoice};
 use harness::core::OpId;
 
 use super::harmless::harmless;
 use super::line::{Line, Styling};
 use super::markdown::MarkdownStream;
 use super::screen::{Frame, Screen};
+use crate::terminal::{self, Out, Stream};
 
 /// Where the answer goes.
 #[derive(Clone, Copy, Debug)]
@@ -20,19 +20,37 @@ pub(crate) enum AnswerOn {
     },
     /// A terminal without styles: the text, as it arrives.
     Terminal,
-    /// A pipe or file: nothing but the answer, when it is whole.
+    /// A pipe or file: the text as it arrives, and nothing else.
     Pipe,
+    /// A pipe or file that gets the answer alone, when it is known; without one, what arrived last.
+    PipeAtEnd,
 }
 
 impl AnswerOn {
     /// What standard output is.
     pub(crate) fn stdout() -> Self {
-        if !stdout().is_terminal() {
-            return Self::Pipe;
+        if !Stream::Out.is_terminal() {
+            Self::Pipe
+        } else if Stream::Out.has_styles() {
+            Self::Styled { size }
+        } else {
+            Self::Terminal
         }
-        match AutoStream::choice(&stdout()) {
-            ColorChoice::Never => Self::Terminal,
-            ColorChoice::Auto | ColorChoice::Always | ColorChoice::AlwaysAnsi => Self::Styled { size },
+    }
+
+    /// The same for a run of many turns, most of whose texts are no answer.
+    pub(crate) fn at_end(self) -> Self {
+        match self {
+            Self::Pipe => Self::PipeAtEnd,
+            Self::Styled { .. } | Self::Terminal | Self::PipeAtEnd => self,
+        }
+    }
+
+    /// The way to standard output for such answers.
+    pub(crate) fn out(self) -> Out {
+        match self {
+            Self::Styled { .. } => terminal::drawing(),
+            Self::Terminal | Self::Pipe | Self::PipeAtEnd => terminal::payload(),
         }
     }
 }
@@ -68,11 +86,6 @@ impl<W: Write> Answer<W> {
         self.inside_line
     }
 
-    /// Whether nothing is shown before the answer is whole.
-    pub(super) fn waits(&self) -> bool {
-        matches!(self.on, AnswerOn::Pipe)
-    }
-
     /// More of the text of an operation.
     pub(super) fn more(&mut self, op: OpId, text: &str) -> io::Result<()> {
         if self.streamed.as_ref().is_none_or(|(shown, _)| *shown != op) {
@@ -83,14 +96,18 @@ impl<W: Write> Answer<W> {
             shown.push_str(text);
         }
         match self.on {
-            AnswerOn::Pipe => Ok(()),
-            AnswerOn::Terminal => self.raw(text),
+            AnswerOn::Pipe => self.raw(text),
+            AnswerOn::PipeAtEnd => Ok(()),
+            AnswerOn::Terminal => self.raw(&harmless(text)),
             AnswerOn::Styled { size } => self.styled(text, size()),
         }
     }
 
     fn raw(&mut self, text: &str) -> io::Result<()> {
-        self.screen.print(&harmless(text))?;
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.screen.print(text)?;
         self.inside_line = !text.ends_with('\n');
         Ok(())
     }
@@ -121,17 +138,22 @@ impl<W: Write> Answer<W> {
         Ok(())
     }
 
+    /// There is no answer: what arrived is shown where it was not yet.
+    pub(super) fn without_answer(&mut self) -> io::Result<()> {
+        if let (AnswerOn::PipeAtEnd, Some((_, text))) = (self.on, self.streamed.take()) {
+            self.raw(&text)?;
+        }
+        self.end_line()
+    }
+
     /// The text for the user, unless it was shown while it came.
     pub(super) fn whole(&mut self, text: &str) -> io::Result<()> {
         let streamed = self.streamed.take().is_some_and(|(_, shown)| shown.trim() == text.trim());
-        if !streamed {
+        if !streamed || matches!(self.on, AnswerOn::PipeAtEnd) {
             self.end_line()?;
             match self.on {
-                AnswerOn::Pipe => {
-                    self.screen.print(text)?;
-                    self.inside_line = !text.ends_with('\n');
-                }
-                AnswerOn::Terminal => self.raw(text)?,
+                AnswerOn::Pipe | AnswerOn::PipeAtEnd => self.raw(text)?,
+                AnswerOn::Terminal => self.raw(&harmless(text))?,
                 AnswerOn::Styled { size } => self.styled(text, size())?,
             }
         }
@@ -203,5 +225,26 @@ mod tests {
         let mut answer = Answer::new(Vec::new(), AnswerOn::Pipe);
         answer.whole("# It is").unwrap();
         assert_eq!(answer.screen.take_bytes(), b"# It is\n");
+    }
+
+    #[test]
+    fn fault_28_a_pipe_gets_the_text_as_it_arrives() {
+        let mut answer = Answer::new(Vec::new(), AnswerOn::Pipe);
+        answer.more(OpId(1), "It is\u{1b} **bo").unwrap();
+        assert_eq!(answer.screen.take_bytes(), b"It is\x1b **bo");
+        answer.more(OpId(1), "ld**").unwrap();
+        answer.whole("It is\u{1b} **bold**").unwrap();
+        assert_eq!(answer.screen.take_bytes(), b"ld**\n");
+    }
+
+    #[test]
+    fn fault_28_a_run_of_many_turns_leaves_what_arrived_last() {
+        let mut answer = Answer::new(Vec::new(), AnswerOn::PipeAtEnd);
+        for (op, text) in [(1, "first"), (2, "half "), (2, "of it")] {
+            answer.more(OpId(op), text).unwrap();
+        }
+        assert_eq!(answer.screen.take_bytes(), b"");
+        answer.without_answer().unwrap();
+        assert_eq!(answer.screen.take_bytes(), b"half of it\n");
     }
 }

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
+use harness::core::display::{is_hidden, is_joiner};
+
 /// The longest such text, in characters.
 const LONGEST: usize = 120;
 
 /// The text on one line, without control characters, cut to a bound.
 pub(crate) fn one_line(text: &str) -> String {
-    let mut line: String = text.chars().map(shown).take(LONGEST + 1).collect();
+    let head: String = text.chars().map(shown).take(LONGEST + 1).collect();
+    let mut line = harmless(&head).into_owned();
     if line.chars().count() > LONGEST {
         line = line.chars().take(LONGEST - 1).collect();
         line.push('…');
@@ -15,23 +18,25 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// A text for a terminal: line ends and tabs stay, other control characters, which could move the cursor
-/// or change the terminal, become a replacement character.
+/// A text for a terminal: line ends and tabs stay, other characters that are [hidden](is_hidden) become a
+/// replacement character. A joiner stays where it joins letters or pictures, which no ASCII character is.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_harmful) {
-        return text.chars().map(|c| if is_harmful(c) { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    let harmful = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !text.chars().any(harmful) {
+        return Cow::Borrowed(text);
     }
-    Cow::Borrowed(text)
-}
-
-fn is_harmful(c: char) -> bool {
-    c.is_control() && !matches!(c, '\n' | '\t')
+    let mut before = ' ';
+    let shown = text.chars().map(|c| {
+        let joins = is_joiner(c) && !before.is_ascii() && before != char::REPLACEMENT_CHARACTER;
+        before = if harmful(c) && !joins { char::REPLACEMENT_CHARACTER } else { c };
+        before
+    });
+    Cow::Owned(shown.collect())
 }
 
 fn shown(c: char) -> char {
     match c {
         '\n' | '\r' | '\t' => ' ',
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
         c => c,
     }
 }
@@ -42,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_line_is_short_and_harmless() {
-        assert_eq!(one_line("a\nb\u{1b}[2Jc"), "a b\u{fffd}[2Jc");
+        assert_eq!(one_line("a\nb\u{1b}[2Jc\rd"), "a b\u{fffd}[2Jc d");
         assert_eq!(one_line(&"x".repeat(120)), "x".repeat(120));
         assert_eq!(one_line(&"x".repeat(121)), "x".repeat(119) + "…");
     }
@@ -51,5 +56,15 @@ mod tests {
     fn texts_for_a_terminal_keep_their_lines() {
         assert_eq!(harmless("a\n\tb"), "a\n\tb");
         assert_eq!(harmless("a\u{1b}]0;x\u{7}b\u{9b}"), "a\u{fffd}]0;x\u{fffd}b\u{fffd}");
+    }
+
+    #[test]
+    fn fault_12_what_is_not_seen_is_replaced() {
+        for c in "\u{202e}\u{2066}\u{200b}\u{feff}\u{ad}\u{2028}\u{e0041}\u{200d}\u{85}\u{7f}".chars() {
+            assert_eq!(harmless(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
+        }
+        for text in ["é🙂👩\u{200d}👩\u{200d}👧 ❤\u{fe0f}", "نمی\u{200c}دانم"] {
+            assert_eq!(harmless(text), text);
+        }
     }
 }

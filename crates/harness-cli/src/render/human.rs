@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use anstyle::Style;
 use harness::core::End;
 use harness::core::control::{StopCode, StopDecision};
-use harness::core::event::{Delta, Event, EventKind, Seen};
+use harness::core::event::{Event, EventKind, Seen};
 use harness::core::port::DeltaPart;
 use harness::core::{CallId, Evidence, OpId, Outcome, StopReason, ToolName};
 
@@ -15,6 +14,7 @@ use super::harmless::{harmless, one_line};
 use super::status::Status;
 use super::style::{BAD, DIM, GOOD, NOTE};
 use super::told::{called, told};
+use crate::terminal::{Paint, erase_line};
 
 /// Shows a run to a person.
 pub(crate) struct Human<A: Write, P> {
@@ -29,9 +29,6 @@ pub(crate) struct Human<A: Write, P> {
     /// Whether its line is shown, below everything else.
     status_shown: bool,
 }
-
-/// Goes back to the beginning of the line and empties it.
-const ERASE: &[u8] = b"\r\x1b[2K";
 
 /// Tools of a backend that are at work and known by their names, at most.
 const OPEN_TOOLS: usize = 256;
@@ -69,14 +66,15 @@ impl<A: Write, P: Write> Human<A, P> {
 
     fn hide_status(&mut self) {
         if std::mem::take(&mut self.status_shown) {
-            let _ = self.progress.write_all(ERASE);
+            let _ = self.progress.write_all(erase_line().as_bytes());
             let _ = self.progress.flush();
         }
     }
 
-    fn delta(&mut self, delta: &Delta) -> io::Result<()> {
-        match &delta.part {
-            DeltaPart::Text(text) => self.text(delta.op, text),
+    /// A piece of the answer of an operation.
+    pub(crate) fn part(&mut self, op: OpId, part: &DeltaPart) -> io::Result<()> {
+        match part {
+            DeltaPart::Text(text) => self.text(op, text),
             DeltaPart::BackendToolStarted { id, name, input } => {
                 if self.backend_tools.len() < OPEN_TOOLS {
                     self.backend_tools.push((id.clone(), name.clone()));
@@ -99,20 +97,16 @@ impl<A: Write, P: Write> Human<A, P> {
 
     /// More of the answer's text.
     fn text(&mut self, op: OpId, text: &str) -> io::Result<()> {
-        if self.answer.waits() {
-            return Ok(());
-        }
         self.hide_status();
         self.answer.more(op, text)
     }
 
     /// One line of progress. What cannot be shown there is not worth ending a run for.
-    fn note(&mut self, style: Style, mark: &str, text: &str) -> io::Result<()> {
+    fn note(&mut self, style: Paint, mark: &str, text: &str) -> io::Result<()> {
         self.answer.end_line()?;
         // In one piece, because others write to standard error, too.
-        let mut line = if std::mem::take(&mut self.status_shown) { ERASE.to_vec() } else { Vec::new() };
-        let _ = writeln!(line, "{style}{mark}{style:#} {text}");
-        let _ = self.progress.write_all(&line);
+        let erase = if std::mem::take(&mut self.status_shown) { erase_line() } else { String::new() };
+        let _ = writeln!(self.progress, "{erase}{style}{mark}{style:#} {text}");
         Ok(())
     }
 
@@ -166,7 +160,7 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
                 }
                 Ok(())
             }
-            Seen::Delta(delta) => self.delta(delta),
+            Seen::Delta(delta) => self.part(delta.op, &delta.part),
             Seen::Lagged { missed } => self.note(NOTE, "•", &format!("{missed} events were not shown")),
             _ => Ok(()),
         }
@@ -175,10 +169,10 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
     fn end(&mut self, end: &End) -> io::Result<()> {
         self.hide_status();
         self.status = None;
-        if let Some(text) = end.answer.as_deref().filter(|text| !text.is_empty()) {
-            self.answer.whole(text)?;
+        match end.answer.as_deref().filter(|text| !text.is_empty()) {
+            Some(text) => self.answer.whole(text)?,
+            None => self.answer.without_answer()?,
         }
-        self.answer.end_line()?;
         if let Some(why) = why(&end.stop.evidence) {
             self.note(BAD, "!", &why)?;
         }

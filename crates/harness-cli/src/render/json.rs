@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use harness::core::End;
+use harness::core::display::mask_secrets;
 use harness::core::event::Seen;
 use serde::Serialize;
 
@@ -36,8 +37,9 @@ impl<W: Write> JsonLines<W> {
             #[serde(skip_serializing_if = "Option::is_none")]
             hint: Option<String>,
         }
-        let message = error.to_string();
-        self.line(&Line { r#type: "error", kind: error.kind(), message, hint: error.hint() })
+        let message = mask_secrets(&error.to_string()).into_owned();
+        let hint = error.hint().map(|hint| mask_secrets(&hint).into_owned());
+        self.line(&Line { r#type: "error", kind: error.kind(), message, hint })
     }
 }
 

@@ -1,9 +1,11 @@
-//! The few styles; anstream leaves them out where no terminal shows them.
+//! The few styles; they are left out where no terminal shows them.
 
 use anstyle::{AnsiColor, Style};
 
-pub(crate) const DIM: Style = Style::new().dimmed();
-pub(crate) const BOLD: Style = Style::new().bold();
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default();
+use crate::terminal::Paint;
+
+pub(crate) const DIM: Paint = Paint::of(Style::new().dimmed());
+pub(crate) const BOLD: Paint = Paint::of(Style::new().bold());
+pub(crate) const GOOD: Paint = Paint::of(AnsiColor::Green.on_default());
+pub(crate) const BAD: Paint = Paint::of(AnsiColor::Red.on_default());
+pub(crate) const NOTE: Paint = Paint::of(AnsiColor::Yellow.on_default());

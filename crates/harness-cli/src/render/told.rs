@@ -1,15 +1,15 @@
 //! Events in one line each.
 
-use anstyle::Style;
 use harness::core::event::{EventKind, RepairHow};
 use harness::core::port::CompactionNote;
 use harness::core::{Json, ToolName};
 
 use super::harmless::one_line;
 use super::style::{BAD, BOLD, DIM, GOOD, NOTE};
+use crate::terminal::Paint;
 
 /// How a line looks, its mark and its text.
-pub(super) type Note = (Style, &'static str, String);
+pub(super) type Note = (Paint, &'static str, String);
 
 /// The gates of a controlled run itself; what they say, the decision tells.
 const OWN_GATES: [&str; 5] = ["signal", "contract", "acceptability", "control_invariant", "work_items"];

@@ -6,6 +6,7 @@ use harness::core::port::{ApprovalAsk, Approver, Decision};
 
 use crate::args::Approve;
 use crate::render::one_line;
+use crate::terminal;
 
 /// Decides as `--approve` says.
 pub(crate) struct CommandLineApprover(pub(crate) Approve);
@@ -29,7 +30,7 @@ async fn at_terminal(ask: &ApprovalAsk) -> Decision {
     let question = format!("? {call}\n  {}\n  run it? [y]es, [n]o, [l]ater: ", one_line(&ask.reason));
     let (answer, answered) = tokio::sync::oneshot::channel();
     let reader = std::thread::Builder::new().name("approval".to_owned()).spawn(move || {
-        let mut err = anstream::stderr();
+        let mut err = terminal::questions();
         let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
         let mut line = String::new();
         let read = stdin().lock().read_line(&mut line);

@@ -11,7 +11,7 @@ pub(crate) mod view;
 
 pub(crate) use self::resume::resume;
 
-use std::io::{self, IsTerminal as _, Write as _, stderr, stdout};
+use std::io::Write as _;
 use std::sync::Arc;
 
 use harness::adapters::{Recorder, Replay};
@@ -32,9 +32,12 @@ use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::{self, Asking, Source};
+use crate::output;
+use crate::outputs;
 use crate::records::recording::recording;
 use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering, Status};
 use crate::signal::Signals;
+use crate::terminal::{self, Stream};
 
 /// Things seen that may wait for a slow reader of the output; after that deltas go first, then the oldest
 /// events, and the output says so.
@@ -60,6 +63,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let bound = bind::bind(&args.descriptor, args.registry.as_deref(), &clock)?;
     let message = message::message(args)?;
     let overrides = context::overrides(&args.context)?;
+    check_outputs(args)?;
     let now = clock.now();
     let session =
         args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
@@ -97,6 +101,18 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let report = report?;
     let run = Ran { hash: &hash, control: spec.control.as_deref() };
     finish(args, &report, &run, rendering, source.replay.as_deref())
+}
+
+/// Fails when something that the run will leave behind cannot be written.
+fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
+    let until = &args.until;
+    for path in [&args.session, &args.model.record, &args.run_record, &until.report].into_iter().flatten() {
+        // A session that is to be resumed is opened, and never made.
+        if !(args.resume && args.session.as_ref() == Some(path)) {
+            outputs::check_file(path)?;
+        }
+    }
+    until.deliverables.as_deref().map_or(Ok(()), outputs::check_folder)
 }
 
 /// What a run is made of, beside its arguments.
@@ -178,15 +194,17 @@ pub(crate) fn answers(
         Some(path) => Arc::new(Recorder::create(backend, path)?),
         None => Arc::new(backend),
     };
-    Ok(Source { model, replay: None, shipped: false })
+    Ok(Source::live(model))
 }
 
 fn renderer(json: bool, spec: &RunSpec) -> Box<dyn Render> {
     if json {
-        return Box::new(JsonLines::new(stdout()));
+        return Box::new(JsonLines::new(terminal::json()));
     }
-    let status = if stderr().is_terminal() { Status::of(spec) } else { None };
-    Box::new(Human::new(stdout(), anstream::stderr(), AnswerOn::stdout()).with_status(status))
+    let status = if Stream::Err.is_terminal() { Status::of(spec) } else { None };
+    let on = AnswerOn::stdout();
+    let on = if spec.control.is_some() { on.at_end() } else { on };
+    Box::new(Human::new(on.out(), terminal::messages(), on).with_status(status))
 }
 
 fn finish(
@@ -196,16 +214,13 @@ fn finish(
     rendering: Rendering,
     replay: Option<&Replay>,
 ) -> Result<Exit, CliError> {
-    match rendering.finish(&report.end) {
-        Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::OutputClosed),
-        Err(source) => return Err(CliError::Io { action: "write to standard output", source }),
-        Ok(()) => {}
-    }
+    // What was shown, or not, is told last: the rest of what the run leaves behind is written all the same.
+    let shown = rendering.finish(&report.end);
     let exit = Exit::of(report.outcome(), report.reason());
     if let Some(failed) = &report.record_failed {
-        let _ = writeln!(anstream::stderr(), "the run record was not written: {failed}");
+        let _ = writeln!(terminal::messages(), "the run record was not written: {failed}");
     }
-    let mut notes = anstream::stderr();
+    let mut notes = terminal::messages();
     if let Some(torn) = report.torn_tail {
         let (line, bytes) = (torn.line, torn.bytes);
         let _ = writeln!(
@@ -227,12 +242,14 @@ fn finish(
     if let Some(next) = &next {
         let _ = writeln!(notes, "{next}");
     }
+    let unwritten = report.end.persist_failed.is_some() || report.record_failed.is_some();
+    let exit = if unwritten { exit.unwritten() } else { exit };
     match replay.map_or(Ok(()), Replay::finish) {
         Err(fault) if exit == Exit::Completed => {
             let _ = writeln!(notes, "{fault}; {}", fault.hint().unwrap_or_default());
-            Ok(Exit::Failed)
+            output::ended(shown, Exit::Failed)
         }
-        Err(_) | Ok(()) => Ok(exit),
+        Err(_) | Ok(()) => output::ended(shown, exit),
     }
 }
 
@@ -262,7 +279,7 @@ fn what_next(args: &RunArgs, exit: Exit, report: &Report) -> Option<String> {
             Some(format!("approve it with: {again} --resume --approve always"))
         }
         Exit::NeedsClarification | Exit::AwaitingApproval => Some(format!("answer with: {again} MESSAGE")),
-        Exit::Completed | Exit::Failed | Exit::Refused | Exit::OutputClosed => None,
+        Exit::Completed | Exit::Failed | Exit::Refused | Exit::Unwritten | Exit::OutputClosed => None,
     }
 }
 

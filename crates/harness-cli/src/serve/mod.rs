@@ -1,6 +1,6 @@
 //! `harness serve`.
 
-use std::io::{Write as _, stdout};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::keys::read_private;
 use crate::signal::Signals;
+use crate::terminal;
 use crate::threads::{Of, Threads};
 
 /// Serves conversations until told to stop.
@@ -84,13 +85,14 @@ fn options(args: &ServeArgs) -> Result<ServerOptions, CliError> {
 fn token(path: &Path) -> Result<String, CliError> {
     let text = read_private(path);
     let text = text.map_err(|fault| CliError::TokenFile { path: path.to_owned(), fault })?;
+    terminal::conceal(&text);
     Ok(text.trim().to_owned())
 }
 
 /// Says where the server is; for programs the first line of standard output.
 fn announce(address: SocketAddr) -> Result<(), CliError> {
-    let mut out = stdout();
+    let mut out = terminal::text();
     writeln!(out, "listening on http://{address}")
         .and_then(|()| out.flush())
-        .map_err(|source| CliError::Io { action: "write to standard output", source })
+        .map_err(|source| CliError::NoOutput { source })
 }

@@ -21,7 +21,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<Exit, CliError> {
     };
     written.map_err(|source| CliError::Io { action: "export the session", source })?;
     let text = String::from_utf8_lossy(&text);
-    let Some(path) = &args.output else { return output::print(&text, Exit::Completed) };
+    let Some(path) = &args.output else { return output::print_payload(&text, Exit::Completed) };
     let new = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     new.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
         .map_err(|source| CliError::NotWritten { path: path.clone(), source })?;

@@ -23,7 +23,7 @@ pub(super) fn list(args: &ListArgs) -> Result<Exit, CliError> {
     if rows.is_empty() {
         return output::print("there is no session in this folder\n", Exit::Completed);
     }
-    output::print_styled(&rows.iter().map(Row::text).collect::<String>(), Exit::Completed)
+    output::print(&rows.iter().map(Row::text).collect::<String>(), Exit::Completed)
 }
 
 fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {

@@ -23,7 +23,7 @@ pub(super) fn show(args: &ShowSessionArgs) -> Result<Exit, CliError> {
     if args.json {
         return output::print_value(whole(&tree, &args.session), Exit::Completed);
     }
-    output::print_styled(&text(&tree, &args.session, id.as_ref()), Exit::Completed)
+    output::print(&text(&tree, &args.session, id.as_ref()), Exit::Completed)
 }
 
 /// Everything, for programs.

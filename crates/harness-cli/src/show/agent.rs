@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::render::NOTE;
 use crate::run::context;
+use crate::terminal;
 
 /// Prints what an agent would get in a turn with the given context.
 pub(super) fn show(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
@@ -27,7 +28,7 @@ pub(super) fn show(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
         return Err(CliError::NoAgent { agent: id.to_owned(), descriptor, known });
     };
     if !has_registry && !agent.tools().is_empty() {
-        let mut err = anstream::stderr();
+        let mut err = terminal::messages();
         let _ = writeln!(
             err,
             "{NOTE}note{NOTE:#}: there is no registry file, so tools have the names of the descriptor"
@@ -61,6 +62,6 @@ fn print(args: &ShowArgs, preview: &Preview<'_>, context: &Value) -> Result<Exit
     if args.json {
         output::print_json(&json::Shown::of(preview, context), Exit::Completed)
     } else {
-        output::print_styled(&human::text(preview), Exit::Completed)
+        output::print(&human::text(preview), Exit::Completed)
     }
 }

@@ -20,6 +20,6 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CliError> {
     if args.json {
         output::print_json(&value, Exit::Completed)
     } else {
-        output::print(&value.to_yaml(), Exit::Completed)
+        output::print_payload(&value.to_yaml(), Exit::Completed)
     }
 }

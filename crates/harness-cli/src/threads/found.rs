@@ -14,6 +14,7 @@ use crate::env;
 use crate::error::CliError;
 use crate::paths::Paths;
 use crate::render::{NOTE, harmless};
+use crate::terminal;
 
 /// The folder of a project for what this program finds by itself.
 const OWN: &str = ".harness";
@@ -125,7 +126,7 @@ pub(crate) fn untypable(template: &str) -> Option<&'static str> {
 fn tell(what: &str, names: &[impl AsRef<str>], problems: &[String]) {
     /// Names that are told, at most.
     const MOST: usize = 12;
-    let mut out = anstream::stderr();
+    let mut out = terminal::messages();
     for problem in problems {
         let _ = writeln!(out, "{NOTE}warning{NOTE:#}: {}", harmless(problem));
     }

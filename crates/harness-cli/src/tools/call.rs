@@ -18,6 +18,7 @@ use crate::output;
 use crate::render::BAD;
 use crate::run::approve::CommandLineApprover;
 use crate::signal::Signals;
+use crate::terminal;
 
 /// Bytes of an input that are read, at most.
 const LONGEST: u64 = 1 << 20;
@@ -126,7 +127,7 @@ async fn approve(cx: &ToolCx) -> Result<(), Exit> {
         }
         Decision::Denied { .. } | Decision::Edited(_) => ("it was not approved", Exit::Refused),
     };
-    let _ = writeln!(anstream::stderr(), "`{}` was not called: {why}", cx.call.name);
+    let _ = writeln!(terminal::messages(), "`{}` was not called: {why}", cx.call.name);
     Err(exit)
 }
 
@@ -143,13 +144,13 @@ fn show(outcome: &ToolOutcome, json: bool) -> Result<Exit, CliError> {
         return output::print_json(outcome, exit);
     }
     if let Some(error) = &outcome.error {
-        let _ = writeln!(anstream::stderr(), "{BAD}{}{BAD:#}", error.code);
+        let _ = writeln!(terminal::messages(), "{BAD}{}{BAD:#}", error.code);
     }
     let mut text: Vec<String> = outcome.content.iter().map(block).collect();
     if let (true, Some(error)) = (text.is_empty(), &outcome.error) {
         text.push(error.message.clone());
     }
-    output::print(&(text.join("\n") + "\n"), exit)
+    output::print_payload(&(text.join("\n") + "\n"), exit)
 }
 
 /// A block as text: an image by what it is.

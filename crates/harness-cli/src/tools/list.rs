@@ -22,7 +22,7 @@ pub(super) fn list(tools: &[Offered], json: bool) -> Result<Exit, CliError> {
     }
     let shown: Vec<String> = tools.map(|(target, def)| shown(target, def)).collect();
     let text = if shown.is_empty() { "the file binds no tool\n".to_owned() } else { shown.join("\n") };
-    output::print_styled(&text, Exit::Completed)
+    output::print(&text, Exit::Completed)
 }
 
 /// A tool for programs.

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use crate::args::ToolsArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::terminal;
 
 /// A tool that the registry offers.
 struct Offered {
@@ -40,7 +41,7 @@ pub(crate) fn tools(args: &ToolsArgs) -> Result<Exit, CliError> {
 }
 
 async fn list_all(args: &ToolsArgs, registry: &Registry) -> Result<Exit, CliError> {
-    let mut err = anstream::stderr();
+    let mut err = terminal::messages();
     for problem in registry.problems() {
         let _ = writeln!(err, "{problem}");
     }

@@ -378,7 +378,7 @@ fn a_session_that_cannot_be_written() {
     let project = Project::new("", "echo ran >>pay.log");
     let arguments = ["run", "harness.yaml", "hello", "--session", "s.jsonl", "--base-url", &server.url];
     let output = Running::start(harness_on_a_full_disk(project.path(), &arguments)).end();
-    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "It was not paid.\n"), "{}", output.stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(6), "It was not paid.\n"), "{}", output.stderr);
     for expected in [
         "! the session was not written: cannot write to session `s.jsonl`: File too large",
         "✗ pay did not run: This call did not run: its start could not be stored",

@@ -15,6 +15,8 @@ mod chat;
 mod cookbook;
 mod descriptors;
 mod doctor;
+mod door;
+mod endings;
 mod example;
 mod faults;
 mod files;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Project, Reply, Server};
+use crate::support::{Answer, Gate, Project, Reply, Running, Server, within};
 
 /// A project with the record of a run that looks at something and answers.
 fn recorded() -> Project {
@@ -215,12 +215,20 @@ fn what_cannot_be_used_is_said() {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_is_told_and_changes_nothing() {
-    let server = Server::start([Reply::text("Hi.")]);
+fn a_record_that_cannot_be_written_is_told_and_ends_with_its_own_code() {
+    let (gate, arrived) = Gate::closed();
+    let server = Server::start([Reply::Paused { answer: Answer::text("Hi."), after: 1, gate: gate.clone() }]);
     let project = Project::plain();
-    let output = project.ask(&server.url, &["--run-record", "no/such/run.json"]);
+    project.write("no/such/file", "");
+    let arguments =
+        ["run", "harness.yaml", "hello", "--base-url", &server.url, "--run-record", "no/such/run.json"];
+    let running = Running::start(project.command(&arguments));
+    within("the call of the model", move || arrived.recv().unwrap());
+    std::fs::remove_dir_all(project.path().join("no")).unwrap();
+    gate.open();
+    let output = running.end();
     insta::assert_snapshot!(project.told(&output), @r#"
-    exit 0
+    exit 6
     Hi.
     ---
     • desk

@@ -4,21 +4,10 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
-use crate::support::{Answer, Gate, Project, Reply, Server, normal, within};
-
-/// A new pseudo-terminal: our side and the program's.
-fn terminal() -> (File, File) {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap();
-    let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    (File::from(ours), theirs)
-}
+use crate::support::{Answer, Gate, Project, Reply, Server, normal, terminal, within};
 
 #[test]
 fn text_streams_calls_are_shown_and_the_last_line_sums_up() {

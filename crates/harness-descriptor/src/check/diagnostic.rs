@@ -1,5 +1,6 @@
 //! One thing that is wrong, or looks wrong.
 
+use harness_core::display::mask_secrets;
 use serde::Serialize;
 
 use super::render::{Rendered, Style};
@@ -67,7 +68,8 @@ pub struct Related {
 impl Diagnostic {
     /// A diagnostic of something else than a descriptor that is checked with it, such as a registry.
     pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
-        Self { severity, code, message: message.into(), place: None, hint: None, related: Vec::new() }
+        let message = mask_secrets(&message.into()).into_owned();
+        Self { severity, code, message, place: None, hint: None, related: Vec::new() }
     }
 
     /// Says where it stands.
@@ -88,7 +90,7 @@ impl Diagnostic {
         Self {
             severity: Severity::Warning,
             code,
-            message: message.into(),
+            message: mask_secrets(&message.into()).into_owned(),
             place: Some(place),
             hint: None,
             related: Vec::new(),
@@ -118,7 +120,7 @@ impl From<&DescriptorError> for Diagnostic {
         Self {
             severity: Severity::Error,
             code: error.kind(),
-            message: error.fault().to_string(),
+            message: mask_secrets(&error.fault().to_string()).into_owned(),
             place: error.place().cloned(),
             hint: error.hint().map(ToOwned::to_owned),
             related: related

@@ -1,5 +1,6 @@
 //! Diagnostics for people.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use unicode_width::UnicodeWidthChar as _;
@@ -57,20 +58,27 @@ fn write_diagnostic(f: &mut fmt::Formatter<'_>, diagnostic: &Diagnostic, paint: 
     let Paint { bold, note, off, .. } = paint;
     let colour = paint.severity(*severity);
     if let Some(place) = place {
-        write!(f, "{bold}{place}:{off} ")?;
+        write!(f, "{bold}{}:{off} ", quiet(&place.to_string()))?;
     }
-    writeln!(f, "{colour}{}[{code}]{off}: {bold}{message}{off}", severity.as_str())?;
+    writeln!(f, "{colour}{}[{code}]{off}: {bold}{}{off}", severity.as_str(), quiet(message))?;
     if let Some(place) = place {
         write_excerpt(f, place, '^', colour, paint)?;
     }
     if let Some(hint) = hint {
-        writeln!(f, "{note}help:{off} {hint}")?;
+        writeln!(f, "{note}help:{off} {}", quiet(hint))?;
     }
     for related in related {
-        writeln!(f, "{bold}{}:{off} {note}note:{off} {}", related.place, related.message)?;
+        let (place, message) = (related.place.to_string(), &related.message);
+        writeln!(f, "{bold}{}:{off} {note}note:{off} {}", quiet(&place), quiet(message))?;
         write_excerpt(f, &related.place, '-', note, paint)?;
     }
     Ok(())
+}
+
+/// A text without control characters but line ends and tabs, so that no style but our own is among ours.
+fn quiet(text: &str) -> Cow<'_, str> {
+    let loud = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(loud) { text.replace(loud, "\u{fffd}").into() } else { text.into() }
 }
 
 /// The line of a place with its value underlined.

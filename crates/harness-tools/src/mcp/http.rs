@@ -51,6 +51,9 @@ fn check_url(http: &McpHttp) -> Result<reqwest::Url, McpFault> {
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(setting(format!("its `url` begins with `{}:`, not with `https:`", url.scheme())));
     }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(setting("its `url` holds a user name or password; send them in a header".to_owned()));
+    }
     Ok(url)
 }
 
@@ -98,13 +101,9 @@ pub(super) fn failed(http: &McpHttp, error: &(dyn Error + 'static), secrets: &Se
     McpFault::Http { url: shown, problem: super::short(&problem) }
 }
 
-/// The address as the HTTP library names it: user and password went into a header.
+/// The address as the HTTP library names it.
 fn sent_to(http: &McpHttp) -> String {
-    let Ok(mut url) = reqwest::Url::parse(&http.url) else { return http.url.clone() };
-    // Neither fails for an address that has a host.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.into()
+    reqwest::Url::parse(&http.url).map_or_else(|_| http.url.clone(), Into::into)
 }
 
 /// Whether a request never reached the server.

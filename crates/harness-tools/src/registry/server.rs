@@ -113,10 +113,24 @@ fn command(fields: &mut Fields<'_, '_, '_>) -> Reach {
     Reach::Command { words, cwd: fields.text("cwd"), env: fields.env(), env_pass: fields.texts("env_pass") }
 }
 
+/// Whether something stands before the host.
+fn has_credentials(url: &str) -> bool {
+    let authority =
+        url.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    authority.is_some_and(|authority| authority.contains('@'))
+}
+
 fn url(fields: &mut Fields<'_, '_, '_>) -> Reach {
     let url = fields.text("url").unwrap_or_default();
     if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
         fields.fault("url", "it is no address over HTTP", "begin it with `https://`");
+    }
+    if has_credentials(&url) {
+        fields.fault(
+            "url",
+            "it holds a user name or password",
+            "send credentials with `bearer_env` or `headers_env`",
+        );
     }
     Reach::Url {
         url,

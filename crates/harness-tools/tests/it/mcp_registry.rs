@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness_core::Json;
 use harness_core::message::ToolCall;
 use harness_core::port::{DynTool, Tool, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, Toolbox};
-use harness_tools::mcp::McpTransport;
+use harness_tools::mcp::{McpSpec, McpTransport};
 use harness_tools::{Binding, Combined, Environment, Registry};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ tools:
     requires_approval: true
   web:
     mcp:
-      url: https://user:pass@example.com/mcp?key=abc
+      url: https://example.com/mcp?key=abc
       headers: { X-Team: blue }
       headers_env: { X-Token: TOKEN }
       bearer_env: TOKEN
@@ -64,10 +64,19 @@ fn a_file_names_servers_with_their_bounds() {
 #[test]
 fn secrets_are_not_printed() {
     let text = format!("{:?}", parse(FILE).unwrap().servers().collect::<Vec<_>>());
+    let text = text + &format!("{:?}", McpSpec::http("https://user:pass@example.com/mcp"));
     for secret in ["s3cret", "pass@", "key=abc", "blue"] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
     assert!(text.contains("https://example.com/mcp") && text.contains("X-Token"), "{text}");
+}
+
+#[test]
+fn fault_13_an_address_with_a_password_is_refused() {
+    let text = "version: 1\ntools:\n  a: { mcp: { url: 'https://user:PASSWORD@h/mcp' } }\n";
+    let fault = parse(text).unwrap_err();
+    assert!(fault.to_string().contains("it holds a user name or password"), "{fault}");
+    assert!(!fault.to_string().contains("PASSWORD"), "{fault}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! What is worth a line beside answers and calls.
 
-use anstyle::Style;
 use harness::core::event::EventKind;
 
 use crate::render::{BAD, NOTE, repaired, shortened};
+use crate::terminal::Paint;
 
 /// The style, the mark and the text; `None` for what the conversation shows by itself.
-pub(super) fn note(kind: &EventKind) -> Option<(Style, &'static str, String)> {
+pub(super) fn note(kind: &EventKind) -> Option<(Paint, &'static str, String)> {
     let because = |reason: Option<&str>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let (style, mark, text) =
         if let EventKind::ToolRetried { call, attempt, max_attempts, backoff, .. } = kind {

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use anstyle::Style;
 use harness::core::event::{Event, EventKind};
 use harness::core::message::{AssistantMessage, Message};
 use harness::core::port::{Content, DeltaPart};
@@ -13,6 +12,7 @@ use super::notes;
 use crate::render::line::{Line, Look, Styling, Text};
 use crate::render::markdown::MarkdownStream;
 use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, why};
+use crate::terminal::Paint;
 
 /// Lines that may wait to be drawn; what is older goes, and a line says so. They wait only while a terminal
 /// does not take them.
@@ -300,7 +300,7 @@ impl Talk {
     }
 
     /// What was done, in its place; its lines stay lines.
-    pub(super) fn step(&mut self, style: Style, mark: &str, text: &str) {
+    pub(super) fn step(&mut self, style: Paint, mark: &str, text: &str) {
         let mut wrapped = Text::default();
         for (number, line) in text.lines().enumerate() {
             if number > 0 {
@@ -330,7 +330,7 @@ impl Talk {
     }
 
     /// What the chat itself tells, its lines as they are, broken where they are too long.
-    pub(super) fn tell(&mut self, style: Style, text: &str) {
+    pub(super) fn tell(&mut self, style: Paint, text: &str) {
         self.separate(Kind::Told);
         for line in text.lines() {
             let mut wrapped = Text::default();
@@ -374,7 +374,7 @@ impl Talk {
 }
 
 /// `✓ look {"at":"left"}  12 ms`, of which the arguments give way when there is no room.
-fn call_line(style: Style, mark: &str, call: &(String, String), took: &str) -> Text {
+fn call_line(style: Paint, mark: &str, call: &(String, String), took: &str) -> Text {
     let (name, arguments) = call;
     let mut line = Text::default();
     line.push(mark, &Look::of(style));

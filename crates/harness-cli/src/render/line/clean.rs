@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use harness::core::display::{is_hidden, is_joiner};
+
 /// The text as one line that cannot steer a terminal.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| clean_char(c) == Some(c)) {
@@ -17,8 +19,7 @@ fn clean_char(c: char) -> Option<char> {
         '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => Some(' '),
         // A soft hyphen takes a column in some terminals and none in others.
         '\u{ad}' => None,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(char::REPLACEMENT_CHARACTER),
-        c if c.is_control() => Some(char::REPLACEMENT_CHARACTER),
+        c if is_hidden(c) && !is_joiner(c) => Some(char::REPLACEMENT_CHARACTER),
         c => Some(c),
     }
 }

@@ -34,8 +34,8 @@ pub(crate) struct Look {
 
 impl Look {
     /// A style without a link.
-    pub(crate) fn of(style: Style) -> Self {
-        Self { style, link: None }
+    pub(crate) fn of(style: impl Into<Style>) -> Self {
+        Self { style: style.into(), link: None }
     }
 }
 
@@ -59,7 +59,7 @@ impl Line {
     }
 
     /// A line of one style.
-    pub(crate) fn of(style: Style, text: &str) -> Self {
+    pub(crate) fn of(style: impl Into<Style>, text: &str) -> Self {
         let mut line = Self::new();
         line.push(text, &Look::of(style));
         line

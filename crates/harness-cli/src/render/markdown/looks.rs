@@ -25,16 +25,16 @@ impl Looks {
 
     /// What is there to help, like an address or the bar of a quote.
     pub(super) fn dim(self) -> Look {
-        self.of(DIM)
+        self.of(DIM.style())
     }
 
     pub(super) fn bold(self) -> Look {
-        self.of(BOLD)
+        self.of(BOLD.style())
     }
 
     /// The text of a heading.
     pub(super) fn heading(self, level: usize) -> Look {
-        self.of(if level == 1 { BOLD.underline() } else { BOLD })
+        self.of(if level == 1 { BOLD.style().underline() } else { BOLD.style() })
     }
 
     /// Code, over the style of the text around it.

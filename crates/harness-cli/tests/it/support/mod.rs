@@ -2,6 +2,7 @@
 
 mod program;
 mod project;
+mod pty;
 mod server;
 mod sse;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 pub(crate) use program::{Output, Running, harness, harness_on_a_full_disk, shell};
 pub(crate) use project::{Project, normal};
+pub(crate) use pty::{on_terminal, raw_controls, terminal};
 pub(crate) use server::{Gate, Reply, Server};
 pub(crate) use sse::Answer;
 

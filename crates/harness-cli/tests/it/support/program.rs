@@ -49,14 +49,24 @@ pub(crate) fn harness_on_a_full_disk(folder: &Path, arguments: &[&str]) -> Comma
 /// The program while it runs. It is killed when the test gives up on it.
 pub(crate) struct Running {
     child: Child,
-    stdout: BufReader<ChildStdout>,
+    stdout: Option<BufReader<ChildStdout>>,
 }
 
 impl Running {
+    /// What it prints.
+    pub(crate) fn stdout(&mut self) -> &mut BufReader<ChildStdout> {
+        self.stdout.as_mut().unwrap()
+    }
+
+    /// Reads nothing of what it prints from now on.
+    pub(crate) fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, stdout }
+        Self { child, stdout: Some(stdout) }
     }
 
     /// Starts it and writes to its standard input, as far as it reads that before it ends.
@@ -76,7 +86,7 @@ impl Running {
         within(what, move || {
             let mut running = self;
             let mut line = String::new();
-            running.stdout.read_line(&mut line).unwrap();
+            running.stdout().read_line(&mut line).unwrap();
             (running, line)
         })
     }
@@ -99,7 +109,8 @@ impl Running {
             let mut running = self;
             let stderr = running.child.stderr.take().unwrap();
             let stderr = std::thread::spawn(move || std::io::read_to_string(stderr).unwrap());
-            let stdout = std::io::read_to_string(&mut running.stdout).unwrap();
+            let stdout = running.stdout.take().map(|stdout| std::io::read_to_string(stdout).unwrap());
+            let stdout = stdout.unwrap_or_default();
             let status: ExitStatus = running.child.wait().unwrap();
             Output { code: status.code(), stdout, stderr: stderr.join().unwrap() }
         })

@@ -1,6 +1,6 @@
 //! Text that is safe to show, and JSON that is nice to read.
 
-use harness_core::Json;
+use harness_core::{Json, display};
 
 use crate::record::scrub::{Token, tokens};
 
@@ -48,9 +48,9 @@ pub(super) fn line(text: &str) -> String {
     harmless(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Control characters, and marks that turn the direction of what follows.
+/// What nobody sees; joiners stay, which some letters need.
 fn is_hidden(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    display::is_hidden(c) && !display::is_joiner(c)
 }
 
 /// A value that is no longer than this stands on one line.

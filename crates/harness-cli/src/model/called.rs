@@ -1,0 +1,24 @@
+//! Whether a model was called: what tells a fault before a run from one after it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use harness::core::message::AssistantMessage;
+use harness::core::port::{Deltas, DynModel, Model, ModelFault, ModelRequest};
+
+static CALLED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a model was called since the program began.
+pub(crate) fn was_called() -> bool {
+    CALLED.load(Ordering::Relaxed)
+}
+
+/// A model whose calls are noticed.
+pub(crate) struct Noticed(pub(crate) Arc<dyn DynModel>);
+
+impl Model for Noticed {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        CALLED.store(true, Ordering::Relaxed);
+        self.0.step_boxed(request, deltas).await
+    }
+}

@@ -1,0 +1,83 @@
+//! Files that a run will write: whether it can is found out before a model is called.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::error::CliError;
+
+/// Bytes that are written to find out whether a new file can be written.
+const TRIAL: [u8; 128] = [b'\n'; 128];
+
+/// Fails when a file cannot be written, or made. Nothing of what it holds changes, and no folder is made.
+pub(crate) fn check_file(path: &Path) -> Result<(), CliError> {
+    let fault = |source| CliError::NotWritten { path: path.to_owned(), source };
+    match fs::metadata(path) {
+        // A pipe or a device is written when there is something to write.
+        Ok(found) if !found.is_file() && !found.is_dir() => Ok(()),
+        Ok(_) => OpenOptions::new().append(true).open(path).map(drop).map_err(fault),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            check_parent(path)?;
+            // A link that leads nowhere is not followed.
+            if fs::symlink_metadata(path).is_ok() {
+                return OpenOptions::new().append(true).open(path).map(drop).map_err(fault);
+            }
+            try_out(path).map_err(fault)
+        }
+        Err(error) => Err(fault(error)),
+    }
+}
+
+/// Fails when no files can be made in a folder, which is made later unless it is there.
+pub(crate) fn check_folder(folder: &Path) -> Result<(), CliError> {
+    let there = folder.ancestors().map(or_here).find(|folder| folder.exists());
+    let there = there.unwrap_or_else(|| PathBuf::from("."));
+    let fault = |source| CliError::NotWritten { path: folder.to_owned(), source };
+    if !there.is_dir() {
+        return Err(fault(io::ErrorKind::NotADirectory.into()));
+    }
+    let name = format!(".harness-trial-{}", std::process::id());
+    try_out(&there.join(name)).map_err(fault)
+}
+
+fn check_parent(path: &Path) -> Result<(), CliError> {
+    let folder = or_here(path.parent().unwrap_or(Path::new("")));
+    if folder.is_dir() { Ok(()) } else { Err(CliError::NoParent { path: path.to_owned(), folder }) }
+}
+
+fn or_here(folder: &Path) -> PathBuf {
+    if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
+}
+
+/// Makes a file that is not there, writes a little, and removes it.
+fn try_out(path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let written = file.write_all(&TRIAL);
+    drop(file);
+    fs::remove_file(path)?;
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fault_22_a_check_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("there"), "content").unwrap();
+        for name in ["there", "new"] {
+            check_file(&at(name)).unwrap();
+        }
+        for name in ["missing/new", "there/new", "."] {
+            check_file(&at(name)).unwrap_err();
+        }
+        check_folder(&at("a/b")).unwrap();
+        check_folder(&at("there")).unwrap_err();
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, ["there"]);
+        assert_eq!(fs::read_to_string(at("there")).unwrap(), "content");
+    }
+}

@@ -1,0 +1,133 @@
+//! Texts as they are written.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use harness::core::display::is_hidden;
+
+use super::paint::{Piece, pieces};
+use super::secrets::without_secrets;
+use crate::render::harmless;
+
+/// Characters of a line of a message, at most.
+const LONGEST_LINE: usize = 4_000;
+
+/// A message: styles where they are shown, everything else harmless, no line longer than a bound.
+pub(super) fn message(text: &str, styles: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut length = 0_usize;
+    for piece in pieces(text) {
+        let Piece::Text(text) = piece else {
+            style(&piece, styles, &mut out);
+            continue;
+        };
+        let text = without_secrets(text);
+        for line in harmless(&text).split_inclusive('\n') {
+            let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+            let room = LONGEST_LINE.saturating_sub(length);
+            let cut = line.char_indices().nth(room).map(|(at, _)| at);
+            match cut {
+                None => {
+                    out.push_str(line);
+                    length += line.chars().count();
+                }
+                Some(at) => {
+                    let (shown, hidden) = line.split_at(at);
+                    out.push_str(shown);
+                    let _ = write!(out, "… ({} more characters)", hidden.chars().count());
+                    length = LONGEST_LINE;
+                }
+            }
+            if !end.is_empty() {
+                out.push('\n');
+                length = 0;
+            }
+        }
+    }
+    out
+}
+
+/// A text for people: the same without a bound.
+pub(super) fn text(text: &str, styles: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(text) => out.push_str(&harmless(&without_secrets(text))),
+            Piece::Style(_) | Piece::EraseLine => style(&piece, styles, &mut out),
+        }
+    }
+    out
+}
+
+fn style(piece: &Piece<'_>, styles: bool, out: &mut String) {
+    match piece {
+        Piece::Style(parameters) if styles => {
+            let _ = write!(out, "\u{1b}[{parameters}m");
+        }
+        Piece::EraseLine => out.push_str("\r\u{1b}[2K"),
+        Piece::Style(_) | Piece::Text(_) => {}
+    }
+}
+
+/// What another wrote, on a terminal.
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
+    harmless(text)
+}
+
+/// JSON in which everything that is not shown as it is stands as an escape. Outside of its strings JSON has no such
+/// character.
+pub(super) fn json(text: &str) -> Cow<'_, str> {
+    let escaped = |c: char| !matches!(c, '\n' | '\t' | '\r') && is_hidden(c);
+    if !text.chars().any(escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if escaped(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::BAD;
+
+    #[test]
+    fn fault_12_styles_are_ours_and_all_else_is_harmless() {
+        let hostile = "\u{1b}[31m\u{1b}]52;c;aGk=\u{7}\u{9b}2J\u{202e}\u{fdd0}0000000000000000";
+        let shown = text(&format!("{BAD}error{BAD:#}: {hostile}"), true);
+        assert!(shown.starts_with("\u{1b}[31merror\u{1b}[0m: "), "{shown:?}");
+        assert_eq!(shown.matches('\u{1b}').count(), 2, "{shown:?}");
+        assert!(!shown.chars().skip(15).any(|c| c != '\u{1b}' && is_hidden(c)), "{shown:?}");
+        assert!(!text(hostile, false).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn fault_12_lines_of_messages_have_a_bound() {
+        let long = "x".repeat(5_000);
+        let shown = message(&format!("{long}\n{BAD}b{BAD:#}\n"), false);
+        assert_eq!(shown, format!("{}… (1000 more characters)\nb\n", "x".repeat(4_000)));
+        assert_eq!(text(&long, false), long);
+    }
+
+    #[test]
+    fn fault_12_json_keeps_its_value() {
+        let value = serde_json::json!({ "a": "\u{1b}]0;\u{7}\u{9b}\u{202e}\u{e0041}\u{7f}é🙂" });
+        let shown = json(&value.to_string()).into_owned();
+        assert!(!shown.chars().any(is_hidden), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn fault_13_messages_hold_no_secret() {
+        let shown = message("no URL: htp:/user:PASSWORD@h\nOPENAI_API_KEY=abcdefgh\n", false);
+        assert_eq!(shown, "no URL: htp:/***@h\nOPENAI_API_KEY=***\n");
+    }
+}
