@@ -80,6 +80,8 @@ pub(crate) fn not_begun(error: &RuntimeError) -> Error {
         | RuntimeError::NotWaiting { .. }
         | RuntimeError::EntryExists { .. }
         | RuntimeError::NotHeld { .. }
+        | RuntimeError::OtherCall { .. }
+        | RuntimeError::Decided { .. }
         | RuntimeError::Resume(_)
         | RuntimeError::Session(_)
         | RuntimeError::Compaction(_)

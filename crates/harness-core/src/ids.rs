@@ -76,8 +76,12 @@ macro_rules! ids {
 ids! {
     /// Names an agent of a graph: the key under `agents` of a descriptor.
     AgentId,
+    /// Names the question whether a call may run: `apr-` and 16 hex digits of the call's digest.
+    ApprovalId,
     /// Names a stored content by the hash of its bytes: `sha256:` and 64 hex digits.
     ArtifactId,
+    /// Binds a decision to one call of one run: 64 hex digits.
+    CallDigest,
     /// Names one tool call: chosen by the provider, repeated in its result.
     CallId,
     /// Names one entry of a session.

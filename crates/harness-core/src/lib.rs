@@ -91,8 +91,8 @@ pub mod work;
 
 pub use cancel::Cancel;
 pub use ids::{
-    AgentId, ArtifactId, CallId, EntryId, GateName, ModelName, OpId, RunId, SessionId, ThreadId, ToolName,
-    TurnId,
+    AgentId, ApprovalId, ArtifactId, CallDigest, CallId, EntryId, GateName, ModelName, OpId, RunId,
+    SessionId, ThreadId, ToolName, TurnId,
 };
 pub use json::{Extra, Json};
 pub use outcome::{End, Evidence, Fault, FaultParts, FaultSource, GuardStage, Outcome, Stop, StopReason};

@@ -1,12 +1,11 @@
 //! Calls that wait until somebody decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::message::ToolCall;
-use harness_core::port::{ApprovalAsk, Approver, Decision};
-use harness_core::{CallId, RunId, ThreadId};
+use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
+use harness_core::{ApprovalId, CallDigest, Json, ThreadId, canonical};
 use tokio::sync::{Notify, oneshot};
 
 use crate::error::RuntimeError;
@@ -14,32 +13,25 @@ use crate::error::RuntimeError;
 /// Calls that may wait at once; those that come when so many do are left parked in their runs.
 const MOST: usize = 10_000;
 
-/// A call that is held until somebody decides.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct HeldCall {
-    /// Its thread.
-    pub thread: Option<ThreadId>,
-    /// Its run.
-    pub run: Option<RunId>,
-    /// The call, with the arguments that would be executed.
-    pub call: Arc<ToolCall>,
-    /// Why it is held.
-    pub reason: String,
-}
+/// Decisions that are remembered, so that a repeated one is recognized; the oldest goes first.
+const MOST_DECIDED: usize = 10_000;
 
 /// An approver of many threads who waits for decisions that come from elsewhere: another task, a request over
 /// a network. Clones share what waits. Up to 10,000 calls wait at once.
 ///
-/// A thread tells by `approval_requested` that a call is held, and by `approval_decided` what became of it. A
+/// A thread emits `approval_requested` when a call is held, and `approval_decided` when it is decided. A
 /// call whose run is aborted waits no longer.
+///
+/// A decision names the approval and the digest of the call that was shown, so it never applies to another
+/// call, nor to a call of another run. The same decision may be given again: a client whose response was
+/// lost can repeat it. The last 10,000 decisions are remembered for this.
 ///
 /// ```
 /// use std::sync::Arc;
 ///
 /// use harness_core::machine::Origin;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{ApprovalAsk, Approver, Decision};
+/// use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall, ToolDef};
 /// use harness_core::{Cancel, Json};
 /// use harness_runtime::Approvals;
 ///
@@ -48,13 +40,15 @@ pub struct HeldCall {
 /// let mut origin = Origin::default();
 /// origin.thread = Some("support-17".into());
 /// let call = Arc::new(ToolCall::new("call-1", "refund", Json::empty_object()));
-/// let ask = ApprovalAsk::new(call, "it moves money".to_owned(), Arc::new(origin), Cancel::never());
+/// let refund = ProposedCall::new(call, ToolDef::new("refund", "Pays back"), "main".into(), 1);
+/// let refund = refund.in_work_of(Arc::new(origin)).held("it moves money");
+/// let ask = ApprovalAsk::new(refund, Cancel::never());
 ///
-/// let somebody = async {
-///     let held = approvals.held(&"support-17".into());
-///     approvals.decide(&"support-17".into(), &held[0].call.id, Decision::Granted)
+/// let person = async {
+///     let held = &approvals.held(&"support-17".into())[0];
+///     approvals.decide(&"support-17".into(), &held.id(), &held.digest(), Decision::Granted)
 /// };
-/// let (decision, found) = tokio::join!(approvals.decide_call(ask), somebody);
+/// let (decision, found) = tokio::join!(approvals.decide_call(ask), person);
 /// assert_eq!((decision, found), (Decision::Granted, Ok(())));
 /// # });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -71,8 +65,27 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     /// In the order in which they were held.
-    calls: BTreeMap<u64, (HeldCall, oneshot::Sender<Decision>)>,
+    calls: BTreeMap<u64, Held>,
     held: u64,
+    /// Oldest first.
+    decided: VecDeque<Decided>,
+}
+
+/// A call that waits.
+struct Held {
+    id: ApprovalId,
+    digest: CallDigest,
+    proposed: ProposedCall,
+    sender: oneshot::Sender<Decision>,
+}
+
+/// A decision that was given.
+struct Decided {
+    thread: ThreadId,
+    id: ApprovalId,
+    digest: CallDigest,
+    /// The decision by its hash: edited arguments may be long.
+    decision: String,
 }
 
 impl fmt::Debug for Approvals {
@@ -88,29 +101,55 @@ impl Approvals {
     }
 
     /// The calls of a thread that wait, in the order in which they were held.
-    pub fn held(&self, thread: &ThreadId) -> Vec<HeldCall> {
-        self.lock().of(thread).map(|(_, held)| held.clone()).collect()
+    pub fn held(&self, thread: &ThreadId) -> Vec<ProposedCall> {
+        self.lock().of(thread).map(|(_, held)| held.proposed.clone()).collect()
     }
 
     /// All calls that wait, in the order in which they were held.
-    pub fn all(&self) -> Vec<HeldCall> {
-        self.lock().calls.values().map(|(held, _)| held.clone()).collect()
+    pub fn all(&self) -> Vec<ProposedCall> {
+        self.lock().calls.values().map(|held| held.proposed.clone()).collect()
     }
 
-    /// Decides about a call that waits.
+    /// Decides about the call that was shown under this approval and digest. A decision that was given before
+    /// may be repeated and has no further effect.
     ///
     /// # Errors
-    /// [`RuntimeError::NotHeld`] when no such call waits any more.
-    pub fn decide(&self, thread: &ThreadId, call: &CallId, decision: Decision) -> Result<(), RuntimeError> {
+    /// [`RuntimeError::NotHeld`] when no such call waits any more, [`RuntimeError::OtherCall`] when the digest
+    /// is that of another call, and [`RuntimeError::Decided`] when another decision was given before.
+    pub fn decide(
+        &self,
+        thread: &ThreadId,
+        approval: &ApprovalId,
+        digest: &CallDigest,
+        decision: Decision,
+    ) -> Result<(), RuntimeError> {
         let mut waiting = self.lock();
-        let at = waiting.of(thread).find(|(_, held)| held.call.id == *call).map(|(at, _)| at);
-        let waiter = at.and_then(|at| waiting.calls.remove(&at));
+        let found = waiting.of(thread).find(|(_, held)| held.id == *approval);
+        let Some((at, held)) = found else {
+            return waiting.repeated(thread, approval, digest, &decision);
+        };
+        if held.digest != *digest {
+            let (approval, held) = (approval.clone(), held.digest.clone());
+            return Err(RuntimeError::OtherCall { approval, seen: digest.clone(), held });
+        }
+        let Some(held) = waiting.calls.remove(&at) else { return Ok(()) };
+        waiting.remember(thread, approval, digest, &decision);
         drop(waiting);
-        let not_held = || RuntimeError::NotHeld { thread: thread.clone(), call: call.clone() };
-        let (_, waiter) = waiter.ok_or_else(not_held)?;
-        let sent = waiter.send(decision).map_err(|_| not_held());
+        let sent = held.sender.send(decision);
         self.0.changed.notify_waiters();
-        sent
+        sent.map_err(|_| RuntimeError::NotHeld { thread: thread.clone(), approval: approval.clone() })
+    }
+
+    /// Remembers a decision that was given under another approval, so that a repeat of it is recognized: for
+    /// hosts that show a parked call before a run holds it.
+    pub fn note_decided(
+        &self,
+        thread: &ThreadId,
+        approval: &ApprovalId,
+        digest: &CallDigest,
+        decision: &Decision,
+    ) {
+        self.lock().remember(thread, approval, digest, decision);
     }
 
     /// Completes when calls were held, decided or dropped after this was called: call it, look at what is
@@ -121,13 +160,7 @@ impl Approvals {
 
     /// Holds a call until it is decided; `Later` when the decision is not wanted any more.
     pub async fn decide_call(&self, ask: ApprovalAsk) -> Decision {
-        let held = HeldCall {
-            thread: ask.origin.thread.clone(),
-            run: ask.origin.run.clone(),
-            call: ask.call,
-            reason: ask.reason,
-        };
-        let Some((place, decided)) = self.hold(held) else { return Decision::Later };
+        let Some((place, decided)) = self.hold(ask.proposed) else { return Decision::Later };
         let decision = tokio::select! {
             decision = decided => decision.unwrap_or(Decision::Later),
             () = ask.cancel.cancelled() => Decision::Later,
@@ -136,15 +169,19 @@ impl Approvals {
         decision
     }
 
-    fn hold(&self, held: HeldCall) -> Option<(Place, oneshot::Receiver<Decision>)> {
+    fn hold(&self, proposed: ProposedCall) -> Option<(Place, oneshot::Receiver<Decision>)> {
         let (sender, decided) = oneshot::channel();
+        let digest = proposed.digest();
+        let held = Held { id: digest.approval(), digest, proposed, sender };
         let mut waiting = self.lock();
         if waiting.calls.len() >= MOST {
             return None;
         }
+        // Asked again, it is decided again.
+        waiting.decided.retain(|decided| decided.id != held.id);
         waiting.held += 1;
         let at = waiting.held;
-        waiting.calls.insert(at, (held, sender));
+        waiting.calls.insert(at, held);
         drop(waiting);
         self.0.changed.notify_waiters();
         Some((Place { approvals: self.clone(), at }, decided))
@@ -156,10 +193,55 @@ impl Approvals {
 }
 
 impl Waiting {
-    fn of(&self, thread: &ThreadId) -> impl Iterator<Item = (u64, &HeldCall)> {
-        let all = self.calls.iter().map(|(at, (held, _))| (*at, held));
-        all.filter(move |(_, held)| held.thread.as_ref() == Some(thread))
+    fn of(&self, thread: &ThreadId) -> impl Iterator<Item = (u64, &Held)> {
+        let all = self.calls.iter().map(|(at, held)| (*at, held));
+        all.filter(move |(_, held)| held.proposed.origin.thread.as_ref() == Some(thread))
     }
+
+    fn remember(
+        &mut self,
+        thread: &ThreadId,
+        approval: &ApprovalId,
+        digest: &CallDigest,
+        decision: &Decision,
+    ) {
+        if self.decided.len() >= MOST_DECIDED {
+            self.decided.pop_front();
+        }
+        self.decided.push_back(Decided {
+            thread: thread.clone(),
+            id: approval.clone(),
+            digest: digest.clone(),
+            decision: named(decision),
+        });
+    }
+
+    /// A decision about an approval that waits no longer: a repeat, or too late.
+    fn repeated(
+        &self,
+        thread: &ThreadId,
+        approval: &ApprovalId,
+        digest: &CallDigest,
+        decision: &Decision,
+    ) -> Result<(), RuntimeError> {
+        let before = self.decided.iter().rev().find(|decided| decided.id == *approval);
+        match before.filter(|decided| decided.thread == *thread) {
+            None => Err(RuntimeError::NotHeld { thread: thread.clone(), approval: approval.clone() }),
+            Some(decided) if decided.digest != *digest => {
+                let (approval, held) = (approval.clone(), decided.digest.clone());
+                Err(RuntimeError::OtherCall { approval, seen: digest.clone(), held })
+            }
+            Some(decided) if decided.decision != named(decision) => {
+                Err(RuntimeError::Decided { approval: approval.clone() })
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// Names a decision by what it says.
+fn named(decision: &Decision) -> String {
+    canonical::sha256_hex(Json::of(decision).unwrap_or_default().text())
 }
 
 /// Takes a call out when nobody waits for its decision any more.

@@ -2,7 +2,7 @@
 
 use harness_core::continuation::ResumeError;
 use harness_core::port::SessionError;
-use harness_core::{CallId, EntryId, Fault, ThreadId, ToolName};
+use harness_core::{ApprovalId, CallDigest, EntryId, Fault, ThreadId, ToolName};
 
 /// Why a thread, or the runtime, does not do what it is asked to. How a run ended is never an error: it
 /// stands in its [`Report`](crate::Report).
@@ -75,13 +75,29 @@ pub enum RuntimeError {
         /// The entry.
         entry: EntryId,
     },
-    /// No such call is held: it never was, was decided, or its run is over.
-    #[error("no call `{call}` of thread `{thread}` waits for a decision")]
+    /// No call waits under this approval: it never did, or its run ended without a decision.
+    #[error("approval `{approval}` of thread `{thread}` is not pending")]
     NotHeld {
         /// The thread.
         thread: ThreadId,
-        /// The call.
-        call: CallId,
+        /// The approval.
+        approval: ApprovalId,
+    },
+    /// The decision was made about another call. Nothing was decided.
+    #[error("approval `{approval}`: the decision is for digest {seen}, the call has digest {held}")]
+    OtherCall {
+        /// The approval.
+        approval: ApprovalId,
+        /// The digest that the decision names.
+        seen: CallDigest,
+        /// The digest of the call.
+        held: CallDigest,
+    },
+    /// The call was decided before, in another way.
+    #[error("approval `{approval}` was decided before, with another decision")]
+    Decided {
+        /// The approval.
+        approval: ApprovalId,
     },
     /// A continuation that does not fit.
     #[error(transparent)]
@@ -126,6 +142,8 @@ impl RuntimeError {
             Self::NotWaiting { .. } => "runtime.not_waiting",
             Self::EntryExists { .. } => "runtime.entry_exists",
             Self::NotHeld { .. } => "runtime.not_held",
+            Self::OtherCall { .. } => "runtime.other_call",
+            Self::Decided { .. } => "runtime.decided",
             Self::Resume(_) => "runtime.resume",
             Self::Session(_) => "runtime.session",
             Self::Compaction(_) => "runtime.compaction",
@@ -146,12 +164,15 @@ impl RuntimeError {
             Self::UnknownSkill { .. } => Some("give the thread the skill with `set_skills` first"),
             Self::UnknownTemplate { .. } => Some("give the thread the template with `set_templates` first"),
             Self::QueueFull { .. } => Some("wait until the thread has caught up, or remove what waits"),
+            Self::NotHeld { .. } | Self::OtherCall { .. } => {
+                Some("list the pending approvals again, and decide about the call that is shown now")
+            }
             Self::NoTokio => Some("build the runtime of threads inside a tokio runtime"),
             Self::Closed { .. }
             | Self::EmptyTranscript { .. }
             | Self::NotWaiting { .. }
             | Self::EntryExists { .. }
-            | Self::NotHeld { .. }
+            | Self::Decided { .. }
             | Self::Resume(_)
             | Self::Session(_)
             | Self::Compaction(_)

@@ -93,7 +93,7 @@ mod thread;
 pub mod workplace;
 
 pub use abort::Abort;
-pub use approvals::{Approvals, HeldCall};
+pub use approvals::Approvals;
 pub use config::{
     BuildPrompt, ConvertView, Instructions, Listen, ModelChoice, PrepareRun, PromptInfo, RunSetup,
     ThreadConfig,

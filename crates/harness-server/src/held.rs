@@ -45,7 +45,7 @@ pub(crate) async fn decide(
     call: &CallId,
     decision: Decision,
 ) -> Result<(), RuntimeError> {
-    let not_held = match approvals.decide(thread.id(), call, decision.clone()) {
+    let not_held = match decide_held(thread, approvals, call, decision.clone()) {
         Err(error @ RuntimeError::NotHeld { .. }) => error,
         decided => return decided,
     };
@@ -58,7 +58,7 @@ pub(crate) async fn decide(
         let mut changed = pin!(approvals.changed());
         // From here on no change is missed.
         let _ = changed.as_mut().now_or_never();
-        match approvals.decide(thread.id(), call, decision.clone()) {
+        match decide_held(thread, approvals, call, decision.clone()) {
             Err(RuntimeError::NotHeld { .. }) => {}
             decided => return decided,
         }
@@ -69,12 +69,25 @@ pub(crate) async fn decide(
     }
 }
 
+fn decide_held(
+    thread: &Thread,
+    approvals: &Approvals,
+    call: &CallId,
+    decision: Decision,
+) -> Result<(), RuntimeError> {
+    let held = approvals.held(thread.id()).into_iter().find(|held| held.call.id == *call);
+    let Some(held) = held else {
+        return Err(RuntimeError::NotHeld { thread: thread.id().clone(), approval: call.as_str().into() });
+    };
+    approvals.decide(thread.id(), &held.id(), &held.digest(), decision)
+}
+
 /// Ends the runs that wait for decisions, with their calls parked.
 pub(crate) async fn park_all(runtime: &Runtime, approvals: &Approvals) {
     let mut parked = Vec::new();
     for held in approvals.all() {
-        let Some(thread) = held.thread.as_ref().and_then(|id| runtime.existing(id)) else { continue };
-        if approvals.decide(thread.id(), &held.call.id, Decision::Later).is_ok() {
+        let Some(thread) = held.origin.thread.as_ref().and_then(|id| runtime.existing(id)) else { continue };
+        if approvals.decide(thread.id(), &held.id(), &held.digest(), Decision::Later).is_ok() {
             parked.push(thread);
         }
     }

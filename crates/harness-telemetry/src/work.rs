@@ -160,7 +160,7 @@ impl Work {
                 self.handed = self.turn_or_root().map(|turn| turn.handed(to, from));
             }
             EventKind::Hook { call, .. } => self.hook(call.as_ref(), &event.kind),
-            EventKind::ApprovalRequested { request } => self.begin_approval(request),
+            EventKind::ApprovalRequested { request, .. } => self.begin_approval(request),
             EventKind::ApprovalDecided { call, decision, .. } => self.end_approval(call, decision),
             EventKind::CompactionStarted { trigger } => {
                 self.compaction = Some(Open::compaction(self.current(), trigger));

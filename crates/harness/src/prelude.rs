@@ -3,7 +3,7 @@
 pub use harness_core::Cancel;
 pub use harness_core::message::{AssistantMessage, Message};
 pub use harness_core::port::{
-    Approver, Decision, Deltas, GateAsk, GateCx, Judgement, Model, ModelFault, ModelRequest, StopGate,
+    Approver, Decision, Deltas, GateCx, Judgement, Model, ModelFault, ModelRequest, ProposedCall, StopGate,
     ToolCx, ToolGate, ToolOutcome, Verdict, tool_fn,
 };
 

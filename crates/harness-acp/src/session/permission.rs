@@ -32,13 +32,13 @@ impl EditorAsker {
 
     fn refuses(&self, ask: &ApprovalAsk) -> bool {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.iter().any(|rule| rule.covers(&ask.call))
+        refused.iter().any(|rule| rule.covers(&ask.proposed.call))
     }
 
     fn refuse(&self, ask: &ApprovalAsk) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() < MOST_REFUSED {
-            refused.push(ApprovalRule::of_tool(ask.call.name.clone()));
+            refused.push(ApprovalRule::of_tool(ask.proposed.call.name.clone()));
         }
     }
 }
@@ -95,17 +95,19 @@ pub(super) fn request(
     ask: ApprovalAsk,
     answer: oneshot::Sender<Choice>,
 ) {
-    let name = ask.call.name.as_str();
+    let name = ask.proposed.call.name.as_str();
     let options = OPTIONS.map(|(id, label, kind)| {
         let always = matches!(kind, PermissionOptionKind::AllowAlways | PermissionOptionKind::RejectAlways);
         let label = if always { format!("{label} `{name}`") } else { label.to_owned() };
         PermissionOption::new(id, label, kind)
     });
-    let mut fields = call::fields(&ask.call, teller.cwd()).status(ToolCallStatus::Pending);
+    let mut fields = call::fields(&ask.proposed.call, teller.cwd()).status(ToolCallStatus::Pending);
     let mut content = fields.content.take().unwrap_or_default();
-    content.extend((!ask.reason.is_empty()).then(|| ToolCallContent::from(ask.reason.clone())));
+    content.extend(
+        (!ask.proposed.reason.is_empty()).then(|| ToolCallContent::from(ask.proposed.reason.clone())),
+    );
     fields = fields.content(content);
-    let call = ToolCallUpdate::new(teller.id_of(&ask.call.id), fields);
+    let call = ToolCallUpdate::new(teller.id_of(&ask.proposed.call.id), fields);
     let asked = line.connection.send_request(RequestPermissionRequest::new(id.clone(), call, options.into()));
     let session = Weak::clone(session);
     tokio::spawn(async move {

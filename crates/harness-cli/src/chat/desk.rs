@@ -130,13 +130,7 @@ impl Desk {
         let waiting = self.chat.thread.queue().into_iter();
         let waiting = waiting.map(|entry| Waiting { entry: entry.id, text: entry.message.joined_text() });
         self.app.set_waiting(waiting.collect());
-        self.app.set_asks(
-            self.chat
-                .approvals
-                .held(self.chat.thread.id())
-                .iter()
-                .map(|held| (&*held.call, held.reason.as_str())),
-        );
+        self.app.set_asks(&self.chat.approvals.held(self.chat.thread.id()));
     }
 
     fn resize(&mut self, size: (usize, usize)) {
@@ -180,7 +174,7 @@ impl Desk {
                 self.chat.thread.abort("the user interrupted");
             }
             Wish::Recall => self.recall(),
-            Wish::Answer { call, verdict } => {
+            Wish::Answer { proposed, verdict } => {
                 let decision = match verdict {
                     Verdict::Once => Decision::Granted,
                     Verdict::Always { tool } => {
@@ -189,8 +183,10 @@ impl Desk {
                     }
                     Verdict::Deny { reason } => Decision::Denied { reason },
                 };
-                let decided = self.chat.approvals.decide(self.chat.thread.id(), &call, decision);
-                self.app.answered(&call);
+                let (approval, digest) = (proposed.id(), proposed.digest());
+                let approvals = &self.chat.approvals;
+                let decided = approvals.decide(self.chat.thread.id(), &approval, &digest, decision);
+                self.app.answered(&proposed.call.id);
                 if let Err(fault) = decided {
                     self.app.complain(&fault.to_string());
                 }

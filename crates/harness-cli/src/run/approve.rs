@@ -26,8 +26,9 @@ impl Approver for CommandLineApprover {
 
 /// Asks on the terminal. The line is read by a thread of its own, so that Ctrl-C works while it waits.
 async fn at_terminal(ask: &ApprovalAsk) -> Decision {
-    let call = one_line(&format!("{} {}", ask.call.name, ask.call.arguments.text()));
-    let question = format!("? {call}\n  {}\n  run it? [y]es, [n]o, [l]ater: ", one_line(&ask.reason));
+    let call = one_line(&format!("{} {}", ask.proposed.call.name, ask.proposed.call.arguments.text()));
+    let question =
+        format!("? {call}\n  {}\n  run it? [y]es, [n]o, [l]ater: ", one_line(&ask.proposed.reason));
     let (answer, answered) = tokio::sync::oneshot::channel();
     let reader = std::thread::Builder::new().name("approval".to_owned()).spawn(move || {
         let mut err = terminal::questions();

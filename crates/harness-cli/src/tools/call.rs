@@ -5,7 +5,9 @@ use std::io::{Read, Write as _, stdin};
 use std::sync::Arc;
 
 use harness::core::message::{Block, ToolCall};
-use harness::core::port::{ApprovalAsk, Approver as _, Decision, ToolCx, ToolOutcome, ToolStatus};
+use harness::core::port::{
+    ApprovalAsk, Approver as _, Decision, ProposedCall, ToolCx, ToolDef, ToolOutcome, ToolStatus,
+};
 use harness::core::{Cancel, Json};
 use harness::tools::Registry;
 use harness::tools::mcp::McpServer;
@@ -102,7 +104,7 @@ async fn perform(
     let work = async {
         if tool.def.requires_approval
             && !approved
-            && let Err(exit) = approve(&cx).await
+            && let Err(exit) = approve(&cx, &tool.def).await
         {
             return Err(exit);
         }
@@ -117,9 +119,10 @@ async fn perform(
     }
 }
 
-async fn approve(cx: &ToolCx) -> Result<(), Exit> {
-    let reason = "the tool needs approval".to_owned();
-    let ask = ApprovalAsk::new(Arc::clone(&cx.call), reason, Arc::clone(&cx.origin), cx.cancel.clone());
+async fn approve(cx: &ToolCx, def: &ToolDef) -> Result<(), Exit> {
+    let proposed = ProposedCall::new(Arc::clone(&cx.call), def.clone(), cx.agent.clone(), cx.iteration);
+    let proposed = proposed.in_work_of(Arc::clone(&cx.origin)).held("the tool needs approval");
+    let ask = ApprovalAsk::new(proposed, cx.cancel.clone());
     let (why, exit) = match CommandLineApprover(Approve::Ask).decide(ask).await {
         Decision::Granted => return Ok(()),
         Decision::Later => {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use resume::{CallDecision, Resume, ResumeError};
 
-use crate::ids::{AgentId, CallId, SessionId, ThreadId, ToolName, TurnId};
+use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::machine::Cx;
 use crate::message::{ApprovalRequest, Message};
@@ -60,10 +60,26 @@ pub struct PendingCall {
     /// What it calls.
     #[serde(default = "unnamed")]
     pub tool: ToolName,
-    /// What an approval of it is bound to; see [`call_digest`](crate::policy::call_digest). Empty matches
-    /// nothing.
-    #[serde(default)]
-    pub digest: String,
+    /// What an approval of it is bound to. Empty matches nothing.
+    #[serde(default = "no_digest")]
+    pub digest: CallDigest,
+    /// The run in which it was parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The arguments that would be executed; `None` when an earlier version parked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Json>,
+}
+
+impl PendingCall {
+    /// Names the question whether it may run.
+    pub fn approval_id(&self) -> ApprovalId {
+        self.digest.approval()
+    }
+}
+
+fn no_digest() -> CallDigest {
+    CallDigest::from("")
 }
 
 fn unnamed() -> ToolName {

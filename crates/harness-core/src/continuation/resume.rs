@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Continuation, ContinuationKind};
-use crate::ids::{CallId, SessionId, ThreadId};
+use crate::ids::{CallDigest, CallId, SessionId, ThreadId};
 use crate::json::Json;
 use crate::machine::{Origin, Start};
 use crate::message::{Message, UserMessage};
@@ -24,7 +24,7 @@ pub struct CallDecision {
     /// What the one who decided has seen, from [`PendingCall::digest`](super::PendingCall::digest). When
     /// it is given, it must be what is parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
+    pub digest: Option<CallDigest>,
 }
 
 impl CallDecision {
@@ -50,7 +50,7 @@ impl CallDecision {
 
     /// The same decision, for exactly what was seen.
     #[must_use]
-    pub fn having_seen(mut self, digest: impl Into<String>) -> Self {
+    pub fn having_seen(mut self, digest: impl Into<CallDigest>) -> Self {
         self.digest = Some(digest.into());
         self
     }
@@ -202,9 +202,9 @@ pub enum ResumeError {
         /// The call.
         call: CallId,
         /// The digest that was seen.
-        seen: String,
+        seen: CallDigest,
         /// The digest of what is parked.
-        parked: String,
+        parked: CallDigest,
     },
     /// The model's own request has no arguments that could be changed.
     #[error("the request `{request}` can be granted or denied, and nothing else")]

@@ -15,12 +15,13 @@ use crate::cancel::Cancel;
 use crate::control::StandardFacts;
 use crate::ids::{AgentId, OpId, ToolName};
 use crate::machine::{Machine, Op, Phase, Reply};
-use crate::message::{ApprovalRequest, ToolCall};
+use crate::message::ApprovalRequest;
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
 use crate::port::{
     AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, GateCx, HookAsk, HookCx,
-    Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ToolCx, ToolDef, ToolScope, Updates,
+    Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ProposedCall, ToolCx, ToolDef,
+    ToolScope, Updates,
 };
 use crate::time::Millis;
 
@@ -83,7 +84,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             Op::Arguments { call } => {
                 Running::Ready(Reply::Arguments(self.ports.tools.check_dyn(&call).map_err(Box::new)))
             }
-            Op::Approve { call, reason } => self.approve(call, reason),
+            Op::Approve { proposed } => self.approve(*proposed),
             Op::NoteApproval { request } => self.note_approval(*request),
             Op::Facts { ask } => self.facts(ask),
             Op::Hook { ask, progress, from } => self.hook(ask, progress, from),
@@ -143,12 +144,12 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
         let ports = self.ports;
         let missing = || "it is not there".to_owned();
         match op {
-            Op::Gate { gate, ask } => {
+            Op::Gate { gate, proposed } => {
                 let Some(gate) = ports.gates.get(gate as usize) else {
                     return Running::Ready(gate_panicked(missing()));
                 };
                 let cx = self.gate_cx();
-                let asked = async move { Reply::Gate(Box::new(gate.rule_boxed(&ask, &cx).await)) };
+                let asked = async move { Reply::Gate(Box::new(gate.rule_boxed(&proposed, &cx).await)) };
                 Running::Other(Box::pin(asked), gate_panicked)
             }
             Op::GuardInput { guardrail, messages, timeout } => {
@@ -203,11 +204,11 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             .with_facts(!self.ports.hub.is_silent())
     }
 
-    fn approve(&self, call: Arc<ToolCall>, reason: String) -> Running<'p> {
+    fn approve(&self, proposed: ProposedCall) -> Running<'p> {
         let Some(approver) = &self.ports.approver else {
             return Running::Ready(Reply::Approval(Decision::Later));
         };
-        let ask = ApprovalAsk::new(call, reason, Arc::clone(self.machine.origin()), self.token.clone());
+        let ask = ApprovalAsk::new(proposed, self.token.clone());
         let asked = async move { Reply::Approval(approver.decide_boxed(ask).await) };
         Running::Other(Box::pin(asked), super::op::approver_panicked)
     }

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{Feedback, StopDecision};
-use crate::ids::{AgentId, CallId, EntryId, GateName, ModelName, ToolName};
+use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, EntryId, GateName, ModelName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
@@ -254,6 +254,10 @@ events! {
     ApprovalRequested = "approval_requested" {
         /// What.
         request: Box<ApprovalRequest> = "request",
+        /// Names the question, when it is about a call.
+        approval: Option<ApprovalId> = "approvalId",
+        /// Binds a decision to the call.
+        digest: Option<CallDigest> = "digest",
     },
     /// Somebody decided.
     ApprovalDecided = "approval_decided" {

@@ -230,7 +230,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
             fields.put("result", &SourceResult::of(call, outcome));
         }
         EventKind::ClarificationRequested { question } => fields.put("question", question),
-        EventKind::ApprovalRequested { request } => fields.put("request", request),
+        EventKind::ApprovalRequested { request, .. } => fields.put("request", request),
         EventKind::LimitReached { reason, .. } => fields.put("stopReason", reason),
         EventKind::TurnFinished { end } => {
             fields.put("outcome", &end.outcome());

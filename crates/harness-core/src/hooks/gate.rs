@@ -8,8 +8,8 @@ use super::{HookRules, OnHookError};
 use crate::ids::GateName;
 use crate::outcome::{End, Fault};
 use crate::port::{
-    AgentStop, AgentStopAsk, CallHookPoint, Clock, DynAgentStopHook, DynPreToolHook, GateAsk, GateCx,
-    HookNote, Judged, Judgement, PreTool, Ruling, StopGate, ToolGate, Verdict,
+    AgentStop, AgentStopAsk, CallHookPoint, Clock, DynAgentStopHook, DynPreToolHook, GateCx, HookNote,
+    Judged, Judgement, PreTool, ProposedCall, Ruling, StopGate, ToolGate, Verdict,
 };
 use crate::run::StopMode;
 
@@ -31,13 +31,13 @@ impl ToolGate for CallGate {
         self.hook.hook_name()
     }
 
-    async fn check(&self, ask: &GateAsk, cx: &GateCx) -> Verdict {
-        self.rule(ask, cx).await.verdict
+    async fn check(&self, proposed: &ProposedCall, cx: &GateCx) -> Verdict {
+        self.rule(proposed, cx).await.verdict
     }
 
-    async fn rule(&self, ask: &GateAsk, cx: &GateCx) -> Ruling {
+    async fn rule(&self, proposed: &ProposedCall, cx: &GateCx) -> Ruling {
         let asked_at = self.clock.now();
-        let answer = within(&*self.clock, self.rules.timeout, self.hook.before_boxed(ask, cx)).await;
+        let answer = within(&*self.clock, self.rules.timeout, self.hook.before_boxed(proposed, cx)).await;
         let (said, fault) = match answer {
             Ok(said) => (said, None),
             Err(fault) if self.rules.on_error == Some(OnHookError::Allow) => (PreTool::Allow, Some(fault)),
@@ -55,7 +55,7 @@ impl ToolGate for CallGate {
         let note = HookNote {
             point: CallHookPoint::PreTool,
             name: self.hook.hook_name(),
-            call: Some(ask.call.id.clone()),
+            call: Some(proposed.call.id.clone()),
             decision,
             reason,
             duration: since(&*self.clock, asked_at),

@@ -9,13 +9,13 @@
 //!
 //! use harness_core::driver::Ports;
 //! use harness_core::hooks::Hooks;
-//! # use harness_core::port::{GateAsk, GateCx, PreTool, PreToolHook};
+//! # use harness_core::port::{ProposedCall, GateCx, PreTool, PreToolHook};
 //! # use harness_core::testing::{ScriptedModel, VirtualClock};
 //! # use harness_core::{Fault, GateName, Time};
 //! # struct ReadOnly;
 //! # impl PreToolHook for ReadOnly {
 //! #     fn name(&self) -> GateName { "read-only".into() }
-//! #     async fn before(&self, _: &GateAsk, _: &GateCx) -> Result<PreTool, Fault> { Ok(PreTool::Allow) }
+//! #     async fn before(&self, _: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> { Ok(PreTool::Allow) }
 //! # }
 //! # let model = Arc::new(ScriptedModel::default());
 //! # let clock = Arc::new(VirtualClock::still(Time(0)));

@@ -12,8 +12,8 @@ use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
-    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, FactsAsk, GateAsk, GuardedAnswer,
-    HookAsk, Measured, Offer, Progress, RetryClass, StopStanding, ToolOutcome,
+    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, FactsAsk, GuardedAnswer, HookAsk,
+    Measured, Offer, Progress, ProposedCall, RetryClass, StopStanding, ToolOutcome,
 };
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
@@ -365,7 +365,7 @@ pub enum Op {
         /// Which gate, from 0.
         gate: u32,
         /// About what.
-        ask: Box<GateAsk>,
+        proposed: Box<ProposedCall>,
     },
     /// Ask the n-th input guardrail.
     GuardInput {
@@ -387,10 +387,8 @@ pub enum Op {
     },
     /// Ask the approver about a held call.
     Approve {
-        /// The call.
-        call: Arc<ToolCall>,
-        /// Why it is held.
-        reason: String,
+        /// The call, with the reason why it is held.
+        proposed: Box<ProposedCall>,
     },
     /// Let the approver take note of the model's own request.
     NoteApproval {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::block::Block;
+use super::block::{Block, ToolCall};
 use super::role::{AssistantMessage, FinishReason};
 use crate::ids::CallId;
 use crate::json::Json;
@@ -78,6 +78,13 @@ impl ApprovalRequest {
             metadata: None,
             call_id: None,
         }
+    }
+
+    /// A request about a held call: the details are its arguments.
+    pub(crate) fn of_call(call: &ToolCall, reason: String) -> Self {
+        let details = Some(call.arguments.text().to_owned());
+        let call_id = Some(call.id.clone());
+        Self { details, call_id, ..Self::new(call.id.as_str(), call.name.as_str(), reason) }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ids::GateName;
 use crate::json::Json;
 use crate::outcome::Fault;
 use crate::panics::panic_text;
-use crate::port::{BoxFuture, GateAsk, GateCx, Ruling, ToolGate, ToolKind, Verdict};
+use crate::port::{BoxFuture, GateCx, ProposedCall, Ruling, ToolGate, ToolKind, Verdict};
 
 /// Asks policies about calls and handoffs.
 ///
@@ -113,16 +113,16 @@ impl ToolGate for PolicyGate {
         GateName::from(Self::NAME)
     }
 
-    async fn check(&self, ask: &GateAsk, cx: &GateCx) -> Verdict {
-        self.rule(ask, cx).await.verdict
+    async fn check(&self, proposed: &ProposedCall, cx: &GateCx) -> Verdict {
+        self.rule(proposed, cx).await.verdict
     }
 
-    async fn rule(&self, ask: &GateAsk, cx: &GateCx) -> Ruling {
-        match &ask.def.kind {
+    async fn rule(&self, proposed: &ProposedCall, cx: &GateCx) -> Ruling {
+        match &proposed.def.kind {
             ToolKind::Function if self.tools.is_none() && !self.default_deny => Verdict::Allow.into(),
             ToolKind::Handoff(_) if self.handoffs.is_none() && !self.default_deny => Verdict::Allow.into(),
             ToolKind::Function => {
-                let proposal = ToolProposal::of(ask);
+                let proposal = ToolProposal::of(proposed);
                 // In a block of its own, so that a policy which panics before it waits is caught, too.
                 let asked = self.tools.as_ref().map(|policy| -> Asked<'_> {
                     let proposal = &proposal;
@@ -135,7 +135,7 @@ impl ToolGate for PolicyGate {
                 )
             }
             ToolKind::Handoff(to) => {
-                let proposal = HandoffProposal::of(ask, to);
+                let proposal = HandoffProposal::of(proposed, to);
                 let asked = self.handoffs.as_ref().map(|policy| -> Asked<'_> {
                     let proposal = &proposal;
                     Box::pin(async move { policy.decide_boxed(proposal, cx).await })

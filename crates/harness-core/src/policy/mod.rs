@@ -38,4 +38,4 @@ pub use facts::{Envelope, PolicyFacts, RequestSeed, Resource, ResourceKind, Susp
 pub use gate::PolicyGate;
 pub use grant::{Approved, Grant, GrantBook, GrantFault, active_by_hash, approved_hashes, newest_active};
 pub use port::{DynHandoffPolicy, DynToolPolicy, HandoffPolicy, ToolPolicy};
-pub use proposal::{HandoffProposal, ToolProposal, call_digest};
+pub use proposal::{HandoffProposal, ToolProposal};

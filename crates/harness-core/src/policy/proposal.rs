@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use crate::canonical;
 use crate::ids::{AgentId, ToolName};
-use crate::json::Json;
 use crate::message::ToolCall;
-use crate::port::{GateAsk, ToolDef, ToolKind};
+use crate::port::{ProposedCall, ToolDef};
 
 /// An agent wants to call a tool.
 #[derive(Clone, Debug)]
@@ -31,16 +30,16 @@ pub struct ToolProposal {
 }
 
 impl ToolProposal {
-    pub(super) fn of(ask: &GateAsk) -> Self {
-        let arguments_canonical = canonical::text(&ask.call.arguments);
+    pub(super) fn of(proposed: &ProposedCall) -> Self {
+        let arguments_canonical = canonical::text(&proposed.call.arguments);
         Self {
-            hash: Self::hash_of(&ask.agent, &ask.call.name, &arguments_canonical),
-            agent: ask.agent.clone(),
-            tool: ask.call.name.clone(),
-            call: Arc::clone(&ask.call),
-            def: ask.def.clone(),
+            hash: Self::hash_of(&proposed.agent, &proposed.call.name, &arguments_canonical),
+            agent: proposed.agent.clone(),
+            tool: proposed.call.name.clone(),
+            call: Arc::clone(&proposed.call),
+            def: proposed.def.clone(),
             arguments_canonical,
-            iteration: ask.iteration,
+            iteration: proposed.iteration,
         }
     }
 
@@ -88,15 +87,15 @@ pub struct HandoffProposal {
 }
 
 impl HandoffProposal {
-    pub(super) fn of(ask: &GateAsk, to: &AgentId) -> Self {
-        let payload_canonical = canonical::text(&ask.call.arguments);
+    pub(super) fn of(proposed: &ProposedCall, to: &AgentId) -> Self {
+        let payload_canonical = canonical::text(&proposed.call.arguments);
         Self {
-            hash: Self::hash_of(&ask.agent, to, &payload_canonical),
-            from: ask.agent.clone(),
+            hash: Self::hash_of(&proposed.agent, to, &payload_canonical),
+            from: proposed.agent.clone(),
             to: to.clone(),
-            call: Arc::clone(&ask.call),
+            call: Arc::clone(&proposed.call),
             payload_canonical,
-            iteration: ask.iteration,
+            iteration: proposed.iteration,
         }
     }
 
@@ -124,31 +123,6 @@ pub(super) fn raw_arguments(call: &ToolCall) -> &str {
     call.rare.raw_arguments.as_deref().unwrap_or_else(|| call.arguments.text())
 }
 
-/// What an approval of a call is bound to: the tool, its contract and the arguments, as 64 hexadecimal
-/// digits.
-///
-/// The contract is the schema of the arguments, what the tool stands for, and its metadata, which is the
-/// place for a version. So an approval does not hold for other arguments, nor for a tool that has changed
-/// since.
-pub fn call_digest(def: &ToolDef, arguments: &Json) -> String {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Bound<'a> {
-        tool: &'a ToolName,
-        kind: &'a ToolKind,
-        input_schema: Option<&'a Json>,
-        metadata: Option<&'a Json>,
-        arguments: String,
-    }
-    hash(&Bound {
-        tool: &def.name,
-        kind: &def.kind,
-        input_schema: def.input_schema.as_ref(),
-        metadata: def.metadata.as_ref(),
-        arguments: canonical::text(arguments),
-    })
-}
-
 /// Plain structs of texts always have a JSON form.
 fn hash(value: &impl Serialize) -> String {
     canonical::sha256_hex(canonical::text_of(value).unwrap_or_default())
@@ -168,21 +142,5 @@ mod tests {
         let text =
             r#"{"fromAgentName":"desk","kind":"handoff","payloadCanonicalJson":"{}","toAgentName":"expert"}"#;
         assert_eq!(handoff, canonical::sha256_hex(text));
-    }
-
-    #[test]
-    fn a_digest_changes_with_the_arguments_and_with_the_contract() {
-        let json = |text: &str| Json::parse(text).expect("JSON");
-        let def = ToolDef::new("pay", "pays").with_schema(json(r#"{"type":"object"}"#));
-        let digest = call_digest(&def, &json(r#"{"a":1,"b":2}"#));
-        assert_eq!(digest, call_digest(&def, &json(r#"{ "b": 2.0, "a": 1 }"#)), "the same value");
-        assert_ne!(digest, call_digest(&def, &json(r#"{"a":1,"b":3}"#)));
-        let mut changed = def.clone();
-        changed.metadata = Some(json(r#"{"version":2}"#));
-        assert_ne!(digest, call_digest(&changed, &json(r#"{"a":1,"b":2}"#)));
-        let changed = def.clone().with_schema(json(r#"{"type":"object","required":["a"]}"#));
-        assert_ne!(digest, call_digest(&changed, &json(r#"{"a":1,"b":2}"#)));
-        let reworded = ToolDef { description: "pays money".into(), ..def };
-        assert_eq!(digest, call_digest(&reworded, &json(r#"{"a":1,"b":2}"#)), "wording is no contract");
     }
 }

@@ -1,34 +1,27 @@
 //! People, or whoever decides in their place.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::BoxFuture;
+use super::{BoxFuture, ProposedCall};
 use crate::cancel::Cancel;
 use crate::json::Json;
-use crate::machine::Origin;
-use crate::message::{ApprovalRequest, ToolCall};
+use crate::message::ApprovalRequest;
 use crate::outcome::Fault;
 
 /// A held call that somebody must decide about.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ApprovalAsk {
-    /// The call, with the arguments that would be executed.
-    pub call: Arc<ToolCall>,
-    /// Why it is held.
-    pub reason: String,
-    /// Whose turn it is.
-    pub origin: Arc<Origin>,
+    /// The call, with the reason why it is held.
+    pub proposed: ProposedCall,
     /// Fires when the decision is not wanted any more.
     pub cancel: Cancel,
 }
 
 impl ApprovalAsk {
     /// A question about a call; for tests and for tools that are called directly.
-    pub fn new(call: Arc<ToolCall>, reason: String, origin: Arc<Origin>, cancel: Cancel) -> Self {
-        Self { call, reason, origin, cancel }
+    pub fn new(proposed: ProposedCall, cancel: Cancel) -> Self {
+        Self { proposed, cancel }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, GateAsk, GateCx, ToolOutcome};
+use super::{BoxFuture, GateCx, ProposedCall, ToolOutcome};
 use crate::cancel::Cancel;
 use crate::ids::{CallId, GateName, ToolName};
 use crate::json::Json;
@@ -55,7 +55,7 @@ impl PreTool {
 /// Is asked before a call runs; the first denial ends it, and later hooks are not asked.
 ///
 /// ```
-/// use harness_core::port::{GateAsk, GateCx, PreTool, PreToolHook};
+/// use harness_core::port::{ProposedCall, GateCx, PreTool, PreToolHook};
 /// use harness_core::{Fault, GateName};
 ///
 /// struct ReadOnly;
@@ -65,8 +65,8 @@ impl PreTool {
 ///         "read-only".into()
 ///     }
 ///
-///     async fn before(&self, ask: &GateAsk, _: &GateCx) -> Result<PreTool, Fault> {
-///         if ask.call.name == "write_file" {
+///     async fn before(&self, proposed: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
+///         if proposed.call.name == "write_file" {
 ///             return Ok(PreTool::Deny { reason: "this session is read-only".into() });
 ///         }
 ///         Ok(PreTool::Allow)
@@ -83,7 +83,11 @@ pub trait PreToolHook: Send + Sync {
     /// # Errors
     /// A fault, a panic and no answer in time deny the call, unless
     /// [`HookRules::on_error`](crate::hooks::HookRules::on_error) says otherwise.
-    fn before(&self, ask: &GateAsk, cx: &GateCx) -> impl Future<Output = Result<PreTool, Fault>> + Send;
+    fn before(
+        &self,
+        proposed: &ProposedCall,
+        cx: &GateCx,
+    ) -> impl Future<Output = Result<PreTool, Fault>> + Send;
 }
 
 /// The object-safe twin of [`PreToolHook`].
@@ -92,7 +96,11 @@ pub trait DynPreToolHook: Send + Sync {
     fn hook_name(&self) -> GateName;
 
     /// [`PreToolHook::before`], boxed.
-    fn before_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Result<PreTool, Fault>>;
+    fn before_boxed<'a>(
+        &'a self,
+        proposed: &'a ProposedCall,
+        cx: &'a GateCx,
+    ) -> BoxFuture<'a, Result<PreTool, Fault>>;
 }
 
 impl<H: PreToolHook> DynPreToolHook for H {
@@ -100,8 +108,12 @@ impl<H: PreToolHook> DynPreToolHook for H {
         self.name()
     }
 
-    fn before_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Result<PreTool, Fault>> {
-        Box::pin(self.before(ask, cx))
+    fn before_boxed<'a>(
+        &'a self,
+        proposed: &'a ProposedCall,
+        cx: &'a GateCx,
+    ) -> BoxFuture<'a, Result<PreTool, Fault>> {
+        Box::pin(self.before(proposed, cx))
     }
 }
 

@@ -4,38 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, HookNote, StopStanding};
+use super::{BoxFuture, HookNote, ProposedCall, StopStanding};
 use crate::cancel::Cancel;
-use crate::ids::{AgentId, GateName};
+use crate::ids::GateName;
 use crate::json::Json;
 use crate::machine::Origin;
-use crate::message::ToolCall;
 use crate::outcome::End;
-use crate::port::ToolDef;
 use crate::time::Time;
 use crate::transcript::Prefix;
-
-/// A call that a tool gate is asked about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct GateAsk {
-    /// The call, with the arguments as rewritten by earlier gates.
-    pub call: Arc<ToolCall>,
-    /// The tool's definition; its kind tells a handoff from a function.
-    pub def: ToolDef,
-    /// The agent that asks.
-    pub agent: AgentId,
-    /// The iteration.
-    pub iteration: u32,
-}
-
-impl GateAsk {
-    /// A question to a gate.
-    pub fn new(call: Arc<ToolCall>, def: ToolDef, agent: AgentId, iteration: u32) -> Self {
-        Self { call, def, agent, iteration }
-    }
-}
 
 /// What a gate may look at.
 #[derive(Clone, Debug)]
@@ -226,7 +202,7 @@ pub enum GateStage {
 /// Decides about tool calls and handoffs before they run.
 ///
 /// ```
-/// use harness_core::port::{GateAsk, GateCx, ToolGate, Verdict};
+/// use harness_core::port::{ProposedCall, GateCx, ToolGate, Verdict};
 /// use harness_core::GateName;
 ///
 /// struct NoShell;
@@ -236,8 +212,8 @@ pub enum GateStage {
 ///         "no-shell".into()
 ///     }
 ///
-///     async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
-///         if ask.call.name == "shell" {
+///     async fn check(&self, proposed: &ProposedCall, _: &GateCx) -> Verdict {
+///         if proposed.call.name == "shell" {
 ///             return Verdict::Deny { message: "the shell is not available here".into() };
 ///         }
 ///         Verdict::Allow
@@ -254,7 +230,7 @@ pub enum GateStage {
 /// about arguments that are no JSON.
 ///
 /// ```
-/// use harness_core::port::{GateAsk, GateCx, GateStage, ToolGate, Verdict};
+/// use harness_core::port::{ProposedCall, GateCx, GateStage, ToolGate, Verdict};
 /// use harness_core::{GateName, Json};
 ///
 /// /// Models still write `q` for the argument `query`.
@@ -269,7 +245,7 @@ pub enum GateStage {
 ///         GateStage::Prepare
 ///     }
 ///
-///     async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+///     async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
 ///         match ask.call.arguments.text().replacen("{\"q\":", "{\"query\":", 1) {
 ///             text if text == ask.call.arguments.text() => Verdict::Allow,
 ///             text => Json::parse(&text).map_or(Verdict::Allow, Verdict::Rewrite),
@@ -287,12 +263,12 @@ pub trait ToolGate: Send + Sync {
     }
 
     /// Decides about one call.
-    fn check(&self, ask: &GateAsk, cx: &GateCx) -> impl Future<Output = Verdict> + Send;
+    fn check(&self, proposed: &ProposedCall, cx: &GateCx) -> impl Future<Output = Verdict> + Send;
 
     /// Decides about one call and says what the decision rests on. The default asks [`check`](Self::check)
     /// and gives no facts; this is what a turn asks.
-    fn rule(&self, ask: &GateAsk, cx: &GateCx) -> impl Future<Output = Ruling> + Send {
-        async move { Ruling::from(self.check(ask, cx).await) }
+    fn rule(&self, proposed: &ProposedCall, cx: &GateCx) -> impl Future<Output = Ruling> + Send {
+        async move { Ruling::from(self.check(proposed, cx).await) }
     }
 }
 
@@ -305,7 +281,7 @@ pub trait DynToolGate: Send + Sync {
     fn gate_stage(&self) -> GateStage;
 
     /// [`ToolGate::rule`], boxed.
-    fn rule_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Ruling>;
+    fn rule_boxed<'a>(&'a self, proposed: &'a ProposedCall, cx: &'a GateCx) -> BoxFuture<'a, Ruling>;
 }
 
 impl<G: ToolGate> DynToolGate for G {
@@ -317,8 +293,8 @@ impl<G: ToolGate> DynToolGate for G {
         self.stage()
     }
 
-    fn rule_boxed<'a>(&'a self, ask: &'a GateAsk, cx: &'a GateCx) -> BoxFuture<'a, Ruling> {
-        Box::pin(self.rule(ask, cx))
+    fn rule_boxed<'a>(&'a self, proposed: &'a ProposedCall, cx: &'a GateCx) -> BoxFuture<'a, Ruling> {
+        Box::pin(self.rule(proposed, cx))
     }
 }
 

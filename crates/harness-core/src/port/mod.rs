@@ -19,6 +19,7 @@ mod guardrail;
 mod hooks;
 mod model;
 mod process;
+mod proposed;
 mod secrets;
 mod session;
 mod steering;
@@ -47,8 +48,7 @@ pub use execution::{
 };
 pub use facts::{DynFactSource, FactSource, FactsAsk, FactsFound, SchemaAsk, SchemaData};
 pub use gate::{
-    DynStopGate, DynToolGate, GateAsk, GateCx, GateStage, Judged, Judgement, Ruling, StopGate, ToolGate,
-    Verdict,
+    DynStopGate, DynToolGate, GateCx, GateStage, Judged, Judgement, Ruling, StopGate, ToolGate, Verdict,
 };
 pub use guardrail::{
     DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,
@@ -58,6 +58,7 @@ pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, 
 pub use process::{
     DynShell, DynSubprocess, Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess,
 };
+pub use proposed::ProposedCall;
 pub use secrets::{DynSecrets, Secret, Secrets};
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,

@@ -96,7 +96,7 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::GuardrailDecided { guardrail, stage, decision, reason, .. } => {
             with_reason(format!("{guardrail} {stage} {decision}"), reason.as_deref())
         }
-        EventKind::ApprovalRequested { request } => format!("{} {:?}", request.id, request.summary),
+        EventKind::ApprovalRequested { request, .. } => format!("{} {:?}", request.id, request.summary),
         EventKind::ApprovalDecided { call, decision, reason } => {
             with_reason(format!("#{call} {decision}"), reason.as_deref())
         }

@@ -9,7 +9,7 @@ use super::spec::{DeadlineRule, TurnSpec};
 use super::state::TurnState;
 use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
 use crate::event::EventKind;
-use crate::ids::OpId;
+use crate::ids::{CallDigest, OpId};
 use crate::limits::{Limit, Reached};
 use crate::machine::{Boundary, Cx, Effect, Pending, Record};
 use crate::message::{AssistantMessage, FinishReason, Message};
@@ -292,7 +292,7 @@ impl TurnState {
         if let Evidence::Approval(request) = &stop.evidence {
             made.request = Some(request.clone());
         }
-        made.pending = self.pending_calls();
+        made.pending = self.pending_calls(cx);
         made.replaced_by = self.replaced.take();
         Some(Box::new(made))
     }
@@ -302,18 +302,30 @@ impl TurnState {
         slots.into_iter().any(|slot| matches!(slot.progress, Progress::Parked))
     }
 
-    fn pending_calls(&self) -> Vec<PendingCall> {
+    fn pending_calls(&self, cx: &Cx<'_>) -> Vec<PendingCall> {
         let Some(batch) = &self.batch else { return Vec::new() };
         let parked = batch.slots.iter().filter(|slot| matches!(slot.progress, Progress::Parked));
-        parked
-            .map(|slot| PendingCall {
-                call_id: slot.call.id.clone(),
-                message: batch.answer_at,
-                reason: slot.hold_reason(),
-                tool: slot.call.name.clone(),
-                digest: slot.digest(self.def_of(slot)),
-            })
-            .collect()
+        parked.map(|slot| self.pending_call(cx, slot, batch.answer_at)).collect()
+    }
+
+    /// A parked call: what it was parked as first, or else what it is now.
+    fn pending_call(&self, cx: &Cx<'_>, slot: &super::slot::Slot, message: u64) -> PendingCall {
+        if let Some(parked) = slot.particulars().parked_as.as_deref() {
+            return PendingCall { message, ..parked.clone() };
+        }
+        let run = cx.sh.origin.run.clone();
+        let digest = self
+            .def_of(slot)
+            .map(|def| CallDigest::of(run.as_ref(), &slot.call.id, def, &slot.call.arguments));
+        PendingCall {
+            call_id: slot.call.id.clone(),
+            message,
+            reason: slot.hold_reason(),
+            tool: slot.call.name.clone(),
+            digest: digest.unwrap_or_else(|| "".into()),
+            run,
+            arguments: Some(slot.call.arguments.clone()),
+        }
     }
 }
 

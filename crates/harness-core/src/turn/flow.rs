@@ -487,7 +487,7 @@ impl TurnState {
         match result {
             Ok(prepared) => {
                 let Prepared { request, continuation } = *prepared;
-                cx.event(|| EventKind::ApprovalRequested { request: Box::new(request.clone()) });
+                cx.event(|| super::gates::requested(&request, None));
                 self.replaced = continuation;
                 let stop = Stop::new(StopReason::ApprovalRequired, Evidence::Approval(request));
                 self.stop_now(spec, cx, stop)

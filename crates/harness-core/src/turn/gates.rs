@@ -9,12 +9,11 @@ use super::slot::{Particulars, Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
-use crate::ids::{CallId, GateName};
+use crate::ids::{CallDigest, CallId, GateName};
 use crate::json::Json;
 use crate::machine::{Cx, Pending};
-use crate::message::ToolCall;
+use crate::message::{ApprovalRequest, ToolCall};
 use crate::outcome::{End, Evidence, Stop, StopReason};
-use crate::policy::call_digest;
 use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict, coerced};
 
 impl TurnState {
@@ -154,8 +153,12 @@ impl TurnState {
     /// with the same contract and the same arguments.
     fn redeem(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        let now = self.def_of(slot).map(|def| call_digest(def, &slot.call.arguments));
-        if now.is_some() && now.as_deref() == slot.particulars().parked_as.as_deref() {
+        let is_approved =
+            self.def_of(slot).zip(slot.particulars().parked_as.as_deref()).is_some_and(|(def, parked)| {
+                let now = CallDigest::of(parked.run.as_ref(), &slot.call.id, def, &slot.call.arguments);
+                now == parked.digest
+            });
+        if is_approved {
             return self.set(at, Progress::Ready);
         }
         let text = "Denied: the approval was given for another call. Ask for it again.";
@@ -164,8 +167,10 @@ impl TurnState {
 
     fn ask_approver(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        let request = slot.held_request();
-        cx.event(|| EventKind::ApprovalRequested { request: Box::new(request) });
+        let Some(proposed) = self.proposed(cx, slot).map(|proposed| proposed.held(slot.hold_reason())) else {
+            return;
+        };
+        cx.event(|| requested(&proposed.request(), Some(proposed.digest())));
         if spec.seams.approver {
             self.issue(cx, Pending::Approve(at));
         } else {
@@ -257,6 +262,12 @@ impl TurnState {
         }
         self.run_batch(spec, cx)
     }
+}
+
+/// The event of a request: of the model's own, or about a call with that digest.
+pub(super) fn requested(request: &ApprovalRequest, digest: Option<CallDigest>) -> EventKind {
+    let (request, approval) = (Box::new(request.clone()), digest.as_ref().map(CallDigest::approval));
+    EventKind::ApprovalRequested { request, approval, digest }
 }
 
 pub(super) fn tell_decision(cx: &mut Cx<'_>, call: CallId, decision: &Decision) {

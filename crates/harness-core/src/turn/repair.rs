@@ -144,7 +144,7 @@ fn take_decision(cx: &mut Cx<'_>, slot: &mut Slot, start: &Start) -> bool {
     let given = start.decisions.iter().find(|decided| decided.call == slot.call.id);
     let decision = given.map_or(Decision::Later, |decided| decided.decision.clone());
     slot.particulars_mut().held = Some(parked.reason.clone());
-    slot.particulars_mut().parked_as = Some(parked.digest.as_str().into());
+    slot.particulars_mut().parked_as = Some(Box::new(parked.clone()));
     if given.is_some() {
         super::gates::tell_decision(cx, slot.call.id.clone(), &decision);
     }

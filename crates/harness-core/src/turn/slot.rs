@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::spec::{Execution, ResultRule, TurnSpec};
+use crate::continuation::PendingCall;
 use crate::event::ResultNote;
 use crate::ids::AgentId;
 use crate::limits::{Amount, Grant, Reached};
 use crate::machine::Op;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::Fault;
-use crate::policy::call_digest;
 use crate::port::{Offer, OpenCall, RetryClass, ToolDef, ToolOutcome};
 use crate::time::Time;
 
@@ -128,7 +128,7 @@ pub(super) struct Particulars {
     /// Whether it was approved while it was parked.
     pub(super) granted: bool,
     /// What it was parked as; an approval is bound to this.
-    pub(super) parked_as: Option<Box<str>>,
+    pub(super) parked_as: Option<Box<PendingCall>>,
     /// What the last failed attempt gave, while the next one is waited for.
     pub(super) last: Option<Box<ToolOutcome>>,
 }
@@ -208,22 +208,9 @@ impl Slot {
         self.particulars().held.clone().unwrap_or_else(|| format!("`{}` needs approval", self.call.name))
     }
 
-    /// What an approval of it is bound to: what it was parked as, or else what it is now.
-    pub(super) fn digest(&self, def: Option<&ToolDef>) -> String {
-        match (&self.particulars().parked_as, def) {
-            (Some(parked_as), _) => parked_as.to_string(),
-            (None, Some(def)) => call_digest(def, &self.call.arguments),
-            (None, None) => String::new(),
-        }
-    }
-
-    /// What the one who decides is told.
+    /// The question whether it may run.
     pub(super) fn held_request(&self) -> ApprovalRequest {
-        let mut request =
-            ApprovalRequest::new(self.call.id.as_str(), self.call.name.as_str(), self.hold_reason());
-        request.details = Some(self.call.arguments.text().to_owned());
-        request.call_id = Some(self.call.id.clone());
-        request
+        ApprovalRequest::of_call(&self.call, self.hold_reason())
     }
 
     /// Takes what came of a call that is over.

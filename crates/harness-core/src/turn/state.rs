@@ -17,7 +17,7 @@ use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
 use crate::message::{ApprovalRequest, Invalid, Message};
 use crate::outcome::{End, GuardStage, Stop, TotalUsage};
-use crate::port::{DrainPoint, GateAsk, Offer, Progress};
+use crate::port::{DrainPoint, Offer, Progress, ProposedCall};
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
 
@@ -179,6 +179,13 @@ impl TurnState {
         }
     }
 
+    /// A call as gates and approvers see it; `None` when nothing of its name is offered.
+    pub(super) fn proposed(&self, cx: &Cx<'_>, slot: &super::slot::Slot) -> Option<ProposedCall> {
+        let def = self.def_of(slot)?.clone();
+        let proposed = ProposedCall::new(Arc::clone(&slot.call), def, self.agent_id(), cx.sh.iteration);
+        Some(proposed.in_work_of(Arc::clone(&cx.sh.origin)))
+    }
+
     /// The operation that `pending` stands for, built from the state: the same at first, after a failed
     /// append, and after a restore.
     pub(super) fn op_for(&self, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
@@ -200,15 +207,7 @@ impl TurnState {
             Pending::Hook(point) => self.hook_op(cx, point)?,
             Pending::Drain => Op::Drain { point: self.drain_point(iteration) },
             Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
-            Pending::Gate(at, gate) => Op::Gate {
-                gate,
-                ask: Box::new(GateAsk::new(
-                    Arc::clone(&call(at)?.call),
-                    self.def_of(call(at)?)?.clone(),
-                    self.agent_id(),
-                    iteration,
-                )),
-            },
+            Pending::Gate(at, gate) => Op::Gate { gate, proposed: Box::new(self.proposed(cx, call(at)?)?) },
             Pending::Guard(GuardStage::Input, guardrail) => {
                 let (messages, timeout) = (self.prompt.clone(), self.guard_timeout);
                 Op::GuardInput { guardrail, messages, timeout }
@@ -218,7 +217,8 @@ impl TurnState {
                 Op::GuardOutput { guardrail, answer, timeout: self.guard_timeout }
             }
             Pending::Approve(at) => {
-                Op::Approve { call: Arc::clone(&call(at)?.call), reason: call(at)?.hold_reason() }
+                let slot = call(at)?;
+                Op::Approve { proposed: Box::new(self.proposed(cx, slot)?.held(slot.hold_reason())) }
             }
             Pending::Tool(at) => call(at)?.op(at, self.batch.as_ref()?.answer_at, self.agent_id(), iteration),
             Pending::StopGate(_) | Pending::Facts | Pending::Shorten => return None,

@@ -8,7 +8,7 @@ use harness_core::hooks::{HookRules, Hooks, OnHookError};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
-    ApprovalAsk, Approver, Decision, FinishedCall, GateAsk, GateCx, PostToolHook, PreTool, PreToolHook,
+    ApprovalAsk, Approver, Decision, FinishedCall, GateCx, PostToolHook, PreTool, PreToolHook, ProposedCall,
     RawTool, Toolbox,
 };
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
@@ -54,7 +54,7 @@ impl PreToolHook for Hook {
         self.name.into()
     }
 
-    async fn before(&self, ask: &GateAsk, _: &GateCx) -> Result<PreTool, Fault> {
+    async fn before(&self, ask: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
         saw(&self.seen, format!("{} {}", self.name, ask.call.arguments.text()));
         self.act().await
     }
@@ -75,7 +75,7 @@ struct Grants(Seen);
 
 impl Approver for Grants {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
-        saw(&self.0, format!("approver {:?}", ask.reason));
+        saw(&self.0, format!("approver {:?}", ask.proposed.reason));
         Decision::Granted
     }
 }

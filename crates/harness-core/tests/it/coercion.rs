@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{GateAsk, GateCx, GateStage, ToolGate, Toolbox, Verdict, tool_fn};
+use harness_core::port::{GateCx, GateStage, ProposedCall, ToolGate, Toolbox, Verdict, tool_fn};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
@@ -25,7 +25,7 @@ impl ToolGate for Seen {
         "seen".into()
     }
 
-    async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
         self.0.lock().expect("the notes").push(ask.call.arguments.text().to_owned());
         Verdict::Allow
     }
@@ -82,7 +82,7 @@ impl ToolGate for Renames {
         GateStage::Prepare
     }
 
-    async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
         let text = ask.call.arguments.text();
         self.0.lock().expect("the notes").push(text.to_owned());
         if text == "{}" {

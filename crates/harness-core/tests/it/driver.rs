@@ -9,7 +9,7 @@ use harness_core::event::{Event, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
-    DeltaPart, Durability, Entry, EntryHead, GateAsk, GateCx, Loaded, RetryClass, Session, SessionError,
+    DeltaPart, Durability, Entry, EntryHead, GateCx, Loaded, ProposedCall, RetryClass, Session, SessionError,
     Tool, ToolCx, ToolDef, ToolGate, ToolOutcome, Toolbox, Verdict,
 };
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -118,7 +118,7 @@ impl ToolGate for Broken {
         "broken".into()
     }
 
-    async fn check(&self, _: &GateAsk, _: &GateCx) -> Verdict {
+    async fn check(&self, _: &ProposedCall, _: &GateCx) -> Verdict {
         panic!("gate out of order")
     }
 }

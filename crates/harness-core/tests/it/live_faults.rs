@@ -9,10 +9,10 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
     AgentBrief, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
-    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, GateAsk, GateCx, GuardedAnswer, HookCx,
+    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, GateCx, GuardedAnswer, HookCx,
     InputGuardrail, Inspection, Judgement, Loaded, Model, ModelFault, ModelFaultCode, ModelRequest,
-    OutputGuardrail, PrepareAsk, Question, RetryClass, Session, SessionError, Steering, StopGate, ToolCx,
-    ToolDef, ToolGate, ToolOutcome, ToolRegistry, ToolScope, TurnHooks, Verdict, ViewCx,
+    OutputGuardrail, PrepareAsk, ProposedCall, Question, RetryClass, Session, SessionError, Steering,
+    StopGate, ToolCx, ToolDef, ToolGate, ToolOutcome, ToolRegistry, ToolScope, TurnHooks, Verdict, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::VirtualClock;
@@ -142,7 +142,7 @@ impl ToolGate for Cast {
         "gate".into()
     }
 
-    async fn check(&self, _: &GateAsk, _: &GateCx) -> Verdict {
+    async fn check(&self, _: &ProposedCall, _: &GateCx) -> Verdict {
         if self.fails("gate").await { Verdict::Deny { message: "no".into() } } else { Verdict::Allow }
     }
 }

@@ -64,8 +64,8 @@ impl Outside for Shop {
                 Reply::Model(Ok(Arc::new(answer.into())))
             }
             Op::Arguments { .. } => Reply::Arguments(Ok(())),
-            Op::Gate { ask, .. } => {
-                let verdict = self.verdicts.get(&ask.call.id).cloned().unwrap_or(Verdict::Allow);
+            Op::Gate { proposed, .. } => {
+                let verdict = self.verdicts.get(&proposed.call.id).cloned().unwrap_or(Verdict::Allow);
                 Reply::Gate(verdict.into())
             }
             Op::Tool { call, .. } => {

@@ -9,8 +9,8 @@ use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::outcome::{Fault, FaultSource, Outcome};
 use harness_core::port::{
-    AppendSource, Clock, ContextPipeline, DynContextPipeline, GateAsk, GateCx, Judgement, ToolGate, Verdict,
-    ViewCx,
+    AppendSource, Clock, ContextPipeline, DynContextPipeline, GateCx, Judgement, ProposedCall, ToolGate,
+    Verdict, ViewCx,
 };
 use harness_core::transcript::{Plan, Prefix};
 use harness_core::{GateName, Json, RunId, ThreadId, TurnId};
@@ -445,7 +445,7 @@ impl ToolGate for LayerGate {
         "layers".into()
     }
 
-    async fn check(&self, ask: &GateAsk, cx: &GateCx) -> Verdict {
+    async fn check(&self, ask: &ProposedCall, cx: &GateCx) -> Verdict {
         let cx = ViewCx::new(cx.log.clone(), Arc::clone(&cx.origin), cx.now).until(None, cx.cancel.clone());
         let run = match self.0.running(&cx).await {
             Ok(run) => run,

@@ -8,7 +8,8 @@ use harness_core::limits::Grant;
 use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall};
 use harness_core::port::{
-    ApprovalAsk, Decision, DynTool, GateAsk, GateCx, GateStage, RetryClass, ToolCx, ToolOutcome, Verdict,
+    ApprovalAsk, Decision, DynTool, GateCx, GateStage, ProposedCall, RetryClass, ToolCx, ToolDef,
+    ToolOutcome, Verdict,
 };
 use harness_core::{CallId, Json, Millis};
 use serde::ser::SerializeMap as _;
@@ -76,10 +77,10 @@ async fn admit(
     let (log, origin) = (lock(&cx.context().log).transcript().prefix(), Arc::new(origin(cx)));
     let stage = |stage| parts.gates.iter().filter(move |gate| gate.gate_stage() == stage);
     for gate in stage(GateStage::Prepare).chain(stage(GateStage::Decide)) {
-        let ask = GateAsk::new(Arc::clone(&call), def.clone(), "flow".into(), 1);
+        let proposed = proposed(&call, def, &origin);
         let now = cx.shared().clock().now();
         let gate_cx = GateCx::new(log.clone(), Arc::clone(&origin), cx.abort().cancel().clone(), now);
-        match gate.rule_boxed(&ask, &gate_cx.with_facts(false)).await.verdict {
+        match gate.rule_boxed(&proposed, &gate_cx.with_facts(false)).await.verdict {
             Verdict::Allow => {}
             Verdict::Rewrite(arguments) => call = with_arguments(&call, arguments),
             Verdict::Hold { reason } => hold = hold.or(Some(reason)),
@@ -92,13 +93,18 @@ async fn admit(
         FlowError::AwaitingApproval { step, tool, call, message }
     };
     let Some(approver) = &parts.approver else { return Err(waits(reason)) };
-    let ask = ApprovalAsk::new(Arc::clone(&call), reason.clone(), origin, cx.abort().cancel().clone());
+    let proposed = proposed(&call, def, &origin).held(reason.clone());
+    let ask = ApprovalAsk::new(proposed, cx.abort().cancel().clone());
     match approver.decide_boxed(ask).await {
         Decision::Granted => Ok(call),
         Decision::Edited(arguments) => Ok(with_arguments(&call, arguments)),
         Decision::Denied { reason } => Err(denied(reason)),
         Decision::Later => Err(waits(reason)),
     }
+}
+
+fn proposed(call: &Arc<ToolCall>, def: &ToolDef, origin: &Arc<Origin>) -> ProposedCall {
+    ProposedCall::new(Arc::clone(call), def.clone(), "flow".into(), 1).in_work_of(Arc::clone(origin))
 }
 
 fn with_arguments(call: &ToolCall, arguments: Json) -> Arc<ToolCall> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::limits::Amount;
 use harness_core::message::{AssistantMessage, Cost, Usage};
-use harness_core::port::{GateAsk, GateCx, ToolGate, Verdict as Ruling, tool_fn};
+use harness_core::port::{GateCx, ProposedCall, ToolGate, Verdict as Ruling, tool_fn};
 use harness_core::testing::ScriptedModel;
 use harness_core::{GateName, Json, Millis};
 use harness_runtime::channel::ChannelSpec;
@@ -266,7 +266,7 @@ impl ToolGate for NoZero {
         "no-zero".into()
     }
 
-    async fn check(&self, ask: &GateAsk, _: &GateCx) -> Ruling {
+    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Ruling {
         match ask.call.arguments.text() {
             r#"{"n":0}"# => Ruling::Deny { message: "zero".to_owned() },
             r#"{"n":1}"# => Ruling::Rewrite(Json::parse(r#"{"n":10}"#).unwrap_or_default()),

@@ -6,7 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use harness::core::CallId;
-use harness::runtime::{Approvals, HeldCall, RuntimeError};
+use harness::core::port::ProposedCall;
+use harness::runtime::{Approvals, RuntimeError};
 
 use crate::app::App;
 use crate::body::{At, Body};
@@ -14,8 +15,9 @@ use crate::fault::{AnyFault, Conflict, Fault};
 use crate::held;
 use crate::wire::{Answer, ApprovalList, ApprovalView, decision};
 
-fn view(held: HeldCall) -> Option<ApprovalView> {
-    Some(ApprovalView::held(held.thread?, &held.call, held.reason, held.run))
+fn view(held: ProposedCall) -> Option<ApprovalView> {
+    let (thread, run) = (held.origin.thread.clone()?, held.origin.run.clone());
+    Some(ApprovalView::held(thread, &held.call, held.reason, run))
 }
 
 /// The calls that runs of all threads hold. Calls that are parked are told by their threads.
@@ -67,7 +69,9 @@ pub(super) async fn answer(
     let thread = app.thread(&name).await?;
     let call = CallId::from(call);
     let Some(approvals) = &app.options.approvals else {
-        return Err(RuntimeError::NotHeld { thread: thread.id().clone(), call }.into());
+        return Err(
+            RuntimeError::NotHeld { thread: thread.id().clone(), approval: call.as_str().into() }.into()
+        );
     };
     held::decide(&thread, approvals, &call, decision).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -35,7 +35,7 @@ impl RecordedApprover {
 impl Approver for RecordedApprover {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
         let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        match decisions.get_mut(&ask.call.id).and_then(VecDeque::pop_front) {
+        match decisions.get_mut(&ask.proposed.call.id).and_then(VecDeque::pop_front) {
             Some((decision, _)) if decision == "granted" => Decision::Granted,
             Some((decision, reason)) if decision == "denied" => {
                 Decision::Denied { reason: reason.unwrap_or_else(|| "denied".to_owned()) }

@@ -148,7 +148,7 @@ fn note(kind: &EventKind) -> Option<String> {
         }
         EventKind::PartFailed { fault } | EventKind::CompactionFailed { fault } => fault.to_string(),
         EventKind::PersistFailed { message } => message.clone(),
-        EventKind::ApprovalRequested { request } => format!("approval is asked for: {}", request.summary),
+        EventKind::ApprovalRequested { request, .. } => format!("approval is asked for: {}", request.summary),
         _ => return None,
     })
 }

@@ -81,9 +81,8 @@ impl<A: Asker> DynAsker for A {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_core::machine::Origin;
 /// use harness_core::message::ToolCall;
-/// use harness_core::port::{ApprovalAsk, Approver, Decision};
+/// use harness_core::port::{ApprovalAsk, Approver, Decision, ProposedCall, ToolDef};
 /// use harness_core::{Cancel, Json};
 /// use harness_tools::{ApprovalAnswer, Asker, Remember, StandingApprovals};
 ///
@@ -98,7 +97,8 @@ impl<A: Asker> DynAsker for A {
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let approver = StandingApprovals::new(Trusting);
 /// let call = Arc::new(ToolCall::new("c", "shell", Json::empty_object()));
-/// let ask = ApprovalAsk::new(call, "it needs approval".to_owned(), Arc::new(Origin::default()), Cancel::never());
+/// let shell = ProposedCall::new(call, ToolDef::new("shell", "Runs a program"), "main".into(), 1);
+/// let ask = ApprovalAsk::new(shell.held("it needs approval"), Cancel::never());
 /// assert_eq!(approver.decide(ask).await, Decision::Granted);
 /// assert_eq!(approver.rules().len(), 1);
 /// # });
@@ -182,15 +182,16 @@ impl StandingApprovals {
     }
 
     fn stands(&self, ask: &ApprovalAsk) -> bool {
-        self.lock().iter().any(|rule| rule.covers(&ask.call)) || self.always.iter().any(|allows| allows(ask))
+        self.lock().iter().any(|rule| rule.covers(&ask.proposed.call))
+            || self.always.iter().any(|allows| allows(ask))
     }
 
     fn remember(&self, ask: &ApprovalAsk, remember: Remember) {
         match remember {
             Remember::Once => {}
-            Remember::Arguments if ask.call.arguments.text().len() > MOST_ARGUMENTS => {}
-            Remember::Arguments => self.add(ApprovalRule::of_call(&ask.call)),
-            Remember::Tool => self.add(ApprovalRule::of_its_tool(&ask.call)),
+            Remember::Arguments if ask.proposed.call.arguments.text().len() > MOST_ARGUMENTS => {}
+            Remember::Arguments => self.add(ApprovalRule::of_call(&ask.proposed.call)),
+            Remember::Tool => self.add(ApprovalRule::of_its_tool(&ask.proposed.call)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What may be called in a mode.
 
 use harness_core::GateName;
-use harness_core::port::{GateAsk, GateCx, ToolGate, Verdict};
+use harness_core::port::{GateCx, ProposedCall, ToolGate, Verdict};
 
 use super::{Modes, SET};
 
@@ -23,7 +23,7 @@ impl ToolGate for ModeGate {
         "mode".into()
     }
 
-    async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
         let mode = self.modes.current();
         if mode.allows(&ask.def) {
             return Verdict::Allow;

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::machine::Origin;
 use harness_core::message::ToolCall;
-use harness_core::port::{ApprovalAsk, Approver as _, Decision};
+use harness_core::port::{ApprovalAsk, Approver as _, Decision, ProposedCall, ToolDef};
 use harness_core::{Cancel, Json};
 use harness_tools::{ApprovalAnswer, ApprovalRule, Asker, Remember, StandingApprovals};
 use tokio::sync::Notify;
@@ -13,7 +12,8 @@ use crate::support::block_on;
 
 fn asked(name: &str, arguments: &str) -> ApprovalAsk {
     let call = Arc::new(ToolCall::new("c", name, Json::parse(arguments).unwrap()));
-    ApprovalAsk::new(call, "it needs approval".to_owned(), Arc::new(Origin::default()), Cancel::new())
+    let proposed = ProposedCall::new(call, ToolDef::new(name, ""), "main".into(), 1);
+    ApprovalAsk::new(proposed.held("it needs approval"), Cancel::new())
 }
 
 /// Answers as it was told, and notes what it was asked.
@@ -37,7 +37,10 @@ impl Person {
 
 impl Asker for Person {
     async fn ask(&self, ask: ApprovalAsk) -> ApprovalAnswer {
-        self.asked.lock().unwrap().push(format!("{} {}", ask.call.name, ask.call.arguments));
+        self.asked
+            .lock()
+            .unwrap()
+            .push(format!("{} {}", ask.proposed.call.name, ask.proposed.call.arguments));
         if let Some(when) = &self.when {
             when.notified().await;
         }
@@ -111,7 +114,7 @@ fn the_oldest_rule_goes_for_a_new_one() {
 #[test]
 fn code_allows_in_place_of_a_person() {
     let person = Person::new(Decision::Later.into());
-    let approvals = StandingApprovals::new(person.clone()).always(|ask| ask.call.name == "look");
+    let approvals = StandingApprovals::new(person.clone()).always(|ask| ask.proposed.call.name == "look");
     assert_eq!(block_on(approvals.decide(asked("look", "{}"))), Decision::Granted);
     assert_eq!(block_on(approvals.decide(asked("pay", "{}"))), Decision::Later);
     assert_eq!(person.asked(), ["pay {}"]);

@@ -35,7 +35,7 @@ struct Yes(Arc<Mutex<Vec<String>>>);
 
 impl Approver for Yes {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
-        self.0.lock().unwrap().push(format!("{} {}", ask.call.name, ask.call.arguments));
+        self.0.lock().unwrap().push(format!("{} {}", ask.proposed.call.name, ask.proposed.call.arguments));
         Decision::Granted
     }
 }

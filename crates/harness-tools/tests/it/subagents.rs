@@ -10,7 +10,7 @@ use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
-    ContextPipeline, GateAsk, GateCx, Judgement, RetryClass, StopGate, Tool as _, ToolDef, ToolGate,
+    ContextPipeline, GateCx, Judgement, ProposedCall, RetryClass, StopGate, Tool as _, ToolDef, ToolGate,
     ToolOutcome, Toolbox, Verdict,
 };
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -251,7 +251,7 @@ impl ToolGate for NoLooking {
         "no-looking".into()
     }
 
-    async fn check(&self, _: &GateAsk, cx: &GateCx) -> Verdict {
+    async fn check(&self, _: &ProposedCall, cx: &GateCx) -> Verdict {
         match cx.origin.actor() {
             "sub_agent" => Verdict::Deny { message: "it is dark".into() },
             _ => Verdict::Allow,

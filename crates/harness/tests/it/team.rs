@@ -38,7 +38,7 @@ impl ToolGate for NoPaying {
         "no-paying".into()
     }
 
-    async fn check(&self, ask: &GateAsk, _: &GateCx) -> Verdict {
+    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
         match ask.call.name.as_str() {
             "pay" => Verdict::Deny { message: "no money".into() },
             _ => Verdict::Allow,

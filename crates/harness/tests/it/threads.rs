@@ -104,10 +104,16 @@ async fn held_calls_are_decided_from_elsewhere() {
         }
         changed.await;
     }
-    approvals.decide(thread.id(), &"c1".into(), Decision::Granted).unwrap();
+    let (id, digest) = approvals.held(thread.id()).first().map(|held| (held.id(), held.digest())).unwrap();
+    let error = approvals.decide(thread.id(), &id, &"another".into(), Decision::Granted).unwrap_err();
+    assert_eq!(error.kind(), "runtime.other_call");
+    approvals.decide(thread.id(), &id, &digest, Decision::Granted).unwrap();
     assert_eq!(thread.response().await.unwrap().text(), "It is paid.");
-    let error = approvals.decide(thread.id(), &"c1".into(), Decision::Granted).unwrap_err();
-    assert_eq!(error.to_string(), "no call `c1` of thread `till` waits for a decision");
+    approvals.decide(thread.id(), &id, &digest, Decision::Granted).expect("a repeat is no other decision");
+    let error = approvals.decide(thread.id(), &id, &digest, Decision::Later).unwrap_err();
+    assert_eq!(error.kind(), "runtime.decided");
+    let error = approvals.decide(thread.id(), &"apr-1".into(), &digest, Decision::Granted).unwrap_err();
+    assert_eq!(error.to_string(), "approval `apr-1` of thread `till` is not pending");
     runtime.shutdown().await;
     let mut told = Vec::new();
     while let Some(seen) = events.next().await {

@@ -7,7 +7,7 @@ use harness_core::event::{Event, EventKind, Fold};
 use harness_core::hooks::Hooks;
 use harness_core::message::ToolCall;
 use harness_core::port::{
-    FinishedCall, GateAsk, GateCx, PostToolHook, PreTool, PreToolHook, RawTool, Tool, ToolOutcome,
+    FinishedCall, GateCx, PostToolHook, PreTool, PreToolHook, ProposedCall, RawTool, Tool, ToolOutcome,
 };
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::{Fault, FaultSource, GateName, Json};
@@ -63,7 +63,7 @@ impl PreToolHook for Scripted {
         self.name.clone()
     }
 
-    async fn before(&self, ask: &GateAsk, _: &GateCx) -> Result<PreTool, Fault> {
+    async fn before(&self, ask: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
         let tool = ask.call.name.as_str();
         self.log.add(json!({ "hook": self.name, "tool": tool, "args": value(&ask.call.arguments) }));
         let said = self.answer(tool)?;

@@ -12,8 +12,8 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::{End, Evidence};
 use harness_core::port::{
-    Deltas, DynTool, GateAsk, GateCx, Model, ModelFault, ModelFaultCode, ModelRequest, PreTool, PreToolHook,
-    RawTool, SingleAgent, ToolOutcome, Toolbox,
+    Deltas, DynTool, GateCx, Model, ModelFault, ModelFaultCode, ModelRequest, PreTool, PreToolHook,
+    ProposedCall, RawTool, SingleAgent, ToolOutcome, Toolbox,
 };
 use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::testing::{EventLog, VirtualClock};
@@ -102,7 +102,7 @@ impl PreToolHook for Denies {
         "denies".into()
     }
 
-    async fn before(&self, ask: &GateAsk, _: &GateCx) -> Result<PreTool, Fault> {
+    async fn before(&self, ask: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
         let denied = self.0.iter().any(|tool| tool == ask.call.name.as_str());
         Ok(if denied { PreTool::Deny { reason: "not here".to_owned() } } else { PreTool::Allow })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use harness::core::message::ToolCall;
+use harness::core::port::ProposedCall;
 use harness::core::{CallId, Millis, Time};
 
 use super::calls::shown_call;
@@ -16,10 +16,9 @@ const QUIET: Millis = Millis(300);
 /// A call that is held.
 #[derive(Clone, Debug)]
 struct Ask {
-    call: CallId,
+    proposed: ProposedCall,
     name: String,
     arguments: String,
-    reason: String,
 }
 
 /// What a person decided.
@@ -42,7 +41,7 @@ pub(crate) enum Verdict {
 /// A key that a question understands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pressed {
-    Decided(CallId, Verdict),
+    Decided(Box<ProposedCall>, Verdict),
     /// The call is denied, and the reason is about to be written.
     Why,
 }
@@ -74,18 +73,14 @@ impl Asks {
     }
 
     /// These are open now. Whether the first of them is the one that was it before.
-    pub(super) fn set<'c>(
-        &mut self,
-        held: impl IntoIterator<Item = (&'c ToolCall, &'c str)>,
-        now: Time,
-    ) -> bool {
-        let before = self.open.front().map(|ask| ask.call.clone());
+    pub(super) fn set<'c>(&mut self, held: impl IntoIterator<Item = &'c ProposedCall>, now: Time) -> bool {
+        let before = self.open.front().map(|ask| ask.proposed.digest());
         self.open.clear();
-        for (call, reason) in held {
-            let (name, arguments) = shown_call(call);
-            self.open.push_back(Ask { call: call.id.clone(), name, arguments, reason: reason.to_owned() });
+        for proposed in held {
+            let (name, arguments) = shown_call(&proposed.call);
+            self.open.push_back(Ask { proposed: proposed.clone(), name, arguments });
         }
-        let same = self.open.front().map(|ask| &ask.call) == before.as_ref();
+        let same = self.open.front().map(|ask| ask.proposed.digest()) == before;
         if !same {
             self.since = now;
         }
@@ -99,8 +94,8 @@ impl Asks {
 
     /// Somebody decided about a call, or it is not wanted any more.
     pub(super) fn remove(&mut self, call: &CallId, now: Time) {
-        let first = self.open.front().is_some_and(|ask| ask.call == *call);
-        self.open.retain(|ask| ask.call != *call);
+        let first = self.open.front().is_some_and(|ask| ask.proposed.call.id == *call);
+        self.open.retain(|ask| ask.proposed.call.id != *call);
         if first {
             self.since = now;
         }
@@ -124,15 +119,15 @@ impl Asks {
             'd' => return Some(Pressed::Why),
             _ => return None,
         };
-        Some(Pressed::Decided(ask.call.clone(), verdict))
+        Some(Pressed::Decided(Box::new(ask.proposed.clone()), verdict))
     }
 
     /// The first question denied for a reason.
-    pub(super) fn deny(&self, reason: &str) -> Option<(CallId, Verdict)> {
+    pub(super) fn deny(&self, reason: &str) -> Option<(Box<ProposedCall>, Verdict)> {
         let ask = self.open.front()?;
         let reason =
             if reason.trim().is_empty() { "the user does not want this call" } else { reason.trim() };
-        Some((ask.call.clone(), Verdict::Deny { reason: reason.to_owned() }))
+        Some((Box::new(ask.proposed.clone()), Verdict::Deny { reason: reason.to_owned() }))
     }
 
     /// The first question.
@@ -149,7 +144,7 @@ impl Asks {
         }
         let mut why = Text::default();
         let more = if self.open.len() > 1 { format!(" · 1 of {}", self.open.len()) } else { String::new() };
-        why.push(&format!("{}{more}", ask.reason), &Look::of(DIM));
+        why.push(&format!("{}{more}", ask.proposed.reason), &Look::of(DIM));
         let mut below = why.wrap(width.saturating_sub(2));
         below.truncate(2);
         let mut shown = Text::default();

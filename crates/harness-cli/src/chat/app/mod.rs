@@ -12,8 +12,9 @@ mod tests;
 mod view;
 
 use harness::core::event::{Event, EventKind};
-use harness::core::message::{Message, ToolCall};
+use harness::core::message::Message;
 use harness::core::outcome::TotalUsage;
+use harness::core::port::ProposedCall;
 use harness::core::{CallId, EntryId, Time};
 use harness::runtime::{Status, ThreadEvent};
 
@@ -40,7 +41,7 @@ pub(crate) enum Wish {
     /// Take the last waiting message out of the queue.
     Recall,
     /// Somebody decided about a call.
-    Answer { call: CallId, verdict: Verdict },
+    Answer { proposed: Box<ProposedCall>, verdict: Verdict },
     /// Empty the terminal.
     Wipe,
     /// Leave.
@@ -242,7 +243,7 @@ impl App {
     }
 
     /// These calls are held until somebody decides.
-    pub(crate) fn set_asks<'c>(&mut self, held: impl IntoIterator<Item = (&'c ToolCall, &'c str)>) {
+    pub(crate) fn set_asks<'c>(&mut self, held: impl IntoIterator<Item = &'c ProposedCall>) {
         let open = self.asks.set(held, self.now);
         self.explaining &= open;
     }
@@ -283,7 +284,7 @@ impl App {
             return None;
         }
         match self.asks.key(&key.code, self.now)? {
-            Pressed::Decided(call, verdict) => Some(Some(Wish::Answer { call, verdict })),
+            Pressed::Decided(proposed, verdict) => Some(Some(Wish::Answer { proposed, verdict })),
             Pressed::Why => {
                 self.explaining = true;
                 Some(None)
@@ -342,8 +343,8 @@ impl App {
 
     fn explained(&mut self, reason: &str) -> Option<Wish> {
         self.explaining = false;
-        let (call, verdict) = self.asks.deny(reason)?;
-        Some(Wish::Answer { call, verdict })
+        let (proposed, verdict) = self.asks.deny(reason)?;
+        Some(Wish::Answer { proposed, verdict })
     }
 
     fn submit(&mut self, text: &str) -> Option<Wish> {

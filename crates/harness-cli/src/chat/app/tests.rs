@@ -1,7 +1,10 @@
 //! The chat on a terminal that is not there: keys and events in, what the screen shows out.
 
+use std::sync::Arc;
+
 use harness::core::Json;
-use harness::core::port::DeltaPart;
+use harness::core::message::ToolCall;
+use harness::core::port::{DeltaPart, ToolDef};
 use harness::runtime::Status;
 
 use super::*;
@@ -222,9 +225,13 @@ fn a_failed_call_says_why() {
 fn held() -> Stage {
     let mut stage = Stage::new(60, 10);
     stage.works();
-    let arguments = Json::parse(r#"{"amount":5}"#).unwrap();
-    stage.app.set_asks([(&ToolCall::new("p1", "pay", arguments), "it needs approval")]);
+    stage.app.set_asks([&payment()]);
     stage
+}
+
+fn payment() -> ProposedCall {
+    let call = ToolCall::new("p1", "pay", Json::parse(r#"{"amount":5}"#).unwrap());
+    ProposedCall::new(Arc::new(call), ToolDef::new("pay", "Pays"), "main".into(), 1).held("it needs approval")
 }
 
 /// The keys, once the question was there to be read, and what they wish for.
@@ -233,7 +240,7 @@ fn check_answer(keys: &str, expected: &[Verdict]) {
     let mut stage = held();
     stage.tick(500);
     stage.keys(keys);
-    let answer = |verdict: &Verdict| Wish::Answer { call: "p1".into(), verdict: verdict.clone() };
+    let answer = |verdict: &Verdict| Wish::Answer { proposed: Box::new(payment()), verdict: verdict.clone() };
     let expected: Vec<Wish> = expected.iter().map(answer).collect();
     assert_eq!(stage.wishes, expected, "{keys}");
 }

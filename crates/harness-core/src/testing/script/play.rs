@@ -216,9 +216,9 @@ fn asked(op: &Op) -> Option<Asked> {
     match op {
         Op::Model { .. } => Some(Asked::Model),
         Op::Tool { call, .. } => Some(Asked::Tool(call.id.clone())),
-        Op::Gate { gate, ask } => Some(Asked::Gate(*gate, ask.call.id.clone())),
+        Op::Gate { gate, proposed } => Some(Asked::Gate(*gate, proposed.call.id.clone())),
         Op::Arguments { call } => Some(Asked::Arguments(call.id.clone())),
-        Op::Approve { call, .. } => Some(Asked::Approve(call.id.clone())),
+        Op::Approve { proposed } => Some(Asked::Approve(proposed.call.id.clone())),
         Op::Prepare { .. }
         | Op::Begin { .. }
         | Op::Append { .. }

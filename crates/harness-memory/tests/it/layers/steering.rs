@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use harness_core::Json;
 use harness_core::message::ToolCall;
-use harness_core::port::{ContextPipeline as _, GateAsk, GateCx, Judgement, ToolDef, ToolGate as _, Verdict};
+use harness_core::port::{
+    ContextPipeline as _, GateCx, Judgement, ProposedCall, ToolDef, ToolGate as _, Verdict,
+};
 use harness_core::{Cancel, Time};
 use harness_memory::MemoryError;
 use harness_memory::layer::{Decided, Decision, FnLayer, LayerDef, LayerSetup};
@@ -27,7 +29,7 @@ fn check(decision: Result<Decision, MemoryError>, expected: Verdict) {
     let cx = cx(&log);
     let gate_cx = GateCx::new(log.prefix(), Arc::clone(&cx.origin), Cancel::never(), Time(0));
     let call = Arc::new(ToolCall::new("c", "plan/updatePrd", Json::empty_object()));
-    let ask = GateAsk::new(call, ToolDef::new("plan/updatePrd", ""), "main".into(), 1);
+    let ask = ProposedCall::new(call, ToolDef::new("plan/updatePrd", ""), "main".into(), 1);
     assert_eq!(run(&stage.clock, stage.layers.gate().check(&ask, &gate_cx)), expected);
 }
 

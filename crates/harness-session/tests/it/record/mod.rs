@@ -17,8 +17,8 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Fault;
 use harness_core::port::{
-    AgentBrief, AgentSource, DynModel, DynOutputGuardrail, DynToolGate, DynToolRegistry, GateAsk, GateCx,
-    PrepareAsk, RetryClass, Ruling, ToolDef, ToolGate, ToolOutcome, Verdict,
+    AgentBrief, AgentSource, DynModel, DynOutputGuardrail, DynToolGate, DynToolRegistry, GateCx, PrepareAsk,
+    ProposedCall, RetryClass, Ruling, ToolDef, ToolGate, ToolOutcome, Verdict,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -74,11 +74,11 @@ impl ToolGate for Policy {
         "policy".into()
     }
 
-    async fn check(&self, ask: &GateAsk, cx: &GateCx) -> Verdict {
+    async fn check(&self, ask: &ProposedCall, cx: &GateCx) -> Verdict {
         self.rule(ask, cx).await.verdict
     }
 
-    async fn rule(&self, ask: &GateAsk, _: &GateCx) -> Ruling {
+    async fn rule(&self, ask: &ProposedCall, _: &GateCx) -> Ruling {
         let resource = format!(r#""resource":{{"kind":"tool","name":"{}"}}"#, ask.call.name);
         match ask.call.name.as_str() {
             "drop" => {
