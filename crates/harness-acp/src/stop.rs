@@ -5,7 +5,7 @@ use agent_client_protocol::v1::schema::StopReason as Told;
 use harness::core::limits::Limit;
 use harness::core::message::FinishReason;
 use harness::core::{Evidence, StopReason};
-use harness::runtime::{Report, RuntimeError};
+use harness::runtime::{ErrorClass, Report, RuntimeError};
 use serde_json::json;
 
 /// What a prompt is answered with.
@@ -69,26 +69,13 @@ fn in_the_way(report: &Report) -> Error {
 
 /// Why a run could not begin.
 pub(crate) fn not_begun(error: &RuntimeError) -> Error {
-    let code = match error {
-        RuntimeError::Busy { .. } | RuntimeError::Closed { .. } => Error::invalid_request().code,
-        RuntimeError::EmptyTranscript { .. }
-        | RuntimeError::EndsWithAnswer { .. }
-        | RuntimeError::UnknownTools { .. }
-        | RuntimeError::UnknownSkill { .. }
-        | RuntimeError::UnknownTemplate { .. }
-        | RuntimeError::QueueFull { .. }
-        | RuntimeError::NotWaiting { .. }
-        | RuntimeError::EntryExists { .. }
-        | RuntimeError::NotHeld { .. }
-        | RuntimeError::OtherCall { .. }
-        | RuntimeError::Decided { .. }
-        | RuntimeError::Resume(_)
-        | RuntimeError::Session(_)
-        | RuntimeError::Compaction(_)
-        | RuntimeError::Part(_)
-        | RuntimeError::Lost { .. }
-        | RuntimeError::NoTokio
-        | _ => Error::internal_error().code,
+    let code = match error.class() {
+        ErrorClass::Invalid
+        | ErrorClass::NotFound
+        | ErrorClass::Conflict
+        | ErrorClass::Closed
+        | ErrorClass::Full => Error::invalid_request().code,
+        ErrorClass::Failed => Error::internal_error().code,
     };
     Error::new(code, error.to_string()).data(json!({ "kind": error.kind() }))
 }

@@ -127,6 +127,22 @@ impl Prefix {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.range(0..self.len)
     }
+
+    /// Creates a transcript that starts with these messages and grows independently. Its full pages are shared with
+    /// this prefix; the references of the last page, at most fifteen, are copied.
+    pub fn fork(&self) -> Transcript {
+        let pages = self.len / PAGE;
+        let full = if pages == self.log.full.len() {
+            Arc::clone(&self.log.full)
+        } else {
+            Arc::new(self.log.full.iter().take(pages).cloned().collect())
+        };
+        let mut log = Log { id: Arc::default(), full, last: Page::default() };
+        for (cell, message) in log.last.iter_mut().zip(self.range(pages * PAGE..self.len)) {
+            *cell = Some(Arc::clone(message));
+        }
+        Transcript(Self { log: Arc::new(log), len: self.len })
+    }
 }
 
 /// A part of a [`Plan`].
@@ -309,6 +325,23 @@ mod tests {
         assert!(early.is_start_of(&log) && early.is_start_of(&early));
         assert!(!log.prefix().is_start_of(&early));
         assert!(!early.is_start_of(&early.iter().cloned().collect::<Transcript>()));
+    }
+
+    #[test]
+    fn fault_46_fork_shares_full_pages_and_grows_independently() {
+        let mut log = log(100);
+        for len in [0, 1, PAGE - 1, PAGE, PAGE + 1, 99, 100] {
+            let prefix = Prefix { log: Arc::clone(&log.0.log), len };
+            let mut fork = prefix.fork();
+            assert!(fork.iter().eq(prefix.iter()), "{len}");
+            for (shared, page) in fork.log.full.iter().zip(log.0.log.full.iter()) {
+                assert!(Arc::ptr_eq(shared, page), "{len}");
+            }
+            fork.push(Arc::new(Message::user("fork")));
+            assert_eq!((fork.len(), prefix.len(), log.len()), (len + 1, len, 100));
+            assert!(!log.is_start_of(&fork));
+        }
+        log.push(Arc::new(Message::user("later")));
     }
 
     #[test]

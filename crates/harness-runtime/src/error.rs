@@ -59,6 +59,32 @@ pub enum RuntimeError {
         /// How many it holds at most.
         bound: usize,
     },
+    /// A message that does not fit in the bytes that the queue of its thread may hold.
+    #[error(
+        "a message of {bytes} bytes does not fit in the queue of thread `{thread}`: {used} of {bound} bytes are taken"
+    )]
+    QueueBytesFull {
+        /// The thread.
+        thread: ThreadId,
+        /// Bytes of the message, as JSON.
+        bytes: usize,
+        /// Bytes that wait already.
+        used: usize,
+        /// Bytes that may wait ([`Limits::queue_bytes`](crate::Limits::queue_bytes)).
+        bound: usize,
+    },
+    /// A message that does not fit in the bytes that the queues of all threads may hold together.
+    #[error(
+        "a message of {bytes} bytes for thread `{thread}` does not fit: all queues together hold at most {bound} bytes"
+    )]
+    AllQueuesFull {
+        /// The thread.
+        thread: ThreadId,
+        /// Bytes of the message, as JSON.
+        bytes: usize,
+        /// Bytes that may wait ([`Limits::total_queue_bytes`](crate::Limits::total_queue_bytes)).
+        bound: usize,
+    },
     /// No waiting message has that id: it was never there, was removed, or is delivered.
     #[error("no message `{entry}` waits in thread `{thread}`")]
     NotWaiting {
@@ -127,7 +153,48 @@ fn join(names: &[ToolName]) -> String {
     names.join(", ")
 }
 
+/// Classes of [`RuntimeError`]: how a caller, for example a server, has to treat an error. Exhaustive, so that a new
+/// class or a new error without a class does not compile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// The request is invalid as it is: it names something unknown.
+    Invalid,
+    /// The named message or call is not pending.
+    NotFound,
+    /// The thread is not in a state that allows the request.
+    Conflict,
+    /// The thread is closed.
+    Closed,
+    /// A bound is reached; the request may succeed later.
+    Full,
+    /// The thread, its session or the process failed.
+    Failed,
+}
+
 impl RuntimeError {
+    /// Returns the class of the error.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::UnknownTools { .. } | Self::UnknownSkill { .. } | Self::UnknownTemplate { .. } => {
+                ErrorClass::Invalid
+            }
+            Self::NotWaiting { .. } | Self::NotHeld { .. } => ErrorClass::NotFound,
+            Self::Busy { .. }
+            | Self::EmptyTranscript { .. }
+            | Self::EndsWithAnswer { .. }
+            | Self::EntryExists { .. }
+            | Self::OtherCall { .. }
+            | Self::Decided { .. }
+            | Self::Compaction(_)
+            | Self::Resume(_) => ErrorClass::Conflict,
+            Self::Closed { .. } => ErrorClass::Closed,
+            Self::QueueFull { .. } | Self::QueueBytesFull { .. } | Self::AllQueuesFull { .. } => {
+                ErrorClass::Full
+            }
+            Self::Session(_) | Self::Part(_) | Self::Lost { .. } | Self::NoTokio => ErrorClass::Failed,
+        }
+    }
+
     /// A stable code.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -139,6 +206,8 @@ impl RuntimeError {
             Self::UnknownSkill { .. } => "runtime.unknown_skill",
             Self::UnknownTemplate { .. } => "runtime.unknown_template",
             Self::QueueFull { .. } => "runtime.queue_full",
+            Self::QueueBytesFull { .. } => "runtime.queue_bytes_full",
+            Self::AllQueuesFull { .. } => "runtime.all_queues_full",
             Self::NotWaiting { .. } => "runtime.not_waiting",
             Self::EntryExists { .. } => "runtime.entry_exists",
             Self::NotHeld { .. } => "runtime.not_held",
@@ -163,7 +232,12 @@ impl RuntimeError {
             Self::UnknownTools { .. } => Some("bind the tools with `set_tools` first"),
             Self::UnknownSkill { .. } => Some("give the thread the skill with `set_skills` first"),
             Self::UnknownTemplate { .. } => Some("give the thread the template with `set_templates` first"),
-            Self::QueueFull { .. } => Some("wait until the thread has caught up, or remove what waits"),
+            Self::QueueFull { .. } | Self::QueueBytesFull { .. } => {
+                Some("wait until the thread has caught up, or remove what waits")
+            }
+            Self::AllQueuesFull { .. } => {
+                Some("wait until threads have caught up, or raise `Limits::total_queue_bytes`")
+            }
             Self::NotHeld { .. } | Self::OtherCall { .. } => {
                 Some("list the pending approvals again, and decide about the call that is shown now")
             }

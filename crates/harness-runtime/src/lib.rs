@@ -98,7 +98,7 @@ pub use config::{
     BuildPrompt, ConvertView, Instructions, Listen, ModelChoice, PrepareRun, PromptInfo, RunSetup,
     ThreadConfig,
 };
-pub use error::RuntimeError;
+pub use error::{ErrorClass, RuntimeError};
 pub use front_matter::FrontMatterFault;
 pub use queue::{DeliveryMode, DeliveryState, LateSteering, MessageOptions, QueueEntry, QueueMode};
 pub use report::Report;

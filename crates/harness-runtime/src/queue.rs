@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use harness_core::message::Message;
 use harness_core::port::{DrainPoint, DynContextPipeline};
@@ -141,6 +143,59 @@ impl PartialEq for MessageOptions {
 
 impl Eq for MessageOptions {}
 
+/// Bytes of the messages that wait in all threads of a runtime. Clones share the count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueuedBytes(Arc<AtomicUsize>);
+
+impl QueuedBytes {
+    /// Counts `bytes` until the share is dropped. `None` when `bound` does not leave room for them.
+    pub(crate) fn reserve(&self, bytes: usize, bound: usize) -> Option<Arc<QueueShare>> {
+        let fit = |used: usize| used.checked_add(bytes).filter(|total| *total <= bound);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit).ok()?;
+        Some(Arc::new(QueueShare { bytes, total: Self::clone(self) }))
+    }
+}
+
+/// Room that one message takes of all queues. Copies of its entry share it.
+#[derive(Debug)]
+pub(crate) struct QueueShare {
+    pub(crate) bytes: usize,
+    total: QueuedBytes,
+}
+
+impl Drop for QueueShare {
+    fn drop(&mut self) {
+        self.total.0.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+impl PartialEq for QueueShare {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for QueueShare {}
+
+/// The bytes of a message as JSON, which is about what it takes in memory and in a session.
+pub(crate) fn size(message: &Message) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // What has no JSON form cannot be stored or sent; its bound is that of the number of messages.
+    let _ = serde_json::to_writer(&mut count, message);
+    count.0
+}
+
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -159,6 +214,8 @@ pub struct QueueEntry {
     pub wakes: bool,
     /// What is particular about the run that begins with it.
     pub options: MessageOptions,
+    /// The room that it takes.
+    pub(crate) share: Arc<QueueShare>,
 }
 
 impl QueueEntry {
@@ -179,6 +236,12 @@ impl Queue {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &QueueEntry> {
         self.0.iter()
+    }
+
+    /// The bytes of all messages, those that are being delivered included, but for one.
+    pub(crate) fn bytes_without(&self, id: Option<&EntryId>) -> usize {
+        let others = self.0.iter().filter(|entry| Some(&entry.id) != id);
+        others.fold(0, |sum, entry| sum.saturating_add(entry.share.bytes))
     }
 
     pub(crate) fn has(&self, id: &EntryId) -> bool {

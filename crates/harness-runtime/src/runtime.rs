@@ -14,6 +14,7 @@ use crate::config::{Instructions, Settled, ThreadConfig};
 use crate::error::RuntimeError;
 use crate::flow::FlowRunner;
 use crate::model::ThreadModel;
+use crate::queue::QueuedBytes;
 use crate::sessions::{DynSessions, Sessions};
 use crate::thread::{Shared, Thread};
 use crate::workplace::{Params, RootCwd, Workplace};
@@ -24,6 +25,11 @@ use crate::workplace::{Params, RootCwd, Workplace};
 pub struct Limits {
     /// Messages that may wait in one thread; more are refused. Default 1,024.
     pub queue: usize,
+    /// Bytes of the messages that may wait in one thread, as JSON; more are refused. Default 16 MiB.
+    pub queue_bytes: usize,
+    /// Bytes of the messages that may wait in all threads of the runtime together, as JSON; more are refused.
+    /// Default 256 MiB.
+    pub total_queue_bytes: usize,
     /// Events that one thread keeps for readers; older ones are told as missed. Default 1,024.
     pub tape: usize,
     /// Idle threads whose transcripts stay loaded when sessions hold them; those that were idle the longest are
@@ -36,7 +42,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { queue: 1_024, tape: 1_024, loaded: 1_024, tapes: 64 }
+        Self {
+            queue: 1_024,
+            queue_bytes: 16 << 20,
+            total_queue_bytes: 256 << 20,
+            tape: 1_024,
+            loaded: 1_024,
+            tapes: 64,
+        }
     }
 }
 
@@ -67,6 +80,8 @@ pub(crate) struct Parts {
     pub(crate) sessions: Option<Arc<dyn DynSessions>>,
     pub(crate) checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     pub(crate) limits: Limits,
+    /// Bytes of the messages that wait in all threads.
+    pub(crate) queued: QueuedBytes,
     /// Flows of the same host, with its working folder and params.
     pub(crate) flows: FlowRunner,
     pub(crate) tokio: tokio::runtime::Handle,
@@ -184,7 +199,9 @@ impl RuntimeBuilder {
         let all = Arc::<Threads>::default();
         let (loaded, taped) = (Idle::default(), Idle::default());
         let threads = Arc::downgrade(&all);
-        let parts = Parts { clock, ids, sessions, checkpoints, limits, flows, tokio, threads, loaded, taped };
+        let queued = QueuedBytes::default();
+        let parts =
+            Parts { clock, ids, sessions, checkpoints, limits, queued, flows, tokio, threads, loaded, taped };
         Ok(Runtime { threads: all, parts: Arc::new(parts), settled: Settled::new(config) })
     }
 }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 use harness::core::port::SessionError;
-use harness::runtime::RuntimeError;
+use harness::runtime::{ErrorClass, RuntimeError};
 use serde::Serialize;
 use utoipa::openapi::{Content, RefOr, ResponseBuilder, response};
 use utoipa::{IntoResponses, ToSchema};
@@ -37,12 +37,16 @@ pub(crate) struct ErrorTold {
 
 impl From<&RuntimeError> for ErrorTold {
     fn from(error: &RuntimeError) -> Self {
-        let hint = match error.kind() {
-            "runtime.busy" => {
+        // The hints of the library name its functions; these name the routes.
+        let hint = match error {
+            RuntimeError::Busy { .. } => {
                 Some("wait for the end of the run, or send the message to `messages`, where it waits")
             }
-            "runtime.queue_full" => Some("wait until the thread has caught up, or remove what waits"),
-            "runtime.last_message_is_assistant" => Some("prompt the thread, or queue a message first"),
+            RuntimeError::QueueFull { .. } | RuntimeError::QueueBytesFull { .. } => {
+                Some("wait until the thread has caught up, or remove what waits")
+            }
+            RuntimeError::AllQueuesFull { .. } => Some("wait until threads have caught up"),
+            RuntimeError::EndsWithAnswer { .. } => Some("prompt the thread, or queue a message first"),
             _ => None,
         };
         Self {
@@ -100,17 +104,14 @@ impl Fault {
 
 impl From<RuntimeError> for Fault {
     fn from(error: RuntimeError) -> Self {
-        let status = match error.kind() {
-            "runtime.busy"
-            | "runtime.empty_transcript"
-            | "runtime.last_message_is_assistant"
-            | "runtime.entry_exists"
-            | "runtime.compaction"
-            | "runtime.resume" => StatusCode::CONFLICT,
-            "runtime.closed" => StatusCode::GONE,
-            "runtime.not_waiting" | "runtime.not_held" => StatusCode::NOT_FOUND,
-            "runtime.queue_full" => StatusCode::TOO_MANY_REQUESTS,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        // Exhaustive: an error of a new class does not compile until it has a status.
+        let status = match error.class() {
+            ErrorClass::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            ErrorClass::NotFound => StatusCode::NOT_FOUND,
+            ErrorClass::Conflict => StatusCode::CONFLICT,
+            ErrorClass::Closed => StatusCode::GONE,
+            ErrorClass::Full => StatusCode::TOO_MANY_REQUESTS,
+            ErrorClass::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self { status, told: ErrorTold::from(&error) }
     }
@@ -190,5 +191,38 @@ pub(crate) struct Conflict;
 impl IntoResponses for Conflict {
     fn responses() -> BTreeMap<String, RefOr<response::Response>> {
         named(&STATE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(error: RuntimeError, expected: u16) {
+        let kind = error.kind();
+        assert_eq!(Fault::from(error).status.as_u16(), expected, "{kind}");
+    }
+
+    #[test]
+    fn fault_38_every_runtime_error_has_the_status_of_its_class() {
+        let thread = || "a".into();
+        check(RuntimeError::Busy { thread: thread() }, 409);
+        check(RuntimeError::Closed { thread: thread() }, 410);
+        check(RuntimeError::EmptyTranscript { thread: thread() }, 409);
+        check(RuntimeError::EndsWithAnswer { thread: thread() }, 409);
+        // These three were answered with 500, because no string named them.
+        check(RuntimeError::UnknownTools { names: vec!["pay".into()] }, 422);
+        check(RuntimeError::UnknownSkill { name: "x".to_owned() }, 422);
+        check(RuntimeError::UnknownTemplate { name: "x".to_owned() }, 422);
+        check(RuntimeError::QueueFull { thread: thread(), bound: 1 }, 429);
+        check(RuntimeError::QueueBytesFull { thread: thread(), bytes: 2, used: 0, bound: 1 }, 429);
+        check(RuntimeError::AllQueuesFull { thread: thread(), bytes: 2, bound: 1 }, 429);
+        check(RuntimeError::NotWaiting { thread: thread(), entry: "e".into() }, 404);
+        check(RuntimeError::EntryExists { thread: thread(), entry: "e".into() }, 409);
+        check(RuntimeError::NotHeld { thread: thread(), call: "c".into() }, 404);
+        check(RuntimeError::Session(SessionError::new("session.locked", "locked")), 500);
+        check(RuntimeError::Lost { thread: thread() }, 500);
+        check(RuntimeError::NoTokio, 500);
     }
 }

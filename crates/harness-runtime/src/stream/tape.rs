@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::event::{Event, EventKind};
-use harness_core::message::{Message, ToolCall};
+use harness_core::message::ToolCall;
 use harness_core::port::{Content, DeltaPart};
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{CallId, EntryId, RunId};
@@ -74,8 +74,8 @@ pub enum ThreadEvent {
 pub(crate) struct Live {
     /// The transcript when the run began.
     pub(crate) base: Prefix,
-    /// What the run has appended.
-    added: Vec<Arc<Message>>,
+    /// The transcript with what the run has appended. Snapshots share it.
+    log: Transcript,
     pub(crate) answer: Assembly,
     pub(crate) answering: bool,
     pub(crate) calls: Vec<CallId>,
@@ -84,43 +84,38 @@ pub(crate) struct Live {
 impl Live {
     /// A run begins, or is over.
     pub(crate) fn reset(&mut self, base: Prefix) {
-        *self = Self { base, ..Self::default() };
+        *self = Self { log: base.fork(), base, ..Self::default() };
     }
 
-    /// The transcript as it is now. Costs what the run has appended.
+    /// Returns the transcript as it is now. Costs one reference count.
     pub(crate) fn transcript(&self) -> Prefix {
-        if self.added.is_empty() {
-            return self.base.clone();
-        }
-        let all: Transcript = self.base.iter().chain(&self.added).cloned().collect();
-        all.prefix()
+        if self.log.len() == self.base.len() { self.base.clone() } else { self.log.prefix() }
     }
 
-    fn see(&mut self, event: &Event) {
-        if let EventKind::ModelStepStarted { .. } = &event.kind {
+    fn see(&mut self, kind: &EventKind) {
+        if let EventKind::ModelStepStarted { .. } = kind {
             self.answering = true;
             self.answer.clear();
-        } else if let EventKind::MessageAppended { message, .. } = &event.kind {
-            self.added.push(Arc::clone(message));
+        } else if let EventKind::MessageAppended { message, .. } = kind {
+            self.log.push(Arc::clone(message));
             if message.as_assistant().is_some() {
                 self.answering = false;
                 self.answer.clear();
             }
-        } else if let EventKind::ModelStepFailed { .. } = &event.kind {
+        } else if let EventKind::ModelStepFailed { .. } = kind {
             self.answering = false;
             self.answer.clear();
-        } else if let EventKind::ToolStarted { call } = &event.kind {
+        } else if let EventKind::ToolStarted { call } = kind {
             self.calls.push(call.id.clone());
-        } else if let EventKind::ToolFinished { call, .. } | EventKind::ToolFailed { call, .. } = &event.kind
-        {
+        } else if let EventKind::ToolFinished { call, .. } | EventKind::ToolFailed { call, .. } = kind {
             if let Some(at) = self.calls.iter().position(|id| *id == call.id) {
                 self.calls.remove(at);
             }
-        } else if let EventKind::CompactionCompleted { permanent: true, plan, .. } = &event.kind {
+        } else if let EventKind::CompactionCompleted { permanent: true, plan, .. } = kind {
             let mut shown = Transcript::default();
             let view = View::planned(self.transcript(), plan.clone());
             view.for_each(|message| shown.push(Arc::clone(message)));
-            (self.base, self.added) = (shown.prefix(), Vec::new());
+            (self.base, self.log) = (shown.prefix(), shown);
         }
     }
 }
@@ -192,7 +187,7 @@ impl Tape {
     /// Tells an event of a run.
     pub(crate) fn event(&self, event: &Event) {
         let mut reel = self.lock();
-        reel.live.see(event);
+        reel.live.see(&event.kind);
         reel.push(ThreadEvent::Event(event.clone()), self.most);
         drop(reel);
         self.grown.notify_waiters();
@@ -228,5 +223,37 @@ impl Tape {
         let mut reel = self.lock();
         reel.first = reel.end();
         reel.kept = VecDeque::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use harness_core::message::Message;
+
+    use super::*;
+
+    fn appended(number: usize) -> EventKind {
+        let message = Arc::new(Message::user(number.to_string()));
+        EventKind::MessageAppended { index: number as u64, message }
+    }
+
+    #[test]
+    fn fault_46_snapshots_of_a_running_thread_share_one_transcript() {
+        let before: Transcript = (0..50).map(|number| Arc::new(Message::user(number.to_string()))).collect();
+        let mut live = Live::default();
+        live.reset(before.prefix());
+        assert!(live.transcript().is_start_of(&before) && before.is_start_of(&live.transcript()));
+
+        live.see(&appended(50));
+        let first = live.transcript();
+        for number in 51..200 {
+            live.see(&appended(number));
+            let (one, other) = (live.transcript(), live.transcript());
+            assert!(first.is_start_of(&one), "a later snapshot extends an earlier one");
+            assert!(one.is_start_of(&other) && other.is_start_of(&one), "snapshots share a transcript");
+        }
+        assert_eq!((live.base.len(), first.len(), live.transcript().len()), (50, 51, 200));
+        let texts: Vec<_> = live.transcript().iter().map(|message| message.joined_text()).collect();
+        assert_eq!(texts, (0..200).map(|number| number.to_string()).collect::<Vec<_>>());
     }
 }

@@ -6,9 +6,9 @@ use harness_core::EntryId;
 use harness_core::message::Message;
 
 use super::handle::Thread;
-use super::state::Status;
+use super::state::{State, Status};
 use crate::error::RuntimeError;
-use crate::queue::{DeliveryMode, DeliveryState, MessageOptions, QueueEntry};
+use crate::queue::{DeliveryMode, DeliveryState, MessageOptions, QueueEntry, QueueShare, size};
 use crate::stream::{QueueChange, ThreadEvent};
 
 impl Thread {
@@ -16,7 +16,8 @@ impl Thread {
     /// waits. Never waits itself, and may be called from inside of the thread's own run.
     ///
     /// # Errors
-    /// [`RuntimeError::QueueFull`]; [`RuntimeError::Closed`].
+    /// [`RuntimeError::QueueFull`], [`RuntimeError::QueueBytesFull`], [`RuntimeError::AllQueuesFull`];
+    /// [`RuntimeError::Closed`].
     pub fn execute(&self, message: impl Into<Message>, mode: DeliveryMode) -> Result<EntryId, RuntimeError> {
         self.enqueue(None, message.into(), mode, true, MessageOptions::default())
     }
@@ -82,6 +83,7 @@ impl Thread {
         options: MessageOptions,
     ) -> Result<EntryId, RuntimeError> {
         let shared = &self.0;
+        let bytes = size(&message);
         let mut state = shared.lock();
         if state.closed {
             return Err(RuntimeError::Closed { thread: shared.id.clone() });
@@ -97,9 +99,11 @@ impl Thread {
         if state.queue.has(&id) {
             return Err(RuntimeError::EntryExists { thread: shared.id.clone(), entry: id });
         }
+        let share = self.room(&state, bytes, None)?;
         let queued_at = shared.parts.clock.now();
         let (state_of, message) = (DeliveryState::Waiting, Arc::new(message));
-        let entry = QueueEntry { id: id.clone(), message, mode, state: state_of, queued_at, wakes, options };
+        let entry =
+            QueueEntry { id: id.clone(), message, mode, state: state_of, queued_at, wakes, options, share };
         if mode == DeliveryMode::Interrupt {
             state.queue.push_interrupt(entry);
         } else {
@@ -118,6 +122,27 @@ impl Thread {
         Ok(id)
     }
 
+    /// Room for a message of that size, in place of the one that waits under `replaced`.
+    fn room(
+        &self,
+        state: &State,
+        bytes: usize,
+        replaced: Option<&EntryId>,
+    ) -> Result<Arc<QueueShare>, RuntimeError> {
+        let (parts, thread) = (&self.0.parts, &self.0.id);
+        let bound = parts.limits.queue_bytes;
+        let used = state.queue.bytes_without(replaced);
+        if used.saturating_add(bytes) > bound {
+            return Err(RuntimeError::QueueBytesFull { thread: thread.clone(), bytes, used, bound });
+        }
+        let bound = parts.limits.total_queue_bytes;
+        parts.queued.reserve(bytes, bound).ok_or_else(|| RuntimeError::AllQueuesFull {
+            thread: thread.clone(),
+            bytes,
+            bound,
+        })
+    }
+
     /// What waits, in the order of its delivery, and what a run has taken and does not have yet.
     pub fn queue(&self) -> Vec<QueueEntry> {
         self.0.lock().queue.iter().cloned().collect()
@@ -131,11 +156,18 @@ impl Thread {
     /// Changes what a waiting message says.
     ///
     /// # Errors
-    /// [`RuntimeError::NotWaiting`] when it is not there, or a run has taken it.
+    /// [`RuntimeError::NotWaiting`] when it is not there, or a run has taken it; [`RuntimeError::QueueBytesFull`] and
+    /// [`RuntimeError::AllQueuesFull`] when the new message does not fit: the old one stays.
     pub fn edit(&self, entry: &EntryId, message: impl Into<Message>) -> Result<(), RuntimeError> {
+        let message = message.into();
+        let bytes = size(&message);
         let mut state = self.0.lock();
+        if state.queue.waiting_mut(entry).is_none() {
+            return Err(self.not_waiting(entry));
+        }
+        let share = self.room(&state, bytes, Some(entry))?;
         let waiting = state.queue.waiting_mut(entry).ok_or_else(|| self.not_waiting(entry))?;
-        waiting.message = Arc::new(message.into());
+        (waiting.message, waiting.share) = (Arc::new(message), share);
         self.tell_queue(entry, QueueChange::Changed);
         Ok(())
     }
@@ -143,7 +175,7 @@ impl Thread {
     /// Moves a waiting message to the n-th place of the queue, from 0.
     ///
     /// # Errors
-    /// As [`Thread::edit`].
+    /// [`RuntimeError::NotWaiting`], as [`Thread::edit`].
     pub fn reorder(&self, entry: &EntryId, place: usize) -> Result<(), RuntimeError> {
         let mut state = self.0.lock();
         if !state.queue.move_waiting(entry, place) {
@@ -156,7 +188,7 @@ impl Thread {
     /// Takes a waiting message out of the queue: it is not delivered.
     ///
     /// # Errors
-    /// As [`Thread::edit`].
+    /// [`RuntimeError::NotWaiting`], as [`Thread::edit`].
     pub fn cancel(&self, entry: &EntryId) -> Result<QueueEntry, RuntimeError> {
         let mut state = self.0.lock();
         let removed = state.queue.remove_waiting(entry).ok_or_else(|| self.not_waiting(entry))?;
