@@ -12,6 +12,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -20,6 +21,10 @@ use crate::options::Bounds;
 
 /// Bytes that are kept of what a connection sends before they are understood, its requests' heads among them.
 const BUFFER: usize = 64 * 1024;
+
+/// Bytes of the system's send buffer of a connection. Left alone it grows to megabytes for a reader that does not read.
+/// Linux doubles the number for its own bookkeeping.
+const SEND_BUFFER: usize = 64 * 1024;
 
 /// The connections of one server. When they are dropped, those that are open are cut.
 pub(crate) struct Connections {
@@ -53,6 +58,9 @@ impl Connections {
             // Faults of single connections are passed over, those of the system waited out.
             let (stream, address) = listener.accept().await;
             while self.tasks.try_join_next().is_some() {}
+            if let Err(fault) = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER) {
+                tracing::debug!(%address, %fault, "the send buffer of a connection was not bounded");
+            }
             self.tasks.spawn(serve(
                 self.http.clone(),
                 stream,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use secrecy::ExposeSecret as _;
@@ -81,6 +81,9 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 
 fn admitted(app: &App, request: &Request) -> Result<(), Fault> {
     let headers = request.headers();
+    for name in [HOST, ORIGIN, AUTHORIZATION] {
+        once(headers, &name)?;
+    }
     let host = host(request)?;
     if !app.options.hosts.allows(host) {
         let message = format!("the host `{host}` is not allowed");
@@ -101,15 +104,32 @@ fn admitted(app: &App, request: &Request) -> Result<(), Fault> {
     Ok(())
 }
 
+/// A header that decides who may ask is sent at most once: which of several counts is not the same everywhere, and a
+/// proxy before this server may have judged by another one.
+fn once(headers: &HeaderMap, name: &HeaderName) -> Result<(), Fault> {
+    let count = headers.get_all(name).iter().count();
+    if count <= 1 {
+        return Ok(());
+    }
+    let message = format!("the request has {count} `{name}` headers");
+    Err(Fault::new(StatusCode::BAD_REQUEST, "request.repeated_header", message).hint("send it once"))
+}
+
+/// The host that is asked. A request line with a host of its own must name the same one as the header.
 fn host(request: &Request) -> Result<&str, Fault> {
-    let named = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-    named.or_else(|| request.uri().authority().map(Authority::as_str)).ok_or_else(|| {
-        Fault::new(
-            StatusCode::BAD_REQUEST,
-            "request.no_host",
-            "the request does not name the host that it asks",
-        )
-    })
+    let fault = |kind, message: &str| Fault::new(StatusCode::BAD_REQUEST, kind, message);
+    let named = match request.headers().get(HOST).map(|host| host.to_str()) {
+        None => None,
+        Some(Ok(host)) => Some(host),
+        Some(Err(_)) => return Err(fault("request.host", "the `host` header is not visible ASCII")),
+    };
+    match (named, request.uri().authority().map(Authority::as_str)) {
+        (Some(header), Some(target)) if !header.eq_ignore_ascii_case(target) => {
+            Err(fault("request.host", "the request line and the `host` header name different hosts"))
+        }
+        (Some(host), _) | (None, Some(host)) => Ok(host),
+        (None, None) => Err(fault("request.no_host", "the request does not name the host that it asks")),
+    }
 }
 
 fn known(app: &App, headers: &HeaderMap) -> Result<(), Fault> {

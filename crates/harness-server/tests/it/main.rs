@@ -9,6 +9,7 @@
 
 mod access;
 mod approvals;
+mod bounds;
 mod connections;
 mod crowd;
 mod description;
