@@ -100,6 +100,36 @@ impl Json {
         self.text().starts_with('{')
     }
 
+    /// Whether lists and objects lie inside each other more than `levels` deep. Looks at the text up to there and needs
+    /// no stack of its own.
+    ///
+    /// ```
+    /// use harness_core::Json;
+    ///
+    /// let value = Json::parse(r#"{"a":["]["]}"#)?;
+    /// assert!(value.is_deeper_than(1) && !value.is_deeper_than(2));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn is_deeper_than(&self, levels: usize) -> bool {
+        let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+        for byte in self.text().bytes() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = in_string,
+                b'"' => in_string = !in_string,
+                b'[' | b'{' if !in_string => {
+                    depth += 1;
+                    if depth > levels {
+                        return true;
+                    }
+                }
+                b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        false
+    }
+
     fn compacted(raw: Box<RawValue>) -> Self {
         if !raw.get().bytes().any(|b| matches!(b, b' ' | b'\n' | b'\r' | b'\t')) {
             return Self(Arc::from(raw));
@@ -269,6 +299,21 @@ mod tests {
         let told: Vec<_> = entries.iter().map(|(key, value)| format!("{key}={value}")).collect();
         assert_eq!(told, ["b=1.10", "a={}", "b=null"]);
         assert!(Json::parse("[]").expect("JSON").entries().is_err());
+    }
+
+    #[test]
+    fn fault_23_depth_counts_lists_and_objects_outside_of_strings() {
+        for (text, depth) in [
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a":[{}],"b":[]}"#, 3),
+            (r#"["[[[[",{"\"[[":"\\"},[]]"#, 2),
+            (r#"[[],[[]],[]]"#, 3),
+        ] {
+            let value = Json::parse(text).expect("JSON");
+            assert!(!value.is_deeper_than(depth), "{text}");
+            assert!(depth == 0 || value.is_deeper_than(depth - 1), "{text}");
+        }
     }
 
     #[test]

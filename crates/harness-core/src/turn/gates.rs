@@ -16,6 +16,13 @@ use crate::message::{ApprovalRequest, ToolCall};
 use crate::outcome::{End, Evidence, Stop, StopReason};
 use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict, coerced};
 
+/// Levels of lists and objects in the arguments of a call. JSON readers give up there, too.
+pub const MAX_ARGUMENT_DEPTH: usize = 128;
+
+/// Bytes of the arguments of a call: what is bounded by it can be compared, hashed and checked at once, without a task
+/// that waits for it.
+pub const MAX_ARGUMENT_BYTES: usize = 1024 * 1024;
+
 impl TurnState {
     /// Takes a call to the runtime policies and its gates. Whether nothing holds it and it may run;
     /// then it is for the caller to say so.
@@ -31,6 +38,10 @@ impl TurnState {
         }
         if slot.call.rare.arguments_mode.as_deref() == Some("invalid") {
             self.refuse_unreadable(spec, cx, at);
+            return false;
+        }
+        if let Some(refusal) = out_of_bounds(&slot.call.arguments) {
+            self.answer_call(spec, cx, at, refusal);
             return false;
         }
         // What a person wrote needs no preparation.
@@ -49,6 +60,11 @@ impl TurnState {
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return false };
         let Some(def) = slot.def_in(tools) else { return false };
+        // A gate or a person may have put others in place.
+        if let Some(refusal) = out_of_bounds(&slot.call.arguments) {
+            self.answer_call(spec, cx, at, refusal);
+            return false;
+        }
         if spec.coerce_arguments
             && let Some(made) =
                 def.input_schema.as_ref().and_then(|schema| coerced(schema, &slot.call.arguments))
@@ -282,6 +298,25 @@ pub(super) fn tell_decision(cx: &mut Cx<'_>, call: CallId, decision: &Decision) 
 
 fn gate_name(spec: &TurnSpec, gate: u32) -> GateName {
     spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into())
+}
+
+/// Refuses arguments that no tool could take. Before anything else looks at them: each look costs their length.
+fn out_of_bounds(arguments: &Json) -> Option<ToolOutcome> {
+    let size = arguments.text().len();
+    let text = if arguments.is_deeper_than(MAX_ARGUMENT_DEPTH) {
+        format!(
+            "The arguments are nested more than {MAX_ARGUMENT_DEPTH} levels deep. The call did not run. Pass flatter \
+             arguments."
+        )
+    } else if size > MAX_ARGUMENT_BYTES {
+        format!(
+            "The arguments have {size} bytes; the limit is {MAX_ARGUMENT_BYTES}. The call did not run. Pass less data, \
+             for example in several calls."
+        )
+    } else {
+        return None;
+    };
+    Some(ToolOutcome::error("arguments_out_of_bounds", text))
 }
 
 pub(super) fn rewrite(slot: &mut Slot, arguments: Json) {

@@ -35,6 +35,7 @@ mod take_up;
 pub(crate) use compaction::{charge, or_failed, take_permanent, tell_start};
 pub(crate) use finish::reason_of;
 pub(crate) use flow::guidance_message;
+pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use leaving::Leaving;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
 pub use recovery::Recovery;

@@ -13,6 +13,7 @@
 mod agent_stop;
 mod allocations;
 mod append;
+mod argument_bounds;
 mod call_hooks;
 mod checkpoints;
 mod coercion;
