@@ -54,6 +54,7 @@ pub mod execution;
 mod history;
 #[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 pub mod http;
+mod label;
 #[cfg(feature = "local-command")]
 pub mod local;
 #[cfg(feature = "anthropic")]
@@ -66,12 +67,21 @@ pub mod relay;
 #[cfg(feature = "responses")]
 pub mod responses;
 mod runner;
+#[cfg(any(
+    feature = "anthropic",
+    feature = "local-command",
+    feature = "openrouter",
+    feature = "relay",
+    feature = "responses"
+))]
+mod seam;
 mod secret;
 pub mod structured;
 mod thinking;
 mod wrap;
 
 pub use error::AdapterError;
+pub use label::MAX_LABEL_BYTES;
 pub use price::PriceTable;
 pub use record::{Recorder, Replay};
 pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};

@@ -24,13 +24,6 @@ struct Metadata<'a> {
     reasoning_details: &'a [Json],
 }
 
-#[derive(Serialize)]
-struct MalformedEvents {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    count: u64,
-}
-
 /// What the answer is read against.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
@@ -96,10 +89,6 @@ fn text_only(answer: &Completion, asked: Asked<'_>) -> AssistantMessage {
     message.rare.response_model.clone_from(&answer.model);
     message.rare.response_id.clone_from(&answer.id);
     message.usage = answer.usage.as_ref().map(|reported| Arc::new(usage(reported)));
-    if answer.malformed_events > 0 {
-        let note = MalformedEvents { kind: "malformed_events", count: answer.malformed_events };
-        message.rare.diagnostics = Json::of(&note).ok().map(|note| vec![note]);
-    }
     message.rare.provider_metadata = metadata(answer);
     message
 }

@@ -42,8 +42,11 @@ pub struct Completion {
     pub saw_done: bool,
     /// Keep-alive comments of the stream.
     pub comments: u64,
-    /// Events that were no JSON object of the expected shape; they were skipped.
+    /// Events that were no JSON object of the expected shape. They may have held a part of the answer, so
+    /// [`ChatModel`](super::ChatModel) fails the step.
     pub malformed_events: u64,
+    /// The beginning of the first of them.
+    pub malformed_event: Option<String>,
 }
 
 /// A tool call as the endpoint wrote it.

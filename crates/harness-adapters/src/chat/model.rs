@@ -115,13 +115,13 @@ impl Model for ChatModel {
 /// What a reply that came to its end amounts to.
 fn judge(answer: &Completion, asked: Asked<'_>, faults: &Faults) -> Result<AssistantMessage, ModelFault> {
     let verdict = answer.verdict();
+    if let (None, Some(event)) = (&answer.error, &answer.malformed_event) {
+        return Err(with_partial(faults.undecoded(event, answer.malformed_events), answer, asked));
+    }
     let fault = match verdict {
         Verdict::Invalid(InvalidKind::Transient | InvalidKind::ProviderError) => match &answer.error {
             Some(error) => faults.reported(error),
             None if answer.finish_reason.is_some() => faults.unexplained(),
-            None if answer.malformed_events > 0 && answer::partial(answer, asked).is_none() => {
-                faults.foreign_stream()
-            }
             None => faults.cut(),
         },
         Verdict::FinalAnswer { .. } | Verdict::ToolRequest | Verdict::Invalid(_) => {

@@ -14,8 +14,10 @@ use crate::http::exchange::Answer;
 use crate::http::lenient::{self, Raw};
 use crate::http::names::call_id;
 use crate::http::sse::{Decoder, Item, Overflow};
-use crate::http::{ReplyLimits, Sink, bound, reported_error};
+use crate::http::{ReplyLimits, Sink, Undecoded, bound, bound_call, reported_error};
+use crate::label::{MAX_LABEL_BYTES, bounded_label};
 use crate::raw::Object;
+use crate::seam::{Piece, Seam};
 
 /// Puts a streamed answer together.
 ///
@@ -143,10 +145,27 @@ impl Completion {
 #[derive(Debug)]
 struct Gathered {
     completion: Completion,
-    calls: BTreeMap<u64, CompletionCall>,
+    calls: BTreeMap<u64, Calling>,
     details: Vec<Detail>,
+    undecoded: Undecoded,
+    seams: Seams,
     pattern: Pattern,
     limits: ReplyLimits,
+}
+
+/// Where the texts of the answer end.
+#[derive(Debug, Default)]
+struct Seams {
+    content: Seam,
+    reasoning: Seam,
+    refusal: Seam,
+}
+
+/// A call as far as it has arrived.
+#[derive(Debug, Default)]
+struct Calling {
+    call: CompletionCall,
+    seam: Seam,
 }
 
 impl Gathered {
@@ -155,6 +174,8 @@ impl Gathered {
             completion: Completion::default(),
             calls: BTreeMap::new(),
             details: Vec::new(),
+            undecoded: Undecoded::default(),
+            seams: Seams::default(),
             pattern: Pattern::default(),
             limits,
         }
@@ -171,13 +192,15 @@ impl Gathered {
                 self.completion.saw_done = true;
                 Ok(())
             }
+            // An event without data keeps the connection alive.
+            Item::Data(data) if data.trim().is_empty() => Ok(()),
             Item::Data(data) => self.chunk(data, parts),
         }
     }
 
     fn chunk(&mut self, data: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
         if let Some(text) = self.pattern.text(data) {
-            self.say(text.to_owned(), parts);
+            self.say(text.to_owned().into(), parts);
             return Ok(());
         }
         if let Some(chunk) = common::Chunk::read(data) {
@@ -185,14 +208,14 @@ impl Gathered {
         }
         self.pattern.forget();
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
-            self.completion.malformed_events = self.completion.malformed_events.saturating_add(1);
+            self.undecoded.note(data);
             return Ok(());
         };
         if self.completion.id.is_none() {
-            self.completion.id = lenient::text(chunk.id);
+            self.completion.id = lenient::id(chunk.id);
         }
-        replace(&mut self.completion.model, lenient::text(chunk.model));
-        replace(&mut self.completion.provider, lenient::text(chunk.provider));
+        replace(&mut self.completion.model, lenient::label(chunk.model));
+        replace(&mut self.completion.provider, lenient::label(chunk.provider));
         replace(&mut self.completion.usage, wire::usage(chunk.usage));
         self.error(chunk.error);
         let choices: Vec<Choice<'_>> = lenient::decode(chunk.choices).unwrap_or_default();
@@ -206,7 +229,8 @@ impl Gathered {
 
     fn common(&mut self, data: &str, chunk: common::Chunk<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
         if self.completion.id.is_none() {
-            self.completion.id = chunk.id.as_str().map(str::to_owned);
+            let id = chunk.id.as_str().filter(|id| id.len() <= MAX_LABEL_BYTES);
+            self.completion.id = id.map(str::to_owned);
         }
         let other_model = renew(&mut self.completion.model, chunk.model.as_str());
         let other_provider = renew(&mut self.completion.provider, chunk.provider.as_str());
@@ -220,26 +244,38 @@ impl Gathered {
         let reasoning = delta.reasoning.into_string().map(|piece| ("reasoning", piece));
         let other = || delta.reasoning_content.into_string().map(|piece| ("reasoning_content", piece));
         if let Some((field, piece)) = reasoning.or_else(other) {
-            self.think(field, piece, parts);
+            self.think(field, piece.into(), parts);
         }
         if let Some(piece) = delta.content.into_string() {
-            self.say(piece, parts);
+            self.say(piece.into(), parts);
         }
         let Some(call) = call else { return Ok(()) };
-        let piece = call.function.arguments.into_string().unwrap_or_default();
+        let piece = call.function.arguments.into_string().unwrap_or_default().into();
         self.fragment(call.index, call.id.into_string(), call.function.name.into_string(), piece, parts)
     }
 
-    fn say(&mut self, piece: String, parts: Sink<'_>) {
-        if !piece.is_empty() {
-            self.completion.content.get_or_insert_default().push_str(&piece);
-            parts(DeltaPart::Text(piece));
+    fn say(&mut self, piece: Piece, parts: Sink<'_>) {
+        let text = self.seams.content.join(piece);
+        if !text.is_empty() {
+            self.completion.content.get_or_insert_default().push_str(&text);
+            parts(DeltaPart::Text(text));
         }
     }
 
-    fn think(&mut self, field: &'static str, piece: String, parts: Sink<'_>) {
-        self.completion.reasoning.get_or_insert_default().push_str(&piece);
-        parts(DeltaPart::Thinking(piece));
+    fn refuse(&mut self, piece: Piece, parts: Sink<'_>) {
+        let text = self.seams.refusal.join(piece);
+        if !text.is_empty() {
+            self.completion.refusal.get_or_insert_default().push_str(&text);
+            parts(DeltaPart::Text(text));
+        }
+    }
+
+    fn think(&mut self, field: &'static str, piece: Piece, parts: Sink<'_>) {
+        let text = self.seams.reasoning.join(piece);
+        self.completion.reasoning.get_or_insert_default().push_str(&text);
+        if !text.is_empty() {
+            parts(DeltaPart::Thinking(text));
+        }
         self.completion.reasoning_field.get_or_insert(field);
     }
 
@@ -252,19 +288,16 @@ impl Gathered {
     fn choice(&mut self, choice: &Choice<'_>, parts: Sink<'_>) -> Result<(), AdapterError> {
         self.error(choice.error);
         replace(&mut self.completion.usage, wire::usage(choice.usage));
-        replace(&mut self.completion.finish_reason, lenient::text(choice.finish_reason));
-        replace(&mut self.completion.native_finish_reason, lenient::text(choice.native_finish_reason));
+        replace(&mut self.completion.finish_reason, lenient::label(choice.finish_reason));
+        replace(&mut self.completion.native_finish_reason, lenient::label(choice.native_finish_reason));
         let shape = if choice.delta.is_some() { Shape::Delta } else { Shape::Whole };
         let body: Body<'_> = lenient::decode(choice.delta.or(choice.message)).unwrap_or_default();
         self.reasoning(&body, shape, parts)?;
-        for (slot, piece) in [
-            (&mut self.completion.content, wire::content(body.content)),
-            (&mut self.completion.refusal, lenient::text(body.refusal)),
-        ] {
-            if let Some(piece) = piece {
-                slot.get_or_insert_default().push_str(&piece);
-                parts(DeltaPart::Text(piece));
-            }
+        if let Some(piece) = wire::content(body.content) {
+            self.say(piece, parts);
+        }
+        if let Some(piece) = lenient::piece(body.refusal) {
+            self.refuse(piece, parts);
         }
         let calls: Vec<&RawValue> = lenient::decode(body.tool_calls).unwrap_or_default();
         for call in calls {
@@ -285,7 +318,7 @@ impl Gathered {
             let known = self.details.iter_mut().rev().find(|known| known.continues_with(&detail));
             match known.filter(|_| shape == Shape::Delta) {
                 Some(known) => known.merge(detail),
-                None => self.details.push(detail),
+                None => self.details.push(detail.settled()),
             }
             bound(self.details.len(), self.limits.reasoning_items, "list of reasoning items", "items")?;
         }
@@ -294,7 +327,7 @@ impl Gathered {
 
     fn call(&mut self, raw: &RawValue, shape: Shape, parts: Sink<'_>) -> Result<(), AdapterError> {
         let Some(part) = lenient::decode::<CallPart<'_>>(Some(raw)) else {
-            self.completion.malformed_events = self.completion.malformed_events.saturating_add(1);
+            self.undecoded.note(raw.get());
             return Ok(());
         };
         let id = lenient::text(part.id);
@@ -315,10 +348,12 @@ impl Gathered {
         index: u64,
         id: Option<String>,
         name: Option<String>,
-        piece: String,
+        piece: Piece,
         parts: Sink<'_>,
     ) -> Result<(), AdapterError> {
-        let call = self.calls.entry(index).or_default();
+        bound_call(id.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default())?;
+        let Calling { call, seam } = self.calls.entry(index).or_default();
+        let piece = seam.join(piece);
         let was_named = !call.name.is_empty();
         replace_text(&mut call.id, id);
         replace_text(&mut call.name, name);
@@ -331,7 +366,7 @@ impl Gathered {
     /// id, or failing that the name, starts a call; else that of the latest call.
     fn index_of(&self, id: Option<&str>, is_named: bool) -> u64 {
         let known = match id {
-            Some(id) => self.calls.iter().find(|(_, call)| call.id == id).map(|(index, _)| *index),
+            Some(id) => self.calls.iter().find(|(_, calling)| calling.call.id == id).map(|(index, _)| *index),
             None if is_named => None,
             None => self.calls.last_key_value().map(|(index, _)| *index),
         };
@@ -342,10 +377,26 @@ impl Gathered {
         self.calls.last_key_value().map_or(0, |(index, _)| index.saturating_add(1))
     }
 
-    fn finish(self) -> Completion {
+    fn finish(mut self) -> Completion {
+        let (seams, completion) = (&self.seams, &mut self.completion);
+        for (text, seam) in [
+            (&mut completion.content, seams.content),
+            (&mut completion.reasoning, seams.reasoning),
+            (&mut completion.refusal, seams.refusal),
+        ] {
+            if !seam.end().is_empty() {
+                text.get_or_insert_default().push_str(seam.end());
+            }
+        }
+        let calls = self.calls.into_values().map(|Calling { mut call, seam }| {
+            call.arguments.push_str(seam.end());
+            call
+        });
         Completion {
             reasoning_details: self.details.iter().filter_map(Detail::to_json).collect(),
-            tool_calls: self.calls.into_values().collect(),
+            tool_calls: calls.collect(),
+            malformed_events: self.undecoded.count,
+            malformed_event: self.undecoded.first().map(str::to_owned),
             ..self.completion
         }
     }
@@ -366,15 +417,27 @@ struct Detail {
 
 #[derive(Debug)]
 enum Field {
-    Growing(String),
+    /// A piece that belongs to no item yet.
+    Piece(Piece),
+    Growing(String, Seam),
     Fixed(Json),
+}
+
+impl Field {
+    /// The field of an item that begins with it.
+    fn settled(self) -> Self {
+        let Self::Piece(piece) = self else { return self };
+        let mut seam = Seam::default();
+        let text = seam.join(piece);
+        Self::Growing(text, seam)
+    }
 }
 
 impl Detail {
     fn new(object: Object<'_>) -> Self {
         let fields = object.0.into_iter().filter_map(|(key, raw)| {
-            let field = match lenient::decode::<String>(Some(raw)) {
-                Some(text) if matches!(key.as_str(), "text" | "summary" | "data") => Field::Growing(text),
+            let field = match lenient::piece(Some(raw)) {
+                Some(piece) if matches!(key.as_str(), "text" | "summary" | "data") => Field::Piece(piece),
                 _ => Field::Fixed(Json::parse(raw.get()).ok()?),
             };
             Some((key, field))
@@ -382,10 +445,15 @@ impl Detail {
         Self { fields: fields.collect() }
     }
 
+    /// The item that begins with it.
+    fn settled(self) -> Self {
+        Self { fields: self.fields.into_iter().map(|(key, field)| (key, field.settled())).collect() }
+    }
+
     fn fixed(&self, key: &str) -> Option<&Json> {
         self.fields.iter().find_map(|(name, field)| match field {
             Field::Fixed(value) if name == key && !value.is_null() => Some(value),
-            Field::Fixed(_) | Field::Growing(_) => None,
+            Field::Fixed(_) | Field::Growing(..) | Field::Piece(_) => None,
         })
     }
 
@@ -402,14 +470,16 @@ impl Detail {
     fn merge(&mut self, next: Self) {
         for (key, field) in next.fields {
             match (self.fields.iter_mut().find(|(name, _)| *name == key), field) {
-                (Some((_, Field::Growing(text))), Field::Growing(more)) => text.push_str(&more),
-                (Some((_, Field::Growing(_))), Field::Fixed(_)) => {}
+                (Some((_, Field::Growing(text, seam))), Field::Piece(more)) => {
+                    text.push_str(&seam.join(more));
+                }
+                (Some((_, Field::Growing(..))), Field::Fixed(_) | Field::Growing(..)) => {}
                 (Some((_, known)), field) => {
                     if !matches!(&field, Field::Fixed(value) if value.is_null()) {
-                        *known = field;
+                        *known = field.settled();
                     }
                 }
-                (None, field) => self.fields.push((key, field)),
+                (None, field) => self.fields.push((key, field.settled())),
             }
         }
     }
@@ -420,7 +490,8 @@ impl Detail {
             .iter()
             .map(|(key, field)| {
                 let value = match field {
-                    Field::Growing(text) => Json::string(text),
+                    Field::Growing(text, seam) => Json::string(&format!("{text}{}", seam.end())),
+                    Field::Piece(piece) => Json::string(&piece.clone().into_text()),
                     Field::Fixed(value) => value.clone(),
                 };
                 format!("{}:{value}", Json::string(key))
@@ -456,7 +527,7 @@ fn replace<T>(slot: &mut Option<T>, value: Option<T>) {
 fn renew(slot: &mut Option<String>, text: Option<&str>) -> bool {
     let other = text.is_some() && slot.as_deref() != text;
     if other {
-        *slot = text.map(str::to_owned);
+        *slot = text.map(|text| bounded_label(text.to_owned()));
     }
     other
 }

@@ -5,7 +5,8 @@ use harness_core::message::Cost;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::http::lenient::{Raw, decode, number, text};
+use crate::http::lenient::{Raw, decode, number, piece, text};
+use crate::seam::Piece;
 
 /// A chunk of a stream, or a whole reply.
 #[derive(Debug, Deserialize)]
@@ -135,7 +136,7 @@ pub struct ReportedUsage {
 }
 
 /// A string, or the joined texts of a list of parts.
-pub(crate) fn content(raw: Raw<'_>) -> Option<String> {
+pub(crate) fn content(raw: Raw<'_>) -> Option<Piece> {
     #[derive(Deserialize)]
     struct Part<'a> {
         #[serde(borrow, default, rename = "type")]
@@ -145,8 +146,8 @@ pub(crate) fn content(raw: Raw<'_>) -> Option<String> {
         #[serde(borrow, default)]
         content: Raw<'a>,
     }
-    if let Some(text) = text(raw) {
-        return Some(text);
+    if let Some(piece) = piece(raw) {
+        return Some(piece).filter(|piece| !piece.is_empty());
     }
     let parts: Vec<&RawValue> = decode(raw)?;
     let joined: String = parts
@@ -158,13 +159,12 @@ pub(crate) fn content(raw: Raw<'_>) -> Option<String> {
             text(fields.text).or_else(|| text(fields.content)).filter(|_| is_text)
         })
         .collect();
-    (!joined.is_empty()).then_some(joined)
+    (!joined.is_empty()).then(|| joined.into())
 }
 
 /// The argument text of a call: the string, or the compact JSON of anything else.
-pub(crate) fn arguments(raw: Raw<'_>) -> Option<String> {
-    let raw = raw?;
-    decode::<String>(Some(raw)).or_else(|| Some(Json::parse(raw.get()).ok()?.text().to_owned()))
+pub(crate) fn arguments(raw: Raw<'_>) -> Option<Piece> {
+    piece(raw).or_else(|| Some(Json::parse(raw?.get()).ok()?.text().to_owned().into()))
 }
 
 /// What was charged. Behind a router with one's own key at the provider, the router's part alone is not the

@@ -6,6 +6,7 @@ use harness_core::message::{AssistantMessage, Block, FinishReason, Invalid, Tool
 use harness_core::{Json, ModelName};
 use serde::Serialize;
 
+use super::Undecoded;
 use super::names::ToolNames;
 
 /// What an answer is read against.
@@ -36,8 +37,8 @@ pub(crate) struct WrittenCall<'a> {
 pub(crate) struct Head {
     pub(crate) id: Option<String>,
     pub(crate) model: Option<String>,
-    /// Events that were not understood and skipped.
-    pub(crate) malformed: u64,
+    /// Events that cannot be read.
+    pub(crate) undecoded: Undecoded,
 }
 
 /// The message of an answer, block by block.
@@ -50,13 +51,6 @@ pub(crate) struct Draft<'a> {
     bad: Option<Invalid>,
 }
 
-#[derive(Serialize)]
-struct MalformedEvents {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    count: u64,
-}
-
 impl<'a> Draft<'a> {
     pub(crate) fn new(asked: Asked<'a>, head: &Head) -> Self {
         let mut message = AssistantMessage::default();
@@ -65,10 +59,6 @@ impl<'a> Draft<'a> {
         message.rare.model = Some(ModelName::from(asked.model));
         message.rare.response_model.clone_from(&head.model);
         message.rare.response_id.clone_from(&head.id);
-        if head.malformed > 0 {
-            let note = MalformedEvents { kind: "malformed_events", count: head.malformed };
-            message.rare.diagnostics = Json::of(&note).ok().map(|note| vec![note]);
-        }
         Self { asked, message, calls: 0, bad: None }
     }
 

@@ -9,6 +9,7 @@ use harness_core::port::{ModelFault, ModelFaultCode as Code, Secret};
 use super::lenient::{Raw, text};
 use super::reported::{self, ReportedError};
 use super::setup::Protocol;
+use crate::label::MAX_LABEL_BYTES;
 use crate::{AdapterError, ApiKey};
 
 /// Characters of a provider's own words that a message shows.
@@ -152,9 +153,13 @@ impl Faults {
         ModelFault::new(Code::Provider, text).transient()
     }
 
-    /// A stream came in which nothing was understood.
-    pub(crate) fn foreign_stream(&self) -> ModelFault {
-        self.protocol(&format!("an event stream that is no {}", self.protocol.reply))
+    /// Events came that cannot be read. What they would have added is missing, so the answer is not used.
+    pub(crate) fn undecoded(&self, first: &str, count: u64) -> ModelFault {
+        let more = match count.saturating_sub(1) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        self.protocol(&format!("an event that is no {}: `{}`{more}", self.protocol.reply, self.shown(first)))
     }
 
     /// What came is no reply of the protocol.
@@ -165,13 +170,11 @@ impl Faults {
 
     /// A bound of the reply was passed.
     pub(crate) fn too_large(&self, error: &AdapterError) -> ModelFault {
-        ModelFault::new(
-            Code::Protocol,
-            format!(
-                "{} sent too much: {error}; raise the reply limits if this size is expected",
-                self.endpoint
-            ),
-        )
+        let advice = match error {
+            AdapterError::TooLarge { limit: MAX_LABEL_BYTES, .. } => self.advice(Code::Protocol, None),
+            _ => "raise the reply limits if this size is expected".to_owned(),
+        };
+        ModelFault::new(Code::Protocol, format!("{} sent too much: {error}; {advice}", self.endpoint))
     }
 
     /// Nobody wants the answer any more.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::AdapterError;
+use crate::label::MAX_LABEL_BYTES;
 
 /// Bounds on what one reply may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,12 @@ impl Default for ReplyLimits {
             reasoning_items: 1_024,
         }
     }
+}
+
+/// Refuses a call whose id or name is longer than [`MAX_LABEL_BYTES`].
+pub(crate) fn bound_call(id: &str, name: &str) -> Result<(), AdapterError> {
+    bound(id.len(), MAX_LABEL_BYTES, "id of a tool call", "bytes")?;
+    bound(name.len(), MAX_LABEL_BYTES, "name of a called tool", "bytes")
 }
 
 /// How long a model waits for a reply, at most.

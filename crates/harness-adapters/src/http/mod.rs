@@ -19,16 +19,18 @@ pub(crate) mod service;
 pub(crate) mod settings;
 pub(crate) mod setup;
 pub(crate) mod sse;
+mod undecoded;
 
 #[cfg(any(feature = "anthropic", feature = "openrouter"))]
 pub(crate) use cache::CacheControl;
 #[cfg(any(feature = "anthropic", feature = "openrouter"))]
 pub use cache::PromptCache;
-pub(crate) use limits::bound;
 pub use limits::{ReplyLimits, ReplyTimeouts};
+pub(crate) use limits::{bound, bound_call};
 pub use reach::{Reached, reach};
 pub use reported::ReportedError;
 pub(crate) use reported::error as reported_error;
+pub(crate) use undecoded::Undecoded;
 
 /// Takes the pieces of an answer while it still arrives.
 pub type Sink<'a> = &'a mut dyn FnMut(harness_core::port::DeltaPart);

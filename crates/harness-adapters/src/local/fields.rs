@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use harness_core::Json;
 use serde::de::{Deserialize, Deserializer, Visitor};
 
+use crate::seam::{Piece, piece_of};
+
 /// The entries of an object. What is missing, and what is of another type, is `None`.
 #[derive(Debug, Default)]
 pub(super) struct Fields(BTreeMap<String, Json>);
@@ -26,6 +28,11 @@ impl Fields {
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
         text(self.json(key)?)
+    }
+
+    /// The text of a key as a piece of a longer one; nothing when there is none.
+    pub(super) fn piece(&self, key: &str) -> Piece {
+        self.json(key).and_then(|value| piece_of(value.text())).unwrap_or_default()
     }
 
     pub(super) fn number(&self, key: &str) -> Option<u64> {

@@ -36,13 +36,12 @@ pub(super) fn judge(
     asked: Asked<'_>,
     faults: &Faults,
 ) -> Result<AssistantMessage, ModelFault> {
-    let fault = match (&answer.error, &answer.stop_reason) {
-        (Some(error), _) => faults.reported(error),
-        (None, Some(reason)) => return Ok(message(answer, reason, asked)),
-        (None, None) if answer.head.malformed > 0 && answer.blocks().next().is_none() => {
-            faults.foreign_stream()
-        }
-        (None, None) => faults.cut(),
+    let undecoded = &answer.head.undecoded;
+    let fault = match (&answer.error, undecoded.first(), &answer.stop_reason) {
+        (Some(error), _, _) => faults.reported(error),
+        (None, Some(event), _) => faults.undecoded(event, undecoded.count),
+        (None, None, Some(reason)) => return Ok(message(answer, reason, asked)),
+        (None, None, None) => faults.cut(),
     };
     Err(with_partial(fault, answer, asked))
 }
@@ -88,16 +87,16 @@ fn draft<'a>(answer: &Gathered, asked: Asked<'a>) -> Draft<'a> {
 
 fn push(draft: &mut Draft<'_>, block: &Gathering) {
     match block {
-        Gathering::Text { text, .. } if text.is_empty() => {}
-        Gathering::Text { text, citations } => {
-            let mut block = Block::text(text.clone());
+        Gathering::Text { text, seam, .. } if text.is_empty() && seam.end().is_empty() => {}
+        Gathering::Text { text, seam, citations } => {
+            let mut block = Block::text(format!("{text}{}", seam.end()));
             if let (Block::Text(text), false) = (&mut block, citations.is_empty()) {
                 text.rare.annotations = Some(citations.clone());
             }
             draft.push(block);
         }
-        Gathering::Thinking { text, signature } => {
-            draft.push(thinking(text, signature.clone(), None));
+        Gathering::Thinking { text, seam, signature } => {
+            draft.push(thinking(&format!("{text}{}", seam.end()), signature.clone(), None));
         }
         Gathering::Redacted { data } => draft.push(thinking(REDACTED, Some(data.clone()), Some(true))),
         Gathering::Call { id, name, given, arguments, .. } => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use harness_core::port::DeltaPart as Piece;
+use harness_core::port::DeltaPart as Delta;
 use harness_core::{Json, ToolName};
 use serde_json::value::RawValue;
 
@@ -11,9 +11,10 @@ use crate::AdapterError;
 use crate::http::draft;
 use crate::http::exchange::Answer;
 use crate::http::frames::Frames;
-use crate::http::lenient::{Raw, decode, number, text};
+use crate::http::lenient::{Raw, decode, id, label, number, piece, text};
 use crate::http::names::call_id;
-use crate::http::{ReplyLimits, ReportedError, Sink, bound, reported_error};
+use crate::http::{ReplyLimits, ReportedError, Sink, bound, bound_call, reported_error};
+use crate::seam::Seam;
 
 /// An answer as far as it has arrived.
 #[derive(Debug, Default)]
@@ -37,10 +38,12 @@ pub(super) struct Gathered {
 pub(super) enum Gathering {
     Text {
         text: String,
+        seam: Seam,
         citations: Vec<Json>,
     },
     Thinking {
         text: String,
+        seam: Seam,
         signature: Option<String>,
     },
     Redacted {
@@ -52,6 +55,7 @@ pub(super) enum Gathering {
         name: String,
         given: Option<Json>,
         arguments: String,
+        seam: Seam,
     },
     /// A block of another kind: what a tool of the provider did.
     Other {
@@ -59,6 +63,7 @@ pub(super) enum Gathering {
         name: String,
         raw: Json,
         input: String,
+        seam: Seam,
     },
 }
 
@@ -109,8 +114,12 @@ impl Gathered {
         if self.ended || self.error.is_some() {
             return Ok(());
         }
+        if data.trim().is_empty() {
+            // An event without data keeps the connection alive.
+            return Ok(());
+        }
         let Ok(event) = serde_json::from_str::<Event<'_>>(data) else {
-            self.malformed();
+            self.undecoded(data);
             return Ok(());
         };
         match text(event.kind).as_deref() {
@@ -128,21 +137,21 @@ impl Gathered {
         Ok(())
     }
 
-    fn malformed(&mut self) {
-        self.head.malformed = self.head.malformed.saturating_add(1);
+    fn undecoded(&mut self, data: &str) {
+        self.head.undecoded.note(data);
     }
 
     fn head(&mut self, raw: Raw<'_>) {
         let head: Head<'_> = decode(raw).unwrap_or_default();
-        self.head.id = text(head.id).or(self.head.id.take());
-        self.head.model = text(head.model).or(self.head.model.take());
+        self.head.id = id(head.id).or(self.head.id.take());
+        self.head.model = label(head.model).or(self.head.model.take());
         self.counts.update(head.usage);
     }
 
     fn end(&mut self, raw: Raw<'_>) {
         let end: End<'_> = decode(raw).unwrap_or_default();
         let details: StopDetails<'_> = decode(end.details).unwrap_or_default();
-        self.stop_reason = text(end.reason).or(self.stop_reason.take());
+        self.stop_reason = label(end.reason).or(self.stop_reason.take());
         self.stop_sequence = text(end.sequence).or(self.stop_sequence.take());
         self.explanation = text(details.explanation).or(self.explanation.take());
     }
@@ -179,48 +188,55 @@ impl Gathered {
         parts: Sink<'_>,
     ) -> Result<(), AdapterError> {
         let Some(part) = decode::<BlockPart<'_>>(raw) else {
-            self.malformed();
+            self.undecoded(raw.map_or("a block without content", RawValue::get));
             return Ok(());
         };
         let kind = text(part.kind).unwrap_or_default();
         let block = match kind.as_str() {
             "text" => {
-                Gathering::Text { text: said(part.text, Piece::Text, parts), citations: list(part.citations) }
+                let mut seam = Seam::default();
+                let text = said(part.text, &mut seam, Delta::Text, parts);
+                Gathering::Text { text, seam, citations: list(part.citations) }
             }
-            "thinking" => Gathering::Thinking {
-                text: said(part.thinking, Piece::Thinking, parts),
-                signature: text(part.signature),
-            },
+            "thinking" => {
+                let mut seam = Seam::default();
+                let thought = said(part.thinking, &mut seam, Delta::Thinking, parts);
+                Gathering::Thinking { text: thought, seam, signature: text(part.signature) }
+            }
             "redacted_thinking" => Gathering::Redacted { data: text(part.data).unwrap_or_default() },
-            "tool_use" => self.call(index, &part, parts),
+            "tool_use" => self.call(index, &part, parts)?,
             _ => Gathering::Other {
                 id: text(part.id).or_else(|| text(part.tool_use_id)).unwrap_or_default(),
                 name: text(part.name).unwrap_or(kind),
                 raw: raw.and_then(|raw| Json::parse(raw.get()).ok()).unwrap_or_default(),
                 input: String::new(),
+                seam: Seam::default(),
             },
         };
+        if let Gathering::Other { id, name, .. } = &block {
+            bound_call(id, name)?;
+        }
         self.blocks.insert(index, block);
         self.check(limits)
     }
 
     /// The start of a call. What came of its arguments before, in disorder, stays: without it the call would
     /// look whole.
-    fn call(&mut self, index: u64, part: &BlockPart<'_>, parts: Sink<'_>) -> Gathering {
-        let (number, arguments) = match self.blocks.remove(&index) {
-            Some(Gathering::Call { number, arguments, .. }) => (number, arguments),
-            _ => (self.next_call(), String::new()),
+    fn call(&mut self, index: u64, part: &BlockPart<'_>, parts: Sink<'_>) -> Result<Gathering, AdapterError> {
+        let (id, name) = (text(part.id).unwrap_or_default(), text(part.name).unwrap_or_default());
+        bound_call(&id, &name)?;
+        let (number, arguments, seam) = match self.blocks.remove(&index) {
+            Some(Gathering::Call { number, arguments, seam, .. }) => (number, arguments, seam),
+            _ => (self.next_call(), String::new(), Seam::default()),
         };
-        let name = text(part.name).unwrap_or_default();
-        let id = text(part.id).unwrap_or_default();
         let (call, tool) = (call_id(&id), ToolName::from(name.as_str()));
-        parts(Piece::CallStarted { index: number, id: call, name: tool });
+        parts(Delta::CallStarted { index: number, id: call, name: tool });
         let given = part.input.and_then(|input| Json::parse(input.get()).ok());
         let given = given.filter(|input| input.text() != "{}" && !input.is_null());
         if let Some(input) = &given {
-            parts(Piece::CallArguments { index: number, text: input.text().to_owned() });
+            parts(Delta::CallArguments { index: number, text: input.text().to_owned() });
         }
-        Gathering::Call { number, id, name, given, arguments }
+        Ok(Gathering::Call { number, id, name, given, arguments, seam })
     }
 
     fn next_call(&mut self) -> u32 {
@@ -232,21 +248,15 @@ impl Gathered {
     fn more(&mut self, event: &Event<'_>, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
         let index = number(event.index).unwrap_or(0);
         let Some(delta) = decode::<DeltaPart<'_>>(event.delta) else {
-            self.malformed();
+            self.undecoded(event.delta.map_or("a delta without content", RawValue::get));
             return Ok(());
         };
         let block = match self.blocks.get_mut(&index) {
             Some(block) => block,
             // Some servers leave out the start of a block.
             None => match text(delta.kind).as_deref() {
-                Some("text_delta") => self
-                    .blocks
-                    .entry(index)
-                    .or_insert(Gathering::Text { text: String::new(), citations: Vec::new() }),
-                Some("thinking_delta") => self
-                    .blocks
-                    .entry(index)
-                    .or_insert(Gathering::Thinking { text: String::new(), signature: None }),
+                Some("text_delta") => self.blocks.entry(index).or_insert_with(Gathering::empty_text),
+                Some("thinking_delta") => self.blocks.entry(index).or_insert_with(Gathering::empty_thinking),
                 Some("input_json_delta") => {
                     let number = self.next_call();
                     self.blocks.entry(index).or_insert(Gathering::Call {
@@ -255,10 +265,11 @@ impl Gathered {
                         name: String::new(),
                         given: None,
                         arguments: String::new(),
+                        seam: Seam::default(),
                     })
                 }
                 _ => {
-                    self.malformed();
+                    self.undecoded(event.delta.map_or("a delta without content", RawValue::get));
                     return Ok(());
                 }
             },
@@ -276,32 +287,42 @@ impl Gathered {
 }
 
 impl Gathering {
+    fn empty_text() -> Self {
+        Self::Text { text: String::new(), seam: Seam::default(), citations: Vec::new() }
+    }
+
+    fn empty_thinking() -> Self {
+        Self::Thinking { text: String::new(), seam: Seam::default(), signature: None }
+    }
+
     fn grow(&mut self, delta: &DeltaPart<'_>, parts: Sink<'_>) {
         match self {
-            Self::Text { text: known, citations } => {
-                known.push_str(&said(delta.text, Piece::Text, parts));
+            Self::Text { text: known, seam, citations } => {
+                known.push_str(&said(delta.text, seam, Delta::Text, parts));
                 citations.extend(delta.citation.and_then(|raw| Json::parse(raw.get()).ok()));
             }
-            Self::Thinking { text: known, signature } => {
-                known.push_str(&said(delta.thinking, Piece::Thinking, parts));
+            Self::Thinking { text: known, seam, signature } => {
+                known.push_str(&said(delta.thinking, seam, Delta::Thinking, parts));
                 *signature = text(delta.signature).or(signature.take());
             }
-            Self::Call { number, arguments, .. } => {
+            Self::Call { number, arguments, seam, .. } => {
                 let index = *number;
-                let start = |text| Piece::CallArguments { index, text };
-                arguments.push_str(&said(delta.partial_json, start, parts));
+                let start = |text| Delta::CallArguments { index, text };
+                arguments.push_str(&said(delta.partial_json, seam, start, parts));
             }
-            Self::Other { input, .. } => input.push_str(&text(delta.partial_json).unwrap_or_default()),
+            Self::Other { input, seam, .. } => {
+                input.push_str(&seam.join(piece(delta.partial_json).unwrap_or_default()));
+            }
             Self::Redacted { .. } => {}
         }
     }
 }
 
 /// The text of a field, passed on as a piece when there is any.
-fn said(raw: Raw<'_>, piece: impl FnOnce(String) -> Piece, parts: Sink<'_>) -> String {
-    let text = text(raw).unwrap_or_default();
+fn said(raw: Raw<'_>, seam: &mut Seam, delta: impl FnOnce(String) -> Delta, parts: Sink<'_>) -> String {
+    let text = seam.join(piece(raw).unwrap_or_default());
     if !text.is_empty() {
-        parts(piece(text.clone()));
+        parts(delta(text.clone()));
     }
     text
 }

@@ -4,6 +4,8 @@ use harness_core::Json;
 use serde::Serialize;
 use serde::ser::SerializeMap as _;
 
+use crate::seam::{Piece, piece_of};
+
 /// An object as its entries; the last one of a repeated key counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object(Vec<(String, Json)>);
@@ -28,8 +30,9 @@ impl Object {
         self.get(key).filter(|value| !value.is_null())
     }
 
+    /// A text. Half a character in it becomes a mark.
     pub(super) fn text(&self, key: &str) -> Option<String> {
-        self.get(key)?.to().ok()
+        piece_of(self.get(key)?.text()).map(Piece::into_text)
     }
 
     /// A text that holds more than white space.

@@ -26,15 +26,14 @@ pub(super) fn judge(
     asked: Asked<'_>,
     faults: &Faults,
 ) -> Result<AssistantMessage, ModelFault> {
-    let fault = match (&answer.error, answer.status.as_deref()) {
-        (Some(error), _) => faults.reported(error),
-        (None, Some("completed")) => return Ok(message(answer, FinishReason::Stop, asked)),
-        (None, Some("incomplete")) => return Ok(message(answer, cut_short(answer), asked)),
-        (None, Some(_)) => faults.unexplained(),
-        (None, None) if answer.head.malformed > 0 && answer.items().next().is_none() => {
-            faults.foreign_stream()
-        }
-        (None, None) => faults.cut(),
+    let undecoded = &answer.head.undecoded;
+    let fault = match (&answer.error, undecoded.first(), answer.status.as_deref()) {
+        (Some(error), _, _) => faults.reported(error),
+        (None, Some(event), _) => faults.undecoded(event, undecoded.count),
+        (None, None, Some("completed")) => return Ok(message(answer, FinishReason::Stop, asked)),
+        (None, None, Some("incomplete")) => return Ok(message(answer, cut_short(answer), asked)),
+        (None, None, Some(_)) => faults.unexplained(),
+        (None, None, None) => faults.cut(),
     };
     Err(with_partial(fault, answer, asked))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use harness_core::port::DeltaPart as Piece;
+use harness_core::port::DeltaPart as Delta;
 use harness_core::{Json, ToolName};
 use serde_json::value::RawValue;
 
@@ -11,9 +11,11 @@ use crate::AdapterError;
 use crate::http::draft;
 use crate::http::exchange::Answer;
 use crate::http::frames::Frames;
-use crate::http::lenient::{Raw, decode, number, text};
+use crate::http::lenient::{Raw, decode, id, label, number, piece, text};
 use crate::http::names::call_id;
-use crate::http::{ReplyLimits, ReportedError, Sink, bound, reported_error};
+use crate::http::{ReplyLimits, ReportedError, Sink, bound, bound_call, reported_error};
+use crate::label::bounded_label;
+use crate::seam::Seam;
 
 /// A response as far as it has arrived.
 #[derive(Debug, Default)]
@@ -41,9 +43,11 @@ pub(super) struct Gathering {
     pub(super) summary: Vec<String>,
     /// What a model thought, or the part of it that is told, before its whole item came.
     pub(super) thought: String,
+    thought_seam: Seam,
     pub(super) call_id: String,
     pub(super) name: String,
     pub(super) arguments: String,
+    arguments_seam: Seam,
     /// The number of the call, once it was announced.
     call: Option<u32>,
     /// The whole item, which counts more than what was put together.
@@ -55,6 +59,8 @@ pub(super) struct Gathering {
 pub(super) struct Said {
     pub(super) text: String,
     pub(super) refusal: String,
+    text_seam: Seam,
+    refusal_seam: Seam,
     pub(super) annotations: Vec<Json>,
 }
 
@@ -71,7 +77,8 @@ impl Assembler {
         Self { frames: Frames::new(&limits), answer: Gathered::default(), limits }
     }
 
-    pub(super) fn finish(self) -> Gathered {
+    pub(super) fn finish(mut self) -> Gathered {
+        self.answer.finish();
         self.answer
     }
 }
@@ -102,11 +109,12 @@ impl Gathered {
     }
 
     fn event(&mut self, data: &str, limits: &ReplyLimits, parts: Sink<'_>) -> Result<(), AdapterError> {
-        if self.status.is_some() || self.error.is_some() || data.trim() == "[DONE]" {
+        // An event without data keeps the connection alive.
+        if self.status.is_some() || self.error.is_some() || matches!(data.trim(), "[DONE]" | "") {
             return Ok(());
         }
         let Ok(event) = serde_json::from_str::<Event<'_>>(data) else {
-            self.head.malformed = self.head.malformed.saturating_add(1);
+            self.head.undecoded.note(data);
             return Ok(());
         };
         let kind = text(event.kind).unwrap_or_default();
@@ -130,8 +138,8 @@ impl Gathered {
 
     fn head(&mut self, raw: Raw<'_>) {
         let response: Response<'_> = decode(raw).unwrap_or_default();
-        self.head.id = text(response.id).or(self.head.id.take());
-        self.head.model = text(response.model).or(self.head.model.take());
+        self.head.id = id(response.id).or(self.head.id.take());
+        self.head.model = label(response.model).or(self.head.model.take());
         self.counts = Counts::read(response.usage).unwrap_or_else(|| std::mem::take(&mut self.counts));
     }
 
@@ -144,15 +152,29 @@ impl Gathered {
         for (index, item) in (0u64..).zip(output) {
             self.item(Some(index), Some(item), true, parts);
         }
-        self.incomplete = text(details.reason);
+        self.incomplete = label(details.reason);
         self.error = reported_error(response.error);
-        self.status = Some(status.to_owned());
+        self.finish();
+        self.status = Some(bounded_label(status.to_owned()));
+    }
+
+    /// Marks the halves of characters that nothing completed.
+    pub(super) fn finish(&mut self) {
+        for item in self.items.values_mut() {
+            let Gathering { thought, thought_seam, arguments, arguments_seam, parts, .. } = item;
+            let said = parts.values_mut().flat_map(|said| {
+                [(&mut said.text, &mut said.text_seam), (&mut said.refusal, &mut said.refusal_seam)]
+            });
+            for (text, seam) in said.chain([(thought, thought_seam), (arguments, arguments_seam)]) {
+                text.push_str(std::mem::take(seam).end());
+            }
+        }
     }
 
     fn item(&mut self, index: Option<u64>, raw: Raw<'_>, is_whole: bool, parts: Sink<'_>) {
         let next = self.items.last_key_value().map_or(0, |(index, _)| index.saturating_add(1));
         let Some(part) = decode::<ItemPart<'_>>(raw) else {
-            self.head.malformed = self.head.malformed.saturating_add(1);
+            self.head.undecoded.note(raw.map_or("an item without content", RawValue::get));
             return;
         };
         let item = self.items.entry(index.unwrap_or(next)).or_default();
@@ -167,27 +189,32 @@ impl Gathered {
     fn more(&mut self, kind: &str, event: &Event<'_>, parts: Sink<'_>) {
         let index = number(event.output_index).unwrap_or(0);
         let part = number(event.content_index).unwrap_or(0);
-        let Some(delta) = text(event.delta) else { return };
+        let Some(delta) = piece(event.delta).filter(|piece| !piece.is_empty()) else { return };
         match kind {
             "response.output_text.delta" | "response.content_part.delta" => {
-                let item = self.begun(index, "message");
-                item.parts.entry(part).or_default().text.push_str(&delta);
-                parts(Piece::Text(delta));
+                let said = self.begun(index, "message").parts.entry(part).or_default();
+                let delta = said.text_seam.join(delta);
+                said.text.push_str(&delta);
+                pass(&delta, Delta::Text, parts);
             }
             "response.refusal.delta" => {
-                let item = self.begun(index, "message");
-                item.parts.entry(part).or_default().refusal.push_str(&delta);
-                parts(Piece::Text(delta));
+                let said = self.begun(index, "message").parts.entry(part).or_default();
+                let delta = said.refusal_seam.join(delta);
+                said.refusal.push_str(&delta);
+                pass(&delta, Delta::Text, parts);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.begun(index, "reasoning").thought.push_str(&delta);
-                parts(Piece::Thinking(delta));
+                let item = self.begun(index, "reasoning");
+                let delta = item.thought_seam.join(delta);
+                item.thought.push_str(&delta);
+                pass(&delta, Delta::Thinking, parts);
             }
             "response.function_call_arguments.delta" => {
                 let item = self.begun(index, "function_call");
+                let delta = item.arguments_seam.join(delta);
                 item.arguments.push_str(&delta);
                 if let Some(index) = item.call {
-                    parts(Piece::CallArguments { index, text: delta });
+                    pass(&delta, |text| Delta::CallArguments { index, text }, parts);
                 }
             }
             _ => {}
@@ -200,6 +227,9 @@ impl Gathered {
     }
 
     fn check(&self, limits: &ReplyLimits) -> Result<(), AdapterError> {
+        for item in self.items.values() {
+            bound_call(&item.call_id, &item.name)?;
+        }
         let calls = self.items.values().filter(|item| item.kind == "function_call").count();
         bound(calls, limits.tool_calls, "list of tool calls", "calls")?;
         bound(self.items.len().saturating_sub(calls), limits.reasoning_items, "list of items", "items")
@@ -210,17 +240,17 @@ impl Gathering {
     /// Takes what an item says of itself. What a stream has told piece by piece is passed on only as far as
     /// it is new.
     fn read(&mut self, item: &ItemPart<'_>, parts: Sink<'_>) {
-        replace(&mut self.kind, text(item.kind));
-        self.id = text(item.id).or(self.id.take());
-        self.status = text(item.status).or(self.status.take());
-        self.phase = text(item.phase).or(self.phase.take());
+        replace(&mut self.kind, label(item.kind));
+        self.id = id(item.id).or(self.id.take());
+        self.status = label(item.status).or(self.status.take());
+        self.phase = label(item.phase).or(self.phase.take());
         replace(&mut self.call_id, text(item.call_id));
         replace(&mut self.name, text(item.name));
         if let Some(arguments) = text(item.arguments) {
             if let (Some(index), Some(rest)) = (self.call, arguments.strip_prefix(self.arguments.as_str())) {
-                pass(rest, |text| Piece::CallArguments { index, text }, parts);
+                pass(rest, |text| Delta::CallArguments { index, text }, parts);
             }
-            self.arguments = arguments;
+            (self.arguments, self.arguments_seam) = (arguments, Seam::default());
         }
         let content: Vec<ContentPart<'_>> = decode(item.content).unwrap_or_default();
         if self.kind == "reasoning" {
@@ -229,10 +259,13 @@ impl Gathering {
         }
         for (index, part) in (0u64..).zip(content) {
             let said = self.parts.entry(index).or_default();
-            for (known, now) in [(&mut said.text, text(part.text)), (&mut said.refusal, text(part.refusal))] {
+            for (known, seam, now) in [
+                (&mut said.text, &mut said.text_seam, text(part.text)),
+                (&mut said.refusal, &mut said.refusal_seam, text(part.refusal)),
+            ] {
                 let Some(now) = now else { continue };
-                pass(now.strip_prefix(known.as_str()).unwrap_or_default(), Piece::Text, parts);
-                *known = now;
+                pass(now.strip_prefix(known.as_str()).unwrap_or_default(), Delta::Text, parts);
+                (*known, *seam) = (now, Seam::default());
             }
             let annotations: Vec<&RawValue> = decode(part.annotations).unwrap_or_default();
             if !annotations.is_empty() {
@@ -252,9 +285,9 @@ impl Gathering {
             return;
         }
         if self.thought.is_empty() {
-            pass(&told, Piece::Thinking, parts);
+            pass(&told, Delta::Thinking, parts);
         }
-        self.thought = told;
+        (self.thought, self.thought_seam) = (told, Seam::default());
     }
 
     /// Tells of a call as soon as its tool is known.
@@ -266,8 +299,8 @@ impl Gathering {
         *calls = calls.saturating_add(1);
         self.call = Some(index);
         let id = call_id(&self.call_id);
-        parts(Piece::CallStarted { index, id, name: ToolName::from(self.name.as_str()) });
-        pass(&self.arguments, |text| Piece::CallArguments { index, text }, parts);
+        parts(Delta::CallStarted { index, id, name: ToolName::from(self.name.as_str()) });
+        pass(&self.arguments, |text| Delta::CallArguments { index, text }, parts);
     }
 }
 
@@ -276,7 +309,7 @@ fn whole(data: &str) -> Raw<'_> {
     serde_json::from_str(data).ok()
 }
 
-fn pass(text: &str, piece: impl FnOnce(String) -> Piece, parts: Sink<'_>) {
+fn pass(text: &str, piece: impl FnOnce(String) -> Delta, parts: Sink<'_>) {
     if !text.is_empty() {
         parts(piece(text.to_owned()));
     }

@@ -175,18 +175,6 @@ async fn a_truncated_answer_says_so() {
 }
 
 #[tokio::test]
-async fn a_broken_event_is_skipped_and_noted() {
-    let reply = Reply::events().delta(r#"{"content":"ok"}"#).event("{not json}").finish("stop");
-    let server = Server::start([reply]).await;
-    let message = step(&model(&server), hello()).await.unwrap();
-    assert_eq!(message.joined_text(), "ok");
-    assert_eq!(
-        message.rare.diagnostics.as_ref().unwrap()[0].text(),
-        r#"{"type":"malformed_events","count":1}"#
-    );
-}
-
-#[tokio::test]
 async fn a_call_without_an_id_gets_one_that_is_unique_in_the_request() {
     let delta =
         r#"{"tool_calls":[{"index":0,"function":{"name":"now"}},{"index":1,"function":{"name":"now"}}]}"#;

@@ -99,7 +99,7 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn a_stream_of_garbage() {
     let fault = fault_of(Reply::events().event("{oops").event("<html>").send("\u{1}\u{2}\n\n")).await;
-    let message = "HOST sent an event stream that is no chat completion; \
+    let message = "HOST sent an event that is no chat completion: `{oops` and 1 more; \
                    check that the base URL is that of an OpenAI-compatible endpoint";
     check(&fault, Code::Protocol, false, message);
 }

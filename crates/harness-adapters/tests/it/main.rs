@@ -15,6 +15,7 @@ mod faults;
 mod faults_http;
 mod faults_leak;
 mod faults_stream;
+mod faults_wire;
 mod files;
 mod fuzz;
 mod local;

@@ -119,6 +119,18 @@ async fn stored_events_come_first_then_new_ones() {
 }
 
 #[tokio::test]
+async fn fault_26_a_frame_that_cannot_be_read_ends_the_stream_and_is_quoted() {
+    let broker = FakeBroker::start().await;
+    broker.tell("a");
+    let mut events = broker.transport().subscribe(Since::Seq(0)).await.unwrap();
+    assert_eq!(heard(&mut events, "caught up").await, ["1 a", "caught up"]);
+    broker.send(&format!("{{half a result \u{1b}]0; {KEY} {}", "z".repeat(10_000)));
+    let RelayEventKind::Closed { reason } = events.next().await.kind else { panic!("the stream goes on") };
+    assert!(reason.starts_with("the broker sent something that is no event: `{half a result"), "{reason}");
+    assert!(!reason.contains(KEY) && !reason.contains('\u{1b}') && reason.len() < 1_000, "{reason}");
+}
+
+#[tokio::test]
 async fn a_broken_stream_goes_on_where_it_was_and_tells_what_is_lost() {
     let broker = FakeBroker::start().await;
     broker.tell("a");

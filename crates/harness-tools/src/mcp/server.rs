@@ -37,6 +37,9 @@ const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 /// The longest description of a tool that is passed on, in bytes.
 const MAX_DESCRIPTION: usize = 16 * 1024;
 
+/// Bytes of a tool's name as its server writes it. Names that a model sees are shorter still.
+pub(super) const MAX_TOOL_NAME_BYTES: usize = 256;
+
 /// An MCP server: a source of tools, connected to when it is first needed.
 ///
 /// It is a [`ToolRegistry`] of all its tools, named `NAMESPACE__TOOL`; the namespace is made from the id.
@@ -275,11 +278,17 @@ impl McpServer {
         }
     }
 
-    /// The tools as a model is told of them. Of two with one name the first counts.
+    /// The tools as a model is told of them. Of two with one name the first counts, and one whose name is too long is
+    /// left out.
     fn understand(&self, listed: Vec<Tool>) -> Known {
         let mut defs = Vec::with_capacity(listed.len());
         let mut tools = HashMap::with_capacity(listed.len());
         for tool in listed {
+            if tool.name.len() > MAX_TOOL_NAME_BYTES {
+                let (server, bytes) = (&self.0.id, tool.name.len());
+                tracing::warn!(%server, bytes, limit = MAX_TOOL_NAME_BYTES, "tool name is too long; it is left out");
+                continue;
+            }
             let def = self.def(&tool);
             if tools.contains_key(&def.name) {
                 tracing::warn!(server = %self.0.id, tool = %tool.name, "has the name of another; it is left out");

@@ -4,9 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use harness_core::message::{Block, Usage};
 use harness_core::port::{DeltaPart, Deltas, ExecutionPart, ExecutionSink};
-use harness_core::{CallId, Json};
+use harness_core::{CallId, Json, ToolName};
 
 use super::note::BackendTool;
+use crate::label::{bounded_id, bounded_label};
 
 /// Calls of a backend's own tools that a message keeps.
 const TOOLS: usize = 256;
@@ -45,6 +46,7 @@ impl<'a> Gathering<'a> {
 
 impl ExecutionSink for Gathering<'_> {
     fn part(&self, part: ExecutionPart) {
+        let part = bounded(part);
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner).take(&part);
         let delta = match part {
             ExecutionPart::Text(text) => DeltaPart::Text(text),
@@ -59,6 +61,22 @@ impl ExecutionSink for Gathering<'_> {
             ExecutionPart::Usage(_) | _ => return,
         };
         self.deltas.part(delta);
+    }
+}
+
+/// A part whose id and name are no longer than such things are.
+fn bounded(part: ExecutionPart) -> ExecutionPart {
+    match part {
+        ExecutionPart::ToolStarted { id, name, input } => ExecutionPart::ToolStarted {
+            id: CallId::from(&*bounded_id(id.as_str())),
+            name: ToolName::from(bounded_label(name.as_str().to_owned())),
+            input,
+        },
+        ExecutionPart::ToolFinished { id, output, failed } => {
+            let id = CallId::from(&*bounded_id(id.as_str()));
+            ExecutionPart::ToolFinished { id, output, failed }
+        }
+        other => other,
     }
 }
 

@@ -5,7 +5,7 @@ use harness_core::message::Usage;
 use harness_core::port::ExecutionSink;
 use harness_core::port::execution::ExecutionError;
 
-use super::told::{Told, cost, may_work_later, note, think};
+use super::told::{Told, cost, may_work_later, note};
 use crate::local::fields::{Fields, text};
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
@@ -61,11 +61,11 @@ impl Claude {
             (Some("message_start"), _) => self.told.begin_message(sink),
             (_, Some("text_delta")) => {
                 self.streamed = true;
-                self.told.say(&delta.text("text").unwrap_or_default(), sink);
+                self.told.say(delta.piece("text"), sink);
             }
             (_, Some("thinking_delta")) => {
                 self.thought = true;
-                think(delta.text("thinking"), sink);
+                self.told.think(delta.piece("thinking"), sink);
             }
             _ => {}
         }
@@ -95,13 +95,13 @@ impl Claude {
     fn whole_text(&mut self, block: &Fields, sink: &dyn ExecutionSink) {
         if !std::mem::take(&mut self.streamed) {
             self.told.begin_message(sink);
-            self.told.say(&block.text("text").unwrap_or_default(), sink);
+            self.told.say(block.piece("text"), sink);
         }
     }
 
     fn whole_thought(&mut self, block: &Fields, sink: &dyn ExecutionSink) {
         if !std::mem::take(&mut self.thought) {
-            think(block.text("thinking"), sink);
+            self.told.think(block.piece("thinking"), sink);
         }
     }
 

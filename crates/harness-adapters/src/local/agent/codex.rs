@@ -4,7 +4,7 @@ use harness_core::Json;
 use harness_core::message::Usage;
 use harness_core::port::ExecutionSink;
 
-use super::told::{Told, may_work_later, note, since, think};
+use super::told::{Told, may_work_later, note, since};
 use crate::execution::object;
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
@@ -30,10 +30,10 @@ impl Codex {
         match item.text("type").as_deref() {
             Some("agent_message") if over => {
                 self.told.begin_message(sink);
-                self.told.say(&item.text("text").unwrap_or_default(), sink);
+                self.told.say(item.piece("text"), sink);
             }
             Some("reasoning") if over => {
-                think(item.text("text"), sink);
+                self.told.think(item.piece("text"), sink);
             }
             // Only a warning: the turn goes on.
             Some("error") => note(&item.text("message").unwrap_or_default(), sink),

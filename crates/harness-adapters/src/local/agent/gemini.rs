@@ -30,7 +30,7 @@ impl Gemini {
             self.told.begin_message(sink);
         }
         self.writing = piece;
-        self.told.say(&event.text("content").unwrap_or_default(), sink);
+        self.told.say(event.piece("content"), sink);
     }
 
     fn end(&mut self, result: Fields, sink: &dyn ExecutionSink) {

@@ -5,7 +5,7 @@ use harness_core::message::{Cost, Usage};
 use harness_core::port::ExecutionSink;
 use harness_core::port::execution::ExecutionError;
 
-use super::told::{Told, cost, may_work_later, note, plus, think};
+use super::told::{Told, cost, may_work_later, note, plus};
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
@@ -83,9 +83,9 @@ impl OutputReader for OpenCode {
             Some("step_start") => {}
             Some("text") => {
                 self.told.begin_message(sink);
-                self.told.say(&part.text("text").unwrap_or_default(), sink);
+                self.told.say(part.piece("text"), sink);
             }
-            Some("reasoning") => think(part.text("text"), sink),
+            Some("reasoning") => self.told.think(part.piece("text"), sink),
             Some("tool_use") => self.tool(&part, sink),
             Some("step_finish") => self.step(&part, sink),
             Some("error") => self.error(&event),

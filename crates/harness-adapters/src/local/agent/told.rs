@@ -10,8 +10,10 @@ use harness_core::{CallId, Json, ToolName};
 use super::LocalAgent;
 use super::session::Session;
 use crate::execution::object;
+use crate::label::{MAX_LABEL_BYTES, bounded_id, bounded_label};
 use crate::local::ended::shortened;
 use crate::local::output::ParsedOutput;
+use crate::seam::{Piece, Seam};
 
 /// The longest answer that is kept, in bytes.
 const MOST_TEXT: usize = 8 * 1024 * 1024;
@@ -29,6 +31,9 @@ const MOST_NOTE: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Told {
     agent: LocalAgent,
+    /// The ends of what it says and thinks, piece by piece.
+    said_seam: Seam,
+    thought_seam: Seam,
     /// What was said since the last call of a tool: at the end, the answer.
     said: String,
     /// What was said before that.
@@ -47,6 +52,8 @@ impl Told {
     pub(super) fn new(agent: LocalAgent, session: Session) -> Self {
         Self {
             agent,
+            said_seam: Seam::default(),
+            thought_seam: Seam::default(),
             said: String::new(),
             said_before: String::new(),
             spoke: false,
@@ -60,19 +67,34 @@ impl Told {
     }
 
     /// More of the message that it is writing.
-    pub(super) fn say(&mut self, text: &str, sink: &dyn ExecutionSink) {
+    pub(super) fn say(&mut self, piece: Piece, sink: &dyn ExecutionSink) {
+        let text = self.said_seam.join(piece);
+        self.tell(text, sink);
+    }
+
+    fn tell(&mut self, text: String, sink: &dyn ExecutionSink) {
         if text.is_empty() {
             return;
         }
         self.spoke = true;
         if self.said.len() + text.len() <= MOST_TEXT {
-            self.said.push_str(text);
+            self.said.push_str(&text);
         }
-        sink.part(ExecutionPart::Text(text.to_owned()));
+        sink.part(ExecutionPart::Text(text));
+    }
+
+    /// More of what it thinks.
+    pub(super) fn think(&mut self, piece: Piece, sink: &dyn ExecutionSink) {
+        let text = self.thought_seam.join(piece);
+        if !text.is_empty() {
+            sink.part(ExecutionPart::Thinking(text));
+        }
     }
 
     /// A new message begins: what was said before is not the answer.
     pub(super) fn begin_message(&mut self, sink: &dyn ExecutionSink) {
+        let left = std::mem::take(&mut self.said_seam).end();
+        self.tell(left.to_owned(), sink);
         if self.spoke && !self.said.is_empty() {
             sink.part(ExecutionPart::Text("\n\n".to_owned()));
         }
@@ -81,6 +103,7 @@ impl Told {
 
     /// It calls a tool of its own. A call that was told already is not told again.
     pub(super) fn call(&mut self, id: &str, name: &str, input: Json, sink: &dyn ExecutionSink) {
+        let (id, name) = (&*bounded_id(id), &*bounded_label(name.to_owned()));
         if self.seen.contains(id) {
             return;
         }
@@ -97,6 +120,7 @@ impl Told {
 
     /// A tool of its own answered.
     pub(super) fn result(&mut self, id: &str, output: &str, failed: bool, sink: &dyn ExecutionSink) {
+        let id = &*bounded_id(id);
         if self.events.len() < 2 * MOST_CALLS {
             let failed = if failed {
                 Some(("failed", Json::of(&true).unwrap_or_else(|_| Json::null())))
@@ -140,9 +164,11 @@ impl Told {
 
     /// What all of it makes. `answer` is the answer as the agent repeats it at its end.
     pub(super) fn parsed(mut self, answer: Option<String>, failure: Option<ExecutionError>) -> ParsedOutput {
+        self.said.push_str(self.said_seam.end());
         self.settle();
         let mut metadata = Vec::new();
-        let id = Some(&self.session.id).filter(|id| !id.is_empty());
+        // A session's id becomes an argument of the next run; a part of it would name another session.
+        let id = Some(&self.session.id).filter(|id| (1..=MAX_LABEL_BYTES).contains(&id.len()));
         metadata.extend(id.map(|id| ("sessionId", Json::string(id))));
         metadata
             .extend(self.usage.as_ref().and_then(|usage| Json::of(usage).ok()).map(|usage| ("usage", usage)));
@@ -162,13 +188,6 @@ impl Told {
         if !self.said.is_empty() {
             self.said_before = std::mem::take(&mut self.said);
         }
-    }
-}
-
-/// More of what it thinks.
-pub(super) fn think(text: Option<String>, sink: &dyn ExecutionSink) {
-    if let Some(text) = text.filter(|text| !text.is_empty()) {
-        sink.part(ExecutionPart::Thinking(text));
     }
 }
 

@@ -167,7 +167,8 @@ impl Stream {
                     }
                     continue;
                 }
-                Ok(Some(Ok(Message::Ping(_) | Message::Binary(_) | Message::Frame(_)))) => continue,
+                Ok(Some(Ok(Message::Binary(bytes)))) => String::from_utf8_lossy(&bytes).into_owned().into(),
+                Ok(Some(Ok(Message::Ping(_) | Message::Frame(_)))) => continue,
             };
             if !self.tell(&text).await {
                 return Broken::Unwanted;
@@ -195,8 +196,11 @@ impl Stream {
     /// Passes an event on, unless it was told before; false when nobody listens.
     async fn tell(&mut self, text: &str) -> bool {
         let Some(event) = RelayEvent::parse(text) else {
-            tracing::warn!("the relay sent something that is no event");
-            return true;
+            // It may have been what somebody waits for.
+            let shown = quoted(text, self.connection.key.expose());
+            let reason = format!("the broker sent something that is no event: `{shown}`");
+            self.sender.send(RelayEvent::closed(reason)).await;
+            return false;
         };
         if let Some(seq) = event.seq {
             if matches!(self.since, Since::Seq(told) if seq <= told) {
@@ -206,4 +210,15 @@ impl Stream {
         }
         self.sender.send(event).await
     }
+}
+
+/// The beginning of what cannot be read: on one line, and without the key.
+fn quoted(text: &str, key: &str) -> String {
+    const SHOWN: usize = 200;
+    let text = if key.is_empty() { text.to_owned() } else { text.replace(key, "[key]") };
+    let mut shown: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
 }

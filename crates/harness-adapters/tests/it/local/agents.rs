@@ -55,6 +55,47 @@ fn claude_code_is_told_as_it_goes_and_no_text_twice() {
 }
 
 #[test]
+fn fault_26_characters_that_an_agent_cuts_in_two_are_whole() {
+    let piece = |kind: &str, field: &str, text: &str| {
+        format!(
+            r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":0,"delta":{{"type":"{kind}","{field}":"{text}"}}}}}}"#
+        )
+    };
+    let lines = [
+        CLAUDE_STARTS.to_owned(),
+        piece("thinking_delta", "thinking", r"hm \ud83d"),
+        piece("thinking_delta", "thinking", r"\ude80"),
+        piece("text_delta", "text", r"It \ud83d"),
+        piece("text_delta", "text", r"\ude80 says"),
+        CLAUDE_ENDS.to_owned(),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let told = Played::printing(LocalAgent::ClaudeCode, &lines, 0).told();
+    let pieces: Vec<&str> = told.lines().take(4).collect();
+    let expected = ["thinks \"hm \"", "thinks \"\u{1f680}\"", "text \"It \"", "text \"\u{1f680} says\""];
+    assert_eq!(pieces, expected);
+}
+
+#[test]
+fn fault_14_ids_and_names_of_an_agent_are_bounded() {
+    let long = "x".repeat(1 << 20);
+    let call = format!(
+        r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{long}","name":"{long}","input":{{}}}}]}}}}"#
+    );
+    let result = format!(
+        r#"{{"type":"user","message":{{"content":[{{"tool_use_id":"{long}","type":"tool_result","content":"y"}}]}}}}"#
+    );
+    let starts = CLAUDE_STARTS.replace("s-1", &long);
+    let ends = CLAUDE_ENDS.replace("s-1", &long);
+    let told = Played::printing(LocalAgent::ClaudeCode, &[&starts, &call, &result, &ends], 0).told();
+    assert!(told.len() < 4_000, "{} bytes", told.len());
+    let id_of = |line: &str| told.lines().find_map(|told| told.strip_prefix(line)?.split(' ').next());
+    assert_eq!(id_of("call "), id_of("result "), "{told}");
+    assert!(id_of("call ").is_some_and(|id| id.starts_with("sha256:")), "{told}");
+    assert!(!told.contains(r#""session""#), "a session that cannot be named is not continued: {told}");
+}
+
+#[test]
 fn claude_code_without_pieces_tells_whole_texts() {
     check(
         LocalAgent::ClaudeCode,

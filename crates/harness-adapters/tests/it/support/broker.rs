@@ -84,6 +84,11 @@ impl FakeBroker {
         });
     }
 
+    /// Sends exactly this.
+    pub(crate) fn send(&self, text: &str) {
+        self.change(|state| state.events.push(text.to_owned()));
+    }
+
     /// So many events from the beginning are not told any more.
     pub(crate) fn forget(&self, events: usize) {
         self.change(|state| state.forgotten = events);
