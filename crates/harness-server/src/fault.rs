@@ -220,7 +220,7 @@ mod tests {
         check(RuntimeError::AllQueuesFull { thread: thread(), bytes: 2, bound: 1 }, 429);
         check(RuntimeError::NotWaiting { thread: thread(), entry: "e".into() }, 404);
         check(RuntimeError::EntryExists { thread: thread(), entry: "e".into() }, 409);
-        check(RuntimeError::NotHeld { thread: thread(), call: "c".into() }, 404);
+        check(RuntimeError::NotHeld { thread: thread(), approval: "c".into() }, 404);
         check(RuntimeError::Session(SessionError::new("session.locked", "locked")), 500);
         check(RuntimeError::Lost { thread: thread() }, 500);
         check(RuntimeError::NoTokio, 500);
