@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::limits::{Limit, Reached};
-use harness_core::{CallId, Json, StopReason, ToolName};
+use harness_core::{CallId, GateName, Json, StopReason, ToolName};
 
 use crate::channel::ChannelError;
 
@@ -83,6 +83,18 @@ pub enum FlowError {
         /// Why.
         message: String,
     },
+    /// A gate ended the execution instead of allowing a call. Nothing tries the step again or skips it.
+    #[error("step `{step}`: gate `{gate}` halted the execution at the call of `{tool}`: {reason}")]
+    Halted {
+        /// The step.
+        step: Arc<str>,
+        /// The tool.
+        tool: ToolName,
+        /// The gate.
+        gate: GateName,
+        /// Why.
+        reason: String,
+    },
     /// A call waits for a decision. Run the flow again (restored, if need be) when somebody can decide.
     #[error("step `{step}`: the call of `{tool}` waits for approval: {message}")]
     AwaitingApproval {
@@ -143,6 +155,7 @@ impl FlowError {
             Self::Cancelled { .. } => "cancelled",
             Self::BudgetExceeded { .. } => "budget_exceeded",
             Self::Denied { .. } => "steering_denied",
+            Self::Halted { .. } => "policy_denied",
             Self::AwaitingApproval { .. } => "awaiting_approval",
             Self::OutcomeUnknown { .. } => "outcome_unknown",
             Self::LoopExhausted { .. } => "loop_exhausted",
@@ -169,6 +182,7 @@ impl FlowError {
             Self::Cancelled { .. }
             | Self::BudgetExceeded { .. }
             | Self::Denied { .. }
+            | Self::Halted { .. }
             | Self::AwaitingApproval { .. }
             | Self::OutcomeUnknown { .. }
             | Self::Channel(_)
@@ -207,6 +221,7 @@ impl FlowError {
             Self::LoopExhausted { most, .. } => format!("Loop exceeded maximum iterations ({most})"),
             Self::Channel(error) => error.compat_message(),
             Self::TurnStopped { .. }
+            | Self::Halted { .. }
             | Self::AwaitingApproval { .. }
             | Self::OutcomeUnknown { .. }
             | Self::Busy => self.to_string(),

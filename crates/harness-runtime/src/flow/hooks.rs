@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
 use harness_core::port::BoxFuture;
+use harness_core::{GateName, Json};
 
 use super::context::StepCx;
 use super::error::FlowError;
@@ -103,6 +103,20 @@ pub enum FlowEvent {
     StepReplayed(StepInfo),
     /// A step ended without an output.
     StepFailed(StepInfo, FlowError),
+    /// A gate decided about the call of a tool step: anything but a plain `allow`, with the facts that the decision
+    /// rests on.
+    GateDecided {
+        /// The step.
+        step: StepInfo,
+        /// The gate.
+        gate: GateName,
+        /// `allow`, `rewrite`, `hold`, `deny` or `halt`.
+        verdict: &'static str,
+        /// Why, or what the model would read.
+        reason: Option<String>,
+        /// What the decision rests on, in the gate's own form.
+        facts: Option<Json>,
+    },
     /// The hook after a step failed.
     HookFailed(StepInfo, String),
     /// A step has an output that is not recorded: a restored flow runs it again.

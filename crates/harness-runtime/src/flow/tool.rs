@@ -8,15 +8,17 @@ use harness_core::limits::Grant;
 use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall};
 use harness_core::port::{
-    ApprovalAsk, Decision, DynTool, GateCx, GateStage, ProposedCall, RetryClass, ToolCx, ToolDef,
+    ApprovalAsk, Decision, DynTool, GateCx, GateStage, ProposedCall, RetryClass, Ruling, ToolCx, ToolDef,
     ToolOutcome, Verdict,
 };
-use harness_core::{CallId, Json, Millis};
+use harness_core::{CallId, GateName, Json, Millis};
 use serde::ser::SerializeMap as _;
 
 use super::context::{StepCx, lock};
 use super::error::FlowError;
+use super::hooks::{FlowEvent, StepInfo};
 use super::purse::{amount, sum};
+use super::step::StepKind;
 
 /// How long a tool may still answer after an abort.
 const GRACE: Millis = Millis(2_000);
@@ -32,12 +34,7 @@ pub(super) async fn perform(
     let arguments = overlaid(&input, fixed).map_err(|problem| FlowError::failed(id, problem))?;
     let call_id = CallId::from(format!("{}{}", cx.execution(), cx.path()));
     let call = Arc::new(ToolCall::new(call_id, def.name.clone(), arguments));
-    let check = |call: &ToolCall| {
-        tool.check_dyn(&call.arguments).map_err(|fault| FlowError::failed(id, fault.to_string()))
-    };
-    check(&call)?;
     let call = admit(id, tool, call, cx).await?;
-    check(&call)?;
     let want = sum(def.share, amount(0, 1, 0, Cost(0)));
     let held = cx
         .purse()
@@ -63,41 +60,109 @@ fn origin(cx: &StepCx) -> Origin {
     origin
 }
 
+/// A call on its way through the gates, in the order of a turn: those that prepare it, the check of its arguments,
+/// those that decide, the approver. Arguments that a gate or a person replaces are checked again.
+struct Admission<'a> {
+    id: &'a Arc<str>,
+    tool: &'a Arc<dyn DynTool>,
+    cx: &'a StepCx,
+    origin: Arc<Origin>,
+    call: Arc<ToolCall>,
+    /// Why a gate, or the tool itself, holds it.
+    hold: Option<String>,
+}
+
+impl Admission<'_> {
+    fn check(&self) -> Result<(), FlowError> {
+        let checked = self.tool.check_dyn(&self.call.arguments);
+        checked.map_err(|fault| FlowError::failed(self.id, fault.to_string()))
+    }
+
+    async fn ask_gates(&mut self, stage: GateStage) -> Result<(), FlowError> {
+        let log = lock(&self.cx.context().log).transcript().prefix();
+        let gates = &self.cx.shared().parts.gates;
+        for gate in gates.iter().filter(|gate| gate.gate_stage() == stage) {
+            let proposed = proposed(&self.call, self.tool.tool_def(), &self.origin);
+            let (now, cancel) = (self.cx.shared().clock().now(), self.cx.abort().cancel().clone());
+            let cx = GateCx::new(log.clone(), Arc::clone(&self.origin), cancel, now);
+            let Ruling { verdict, facts, .. } = gate.rule_boxed(&proposed, &cx).await;
+            self.take(gate.gate_name(), stage, verdict, facts)?;
+        }
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        gate: GateName,
+        stage: GateStage,
+        verdict: Verdict,
+        facts: Option<Json>,
+    ) -> Result<(), FlowError> {
+        let (step, tool) = (Arc::clone(self.id), self.tool.tool_def().name.clone());
+        self.announce(&gate, &verdict, facts);
+        match verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Rewrite(arguments) => {
+                self.call = with_arguments(&self.call, arguments);
+                if stage == GateStage::Decide { self.check() } else { Ok(()) }
+            }
+            Verdict::Hold { reason } => {
+                self.hold.get_or_insert(reason);
+                Ok(())
+            }
+            Verdict::Deny { message } => Err(FlowError::Denied { step, tool, message }),
+            Verdict::Halt { reason, .. } => {
+                self.cx.shared().abort.abort(format!("gate `{gate}` halted the execution: {reason}"));
+                Err(FlowError::Halted { step, tool, gate, reason })
+            }
+        }
+    }
+
+    fn announce(&self, gate: &GateName, verdict: &Verdict, facts: Option<Json>) {
+        let reason = match verdict {
+            Verdict::Allow if facts.is_none() => return,
+            Verdict::Allow | Verdict::Rewrite(_) => None,
+            Verdict::Hold { reason } | Verdict::Halt { reason, .. } => Some(reason.clone()),
+            Verdict::Deny { message } => Some(message.clone()),
+        };
+        let step =
+            StepInfo { path: Arc::clone(self.cx.path()), id: Arc::clone(self.id), kind: StepKind::Tool };
+        let (gate, verdict) = (gate.clone(), verdict.kind());
+        self.cx.shared().tell(&FlowEvent::GateDecided { step, gate, verdict, reason, facts });
+    }
+}
+
 /// Asks the gates and, when one holds the call or the tool demands it, the approver.
 async fn admit(
     id: &Arc<str>,
     tool: &Arc<dyn DynTool>,
-    mut call: Arc<ToolCall>,
+    call: Arc<ToolCall>,
     cx: &StepCx,
 ) -> Result<Arc<ToolCall>, FlowError> {
-    let (def, parts) = (tool.tool_def(), &cx.shared().parts);
+    let (def, parts, origin) = (tool.tool_def(), &cx.shared().parts, Arc::new(origin(cx)));
+    let hold = def.requires_approval.then(|| "the tool demands approval".to_owned());
+    let mut admission = Admission { id, tool, cx, origin: Arc::clone(&origin), call, hold };
+    admission.ask_gates(GateStage::Prepare).await?;
+    admission.check()?;
+    admission.ask_gates(GateStage::Decide).await?;
     let denied =
         |message: String| FlowError::Denied { step: Arc::clone(id), tool: def.name.clone(), message };
-    let mut hold = def.requires_approval.then(|| "the tool demands approval".to_owned());
-    let (log, origin) = (lock(&cx.context().log).transcript().prefix(), Arc::new(origin(cx)));
-    let stage = |stage| parts.gates.iter().filter(move |gate| gate.gate_stage() == stage);
-    for gate in stage(GateStage::Prepare).chain(stage(GateStage::Decide)) {
-        let proposed = proposed(&call, def, &origin);
-        let now = cx.shared().clock().now();
-        let gate_cx = GateCx::new(log.clone(), Arc::clone(&origin), cx.abort().cancel().clone(), now);
-        match gate.rule_boxed(&proposed, &gate_cx.with_facts(false)).await.verdict {
-            Verdict::Allow => {}
-            Verdict::Rewrite(arguments) => call = with_arguments(&call, arguments),
-            Verdict::Hold { reason } => hold = hold.or(Some(reason)),
-            Verdict::Deny { message } | Verdict::Halt { message, .. } => return Err(denied(message)),
-        }
-    }
-    let Some(reason) = hold else { return Ok(call) };
+    let Admission { call, hold, .. } = &admission;
+    let Some(reason) = hold.clone() else { return Ok(Arc::clone(call)) };
     let waits = |message: String| {
         let (step, tool, call) = (Arc::clone(id), def.name.clone(), call.id.clone());
         FlowError::AwaitingApproval { step, tool, call, message }
     };
     let Some(approver) = &parts.approver else { return Err(waits(reason)) };
-    let proposed = proposed(&call, def, &origin).held(reason.clone());
+    let proposed = proposed(call, def, &origin).held(reason.clone());
     let ask = ApprovalAsk::new(proposed, cx.abort().cancel().clone());
     match approver.decide_boxed(ask).await {
-        Decision::Granted => Ok(call),
-        Decision::Edited(arguments) => Ok(with_arguments(&call, arguments)),
+        Decision::Granted => Ok(Arc::clone(call)),
+        Decision::Edited(arguments) => {
+            admission.call = with_arguments(call, arguments);
+            admission.check()?;
+            Ok(admission.call)
+        }
         Decision::Denied { reason } => Err(denied(reason)),
         Decision::Later => Err(waits(reason)),
     }

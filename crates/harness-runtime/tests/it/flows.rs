@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::limits::Amount;
 use harness_core::message::{AssistantMessage, Cost, Usage};
-use harness_core::port::{GateCx, ProposedCall, ToolGate, Verdict as Ruling, tool_fn};
+use harness_core::port::{GateCx, ProposedCall, Ruling, ToolGate, Verdict, tool_fn};
 use harness_core::testing::ScriptedModel;
 use harness_core::{GateName, Json, Millis};
 use harness_runtime::channel::ChannelSpec;
@@ -266,12 +266,12 @@ impl ToolGate for NoZero {
         "no-zero".into()
     }
 
-    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Ruling {
+    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
         match ask.call.arguments.text() {
-            r#"{"n":0}"# => Ruling::Deny { message: "zero".to_owned() },
-            r#"{"n":1}"# => Ruling::Rewrite(Json::parse(r#"{"n":10}"#).unwrap_or_default()),
-            r#"{"n":2}"# => Ruling::Hold { reason: "two".to_owned() },
-            _ => Ruling::Allow,
+            r#"{"n":0}"# => Verdict::Deny { message: "zero".to_owned() },
+            r#"{"n":1}"# => Verdict::Rewrite(Json::parse(r#"{"n":10}"#).unwrap_or_default()),
+            r#"{"n":2}"# => Verdict::Hold { reason: "two".to_owned() },
+            _ => Verdict::Allow,
         }
     }
 }
@@ -303,6 +303,45 @@ fn a_tool_step_is_checked_gated_and_called() {
     check_tool(r#"{"n":2}"#, "{}", "step `t`: the call of `double` waits for approval: two");
     check_tool(r#"{"n":13}"#, "{}", "step `t` failed: tool_execution_failed: unlucky");
     check_tool("{}", "{}", "step `t` failed: the arguments are wrong: missing field `n`");
+}
+
+/// Halts every call and says on which facts.
+struct Halts;
+
+impl ToolGate for Halts {
+    fn name(&self) -> GateName {
+        "budget".into()
+    }
+
+    async fn check(&self, ask: &ProposedCall, cx: &GateCx) -> Verdict {
+        self.rule(ask, cx).await.verdict
+    }
+
+    async fn rule(&self, _: &ProposedCall, _: &GateCx) -> Ruling {
+        let verdict = Verdict::Halt { message: "no".to_owned(), reason: "nothing is left".to_owned() };
+        Ruling::new(verdict, Json::parse(r#"{"left":0}"#).ok())
+    }
+}
+
+#[test]
+fn fault_42_a_gate_that_halts_ends_the_flow_and_says_why() {
+    let (stage, heard) = (Stage::new(), Arc::new(Mutex::new(Vec::new())));
+    let events = Arc::clone(&heard);
+    let runner = stage.runner().gate(Arc::new(Halts)).observe(move |event: &FlowEvent| {
+        if let FlowEvent::GateDecided { gate, verdict, facts, .. } = event {
+            let facts = facts.as_ref().map(Json::to_string).unwrap_or_default();
+            events.lock().expect("a lock").push(format!("{gate} {verdict} {facts}"));
+        }
+    });
+    let double = tool_fn("double", "Doubles", |args: Number, _| async move { format!("{}", 2 * args.n) });
+    let input = Json::parse(r#"{"n":4}"#).expect("JSON");
+    let call = Step::tool("t", Arc::new(double), Json::empty_object());
+    let root = Loop::sequence("root", [call, tag("next")]);
+    assert_eq!(
+        stage.run_with(runner, root, input),
+        "step `t`: gate `budget` halted the execution at the call of `double`: nothing is left"
+    );
+    assert_eq!(*heard.lock().expect("a lock"), [r#"budget halt {"left":0}"#]);
 }
 
 #[derive(Default)]
