@@ -9,6 +9,7 @@ use harness::tools::{Modes, Registry, RunnerSlot};
 use harness::{BoundGraph, Builder, HarnessError};
 
 use crate::error::CliError;
+use crate::secrets;
 
 /// A graph that can be run, and the registry that its tools come from.
 pub(crate) struct Bound {
@@ -32,6 +33,7 @@ impl Needs {
     }
 
     pub(crate) fn meet(&self, builder: Builder) -> Builder {
+        let builder = builder.redactor(secrets::redactor());
         let builder = self.runner.iter().cloned().fold(builder, Builder::runner_slot);
         self.modes.iter().cloned().fold(builder, Builder::modes)
     }
@@ -43,7 +45,9 @@ pub(crate) fn bind(path: &Path, registry: Option<&Path>, clock: &Arc<dyn Clock>)
     let registry_path = registry.map_or_else(|| beside(path), Path::to_path_buf);
     let registry = if registry.is_some() || registry_path.exists() {
         let registry = Registry::load(&registry_path)?.with_clock(clock);
-        registry.protected().add(path);
+        let own = registry.protected();
+        own.add(path);
+        own.include(&secrets::files());
         Some(registry)
     } else {
         None

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use harness::adapters::ApiKey;
 use harness::adapters::local::Environment;
 
+use crate::secrets;
+
 /// The key for OpenRouter.
 pub(crate) const OPENROUTER_KEY: &str = "OPENROUTER_API_KEY";
 
@@ -69,12 +71,22 @@ pub(crate) fn key(name: &str) -> Option<ApiKey> {
     text(name).map(ApiKey::new)
 }
 
-/// The values of all keys and of headers that may hold one.
-pub(crate) fn keys() -> impl Iterator<Item = String> {
-    let headers = text(OTLP_HEADERS).unwrap_or_default();
-    let headers = headers.split(',').filter_map(|entry| Some(entry.split_once('=')?.1.to_owned()));
-    let headers: Vec<String> = headers.collect();
-    [OPENROUTER_KEY, ENDPOINT_KEY, OPENAI_KEY, ANTHROPIC_KEY].into_iter().filter_map(text).chain(headers)
+/// The ends of names that variables with secrets have.
+const SECRET_NAMES: [&str; 6] = ["API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_ACCESS_KEY", "_PRIVATE_KEY"];
+
+/// Notes the secrets of the environment, used or not: a tool may find them in another way.
+pub(crate) fn learn_secrets() {
+    for (name, value) in surroundings().iter() {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
+        if name == OTLP_HEADERS {
+            value
+                .split(',')
+                .filter_map(|header| header.split_once('='))
+                .for_each(|(_, value)| secrets::learn(value));
+        } else if SECRET_NAMES.iter().any(|end| name.to_ascii_uppercase().ends_with(end)) {
+            secrets::learn(value);
+        }
+    }
 }
 
 /// All variables, from which programs that are started get their share.

@@ -26,6 +26,7 @@ mod render;
 mod report;
 mod run;
 mod schema;
+mod secrets;
 mod serve;
 mod session;
 mod show;
@@ -47,7 +48,10 @@ use paths::Paths;
 use render::{BAD, JsonLines};
 
 fn main() -> ExitCode {
-    env::keys().for_each(|key| terminal::conceal(&key));
+    // From here on no other program of this user reads the keys in this process's memory and environment. Where
+    // the system does not offer that, nothing is lost but this protection.
+    let _ = harness::tools::deny_inspection();
+    env::learn_secrets();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(told) => return usage(&told),

@@ -80,6 +80,7 @@ mod panics;
 pub mod policy;
 pub mod port;
 pub mod prompt_parts;
+mod redact;
 pub mod reply;
 pub mod run;
 #[cfg(feature = "testing")]
@@ -96,4 +97,5 @@ pub use ids::{
 };
 pub use json::{Extra, Json};
 pub use outcome::{End, Evidence, Fault, FaultParts, FaultSource, GuardStage, Outcome, Stop, StopReason};
+pub use redact::Redactor;
 pub use time::{Millis, SpanError, Time};

@@ -34,6 +34,7 @@ compile_error!("harness-process ends process groups by signals and needs a Unix 
 mod capture;
 mod environment;
 mod group;
+mod inspection;
 mod lines;
 mod run;
 mod signal;
@@ -43,6 +44,7 @@ mod strays;
 pub use capture::{Capture, Shown};
 pub use environment::{Environment, PASSED};
 pub use group::{Group, REAP};
+pub use inspection::deny_inspection;
 pub use lines::{Line, Lines};
 pub use run::{Ended, Ending, Launch, Limits, MAX_PRINTED, run, run_with};
 pub use signal::signal_name;

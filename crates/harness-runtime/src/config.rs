@@ -15,7 +15,7 @@ use harness_core::port::{
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::transcript::{Prefix, View};
 use harness_core::turn::TurnSpec;
-use harness_core::{AgentId, Fault, Json, Millis, ModelName, RunId, ThreadId, ToolName};
+use harness_core::{AgentId, Fault, Json, Millis, ModelName, Redactor, RunId, ThreadId, ToolName};
 
 use crate::queue::{LateSteering, QueueMode};
 use crate::skill::SkillSet;
@@ -209,6 +209,8 @@ pub struct ThreadConfig {
     pub facts: Option<Arc<dyn DynFactSource>>,
     /// Hooks that are shown every call that ran.
     pub post_tool: Vec<Arc<dyn DynPostToolHook>>,
+    /// Known secrets, which nothing that is emitted or stored holds. Default none.
+    pub redactor: Option<Redactor>,
     /// Make listeners for each run, beside the streams of its thread.
     pub listeners: Vec<Arc<Listen>>,
     /// Looks at each run before it begins; with a fault the run does not begin.
@@ -263,6 +265,7 @@ impl ThreadConfig {
             compactor: None,
             facts: None,
             post_tool: Vec::new(),
+            redactor: None,
             listeners: Vec::new(),
             prepare: None,
             hooks: None,
@@ -315,6 +318,7 @@ impl Settled {
         ports.compactor.clone_from(&config.compactor);
         ports.facts.clone_from(&config.facts);
         ports.post_tool.clone_from(&config.post_tool);
+        ports.redactor.clone_from(&config.redactor);
         ports.hooks.clone_from(&config.hooks);
         ports.grace = config.grace;
         ports

@@ -17,7 +17,7 @@ use harness_core::port::{
 use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnSpec;
-use harness_core::{End, Fault, Outcome, RunId, StopReason, ToolName};
+use harness_core::{End, Fault, Outcome, Redactor, RunId, StopReason, ToolName};
 
 use crate::subagent::{Exchange, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner};
 
@@ -55,6 +55,7 @@ pub struct TurnRunner {
     clock: Arc<dyn Clock>,
     gates: Vec<Arc<dyn DynToolGate>>,
     post_tool: Vec<Arc<dyn DynPostToolHook>>,
+    redactor: Option<Redactor>,
     stop_gates: Vec<Arc<dyn DynStopGate>>,
     approver: Option<Arc<dyn DynApprover>>,
     compactor: Option<Arc<dyn DynCompactor>>,
@@ -106,6 +107,7 @@ impl TurnRunner {
             clock,
             gates: Vec::new(),
             post_tool: Vec::new(),
+            redactor: None,
             stop_gates: Vec::new(),
             approver: None,
             compactor: None,
@@ -166,6 +168,13 @@ impl TurnRunner {
         self
     }
 
+    /// The same runner, whose runs hold no known secrets.
+    #[must_use]
+    pub fn redactor(mut self, redactor: Redactor) -> Self {
+        self.redactor = Some(redactor);
+        self
+    }
+
     /// The same runner, whose agents are not offered some of its tools: those that start further agents.
     #[must_use]
     pub fn without<N: Into<ToolName>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
@@ -184,6 +193,7 @@ impl TurnRunner {
         ports.tools = Arc::clone(&self.tools);
         ports.gates.clone_from(&self.gates);
         ports.post_tool.clone_from(&self.post_tool);
+        ports.redactor.clone_from(&self.redactor);
         ports.stop_gates.clone_from(&self.stop_gates);
         ports.approver.clone_from(&self.approver);
         ports.compactor.clone_from(&self.compactor);

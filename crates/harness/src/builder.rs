@@ -12,11 +12,11 @@ use harness_core::machine::Origin;
 use harness_core::policy::{HandoffPolicy, PolicyGate, ToolPolicy};
 use harness_core::port::{
     AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel,
-    DynTool, DynToolRegistry, Ids, InputGuardrail, Model, OutputGuardrail, Session, SingleAgent, Steering,
-    StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
+    DynTool, DynToolRegistry, Ids, InputGuardrail, Model, OutputGuardrail, Secret, Session, SingleAgent,
+    Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
-use harness_core::{Millis, ThreadId, ToolName};
+use harness_core::{Millis, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionPreset, CompactionSetting, GraphAgents, Map, Value};
 use harness_memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
 use harness_tools::{Combined, Modes, Source, WorkTools};
@@ -305,6 +305,20 @@ impl Builder {
     /// How long aborted work may still answer. Default 2 s.
     pub fn grace(mut self, grace: Millis) -> Self {
         self.ports.grace = grace;
+        self
+    }
+
+    /// Secrets that nothing of a run may hold: they are taken out of tool results, answers, prompts and errors before
+    /// those are emitted, stored or sent to a model. Adds to those given before; see [`Redactor`].
+    pub fn secrets(self, secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let redactor = self.ports.redactor.clone().unwrap_or_default();
+        secrets.into_iter().for_each(|secret| redactor.add(&secret));
+        self.redactor(redactor)
+    }
+
+    /// A redactor that the host adds secrets to as it learns of them, in place of one given before.
+    pub fn redactor(mut self, redactor: Redactor) -> Self {
+        self.ports.redactor = Some(redactor);
         self
     }
 

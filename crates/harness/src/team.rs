@@ -109,6 +109,7 @@ impl Team {
             let runner = runner.without(SUBAGENT_TOOLS);
             let runner = ports.gates.iter().cloned().fold(runner, TurnRunner::gate);
             let runner = ports.post_tool.iter().cloned().fold(runner, TurnRunner::post_tool);
+            let runner = ports.redactor.iter().cloned().fold(runner, TurnRunner::redactor);
             let runner = ports.approver.iter().cloned().fold(runner, TurnRunner::approver);
             let runner = self.listeners.into_iter().fold(runner, |runner, listen| listen(runner));
             let runner = Arc::new(runner);

@@ -164,6 +164,7 @@ fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
     config.facts = ports.facts;
     config.post_tool = ports.post_tool;
     config.hooks = ports.hooks;
+    config.redactor = ports.redactor;
     config.grace = ports.grace;
     config.origin = origin;
     config.run = spec;

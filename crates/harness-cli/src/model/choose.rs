@@ -19,6 +19,7 @@ use crate::args::ModelArgs;
 use crate::env;
 use crate::error::CliError;
 use crate::render::one_line;
+use crate::secrets;
 use crate::terminal;
 
 /// Where answers come from.
@@ -87,7 +88,7 @@ fn recorded(model: Arc<dyn DynModel>, args: &ModelArgs) -> Result<Arc<dyn DynMod
     let Some(path) = &args.record else { return Ok(model) };
     let keys = Keys::load(args.keys.as_deref())?;
     let keys = PROVIDERS.iter().filter_map(|provider| keys.of(provider)).map(|known| known.key);
-    Ok(Arc::new(Recorder::create(model, path)?.without(keys)))
+    Ok(Arc::new(Recorder::create(model, path)?.without(keys).without(secrets::values())))
 }
 
 /// The names of the models that a graph's agents ask for, each once.

@@ -10,7 +10,7 @@ use serde_yaml::Value;
 use super::providers::{PROVIDERS, Provider};
 use crate::env;
 use crate::error::CliError;
-use crate::terminal::conceal;
+use crate::secrets;
 
 /// Bytes of a key file, at most.
 const MOST_BYTES: u64 = 64 << 10;
@@ -143,6 +143,7 @@ impl KeyFile {
 
 /// The text of a small file that nobody but the user may read.
 pub(crate) fn read_private(path: &Path) -> Result<String, KeyFileFault> {
+    secrets::protect(path);
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -187,7 +188,7 @@ fn keys_in(text: &str) -> Result<Vec<(&'static str, ApiKey)>, KeyFileFault> {
     for (number, (name, key)) in (1..).zip(entries) {
         let known = PROVIDERS.iter().find(|provider| Some(provider.name) == name.as_str());
         let provider = known.ok_or(KeyFileFault::Unknown { number })?.name;
-        key.as_str().into_iter().for_each(conceal);
+        key.as_str().into_iter().for_each(secrets::learn);
         let key = key.as_str().map(ApiKey::from).filter(|key| !key.is_empty());
         keys.push((provider, key.ok_or(KeyFileFault::NoText { provider })?));
     }

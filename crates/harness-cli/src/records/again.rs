@@ -21,6 +21,7 @@ use crate::bind;
 use crate::error::CliError;
 use crate::model::{self, Asking};
 use crate::run::context;
+use crate::secrets;
 
 /// How a record is run again.
 pub(super) struct How<'a> {
@@ -69,6 +70,7 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     let (recorded, mode) = (record.clone(), how.mode);
     let recording = recording(how.run_record.as_deref(), &descriptor, registry.as_deref());
     let harness = Harness::new(model)
+        .redactor(secrets::redactor())
         .graph(bound.graph)
         .context(overlaid(record, how.context)?)
         .session(remembering(&input.history, clock.as_ref())?)

@@ -17,6 +17,7 @@ use crate::args::ServeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::keys::read_private;
+use crate::secrets;
 use crate::signal::Signals;
 use crate::terminal;
 use crate::threads::{Of, Threads};
@@ -85,7 +86,7 @@ fn options(args: &ServeArgs) -> Result<ServerOptions, CliError> {
 fn token(path: &Path) -> Result<String, CliError> {
     let text = read_private(path);
     let text = text.map_err(|fault| CliError::TokenFile { path: path.to_owned(), fault })?;
-    terminal::conceal(&text);
+    secrets::learn(&text);
     Ok(text.trim().to_owned())
 }
 

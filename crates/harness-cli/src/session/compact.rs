@@ -22,6 +22,7 @@ use crate::model::{self, Asking};
 use crate::output;
 use crate::run::block_on;
 use crate::run::view::policy;
+use crate::secrets;
 
 /// Nobody: a session is made shorter without asking a model.
 struct NoModel;
@@ -62,7 +63,12 @@ async fn compact_here(args: &CompactArgs) -> Result<Option<Arc<CompactionNote>>,
         let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(&model), args.window));
         compactor = compactor.with_summarizer(summarizer);
     }
-    let harness = Harness::new(model).session(session).compactor(compactor).clock(clock).build()?;
+    let harness = Harness::new(model)
+        .redactor(secrets::redactor())
+        .session(session)
+        .compactor(compactor)
+        .clock(clock)
+        .build()?;
     Ok(harness.compact(args.keep.clone(), &Cancel::never()).await?)
 }
 

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::render::BAD;
 use crate::run::approve::CommandLineApprover;
+use crate::secrets;
 use crate::signal::Signals;
 use crate::terminal;
 
@@ -110,7 +111,8 @@ async fn perform(
         }
         // A registry that fails is told like a tool that does.
         let answer = tool.registry.call_boxed(cx).await;
-        Ok(answer.unwrap_or_else(|fault| ToolOutcome::error(&*fault.code, fault.message.as_str())))
+        let outcome = answer.unwrap_or_else(|fault| ToolOutcome::error(&*fault.code, fault.message.as_str()));
+        Ok(secrets::redactor().outcome(outcome))
     };
     tokio::select! {
         biased;

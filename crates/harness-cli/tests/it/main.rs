@@ -28,6 +28,7 @@ mod record;
 mod resume;
 mod run;
 mod run_records;
+mod secrets;
 mod serve;
 mod session;
 mod signal;

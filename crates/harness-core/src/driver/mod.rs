@@ -61,7 +61,7 @@ pub async fn drive_with<P: Phase>(
     begin: Start,
     inbox: &mut Inbox,
 ) -> Arc<End> {
-    let sink = Sink::new(&ports.hub);
+    let sink = Sink::new(&ports.hub, ports.redactor.as_ref());
     let mut told = Told { hub: &ports.hub, origin: Arc::clone(machine.origin()), whole: false };
     let mut driver = Driver::new(machine, ports, &sink, cancel);
     driver.advance(Input::Start(Box::new(begin)));
@@ -170,12 +170,22 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
         self.end_grace();
         self.now = self.ports.clock.now();
+        let input = match &self.ports.redactor {
+            Some(redactor) => redactor.input(input),
+            None => input,
+        };
         self.machine.advance(input, self.now, &mut self.fx);
     }
 
     #[inline]
-    fn answer(&mut self, id: OpId, reply: Reply) {
+    fn answer(&mut self, id: OpId, mut reply: Reply) {
         self.flight.answered(id);
+        if let Some(redactor) = &self.ports.redactor {
+            if matches!(reply, Reply::Model(_)) {
+                self.sink.finish();
+            }
+            reply = redactor.reply(reply);
+        }
         if let Reply::Drained(entries) = &reply {
             self.drained.extend(entries.iter().map(|(id, _)| id.clone()));
         }

@@ -14,6 +14,7 @@ use crate::port::{
     DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynSession, DynStopGate, DynToolGate,
     DynToolRegistry, DynTurnHooks, GateStage, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
 };
+use crate::redact::Redactor;
 use crate::run::RunSpec;
 use crate::time::Millis;
 use crate::turn::{Seams, TurnSpec};
@@ -61,6 +62,8 @@ pub struct Ports {
     pub post_tool: Vec<Arc<dyn DynPostToolHook>>,
     /// Who listens.
     pub hub: Hub,
+    /// Known secrets, which nothing that is emitted or stored holds. Default none.
+    pub redactor: Option<Redactor>,
     /// How long aborted work may still answer. Default 2 s.
     pub grace: Millis,
 }
@@ -94,6 +97,7 @@ impl Ports {
             updates: None,
             post_tool: Vec::new(),
             hub: Hub::default(),
+            redactor: None,
             grace: Millis(2_000),
         }
     }

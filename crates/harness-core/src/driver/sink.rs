@@ -7,6 +7,7 @@ use crate::event::{Delta, Hub};
 use crate::ids::{AgentId, OpId};
 use crate::message::{AssistantMessage, Block, FinishReason, Message};
 use crate::port::{DeltaPart, Deltas};
+use crate::redact::{RedactedDeltas, Redactor};
 
 /// Text of an answer that is kept for the case that it is cut off: 1 MiB.
 const PARTIAL_BOUND: usize = 1 << 20;
@@ -24,10 +25,18 @@ pub(super) struct Sink<'h> {
     /// Whether there is partial text, so that a model that streams nothing costs no lock.
     has_partial: AtomicBool,
     partial: Mutex<String>,
+    redaction: Option<Redaction<'h>>,
+}
+
+/// What keeps secrets out of an answer while it comes.
+#[derive(Debug)]
+struct Redaction<'h> {
+    redactor: &'h Redactor,
+    deltas: Mutex<RedactedDeltas>,
 }
 
 impl<'h> Sink<'h> {
-    pub(super) fn new(hub: &'h Hub) -> Self {
+    pub(super) fn new(hub: &'h Hub, redactor: Option<&'h Redactor>) -> Self {
         Self {
             hub,
             op: AtomicU64::new(u64::MAX),
@@ -35,6 +44,7 @@ impl<'h> Sink<'h> {
             after: AtomicU64::new(0),
             has_partial: AtomicBool::new(false),
             partial: Mutex::default(),
+            redaction: redactor.map(|redactor| Redaction { redactor, deltas: Mutex::default() }),
         }
     }
 
@@ -42,6 +52,9 @@ impl<'h> Sink<'h> {
     pub(super) fn begin(&self, op: OpId) {
         self.op.store(op.0, Ordering::Relaxed);
         self.n.store(0, Ordering::Relaxed);
+        if let Some(redaction) = &self.redaction {
+            *redaction.deltas.lock().unwrap_or_else(PoisonError::into_inner) = RedactedDeltas::default();
+        }
         if self.has_partial.load(Ordering::Acquire) {
             self.has_partial.store(false, Ordering::Release);
             self.partial.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -55,6 +68,7 @@ impl<'h> Sink<'h> {
 
     /// What the model of an agent had said before it was cut off.
     pub(super) fn partial(&self, op: OpId, agent: &AgentId) -> Option<Arc<Message>> {
+        self.finish();
         let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
         if self.op.load(Ordering::Relaxed) != op.0 || partial.is_empty() {
             return None;
@@ -70,6 +84,22 @@ impl<'h> Sink<'h> {
 
 impl Deltas for Sink<'_> {
     fn part(&self, part: DeltaPart) {
+        let Some(Redaction { redactor, deltas }) = &self.redaction else { return self.pass(part) };
+        let mut deltas = deltas.lock().unwrap_or_else(PoisonError::into_inner);
+        deltas.push(redactor, part, &mut |part| self.pass(part));
+    }
+}
+
+impl Sink<'_> {
+    /// The answer is over: what was held back of it is passed on.
+    pub(super) fn finish(&self) {
+        if let Some(Redaction { redactor, deltas }) = &self.redaction {
+            let mut deltas = deltas.lock().unwrap_or_else(PoisonError::into_inner);
+            deltas.finish(redactor, &mut |part| self.pass(part));
+        }
+    }
+
+    fn pass(&self, part: DeltaPart) {
         if let DeltaPart::Text(text) = &part {
             let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
             if partial.len() + text.len() <= PARTIAL_BOUND {

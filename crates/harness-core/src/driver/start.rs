@@ -21,8 +21,9 @@ use crate::panics::panic_text;
 use crate::port::{
     AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, GateCx, HookAsk, HookCx,
     Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ProposedCall, ToolCx, ToolDef,
-    ToolScope, Updates,
+    ToolScope, ToolUpdates, Updates,
 };
+use crate::redact::RedactedUpdates;
 use crate::time::Millis;
 
 /// What an operation is started with.
@@ -66,7 +67,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                     deadline,
                     grant,
                     cancel,
-                    updates: Updates::to(self.ports.updates.clone()),
+                    updates: Updates::to(self.updates()),
                 };
                 self.tool(place)
             }
@@ -92,6 +93,15 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 self.ports.steering.as_ref().map(|queue| queue.waiting_at(point)).unwrap_or_default(),
             )),
         }
+    }
+
+    /// Who hears what a tool tells while it runs.
+    fn updates(&self) -> Option<Arc<dyn ToolUpdates>> {
+        let inner = Arc::clone(self.ports.updates.as_ref()?);
+        Some(match &self.ports.redactor {
+            Some(redactor) => Arc::new(RedactedUpdates { inner, redactor: redactor.clone() }),
+            None => inner,
+        })
     }
 
     fn model(&self, id: OpId, request: ModelRequest) -> Running<'p> {

@@ -40,6 +40,7 @@ mod model;
 mod policies;
 mod prepared;
 mod recovery;
+mod redaction;
 mod resume;
 mod run;
 mod stored;

@@ -75,21 +75,36 @@ const CONFIG: [&str; 7] = ["fish", "git", "harness", "direnv", "autostart", "sys
 /// # Ok::<(), harness_tools::ToolsError>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct ProtectedFiles(Arc<RwLock<Vec<PathBuf>>>);
+pub struct ProtectedFiles(Arc<RwLock<Lists>>);
+
+#[derive(Default)]
+struct Lists {
+    own: Vec<PathBuf>,
+    others: Vec<ProtectedFiles>,
+}
 
 impl ProtectedFiles {
     /// Adds a file, which need not exist.
     pub fn add(&self, file: impl AsRef<Path>) {
         let file = std::path::absolute(file.as_ref()).unwrap_or_else(|_| file.as_ref().to_owned());
-        let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if !files.contains(&file) {
-            files.push(file);
+        let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !lists.own.contains(&file) {
+            lists.own.push(file);
+        }
+    }
+
+    /// Adds the files of another list, those too that are added to it later.
+    pub fn include(&self, other: &Self) {
+        let mut lists = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&self.0, &other.0) {
+            lists.others.push(other.clone());
         }
     }
 
     /// The files.
     pub fn files(&self) -> Vec<PathBuf> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let lists = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        lists.own.iter().cloned().chain(lists.others.iter().flat_map(Self::files)).collect()
     }
 }
 

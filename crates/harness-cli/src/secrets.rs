@@ -1,0 +1,49 @@
+//! The secrets that the program has read: nothing that it stores or emits holds them, and no tool writes the
+//! files that they were read from.
+
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use harness::adapters::ApiKey;
+use harness::core::Redactor;
+use harness::core::port::Secret;
+use harness::tools::ProtectedFiles;
+
+use crate::terminal;
+
+/// What the program has read so far.
+#[derive(Default)]
+struct Known {
+    redactor: Redactor,
+    files: ProtectedFiles,
+    values: Mutex<Vec<ApiKey>>,
+}
+
+static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
+
+/// The redactor of everything that the program runs; it learns of later secrets, too.
+pub(crate) fn redactor() -> Redactor {
+    KNOWN.redactor.clone()
+}
+
+/// The files with secrets that the program has read.
+pub(crate) fn files() -> ProtectedFiles {
+    KNOWN.files.clone()
+}
+
+/// Notes a value that must not be stored or emitted.
+pub(crate) fn learn(value: &str) {
+    terminal::conceal(value);
+    KNOWN.redactor.add(&Secret::new(value));
+    KNOWN.values.lock().unwrap_or_else(PoisonError::into_inner).push(ApiKey::new(value));
+}
+
+/// The values that were read so far, for what redacts in its own way.
+pub(crate) fn values() -> Vec<ApiKey> {
+    KNOWN.values.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Notes a file that holds secrets.
+pub(crate) fn protect(file: &Path) {
+    KNOWN.files.add(file);
+}
