@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::capture::Capture;
 use crate::environment::Environment;
 use crate::group::{Group, REAP};
+use crate::sandbox::Sandbox;
 use crate::start::start;
 
 /// How many bytes a program may print to stdout or stderr before it is stopped: 128 MiB. What is
@@ -39,6 +40,8 @@ pub struct Launch<'a> {
     pub stdin: Option<Vec<u8>>,
     /// Its bounds.
     pub limits: Limits,
+    /// What it may reach; `None` restricts nothing.
+    pub sandbox: Option<&'a Sandbox>,
 }
 
 impl<'a> Launch<'a> {
@@ -49,13 +52,20 @@ impl<'a> Launch<'a> {
         env: Environment,
         limits: Limits,
     ) -> Self {
-        Self { program: program.as_ref(), args, cwd: None, env, stdin: None, limits }
+        Self { program: program.as_ref(), args, cwd: None, env, stdin: None, limits, sandbox: None }
     }
 
     /// In this folder.
     #[must_use]
     pub fn cwd(mut self, folder: Option<&'a Path>) -> Self {
         self.cwd = folder;
+        self
+    }
+
+    /// In this sandbox.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Option<&'a Sandbox>) -> Self {
+        self.sandbox = sandbox;
         self
     }
 
@@ -149,7 +159,7 @@ pub async fn run_with(
     tap: impl FnMut(&[u8]) + Send,
 ) -> io::Result<Ended> {
     let stdin = if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-    let mut child = start(launch.program, launch.args, launch.cwd, &launch.env, stdin)?;
+    let mut child = start(launch.program, launch.args, launch.cwd, &launch.env, stdin, launch.sandbox)?;
     let mut group = Group::of(&child).with_strays();
     let limits = launch.limits;
     let (mut stdout, mut stderr) = (Capture::new(limits.stdout), Capture::new(limits.stderr));

@@ -8,11 +8,12 @@ use std::process::Stdio;
 use tokio::process::Child;
 
 use crate::environment::Environment;
+use crate::sandbox::{Sandbox, spawn};
 
 /// Starts a program as the leader of a process group of its own, with its output in pipes. Dropping the
 /// child kills it, but not its group: see [`Group`](crate::Group).
 ///
-/// `env` is its whole environment; a program that is no path is looked up in the `PATH` of it.
+/// `sandbox` says what it may reach, if it is restricted; `env` is its whole environment; a program that is no path is looked up in the `PATH` of it.
 ///
 /// # Errors
 /// Those of the operating system; [`why_not_started`] says what to do about them.
@@ -22,6 +23,7 @@ pub fn start(
     cwd: Option<&Path>,
     env: &Environment,
     stdin: Stdio,
+    sandbox: Option<&Sandbox>,
 ) -> io::Result<Child> {
     #[expect(clippy::disallowed_methods, reason = "this is the one module that starts processes")]
     let mut command = tokio::process::Command::new(program);
@@ -38,7 +40,7 @@ pub fn start(
     if let Some(cwd) = cwd {
         command.current_dir(cwd);
     }
-    command.spawn()
+    spawn(&mut command, sandbox)
 }
 
 /// What to tell of a program that could not be started, and what to do about it.

@@ -140,7 +140,9 @@ pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
 pub use harness_core::port::MemoryWorkspace;
-pub use harness_process::{Environment, MAX_PRINTED, PASSED, deny_inspection};
+pub use harness_process::{
+    Environment, MAX_PRINTED, PASSED, SYSTEM_FOLDERS, Sandbox, SandboxFault, deny_inspection,
+};
 pub use modes::{Mode, ModeCalls, ModeGate, ModeNotes, Modes};
 pub use planning::PlanningTools;
 pub use programs::SystemPrograms;

@@ -1,8 +1,9 @@
-//! The clock and the terminal.
+//! The clock, the terminal and the sandbox.
 
 use std::io::{IsTerminal as _, stdin};
 
 use harness::core::Time;
+use harness::tools::Sandbox;
 
 use super::finding::{Area, Finding, Status};
 use crate::terminal::Stream;
@@ -10,9 +11,9 @@ use crate::terminal::Stream;
 /// Before this moment no version of the program was made: 2026-01-01T00:00:00Z, in milliseconds.
 const BEFORE_ANY: Time = Time(1_767_225_600_000);
 
-/// What there is to say about both.
+/// What there is to say about them.
 pub(super) fn findings(now: Time) -> Vec<Finding> {
-    vec![clock(now), terminal()]
+    vec![clock(now), terminal(), sandbox()]
 }
 
 fn clock(now: Time) -> Finding {
@@ -35,6 +36,21 @@ fn terminal() -> Finding {
         "nobody can be asked for an approval, so runs stop for it"
     };
     Finding::new(Area::Machine, "terminal", Status::Ok, format!("{shows}; {approvals}"))
+}
+
+/// Whether commands of the shell tool can be restricted.
+fn sandbox() -> Finding {
+    match Sandbox::available() {
+        Ok(()) => {
+            let message = "programs can be sandboxed (Landlock and seccomp)".to_owned();
+            Finding::new(Area::Machine, "sandbox", Status::Ok, message)
+        }
+        Err(fault) => {
+            let message = format!("programs cannot be sandboxed: {fault}");
+            Finding::new(Area::Machine, "sandbox", Status::Absent, message)
+                .fix("use Linux 6.2 or later, or set `sandbox: off` for tools in the registry file")
+        }
+    }
 }
 
 #[cfg(test)]

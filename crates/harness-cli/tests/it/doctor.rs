@@ -25,12 +25,15 @@ fn install(project: &Project, name: &str, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What was told, without what differs from one moment to the next.
+/// What was told, without what differs from one moment to the next, and without the sandbox, which not every
+/// machine has.
 fn told(project: &Project, output: &Output) -> String {
     let lines = project.told(output);
-    let lines = lines.lines().map(|line| match line.split_once("the clock says ") {
-        Some((head, _)) => format!("{head}the clock says [NOW]"),
-        None => line.to_owned(),
+    let lines = lines.lines().filter(|line| !line.contains("sandbox")).map(|line| {
+        match line.split_once("the clock says ") {
+            Some((head, _)) => format!("{head}the clock says [NOW]"),
+            None => line.to_owned(),
+        }
     });
     lines.map(|line| line + "\n").collect()
 }
@@ -77,6 +80,19 @@ fn a_machine_with_nothing_set_up_has_no_fault() {
     ---
     ");
     assert!(left_behind(&project).is_empty());
+}
+
+#[test]
+fn sandbox_of_this_machine_is_reported() {
+    let project = Project::plain();
+    let output = doctor(&project, &[], &[]);
+    let expected = match harness::tools::Sandbox::available() {
+        Ok(()) => "  ok      programs can be sandboxed (Landlock and seccomp)\n".to_owned(),
+        Err(fault) => {
+            format!("  absent  programs cannot be sandboxed: {fault}\n          fix: use Linux 6.2 or later")
+        }
+    };
+    assert!(output.stdout.contains(&expected), "{}", output.stdout);
 }
 
 #[test]

@@ -19,7 +19,7 @@ tools:
         form: { enum: [short, long] }
       required: [number]
   files: { builtin: workspace, root: files }
-  sh: { builtin: shell, allow: [echo, 'false'] }
+  sh: { builtin: shell, allow: [echo, 'false'], sandbox: off }
   slow: { command: sh, args: [-c, 'echo begun; sleep 1000'], timeout: 2s }
 ";
 

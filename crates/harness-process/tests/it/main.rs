@@ -4,4 +4,6 @@
 
 mod ending;
 mod running;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod support;

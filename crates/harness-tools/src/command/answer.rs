@@ -79,6 +79,14 @@ pub(crate) fn too_late(program: &str) -> ToolOutcome {
 }
 
 /// The result of a call whose program could not be started.
+/// The result of a call that cannot be sandboxed.
+pub(super) fn no_sandbox(why: &str) -> ToolOutcome {
+    let message = format!(
+        "programs cannot be sandboxed on this machine: {why}; the host can run them without with `sandbox: off`"
+    );
+    ToolOutcome::error("sandbox_unavailable", message)
+}
+
 pub(crate) fn spawn_error(spec: &CommandSpec, error: &io::Error) -> ToolOutcome {
     let why = why_not_started(&spec.program, spec.cwd.as_deref(), error);
     let program = spec.program.to_string_lossy();

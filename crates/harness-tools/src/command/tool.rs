@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
-use harness_process::{Environment, Launch, Limits, PASSED};
+use harness_process::{Environment, Launch, Limits, PASSED, Sandbox};
 
 use super::answer;
 use crate::error::ToolsError;
@@ -47,6 +47,11 @@ pub struct CommandSpec {
     pub grace: Duration,
     /// How many bytes of stdout are kept: the beginning and the end. Default 64 KiB.
     pub max_output: usize,
+    /// What it may reach; `None` restricts nothing. Default `None`. In a sandbox each call has a private temporary
+    /// folder: `TMPDIR` and `HOME` name it, unless [`CommandSpec::env`] sets them.
+    pub sandbox: Option<Sandbox>,
+    /// Those of the variables that were chosen one by one.
+    chosen: Environment,
 }
 
 impl CommandSpec {
@@ -64,6 +69,8 @@ impl CommandSpec {
             timeout: Duration::from_secs(30),
             grace: Duration::from_millis(500),
             max_output: 64 * 1024,
+            sandbox: None,
+            chosen: Environment::default(),
         }
     }
 
@@ -91,6 +98,8 @@ impl CommandSpec {
     /// With one more variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        let (name, value) = (name.into(), value.into());
+        self.chosen.set(name.clone(), value.clone());
         self.env.set(name, value);
         self
     }
@@ -113,6 +122,13 @@ impl CommandSpec {
     #[must_use]
     pub fn grace(mut self, span: Duration) -> Self {
         self.grace = span;
+        self
+    }
+
+    /// In a sandbox.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
         self
     }
 
@@ -212,14 +228,59 @@ impl CommandTool {
     }
 }
 
+/// A sandbox of one call, with its private temporary folder.
+struct Cell {
+    sandbox: Sandbox,
+    folder: tempfile::TempDir,
+}
+
+impl Cell {
+    /// The cell of a program; `None` when it has no sandbox.
+    ///
+    /// # Errors
+    /// The result of the call, when this machine cannot sandbox programs.
+    async fn of(spec: &CommandSpec) -> Result<Option<Self>, ToolOutcome> {
+        let Some(sandbox) = spec.sandbox.clone() else { return Ok(None) };
+        let program = PathBuf::from(&spec.program);
+        let work = tokio::task::spawn_blocking(move || {
+            Sandbox::available().map_err(|fault| fault.to_string())?;
+            let folder = tempfile::Builder::new().prefix("harness-").tempdir().map_err(|e| e.to_string())?;
+            let sandbox = sandbox.writing(folder.path());
+            let own = harness_process::is_path(program.as_os_str()) && program.exists();
+            Ok(Self { sandbox: if own { sandbox.reading(program) } else { sandbox }, folder })
+        });
+        let made = work.await.unwrap_or_else(|error| Err(error.to_string()));
+        made.map(Some).map_err(|why| answer::no_sandbox(&why))
+    }
+
+    /// Removes the folder, which may be large.
+    async fn close(cell: Option<Self>) {
+        if let Some(cell) = cell {
+            // What cannot be removed stays in the system's folder of temporary files.
+            let _ = tokio::task::spawn_blocking(move || cell.folder.close()).await;
+        }
+    }
+}
+
 /// The program as it is started for a call.
-fn launch<'s>(spec: &'s CommandSpec, cx: &ToolCx, time: Duration) -> Launch<'s> {
+fn launch<'s>(spec: &'s CommandSpec, cell: Option<&'s Cell>, cx: &ToolCx, time: Duration) -> Launch<'s> {
     let mut env = spec.env.clone();
+    if let Some(cell) = cell {
+        env.set("TMPDIR", cell.folder.path());
+        env.set("HOME", cell.folder.path());
+        for name in ["TMPDIR", "HOME"] {
+            if let Some(value) = spec.chosen.get(name) {
+                env.set(name, value);
+            }
+        }
+    }
     env.set("HARNESS_CALL_ID", cx.call.id.as_str());
     env.set("HARNESS_IDEMPOTENCY_KEY", cx.idempotency_key());
     let kept_of_stderr = spec.max_output.min(CommandSpec::MAX_STDERR);
     let limits = Limits::new(time).grace(spec.grace).kept(spec.max_output, kept_of_stderr);
-    let launch = Launch::new(&spec.program, &spec.args, env, limits).cwd(spec.cwd.as_deref());
+    let launch = Launch::new(&spec.program, &spec.args, env, limits)
+        .cwd(spec.cwd.as_deref())
+        .sandbox(cell.map(|cell| &cell.sandbox));
     match spec.input {
         // The line break lets a shell script `read` it.
         Input::JsonStdin => launch.stdin(format!("{}\n", cx.call.arguments.text())),
@@ -238,7 +299,14 @@ pub(crate) async fn run_shell(spec: &CommandSpec, clock: Option<&dyn Clock>, cx:
         return answer::too_late(&program);
     }
     tracing::debug!(tool = %cx.call.name, call = %cx.call.id, program = %program, "starts a program");
-    match harness_process::run(launch(spec, cx, limit.span()), cx.cancel.cancelled()).await {
+    let cell = match Cell::of(spec).await {
+        Ok(cell) => cell,
+        Err(refused) => return refused,
+    };
+    let ended =
+        harness_process::run(launch(spec, cell.as_ref(), cx, limit.span()), cx.cancel.cancelled()).await;
+    Cell::close(cell).await;
+    match ended {
         Ok(ended) => answer::any_exit(&program, limit, &ended),
         Err(error) => answer::spawn_error(spec, &error),
     }
@@ -272,9 +340,15 @@ impl Tool for CommandTool {
         if limit.span().is_zero() {
             return answer::too_late(&self.program());
         }
-        let launch = launch(&self.spec, &cx, limit.span());
+        let cell = match Cell::of(&self.spec).await {
+            Ok(cell) => cell,
+            Err(refused) => return refused,
+        };
+        let launch = launch(&self.spec, cell.as_ref(), &cx, limit.span());
         tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
-        match harness_process::run(launch, cx.cancel.cancelled()).await {
+        let ended = harness_process::run(launch, cx.cancel.cancelled()).await;
+        Cell::close(cell).await;
+        match ended {
             Ok(ended) => answer::outcome(&self.program(), self.def.class, limit, &ended),
             Err(error) => answer::spawn_error(&self.spec, &error),
         }

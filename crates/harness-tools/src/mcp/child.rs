@@ -50,7 +50,7 @@ pub(super) fn launch(command: &McpCommand, grace: Duration) -> Result<(Pipes, Li
     let (program, cwd) = (command.program.as_os_str(), command.cwd.as_deref());
     let not_started =
         |problem: String| McpFault::NotStarted { program: program.to_string_lossy().into_owned(), problem };
-    let mut child = start(program, &command.args, cwd, &command.env, Stdio::piped())
+    let mut child = start(program, &command.args, cwd, &command.env, Stdio::piped(), None)
         .map_err(|error| not_started(why_not_started(program, cwd, &error)))?;
     let group = Group::of(&child);
     let (Some(stdin), Some(stdout), Some(err)) =

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
-use harness_process::{Environment, PASSED, is_path};
+use harness_process::{Environment, Sandbox, is_path};
 
 use super::agents::Wanted;
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
@@ -288,6 +288,16 @@ impl Registry {
                 found.push(self.problem(target, "command", problem, hint));
             }
         }
+        let sandbox = match &bound.kind {
+            Kind::Command(tool) => tool.spec().sandbox.as_ref(),
+            Kind::Shell(tool) => tool.sandboxed(),
+            Kind::Other => None,
+        };
+        // A folder that is not there is told already.
+        let sandbox = sandbox.filter(|_| found.is_empty() && bound.missing.is_none());
+        if let Some((problem, hint)) = sandbox.and_then(sandbox_problem) {
+            found.push(self.problem(target, "sandbox", problem, hint));
+        }
         if let Some((key, problem, hint)) = &bound.missing {
             found.push(self.problem(target, key, problem.clone(), hint));
         }
@@ -532,15 +542,17 @@ fn tool_of(entry: Entry, file: &Path, environment: &Environment) -> Result<Comma
     def.input_schema = entry.parameters;
     let folder = folder_of(file);
     let program = program_of(&entry.command, folder);
-    let passed = PASSED.into_iter().chain(entry.env_pass.iter().map(String::as_str));
-    let mut spec = CommandSpec::new(program)
-        .args(entry.args)
-        .cwd(rooted(&folder.join(entry.cwd.unwrap_or_default())))
-        .input(entry.input);
-    spec.env = environment.share(passed);
-    for (name, value) in entry.env {
-        spec.env.set(name, value);
+    let cwd = rooted(&folder.join(entry.cwd.unwrap_or_default()));
+    let mut spec = CommandSpec::new(program).args(entry.args).input(entry.input).env_from(environment);
+    let passed = environment.share(entry.env_pass.iter().map(String::as_str));
+    for (name, value) in passed.iter() {
+        spec = spec.env(name, value);
     }
+    for (name, value) in entry.env {
+        spec = spec.env(name, value);
+    }
+    spec.sandbox = entry.sandbox.and_then(|entry| entry.of(&cwd, &|path| below(folder, path)));
+    spec = spec.cwd(cwd);
     spec.timeout = entry.timeout.unwrap_or(spec.timeout);
     spec.max_output = entry.max_output.unwrap_or(spec.max_output);
     CommandTool::new(def, spec)
@@ -568,6 +580,17 @@ fn schema_fault(target: &str, error: &ToolsError, faults: &mut Faults<'_>) {
 /// A path that means the same from every folder: a program is looked for from its own `cwd`.
 pub(super) fn rooted(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Why programs cannot be sandboxed, and what to do about it.
+fn sandbox_problem(sandbox: &Sandbox) -> Option<(String, &'static str)> {
+    if let Err(fault) = Sandbox::available() {
+        let problem = format!("programs cannot be sandboxed on this machine: {fault}");
+        return Some((problem, "run them without a sandbox: `sandbox: off`"));
+    }
+    let mut named = sandbox.read.iter().chain(&sandbox.write);
+    let absent = named.find(|path| !path.exists())?;
+    Some((format!("{} does not exist", absent.display()), "create it, or correct `sandbox`"))
 }
 
 /// Why a program cannot be started, and what to do about it.

@@ -9,11 +9,12 @@ use harness_core::port::{
     DynTool, DynWorkspace, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile,
     WorkspaceHit,
 };
-use harness_process::{Environment, PASSED};
+use harness_process::Environment;
 
 use super::agents::{self, Wanted};
 use super::entry::{Fields, unknown_keys};
 use super::faults::Faults;
+use super::sandbox::{self, SandboxEntry};
 use super::yaml::{Node, Step};
 use crate::background::BackgroundAgents;
 use crate::modes::{Mode, Modes};
@@ -46,6 +47,7 @@ const KINDS: [(&str, &[&str]); 9] = [
             "env",
             "env_pass",
             "requires_approval",
+            "sandbox",
         ],
     ),
     ("planning", &["max_todos", "keep"]),
@@ -101,6 +103,7 @@ struct Shell {
     env: Vec<(String, String)>,
     env_pass: Vec<String>,
     approval: bool,
+    sandbox: SandboxEntry,
 }
 
 /// Reads the entry at `path`, which has the key `builtin`. What is wrong in it goes to `faults`.
@@ -199,6 +202,7 @@ fn shell(fields: &mut Fields<'_, '_, '_>, target: &str) -> Option<Shell> {
         env: fields.env(),
         env_pass: fields.texts("env_pass"),
         approval: fields.flag("requires_approval", true),
+        sandbox: sandbox::read(fields).unwrap_or(SandboxEntry::USUAL),
     })
 }
 
@@ -372,9 +376,14 @@ impl<'e> Workshop<'e> {
 
 impl Shell {
     fn tool(&self, workshop: &Workshop<'_>) -> ShellTool {
-        let passed = PASSED.into_iter().chain(self.env_pass.iter().map(String::as_str));
-        let share = workshop.environment.share(passed);
-        let mut tool = ShellTool::new(self.policy.clone(), (workshop.rooted)(&self.cwd));
+        let share = workshop.environment.share(self.env_pass.iter().map(String::as_str));
+        let folder = (workshop.rooted)(&self.cwd);
+        let sandbox = self.sandbox.of(&folder, workshop.rooted);
+        let tool = ShellTool::new(self.policy.clone(), folder).env_from(workshop.environment);
+        let mut tool = match sandbox {
+            Some(sandbox) => tool.sandbox(sandbox),
+            None => tool.without_sandbox(),
+        };
         for (name, value) in share.iter() {
             tool = tool.env(name, value);
         }

@@ -6,6 +6,7 @@ use harness_core::Json;
 use harness_core::port::RetryClass;
 
 use super::faults::Faults;
+use super::sandbox::{self, SandboxEntry};
 use super::units;
 use super::yaml::{Node, Step};
 use crate::command::Input;
@@ -24,7 +25,7 @@ pub const MAX_OUTPUT: usize = 16 * 1024 * 1024;
 /// How long a name may be that a model sees; the limit of the providers.
 pub(crate) const MAX_NAME: usize = 64;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "description",
     "command",
@@ -39,6 +40,7 @@ const KEYS: [&str; 14] = [
     "requires_approval",
     "sequential",
     "parameters",
+    "sandbox",
 ];
 
 /// One tool as the file has it.
@@ -59,6 +61,7 @@ pub(crate) struct Entry {
     pub(crate) requires_approval: bool,
     pub(crate) sequential: bool,
     pub(crate) parameters: Option<Json>,
+    pub(crate) sandbox: Option<SandboxEntry>,
 }
 
 /// Reads the entry at `path`. What is wrong in it goes to `faults`; `None` if it is no mapping.
@@ -95,6 +98,7 @@ pub(crate) fn read(target: &str, node: &Node, path: &[Step], faults: &mut Faults
         requires_approval: fields.flag("requires_approval", false),
         sequential: fields.flag("sequential", false),
         parameters: fields.parameters(),
+        sandbox: sandbox::read(&mut fields),
     })
 }
 
@@ -151,6 +155,10 @@ pub(crate) struct Fields<'a, 'f, 't> {
 impl<'a, 'f, 't> Fields<'a, 'f, 't> {
     pub(crate) fn new(entries: &'a [(String, Node)], path: &'a [Step], faults: &'f mut Faults<'t>) -> Self {
         Self { entries, path, faults }
+    }
+
+    pub(crate) fn path(&self) -> &'a [Step] {
+        self.path
     }
 
     pub(crate) fn faults(&mut self) -> &mut Faults<'t> {

@@ -7,6 +7,7 @@ mod entry;
 mod faults;
 #[cfg(feature = "mcp")]
 mod remote;
+mod sandbox;
 mod server;
 mod units;
 mod yaml;

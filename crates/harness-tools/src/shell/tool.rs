@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
+use harness_process::Sandbox;
 use serde_json::json;
 
 use super::hazards::name_of;
@@ -27,9 +28,14 @@ const MOST_COMMAND: usize = 32 * 1024;
 /// code: a search without a match is no failure. Each call waits for approval unless
 /// [`ShellTool::without_approval`] says otherwise.
 ///
+/// Commands run in a [`Sandbox`], in which they may change their folder and a private temporary folder, read these
+/// and the [system's folders](crate::SYSTEM_FOLDERS), and reach no network. [`ShellTool::sandbox`] sets another one.
+/// On a machine that cannot sandbox programs no command runs, until [`ShellTool::without_sandbox`] says otherwise.
+///
 /// | code | status | meaning |
 /// |---|---|---|
 /// | `invalid_input` | failed | an argument is missing, of another type, or too long |
+/// | `sandbox_unavailable` | failed | this machine cannot sandbox programs; nothing was started |
 /// | `command_not_allowed` | failed | the policy does not allow the command, or it is no plain command |
 /// | `spawn_error` | failed | the program could not be started |
 /// | `killed_by_signal` | failed | a signal from elsewhere ended it |
@@ -47,6 +53,8 @@ const MOST_COMMAND: usize = 32 * 1024;
 ///
 /// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
 /// let tool = ShellTool::new(ShellPolicy::allowing(["echo", "false"])?, ".").env_from(&surroundings);
+/// // This example is to run on every system.
+/// let tool = tool.without_sandbox();
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let arguments = Json::parse(r#"{"command":"echo 'a; b'"}"#)?;
 /// let outcome = tool.call(ToolCx::for_call(Arc::new(ToolCall::new("c", "shell", arguments)))).await;
@@ -97,8 +105,10 @@ impl ShellTool {
         let mut def = ToolDef::new("shell", description).with_schema(schema.into());
         def.requires_approval = true;
         def.sequential = true;
-        let spec = CommandSpec::new("").input(crate::command::Input::None);
-        Self { def, policy, folder: folder.into(), spec, clock: None }
+        let folder = folder.into();
+        let sandbox = Sandbox::new().writing(&folder);
+        let spec = CommandSpec::new("").input(crate::command::Input::None).sandbox(sandbox);
+        Self { def, policy, folder, spec, clock: None }
     }
 
     /// The same tool under another name.
@@ -130,6 +140,25 @@ impl ShellTool {
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.spec = self.spec.env(name, value);
         self
+    }
+
+    /// In another sandbox. Default: its folder can be changed, and there is no network.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.spec.sandbox = Some(sandbox);
+        self
+    }
+
+    /// Without a sandbox: a command can do whatever this process can.
+    #[must_use]
+    pub fn without_sandbox(mut self) -> Self {
+        self.spec.sandbox = None;
+        self
+    }
+
+    /// The sandbox that commands run in.
+    pub(crate) fn sandboxed(&self) -> Option<&Sandbox> {
+        self.spec.sandbox.as_ref()
     }
 
     /// Stopped after this time. Default 30 s.

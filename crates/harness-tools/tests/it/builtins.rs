@@ -231,7 +231,7 @@ impl harness_tools::SubagentRunner for Names {
 #[test]
 fn fault_09_a_file_names_the_options_that_it_permits() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "  sh: { builtin: shell, allow: [sort, find], allow_options: [find -delete], requires_approval: false }\n";
+    let text = "  sh: { builtin: shell, allow: [sort, find], allow_options: [find -delete], sandbox: off, requires_approval: false }\n";
     let registry = parse(text, folder.path()).unwrap();
     let tools = registry.toolbox(registry.targets()).unwrap();
     let tools =
@@ -251,7 +251,7 @@ fn fault_09_a_file_names_the_options_that_it_permits() {
     assert!(!folder.path().join("old.txt").exists());
     refused(
         "  a: { builtin: shell, allow: [ls], allow_options: ['find -exec;'] }\n",
-        "F:3:51: tools.a.allow_options[0]: the rule has a list of commands at character 11; write the first words of a \
+        "F:3:53: tools.a.allow_options[0]: the rule has a list of commands at character 11; write the first words of a \
          command, such as `git log`",
     );
 }

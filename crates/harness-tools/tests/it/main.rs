@@ -32,6 +32,7 @@ mod modes;
 mod notes;
 mod programs;
 mod registry;
+mod sandbox;
 #[cfg(feature = "schema-validation")]
 mod schema;
 mod shell;

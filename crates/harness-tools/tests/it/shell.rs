@@ -11,7 +11,7 @@ use harness_tools::{ShellPolicy, ShellTool};
 use crate::support::{LONG, block_on, environment, told};
 
 fn shell() -> ShellTool {
-    ShellTool::new(ShellPolicy::any(), "/").env_from(&environment()).timeout(LONG)
+    ShellTool::new(ShellPolicy::any(), "/").without_sandbox().env_from(&environment()).timeout(LONG)
 }
 
 fn cx(arguments: &serde_json::Value) -> ToolCx {
@@ -95,7 +95,7 @@ fn long_output_keeps_its_beginning_and_its_end() {
 fn only_what_is_allowed_runs() {
     let folder = tempfile::tempdir().unwrap();
     let policy = ShellPolicy::allowing(["echo", "touch a"]).unwrap();
-    let tool = ShellTool::new(policy, folder.path()).env_from(&environment()).timeout(LONG);
+    let tool = ShellTool::new(policy, folder.path()).without_sandbox().env_from(&environment()).timeout(LONG);
     check(&tool, "touch a", "success exit 0\n(no output)");
     check(
         &tool,
@@ -124,7 +124,10 @@ fn a_folder_below_the_usual_one_can_be_chosen() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("inner")).unwrap();
     std::os::unix::fs::symlink("/", folder.path().join("out")).unwrap();
-    let tool = ShellTool::new(ShellPolicy::any(), folder.path()).env_from(&environment()).timeout(LONG);
+    let tool = ShellTool::new(ShellPolicy::any(), folder.path())
+        .without_sandbox()
+        .env_from(&environment())
+        .timeout(LONG);
     let run =
         |cwd: &str| told(&block_on(tool.call(cx(&serde_json::json!({ "command": "pwd", "cwd": cwd })))));
     let inner = folder.path().canonicalize().unwrap().join("inner");
@@ -158,7 +161,7 @@ fn wrong_arguments_and_a_call_that_nobody_wants_start_nothing() {
 
 #[test]
 fn nobody_is_asked_to_approve_what_is_not_allowed() {
-    let tool = ShellTool::new(ShellPolicy::allowing(["ls"]).unwrap(), "/");
+    let tool = ShellTool::new(ShellPolicy::allowing(["ls"]).unwrap(), "/").without_sandbox();
     assert!(tool.def().requires_approval && tool.def().sequential);
     assert!(!tool.clone().without_approval().def().requires_approval);
     let fault = tool.check(&Json::parse(r#"{"command":"rm x"}"#).unwrap()).unwrap_err();
@@ -189,7 +192,10 @@ fn what_is_accepted_means_the_same_to_a_real_shell() {
     let script = folder.path().join("lines");
     let text = accepted.iter().map(|(line, _)| format!("printf '%s\\001' {line}\nprintf '\\002'\n"));
     fs::write(&script, text.collect::<String>()).unwrap();
-    let tool = ShellTool::new(ShellPolicy::any(), folder.path()).env_from(&environment()).timeout(LONG);
+    let tool = ShellTool::new(ShellPolicy::any(), folder.path())
+        .without_sandbox()
+        .env_from(&environment())
+        .timeout(LONG);
     let outcome = block_on(tool.max_output(1 << 24).call(cx(&serde_json::json!({ "command": "sh lines" }))));
     let printed = outcome.content[0].as_text().unwrap().split('\u{2}');
     for ((line, words), printed) in accepted.iter().zip(printed) {

@@ -100,7 +100,7 @@ impl BrokerStart {
         let channels = self.channels.join(",");
         let args = ["init", "--name", &self.name, "--channels", &channels].map(OsString::from);
         let (program, folder) = (self.program.as_os_str(), Some(self.folder.as_path()));
-        let mut child = start(program, &args, folder, &environment, Stdio::null())
+        let mut child = start(program, &args, folder, &environment, Stdio::null(), None)
             .map_err(|fault| failed(why_not_started(program, folder, &fault)))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let broker = Broker { group: Group::of(&child), child };
