@@ -170,9 +170,10 @@ impl Faults {
 
     /// A bound of the reply was passed.
     pub(crate) fn too_large(&self, error: &AdapterError) -> ModelFault {
-        let advice = match error {
-            AdapterError::TooLarge { limit: MAX_LABEL_BYTES, .. } => self.advice(Code::Protocol, None),
-            _ => "raise the reply limits if this size is expected".to_owned(),
+        let advice = if matches!(error, AdapterError::TooLarge { limit: MAX_LABEL_BYTES, .. }) {
+            self.advice(Code::Protocol, None)
+        } else {
+            "raise the reply limits if this size is expected".to_owned()
         };
         ModelFault::new(Code::Protocol, format!("{} sent too much: {error}; {advice}", self.endpoint))
     }

@@ -76,7 +76,11 @@ fn bounded(part: ExecutionPart) -> ExecutionPart {
             let id = CallId::from(&*bounded_id(id.as_str()));
             ExecutionPart::ToolFinished { id, output, failed }
         }
-        other => other,
+        other @ (ExecutionPart::Text(_)
+        | ExecutionPart::Thinking(_)
+        | ExecutionPart::Usage(_)
+        | ExecutionPart::Note(_)
+        | _) => other,
     }
 }
 
