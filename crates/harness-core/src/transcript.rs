@@ -5,11 +5,13 @@
 
 mod force;
 
+use std::collections::BTreeSet;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::CallId;
 use crate::message::Message;
 
 /// Messages of a page: few enough to be copied when the last page is shared while it grows, and for an
@@ -52,18 +54,37 @@ impl Log {
 /// An append while a prefix of it is held elsewhere copies the references of the last page, at most fifteen;
 /// every sixteenth one those of the list of pages, too.
 #[derive(Debug, Default)]
-pub struct Transcript(Prefix);
+pub struct Transcript {
+    prefix: Prefix,
+    /// The ids of all calls.
+    calls: BTreeSet<CallId>,
+}
 
 impl Transcript {
     /// Appends a message.
     pub fn push(&mut self, message: Arc<Message>) {
-        Arc::make_mut(&mut self.0.log).push(self.0.len, message);
-        self.0.len += 1;
+        if let Message::Assistant(answer) = &*message {
+            self.calls.extend(answer.tool_calls().map(|call| call.id.clone()));
+        }
+        Arc::make_mut(&mut self.prefix.log).push(self.prefix.len, message);
+        self.prefix.len += 1;
+    }
+
+    /// Whether a call has this id. What a transcript was shortened by counts, too.
+    pub(crate) fn has_call(&self, id: &CallId) -> bool {
+        self.calls.contains(id)
+    }
+
+    /// Replaces the messages; the ids of calls that go stay taken.
+    pub(crate) fn replace(&mut self, messages: Transcript) {
+        let calls = std::mem::take(&mut self.calls);
+        *self = messages;
+        self.calls.extend(calls);
     }
 
     /// A shared prefix: everything that is there now. Costs one reference count.
     pub fn prefix(&self) -> Prefix {
-        self.0.clone()
+        self.prefix.clone()
     }
 }
 
@@ -71,7 +92,7 @@ impl Deref for Transcript {
     type Target = Prefix;
 
     fn deref(&self) -> &Prefix {
-        &self.0
+        &self.prefix
     }
 }
 
