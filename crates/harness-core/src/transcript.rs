@@ -7,7 +7,7 @@ mod force;
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,15 +56,15 @@ impl Log {
 #[derive(Debug, Default)]
 pub struct Transcript {
     prefix: Prefix,
-    /// The ids of all calls.
-    calls: BTreeSet<CallId>,
+    /// The ids of all calls, once somebody looks for one.
+    calls: OnceLock<BTreeSet<CallId>>,
 }
 
 impl Transcript {
     /// Appends a message.
     pub fn push(&mut self, message: Arc<Message>) {
-        if let Message::Assistant(answer) = &*message {
-            self.calls.extend(answer.tool_calls().map(|call| call.id.clone()));
+        if let Some(calls) = self.calls.get_mut() {
+            calls.extend(call_ids(&message));
         }
         Arc::make_mut(&mut self.prefix.log).push(self.prefix.len, message);
         self.prefix.len += 1;
@@ -72,20 +72,29 @@ impl Transcript {
 
     /// Whether a call has this id. What a transcript was shortened by counts, too.
     pub(crate) fn has_call(&self, id: &CallId) -> bool {
-        self.calls.contains(id)
+        self.calls().contains(id)
+    }
+
+    fn calls(&self) -> &BTreeSet<CallId> {
+        self.calls.get_or_init(|| self.iter().flat_map(|message| call_ids(message)).collect())
     }
 
     /// Replaces the messages; the ids of calls that go stay taken.
     pub(crate) fn replace(&mut self, messages: Transcript) {
-        let calls = std::mem::take(&mut self.calls);
-        *self = messages;
-        self.calls.extend(calls);
+        let mut calls = self.calls().clone();
+        calls.extend(messages.calls().iter().cloned());
+        *self = Self { calls: OnceLock::from(calls), ..messages };
     }
 
     /// A shared prefix: everything that is there now. Costs one reference count.
     pub fn prefix(&self) -> Prefix {
         self.prefix.clone()
     }
+}
+
+fn call_ids(message: &Message) -> impl Iterator<Item = CallId> + '_ {
+    let answer = message.as_assistant().into_iter();
+    answer.flat_map(|answer| answer.tool_calls().map(|call| call.id.clone()))
 }
 
 impl Deref for Transcript {
@@ -162,7 +171,7 @@ impl Prefix {
         for (cell, message) in log.last.iter_mut().zip(self.range(pages * PAGE..self.len)) {
             *cell = Some(Arc::clone(message));
         }
-        Transcript(Self { log: Arc::new(log), len: self.len })
+        Transcript { prefix: Self { log: Arc::new(log), len: self.len }, calls: OnceLock::new() }
     }
 }
 
