@@ -5,11 +5,13 @@
 
 mod force;
 
+use std::collections::BTreeSet;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::CallId;
 use crate::message::Message;
 
 /// Messages of a page: few enough to be copied when the last page is shared while it grows, and for an
@@ -52,26 +54,54 @@ impl Log {
 /// An append while a prefix of it is held elsewhere copies the references of the last page, at most fifteen;
 /// every sixteenth one those of the list of pages, too.
 #[derive(Debug, Default)]
-pub struct Transcript(Prefix);
+pub struct Transcript {
+    prefix: Prefix,
+    /// The ids of all calls, once somebody looks for one.
+    calls: OnceLock<BTreeSet<CallId>>,
+}
 
 impl Transcript {
     /// Appends a message.
     pub fn push(&mut self, message: Arc<Message>) {
-        Arc::make_mut(&mut self.0.log).push(self.0.len, message);
-        self.0.len += 1;
+        if let Some(calls) = self.calls.get_mut() {
+            calls.extend(call_ids(&message));
+        }
+        Arc::make_mut(&mut self.prefix.log).push(self.prefix.len, message);
+        self.prefix.len += 1;
+    }
+
+    /// Whether a call has this id. What a transcript was shortened by counts, too.
+    pub(crate) fn has_call(&self, id: &CallId) -> bool {
+        self.calls().contains(id)
+    }
+
+    fn calls(&self) -> &BTreeSet<CallId> {
+        self.calls.get_or_init(|| self.iter().flat_map(|message| call_ids(message)).collect())
+    }
+
+    /// Replaces the messages; the ids of calls that go stay taken.
+    pub(crate) fn replace(&mut self, messages: Transcript) {
+        let mut calls = self.calls().clone();
+        calls.extend(messages.calls().iter().cloned());
+        *self = Self { calls: OnceLock::from(calls), ..messages };
     }
 
     /// A shared prefix: everything that is there now. Costs one reference count.
     pub fn prefix(&self) -> Prefix {
-        self.0.clone()
+        self.prefix.clone()
     }
+}
+
+fn call_ids(message: &Message) -> impl Iterator<Item = CallId> + '_ {
+    let answer = message.as_assistant().into_iter();
+    answer.flat_map(|answer| answer.tool_calls().map(|call| call.id.clone()))
 }
 
 impl Deref for Transcript {
     type Target = Prefix;
 
     fn deref(&self) -> &Prefix {
-        &self.0
+        &self.prefix
     }
 }
 
@@ -141,7 +171,7 @@ impl Prefix {
         for (cell, message) in log.last.iter_mut().zip(self.range(pages * PAGE..self.len)) {
             *cell = Some(Arc::clone(message));
         }
-        Transcript(Self { log: Arc::new(log), len: self.len })
+        Transcript { prefix: Self { log: Arc::new(log), len: self.len }, calls: OnceLock::new() }
     }
 }
 

@@ -84,8 +84,8 @@ struct Decided {
     thread: ThreadId,
     id: ApprovalId,
     digest: CallDigest,
-    /// The decision by its hash: edited arguments may be long.
-    decision: String,
+    /// The decision by its hash, since edited arguments may be long; `None` when the run ended without one.
+    decision: Option<String>,
 }
 
 impl fmt::Debug for Approvals {
@@ -133,7 +133,7 @@ impl Approvals {
             return Err(RuntimeError::OtherCall { approval, seen: digest.clone(), held });
         }
         let Some(held) = waiting.calls.remove(&at) else { return Ok(()) };
-        waiting.remember(thread, approval, digest, &decision);
+        waiting.remember(thread, approval, digest, Some(&decision));
         drop(waiting);
         let sent = held.sender.send(decision);
         self.0.changed.notify_waiters();
@@ -149,7 +149,7 @@ impl Approvals {
         digest: &CallDigest,
         decision: &Decision,
     ) {
-        self.lock().remember(thread, approval, digest, decision);
+        self.lock().remember(thread, approval, digest, Some(decision));
     }
 
     /// Completes when calls were held, decided or dropped after this was called: call it, look at what is
@@ -203,7 +203,7 @@ impl Waiting {
         thread: &ThreadId,
         approval: &ApprovalId,
         digest: &CallDigest,
-        decision: &Decision,
+        decision: Option<&Decision>,
     ) {
         if self.decided.len() >= MOST_DECIDED {
             self.decided.pop_front();
@@ -212,7 +212,7 @@ impl Waiting {
             thread: thread.clone(),
             id: approval.clone(),
             digest: digest.clone(),
-            decision: named(decision),
+            decision: decision.map(named),
         });
     }
 
@@ -231,7 +231,7 @@ impl Waiting {
                 let (approval, held) = (approval.clone(), decided.digest.clone());
                 Err(RuntimeError::OtherCall { approval, seen: digest.clone(), held })
             }
-            Some(decided) if decided.decision != named(decision) => {
+            Some(decided) if decided.decision.as_ref() != Some(&named(decision)) => {
                 Err(RuntimeError::Decided { approval: approval.clone() })
             }
             Some(_) => Ok(()),
@@ -252,9 +252,13 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.approvals.lock().calls.remove(&self.at).is_some() {
-            self.approvals.0.changed.notify_waiters();
+        let mut waiting = self.approvals.lock();
+        let Some(held) = waiting.calls.remove(&self.at) else { return };
+        if let Some(thread) = &held.proposed.origin.thread {
+            waiting.remember(thread, &held.id, &held.digest, None);
         }
+        drop(waiting);
+        self.approvals.0.changed.notify_waiters();
     }
 }
 

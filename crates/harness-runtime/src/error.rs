@@ -33,6 +33,12 @@ pub enum RuntimeError {
         /// The thread.
         thread: ThreadId,
     },
+    /// A user message without content was to be queued.
+    #[error("thread `{thread}`: the message is empty")]
+    EmptyMessage {
+        /// The thread.
+        thread: ThreadId,
+    },
     /// Names that the registry does not list, in the order in which they were given.
     #[error("unknown tools: {}", join(.names))]
     UnknownTools {
@@ -101,7 +107,7 @@ pub enum RuntimeError {
         /// The entry.
         entry: EntryId,
     },
-    /// No call waits under this approval: it never did, or its run ended without a decision.
+    /// No call waits under this approval.
     #[error("approval `{approval}` of thread `{thread}` is not pending")]
     NotHeld {
         /// The thread.
@@ -119,8 +125,8 @@ pub enum RuntimeError {
         /// The digest of the call.
         held: CallDigest,
     },
-    /// The call was decided before, in another way.
-    #[error("approval `{approval}` was decided before, with another decision")]
+    /// The approval is settled: another decision was given before, or its run ended without one.
+    #[error("approval `{approval}` is settled: another decision was given, or its run ended without one")]
     Decided {
         /// The approval.
         approval: ApprovalId,
@@ -175,9 +181,10 @@ impl RuntimeError {
     /// Returns the class of the error.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::UnknownTools { .. } | Self::UnknownSkill { .. } | Self::UnknownTemplate { .. } => {
-                ErrorClass::Invalid
-            }
+            Self::EmptyMessage { .. }
+            | Self::UnknownTools { .. }
+            | Self::UnknownSkill { .. }
+            | Self::UnknownTemplate { .. } => ErrorClass::Invalid,
             Self::NotWaiting { .. } | Self::NotHeld { .. } => ErrorClass::NotFound,
             Self::Busy { .. }
             | Self::EmptyTranscript { .. }
@@ -202,6 +209,7 @@ impl RuntimeError {
             Self::Closed { .. } => "runtime.closed",
             Self::EmptyTranscript { .. } => "runtime.empty_transcript",
             Self::EndsWithAnswer { .. } => "runtime.last_message_is_assistant",
+            Self::EmptyMessage { .. } => "runtime.empty_message",
             Self::UnknownTools { .. } => "runtime.unknown_tools",
             Self::UnknownSkill { .. } => "runtime.unknown_skill",
             Self::UnknownTemplate { .. } => "runtime.unknown_template",
@@ -244,6 +252,7 @@ impl RuntimeError {
             Self::NoTokio => Some("build the runtime of threads inside a tokio runtime"),
             Self::Closed { .. }
             | Self::EmptyTranscript { .. }
+            | Self::EmptyMessage { .. }
             | Self::NotWaiting { .. }
             | Self::EntryExists { .. }
             | Self::Decided { .. }

@@ -47,6 +47,9 @@ impl From<&RuntimeError> for ErrorTold {
             }
             RuntimeError::AllQueuesFull { .. } => Some("wait until threads have caught up"),
             RuntimeError::EndsWithAnswer { .. } => Some("prompt the thread, or queue a message first"),
+            RuntimeError::OtherCall { .. } | RuntimeError::NotHeld { .. } | RuntimeError::Decided { .. } => {
+                Some("list the pending approvals again, and decide about the call that is shown now")
+            }
             _ => None,
         };
         Self {
@@ -69,6 +72,10 @@ impl Fault {
     pub(crate) fn new(status: StatusCode, kind: &str, message: impl Into<String>) -> Self {
         let told = ErrorTold { kind: kind.to_owned(), message: message.into(), hint: None, path: None };
         Self { status, told }
+    }
+
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -5,9 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use harness::core::CallId;
+use harness::core::machine::Origin;
 use harness::core::message::{AssistantMessage, FinishReason, ToolCall};
-use harness::core::port::Decision;
+use harness::core::port::{Decision, ProposedCall, ToolDef};
+use harness::core::{ApprovalId, CallDigest};
 use harness::runtime::{Approvals, Report, Runtime, RuntimeError, Status, Thread};
 
 /// Begins a run, which goes on when its future is dropped.
@@ -15,9 +16,17 @@ pub(crate) fn begin(run: impl Future<Output = Result<Report, RuntimeError>>) -> 
     Box::pin(run).now_or_never().transpose().map(drop)
 }
 
+/// How a thread stands; one whose sub-agent waits for a decision waits, too.
+pub(crate) fn status(status: Status, held: usize) -> Status {
+    match status {
+        Status::Generating { run, since } if held > 0 => Status::AwaitingApproval { run, since },
+        status => status,
+    }
+}
+
 /// The calls that an idle thread's transcript ends with and that have no result: the thread settles them when it
-/// goes on.
-pub(crate) async fn parked(thread: &Thread) -> Result<Vec<Arc<ToolCall>>, RuntimeError> {
+/// goes on. Their tools are known by name alone.
+pub(crate) async fn parked(thread: &Thread) -> Result<Vec<ProposedCall>, RuntimeError> {
     if thread.status() != Status::Idle {
         return Ok(Vec::new());
     }
@@ -26,31 +35,45 @@ pub(crate) async fn parked(thread: &Thread) -> Result<Vec<Arc<ToolCall>>, Runtim
     for message in messages.iter().rev() {
         if let Some(result) = message.as_tool_result() {
             answered.insert(&result.tool_call_id);
-        } else {
-            let answer = message.as_assistant();
-            let whole =
-                |reason: &FinishReason| !matches!(reason, FinishReason::Error | FinishReason::Aborted);
-            let answer = answer.filter(|answer| whole(&answer.stop_reason));
-            let calls = answer.into_iter().flat_map(AssistantMessage::tool_calls);
-            return Ok(calls.filter(|call| !answered.contains(&call.id)).cloned().collect());
+            continue;
         }
+        let whole = |reason: &FinishReason| !matches!(reason, FinishReason::Error | FinishReason::Aborted);
+        let Some(answer) = message.as_assistant().filter(|answer| whole(&answer.stop_reason)) else { break };
+        let open = answer.tool_calls().filter(|call| !answered.contains(&call.id));
+        return Ok(open.map(|call| proposed(thread, answer, call)).collect());
     }
     Ok(Vec::new())
+}
+
+fn proposed(thread: &Thread, answer: &AssistantMessage, call: &Arc<ToolCall>) -> ProposedCall {
+    let mut origin = Origin::default();
+    origin.thread = Some(thread.id().clone());
+    let agent = answer.agent.clone().unwrap_or_else(|| "main".into());
+    let def = ToolDef::new(call.name.clone(), "");
+    ProposedCall::new(Arc::clone(call), def, agent, 0).in_work_of(Arc::new(origin))
+}
+
+/// A decision about the call that was shown under an approval and a digest.
+pub(crate) struct Decided {
+    pub(crate) approval: ApprovalId,
+    pub(crate) digest: CallDigest,
+    pub(crate) decision: Decision,
 }
 
 /// Decides about a call. For one that is parked, the thread goes on until it holds the call again.
 pub(crate) async fn decide(
     thread: &Thread,
     approvals: &Approvals,
-    call: &CallId,
-    decision: Decision,
+    decided: &Decided,
 ) -> Result<(), RuntimeError> {
-    let not_held = match decide_held(thread, approvals, call, decision.clone()) {
-        Err(error @ RuntimeError::NotHeld { .. }) => error,
-        decided => return decided,
+    let Decided { approval, digest, decision } = decided;
+    let is_held = approvals.held(thread.id()).iter().any(|held| held.id() == *approval);
+    let parked = if is_held { Vec::new() } else { parked(thread).await? };
+    let Some(parked) = parked.into_iter().find(|parked| parked.id() == *approval) else {
+        return approvals.decide(thread.id(), approval, digest, decision.clone());
     };
-    if !parked(thread).await?.iter().any(|parked| parked.id == *call) {
-        return Err(not_held);
+    if parked.digest() != *digest {
+        return Err(other_call(decided, &parked));
     }
     begin(thread.continue_run())?;
     let mut idle = pin!(thread.wait_idle());
@@ -58,28 +81,29 @@ pub(crate) async fn decide(
         let mut changed = pin!(approvals.changed());
         // From here on no change is missed.
         let _ = changed.as_mut().now_or_never();
-        match decide_held(thread, approvals, call, decision.clone()) {
-            Err(RuntimeError::NotHeld { .. }) => {}
-            decided => return decided,
+        let held = approvals.held(thread.id()).into_iter().find(|held| held.call.id == parked.call.id);
+        if let Some(held) = held {
+            // What is asked now must be what was shown: a gate may have changed the arguments.
+            if held.call.name != parked.call.name || held.call.arguments != parked.call.arguments {
+                return Err(other_call(decided, &held));
+            }
+            approvals.decide(thread.id(), &held.id(), &held.digest(), decision.clone())?;
+            approvals.note_decided(thread.id(), approval, digest, decision);
+            return Ok(());
         }
         tokio::select! {
             () = changed => {}
-            () = idle.as_mut() => return Err(not_held),
+            () = idle.as_mut() => {
+                let (thread, approval) = (thread.id().clone(), approval.clone());
+                return Err(RuntimeError::NotHeld { thread, approval });
+            }
         }
     }
 }
 
-fn decide_held(
-    thread: &Thread,
-    approvals: &Approvals,
-    call: &CallId,
-    decision: Decision,
-) -> Result<(), RuntimeError> {
-    let held = approvals.held(thread.id()).into_iter().find(|held| held.call.id == *call);
-    let Some(held) = held else {
-        return Err(RuntimeError::NotHeld { thread: thread.id().clone(), approval: call.as_str().into() });
-    };
-    approvals.decide(thread.id(), &held.id(), &held.digest(), decision)
+fn other_call(decided: &Decided, call: &ProposedCall) -> RuntimeError {
+    let (approval, seen) = (decided.approval.clone(), decided.digest.clone());
+    RuntimeError::OtherCall { approval, seen, held: call.digest() }
 }
 
 /// Ends the runs that wait for decisions, with their calls parked.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::message::Message;
 use harness_core::port::{Loaded, OpenCall, RetryClass};
-use harness_core::{CallId, Json};
+use harness_core::{CallId, Json, StopReason};
 
 use crate::spine::{Path, Shortening, Spine, Spot, shown};
 
@@ -22,7 +22,7 @@ pub(crate) enum Item {
     Message(Arc<Message>),
     Call(Box<CallNote>),
     RunState(Json),
-    RunEnd,
+    RunEnd(Option<StopReason>),
     Compaction(Box<Shortening<Spot>>),
     /// An entry that loading passes over.
     Other,
@@ -97,12 +97,12 @@ impl<'p> Fold<'p> {
             Item::Call(note) => self.note(note),
             Item::RunState(state) => self.loaded.run_state = Some(state.clone()),
             Item::Compaction(shortening) => self.shorten(place, shortening),
-            Item::RunEnd | Item::Other => {}
+            Item::RunEnd(_) | Item::Other => {}
         }
         match record.item {
-            Item::RunEnd => self.loaded.ended = true,
+            Item::RunEnd(reason) => (self.loaded.ended, self.loaded.stop) = (true, reason),
             Item::Message(_) | Item::Call(_) | Item::RunState(_) if record.in_run => {
-                self.loaded.ended = false;
+                (self.loaded.ended, self.loaded.stop) = (false, None);
             }
             Item::Message(_) | Item::Call(_) | Item::RunState(_) | Item::Compaction(_) | Item::Other => {}
         }

@@ -127,7 +127,7 @@ fn item(entry: &Entry<'_>, spine: &Spine) -> Item {
         })),
         Entry::RunState { state, .. } => Item::RunState(state.clone()),
         Entry::Compaction { plan, permanent, .. } => Item::Compaction(Box::new(spine.name(plan, permanent))),
-        Entry::RunEnd { .. } => Item::RunEnd,
+        Entry::RunEnd { stop, .. } => Item::RunEnd(Some(stop.reason)),
         _ => Item::Other,
     }
 }

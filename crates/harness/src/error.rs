@@ -5,7 +5,7 @@ use harness_core::control::ControlFault;
 use harness_core::port::SessionError;
 use harness_core::run::TakeUpError;
 use harness_core::turn::SpecFault;
-use harness_core::{Fault, RunId};
+use harness_core::{Fault, RunId, StopReason};
 use harness_descriptor::DescriptorError;
 use harness_runtime::RuntimeError;
 
@@ -35,6 +35,12 @@ pub enum HarnessError {
     /// A run cannot be taken up.
     #[error(transparent)]
     TakeUp(#[from] TakeUpError),
+    /// The last run of the conversation completed, and nothing new was said: nothing was asked and nothing ran.
+    #[error("nothing to resume: the run completed ({})", reason.as_str())]
+    NothingToResume {
+        /// Why it ended.
+        reason: StopReason,
+    },
     /// There is no checkpoint of the run: it was never begun here, or it has ended as completed.
     #[error("there is no checkpoint of the run `{run}`: it was not begun here, or it has ended as completed")]
     NoCheckpoint {
@@ -67,6 +73,7 @@ impl HarnessError {
             Self::SameName { .. } => "harness.same_tool_name",
             Self::Resume(error) => error.kind(),
             Self::TakeUp(error) => error.kind(),
+            Self::NothingToResume { .. } => "harness.nothing_to_resume",
             Self::NoCheckpoint { .. } => "harness.no_checkpoint",
             Self::NoCheckpoints => "harness.no_checkpoints",
             Self::Busy => "harness.busy",

@@ -60,7 +60,8 @@ impl Harness {
         Self { parts, thread: tokio::sync::Mutex::default() }
     }
 
-    /// Says something to the agents. Await it for the [`Report`].
+    /// Says something to the agents. Await it for the [`Report`]. Blank text says nothing: the conversation is
+    /// [resumed](Self::resume).
     pub fn prompt(&self, text: impl Into<String>) -> Prompt<'_> {
         self.prompt_message(UserMessage::text(text))
     }
@@ -77,6 +78,8 @@ impl Harness {
 
     /// Goes on where the conversation stopped: calls that a crash or a pending approval left open are
     /// settled, then the model is asked.
+    ///
+    /// Awaiting it gives [`HarnessError::NothingToResume`] when the last run completed; then nothing was asked.
     pub fn resume(&self) -> Prompt<'_> {
         Prompt::new(self, None)
     }
@@ -188,12 +191,19 @@ impl Harness {
         options: Options,
     ) -> Result<Report, HarnessError> {
         let Parts { ports, spec, ids, graph, recorder, work, .. } = &self.parts;
+        let message = message.filter(|message| !is_blank(message));
         let mut thread = self.thread.lock().await;
         let saved = match &options.run {
             Some(run) => Some(self.saved(run, options.any_descriptor).await?),
             None => None,
         };
         let opened = thread.open(ports.session.as_deref()).await?;
+        let resumes = message.is_none() && saved.is_none() && options.taken_up.is_none();
+        let is_plain = spec.control.is_none() && ports.stop_gates.is_empty();
+        if let Some(reason) = thread.completed(&opened.log, is_plain).filter(|_| resumes) {
+            thread.put_back(opened.log, opened.open_calls, opened.view);
+            return Err(HarnessError::NothingToResume { reason });
+        }
         // A run that is taken up knows its agent itself.
         let agent = options.agent.or_else(|| {
             if saved.is_some() {
@@ -250,7 +260,7 @@ impl Harness {
         if let (Some(work), Some(items)) = (work, machine.work_items()) {
             work.restore(machine.origin(), items);
         }
-        let machine = thread.begin(machine.with_view(opened.view));
+        let machine = thread.start(machine.with_view(opened.view));
         let end = drive(machine, ports, &options.cancel, start).await;
         let transcript = thread.finish(&end);
         let recorded = match recorder {
@@ -259,6 +269,10 @@ impl Harness {
         };
         Ok(Report::new(end, transcript, opened.torn_tail, recorded))
     }
+}
+
+fn is_blank(message: &Message) -> bool {
+    matches!(message, Message::User(user) if user.is_blank())
 }
 
 /// What configures a run that begins in the mode that it is now.

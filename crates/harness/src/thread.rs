@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use harness_core::machine::ViewState;
-use harness_core::message::Message;
+use harness_core::message::{Message, ModelOutput};
 use harness_core::port::{DynSession, OpenCall, SessionError, TornTail};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
-use harness_core::{AgentId, End, Fault, FaultSource};
+use harness_core::{AgentId, End, Fault, FaultSource, Outcome, StopReason};
 use serde::Deserialize;
 
 /// A thread between, and during, its runs.
@@ -20,6 +20,8 @@ pub(crate) struct Thread {
     running: Option<Run>,
     /// Messages that were pushed in while calls were parked.
     waiting: Vec<Arc<Message>>,
+    /// Why the last run ended, as far as that is known.
+    stop: Option<StopReason>,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,7 @@ impl Thread {
             (None, Some(session), _) => {
                 let loaded = session.load_boxed().await?;
                 torn_tail = loaded.torn_tail;
+                self.stop = loaded.stop;
                 Idle {
                     log: loaded.messages.into_iter().collect(),
                     open_calls: loaded.open_calls,
@@ -79,7 +82,26 @@ impl Thread {
         self.idle = Some(Idle { log, open_calls, view });
     }
 
-    /// A run begins.
+    /// Why nothing is left to resume: the last run completed, and nothing was said since. A run whose end nobody
+    /// wrote down has completed when it `is_plain`, and its final answer is there.
+    pub(crate) fn completed(&self, log: &Prefix, is_plain: bool) -> Option<StopReason> {
+        let answer = log.last()?.as_assistant()?;
+        match self.stop {
+            Some(reason) => (reason.outcome() == Outcome::Completed).then_some(reason),
+            None if is_plain && matches!(answer.output(), ModelOutput::FinalAnswer) => {
+                Some(StopReason::AnswerFinalized)
+            }
+            None => None,
+        }
+    }
+
+    /// A run begins: from now on nothing is known of its end.
+    pub(crate) fn start(&mut self, run: Run) -> &mut Run {
+        self.stop = None;
+        self.begin(run)
+    }
+
+    /// A run, or a compaction, begins.
     pub(crate) fn begin(&mut self, run: Run) -> &mut Run {
         self.running.insert(run)
     }
@@ -91,6 +113,7 @@ impl Thread {
         let view = self.running.as_ref().map(|run| run.view_state().clone()).unwrap_or_default();
         let log = self.running.take().map(Run::into_log).unwrap_or_default();
         let transcript = log.prefix();
+        self.stop = Some(end.reason());
         self.waiting = end.continuation.as_ref().map(|made| made.waiting.clone()).unwrap_or_default();
         if end.persist_failed.is_none() {
             self.put_back(log, open_calls, view);

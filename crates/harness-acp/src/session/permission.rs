@@ -3,17 +3,18 @@
 use std::sync::{Mutex, PoisonError, Weak};
 
 use agent_client_protocol::v1::schema::{
-    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    Meta, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SessionId, ToolCallContent, ToolCallStatus, ToolCallUpdate,
 };
-use harness::core::port::{ApprovalAsk, Decision};
+use harness::core::Json;
+use harness::core::port::{ApprovalAsk, Decision, ProposedCall};
 use harness::tools::{ApprovalAnswer, ApprovalRule, Asker, Remember};
 use tokio::sync::{mpsc, oneshot};
 
 use super::pump::Job;
 use super::teller::Teller;
 use super::{Line, Session};
-use crate::call;
+use crate::{call, content};
 
 /// How many tools can be refused for good; beyond that a refusal counts once.
 const MOST_REFUSED: usize = 1_000;
@@ -50,7 +51,7 @@ impl Asker for EditorAsker {
         }
         let (answer, answered) = oneshot::channel();
         if self.jobs.send(Job::Ask { ask: ask.clone(), answer }).await.is_err() {
-            return denied("nobody is there any more who could allow it").into();
+            return denied("the client disconnected before approving").into();
         }
         let chosen = tokio::select! {
             chosen = answered => chosen,
@@ -63,7 +64,7 @@ impl Asker for EditorAsker {
                 denied("the user refuses every call of this tool").into()
             }
             Ok(Choice::Refuse(why)) => denied(&why).into(),
-            Err(_) => denied("nobody is there any more who could allow it").into(),
+            Err(_) => denied("the client disconnected before approving").into(),
         }
     }
 }
@@ -103,12 +104,11 @@ pub(super) fn request(
     });
     let mut fields = call::fields(&ask.proposed.call, teller.cwd()).status(ToolCallStatus::Pending);
     let mut content = fields.content.take().unwrap_or_default();
-    content.extend(
-        (!ask.proposed.reason.is_empty()).then(|| ToolCallContent::from(ask.proposed.reason.clone())),
-    );
+    content.extend(about(&ask.proposed).into_iter().map(ToolCallContent::from));
     fields = fields.content(content);
     let call = ToolCallUpdate::new(teller.id_of(&ask.proposed.call.id), fields);
-    let asked = line.connection.send_request(RequestPermissionRequest::new(id.clone(), call, options.into()));
+    let request = RequestPermissionRequest::new(id.clone(), call, options.into()).meta(meta(&ask.proposed));
+    let asked = line.connection.send_request(request);
     let session = Weak::clone(session);
     tokio::spawn(async move {
         let response = tokio::select! {
@@ -126,6 +126,35 @@ pub(super) fn request(
         }
         let _ = answer.send(choice.unwrap_or_else(|| Choice::Refuse("the user stopped the work".to_owned())));
     });
+}
+
+/// What a person has to know beside the call: why it is held, on whose behalf it would run, and its exact
+/// arguments where the protocol's JSON changes them.
+fn about(proposed: &ProposedCall) -> Vec<String> {
+    let call = &proposed.call;
+    let reason = Some(proposed.reason.clone()).filter(|reason| !reason.is_empty());
+    let parent = proposed.origin.parent.as_ref();
+    let parent = parent.map(|parent| {
+        format!("Sub-agent `{}`, for the call `{}` of `{}`", proposed.agent, parent.call, parent.agent)
+    });
+    let shown = content::value(&call.arguments).and_then(|value| Json::of(&value).ok());
+    let is_exact = shown.is_some_and(|shown| shown.text() == call.arguments.text());
+    let exact = (!is_exact).then(|| format!("Arguments: {}", call.arguments.text()));
+    [reason, parent, exact].into_iter().flatten().collect()
+}
+
+/// What names the question for programs.
+fn meta(proposed: &ProposedCall) -> Meta {
+    let mut approval = Meta::new();
+    let mut put = |key: &str, value: &str| approval.insert(key.to_owned(), value.into());
+    put("approvalId", proposed.id().as_str());
+    put("digest", proposed.digest().as_str());
+    put("agent", proposed.agent.as_str());
+    put("callId", proposed.call.id.as_str());
+    if let Some(parent) = &proposed.origin.parent {
+        put("parentCallId", parent.call.as_str());
+    }
+    Meta::from_iter([("harness".to_owned(), approval.into())])
 }
 
 /// What the client chose; `None` when the work is stopped.

@@ -26,14 +26,14 @@ async fn told(replies: impl IntoIterator<Item = Reply>) -> Vec<String> {
 #[tokio::test]
 async fn allowed_once_is_asked_again() {
     let told = told([Reply::Choose("allow_once"), Reply::Choose("allow_once")]).await;
-    let again = ASKED.replace("c1", "c1#2");
-    assert_eq!(told, [ASKED, "c1 completed `deleted`", &again, "c1#2 completed `deleted`"]);
+    let again = ASKED.replace("c1", "c1-2");
+    assert_eq!(told, [ASKED, "c1 completed `deleted`", &again, "c1-2 completed `deleted`"]);
 }
 
 #[tokio::test]
 async fn allowed_for_good_is_not_asked_again() {
     let told = told([Reply::Choose("allow_always")]).await;
-    assert_eq!(told, [ASKED, "c1 completed `deleted`", "c1#2 completed `deleted`"]);
+    assert_eq!(told, [ASKED, "c1 completed `deleted`", "c1-2 completed `deleted`"]);
 }
 
 #[tokio::test]
@@ -41,21 +41,21 @@ async fn refused_once_is_asked_again_and_the_model_goes_on() {
     let told = told([Reply::Choose("reject_once"), Reply::Choose("allow_once")]).await;
     assert_eq!(told.len(), 4, "{told:?}");
     assert!(told[1].starts_with("c1 failed") && told[1].contains("the user refuses this call"), "{told:?}");
-    assert_eq!(told[3], "c1#2 completed `deleted`");
+    assert_eq!(told[3], "c1-2 completed `deleted`");
 }
 
 #[tokio::test]
 async fn refused_for_good_is_not_asked_again() {
     let told = told([Reply::Choose("reject_always")]).await;
     assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[2].starts_with("c1#2 failed") && told[2].contains("every call of this tool"), "{told:?}");
+    assert!(told[2].starts_with("c1-2 failed") && told[2].contains("every call of this tool"), "{told:?}");
 }
 
 #[tokio::test]
 async fn an_editor_that_cannot_ask_allows_nothing() {
     let told = told([Reply::Error, Reply::Choose("something_else")]).await;
     assert!(told[1].starts_with("c1 failed") && told[1].contains("could not ask"), "{told:?}");
-    assert!(told[3].starts_with("c1#2 failed") && told[3].contains("was not offered"), "{told:?}");
+    assert!(told[3].starts_with("c1-2 failed") && told[3].contains("was not offered"), "{told:?}");
 }
 
 #[tokio::test]
@@ -93,6 +93,30 @@ async fn a_question_that_nobody_answers_ends_with_the_cancellation() {
         assert_eq!(stopped.unwrap(), StopReason::Cancelled);
         assert!(!editor.lines(&session).iter().any(|line| line.contains("deleted")));
         assert_eq!(editor.prompt(&session, "and now?").await.unwrap(), StopReason::EndTurn);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn fault_03_a_permission_shows_the_whole_call_and_names_it() {
+    let arguments = r#"{"account":"ATTACKER","amount":12345678901234567890123,"note":"x"}"#;
+    let model = Scripted::new([call("c1", "delete_note", arguments), Step::Say("")]);
+    with_editor(threads(config(&model)), [Reply::Choose("reject_once")], async |editor| {
+        let session = editor.session().await;
+        editor.prompt(&session, "go").await.unwrap();
+        let asked = editor.asks().remove(0);
+        let shown = &asked["toolCall"];
+        assert_eq!(
+            (&shown["rawInput"]["account"], &shown["rawInput"]["note"]),
+            (&"ATTACKER".into(), &"x".into())
+        );
+        let content = shown["content"].to_string();
+        assert!(content.contains("`delete_note` needs approval"), "{content}");
+        assert!(content.contains("12345678901234567890123"), "the exact number: {content}");
+        let approval = &asked["_meta"]["harness"];
+        assert_eq!((&approval["callId"], &approval["agent"]), (&"c1".into(), &"main".into()));
+        assert_eq!(approval["digest"].as_str().map(str::len), Some(64), "{approval}");
+        assert!(approval["approvalId"].as_str().unwrap().starts_with("apr-"), "{approval}");
     })
     .await;
 }

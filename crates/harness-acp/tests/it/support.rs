@@ -176,6 +176,7 @@ struct Heard {
     lines: Arc<Mutex<Vec<(SessionId, String)>>>,
     grown: Arc<Notify>,
     replies: Arc<Mutex<VecDeque<Reply>>>,
+    asks: Arc<Mutex<Vec<serde_json::Value>>>,
 }
 
 impl Heard {
@@ -208,6 +209,11 @@ impl Editor {
 
     pub(crate) fn cancel(&self, session: &SessionId) {
         self.cx.send_notification(CancelNotification::new(session.clone())).unwrap();
+    }
+
+    /// The permissions that were requested, as they came.
+    pub(crate) fn asks(&self) -> Vec<serde_json::Value> {
+        self.heard.asks.lock().unwrap().clone()
     }
 
     /// What the editor was told of a session, the commands aside.
@@ -256,6 +262,7 @@ pub(crate) async fn with_editor(
         )
         .on_receive_request(
             async move |ask: RequestPermissionRequest, answer, cx: ConnectionTo<Agent>| {
+                asks.asks.lock().unwrap().push(serde_json::to_value(&ask).unwrap());
                 let call = &ask.tool_call;
                 let options: Vec<&str> = ask.options.iter().map(|option| &*option.option_id.0).collect();
                 let title = call.fields.title.as_deref().unwrap_or_default();

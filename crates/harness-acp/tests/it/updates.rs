@@ -82,7 +82,7 @@ async fn ids_that_a_provider_repeats_become_unique() {
         editor.prompt(&session, "go").await.unwrap();
         let lines = editor.lines(&session);
         let ends: Vec<&String> = lines.iter().filter(|line| line.contains("completed")).collect();
-        assert_eq!(ends, ["c1 completed `text of a`", "c1#2 completed `text of a`"]);
+        assert_eq!(ends, ["c1 completed `text of a`", "c1-2 completed `text of a`"]);
     })
     .await;
 }

@@ -412,6 +412,7 @@ impl Desk {
         let thread: &ThreadId = self.chat.thread.id();
         let doing = match self.chat.thread.status() {
             Status::Generating { .. } => "at work",
+            Status::AwaitingApproval { .. } => "waiting for your decision",
             Status::Aborting { .. } => "being stopped",
             Status::Compacting => "being made shorter",
             Status::Idle | _ => "idle",

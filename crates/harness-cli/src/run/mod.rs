@@ -23,7 +23,7 @@ use harness::descriptor::Map;
 use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
-use harness::{BoundGraph, Builder, Harness, Prompt, Report};
+use harness::{BoundGraph, Builder, Harness, HarnessError, Prompt, Report};
 
 use self::until::{Told, Until};
 use crate::args::{BackendArgs, LimitArgs, ModelArgs, RunArgs};
@@ -98,9 +98,22 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     if let Some(registry) = &registry {
         registry.close().await;
     }
-    let report = report?;
+    let report = match report {
+        Err(error @ HarnessError::NothingToResume { .. }) => return nothing_to_resume(&error, args.json),
+        report => report?,
+    };
     let run = Ran { hash: &hash, control: spec.control.as_deref() };
     finish(args, &report, &run, rendering, source.replay.as_deref())
+}
+
+/// Reports that the run completed before: nothing was asked, and nothing ran.
+fn nothing_to_resume(error: &HarnessError, json: bool) -> Result<Exit, CliError> {
+    let _ = writeln!(terminal::messages(), "{error}");
+    if !json {
+        return Ok(Exit::Completed);
+    }
+    let line = serde_json::json!({ "type": "nothing_to_resume", "message": error.to_string() });
+    output::print_lines(&[line], Exit::Completed)
 }
 
 /// Fails when something that the run will leave behind cannot be written.

@@ -97,3 +97,56 @@ fn law_5_an_approved_call_that_was_killed_is_not_repeated() {
     assert!(found[0].contains("may have taken effect"), "{found:?}");
     assert_eq!((runs(&project, "pay.log"), runs(&project, "look.log")), (1, 1));
 }
+
+#[test]
+fn fault_06_a_completed_run_is_not_resumed() {
+    let (project, server) = parked(PAY);
+    assert_eq!(resume(&project, &server.url, "always").code, Some(0));
+    let before = (project.read("s.jsonl"), server.requests().len());
+    let run = ["run", "harness.yaml", "--resume", "--session", "s.jsonl"];
+    for command in [["resume", "s.jsonl"].as_slice(), &run] {
+        let output =
+            project.harness(&[command, &["--approve", "always", "--base-url", &server.url]].concat());
+        assert_eq!(
+            (output.code, output.stdout.as_str(), output.stderr.as_str()),
+            (Some(0), "", "nothing to resume: the run completed (answer_finalized)\n"),
+            "{command:?}"
+        );
+    }
+    let json = [&run[..], &["--json", "--base-url", &server.url]].concat();
+    let output = project.harness(&json);
+    assert_eq!(
+        (output.code, output.stdout.trim_end()),
+        (
+            Some(0),
+            r#"{"message":"nothing to resume: the run completed (answer_finalized)","type":"nothing_to_resume"}"#
+        )
+    );
+    assert_eq!((project.read("s.jsonl"), server.requests().len()), before, "nothing was asked or stored");
+    assert_eq!(runs(&project, "pay.log"), 1);
+    let output = project.harness(&["resume", "s.jsonl", "and now?", "--base-url", &server.url]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "done again\n"), "{}", output.stderr);
+}
+
+#[test]
+fn fault_03_calls_of_one_answer_with_one_id_are_two_calls() {
+    let both = Answer::call("c1", "look", &json!({})).and_call("c1", "pay", &json!({}));
+    let server = Server::start([Reply::Stream(both), Reply::text("done")]);
+    let project = project(PAY);
+    let output = project.ask(&server.url, &["--session", "s.jsonl"]);
+    assert_eq!(output.code, Some(4), "{}", output.stderr);
+    assert_eq!(resume(&project, &server.url, "always").stdout, "done\n");
+    assert_eq!((runs(&project, "pay.log"), runs(&project, "look.log")), (1, 1));
+    let last = server.requests().pop().unwrap();
+    let messages = last["messages"].as_array().unwrap();
+    let asked: Vec<&serde_json::Value> =
+        messages.iter().flat_map(|message| message["tool_calls"].as_array()).flatten().collect();
+    let ids: Vec<&serde_json::Value> = asked.iter().map(|call| &call["id"]).collect();
+    let answered: Vec<&serde_json::Value> = messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|result| &result["tool_call_id"])
+        .collect();
+    assert_eq!(ids, [&json!("c1"), &json!("c1-2")]);
+    assert_eq!(ids, answered);
+}

@@ -60,6 +60,13 @@ impl Served {
         self.send(self.request(Method::POST, path).json(&body))
     }
 
+    /// Grants a call of a list of approvals.
+    fn grant(&self, approval: &Value) -> (u16, Value) {
+        let [id, thread] = ["id", "thread"].map(|key| approval[key].as_str().unwrap());
+        let body = json!({ "decision": "granted", "digest": approval["digest"] });
+        self.post(&format!("/v1/threads/{thread}/approvals/{id}"), body)
+    }
+
     /// Asks until something is so.
     fn wait_for(&self, path: &str, so: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..100_000 {
@@ -109,8 +116,8 @@ fn a_conversation_with_an_approval_steering_and_an_abort() {
     assert_eq!(status, 202);
     let held = served.wait_for("/v1/threads/t/approvals", |held| held["approvals"][0]["state"] == "held");
     assert_eq!((&held["approvals"][0]["tool"], &held["approvals"][0]["run"]), (&json!("pay"), &begun["run"]));
-    let (status, _) = served.post("/v1/threads/t/approvals/pay-1", json!({ "decision": "granted" }));
-    assert_eq!(status, 204);
+    let (status, answer) = served.grant(&held["approvals"][0]);
+    assert_eq!(status, 204, "{answer}");
     assert_eq!(served.get("/v1/threads/t/response")["text"], "It is paid.");
     let (_, events) = served.send(served.request(Method::GET, EVENTS));
     let events = events.as_str().unwrap();
@@ -161,7 +168,7 @@ fn comes_back(end: impl FnOnce(Served)) {
         (&parked["approvals"][0]["callId"], &parked["approvals"][0]["state"]),
         (&json!("pay-1"), &json!("parked"))
     );
-    let (status, answer) = served.post("/v1/threads/t/approvals/pay-1", json!({ "decision": "granted" }));
+    let (status, answer) = served.grant(&parked["approvals"][0]);
     assert_eq!(status, 204, "{answer}");
     assert_eq!(served.get("/v1/threads/t/response")["text"], "It is paid.");
     let messages = served.get("/v1/threads/t/messages");

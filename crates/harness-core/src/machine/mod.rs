@@ -298,7 +298,7 @@ impl Cx<'_> {
         View::planned(self.log.prefix(), plan.clone()).for_each(|message| log.push(Arc::clone(message)));
         (self.sh.len, self.sh.persisted) = (log.len(), log.len());
         self.sh.view = ViewState::default();
-        *self.log = log;
+        self.log.replace(log);
     }
 
     /// Has something journaled.

@@ -101,7 +101,7 @@ stored! {
 stored_with_rare! {
     /// A call that the model asks for. Allowed in assistant messages.
     pub struct ToolCall {
-        /// The provider's id, repeated in the result. Not promised to be unique.
+        /// The provider's id, repeated in the result. A turn makes it unique in its transcript.
         id: CallId = "id",
         /// The tool's name.
         name: ToolName = "name",

@@ -335,6 +335,11 @@ impl SystemMessage {
 }
 
 impl UserMessage {
+    /// Whether it says nothing: no blocks, or blank text alone.
+    pub fn is_blank(&self) -> bool {
+        self.content.iter().all(|block| block.as_text().is_some_and(|text| text.trim().is_empty()))
+    }
+
     /// A user message of one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Block::text(text)], ..Self::default() }

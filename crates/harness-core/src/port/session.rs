@@ -8,7 +8,7 @@ use super::{BoxFuture, CompactionNote, RetryClass};
 use crate::ids::{CallId, RunId, SessionId, TurnId};
 use crate::json::Json;
 use crate::message::Message;
-use crate::outcome::{Stop, TotalUsage};
+use crate::outcome::{Stop, StopReason, TotalUsage};
 use crate::time::Time;
 use crate::transcript::Plan;
 
@@ -148,6 +148,8 @@ pub struct Loaded {
     pub run_state: Option<Json>,
     /// Whether the last run that was begun has ended.
     pub ended: bool,
+    /// Why it ended; `None` when it has not, or the session does not say.
+    pub stop: Option<StopReason>,
     /// The view to go on with, when the last compaction was one of the view.
     pub plan: Option<Plan>,
     /// A tail that was left out.

@@ -285,7 +285,7 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Arc<Message>, Box<ModelFault>>,
     ) -> Option<End> {
-        match result {
+        match result.map(|answer| super::call_ids::unique(cx.log, answer)) {
             Ok(answer) => match answer.as_assistant() {
                 Some(_) if self.drops_step(spec) => {
                     cx.sh.budgets.settle(std::mem::take(&mut self.grant), Amount::NONE);

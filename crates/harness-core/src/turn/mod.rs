@@ -9,6 +9,7 @@
 //! both are options of [`TurnSpec`], and [`TurnSpec::source_001`] assembles the source's.
 
 mod batch;
+mod call_ids;
 pub mod clarify;
 mod compaction;
 mod cycle;

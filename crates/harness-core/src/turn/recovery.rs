@@ -159,6 +159,7 @@ impl TurnState {
 
 /// Takes an answer that broke off into the transcript; its calls are answered, or left.
 pub(super) fn append_partial(answers: bool, cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
+    let partial = super::call_ids::unique(cx.log, partial);
     cx.append_one(Arc::clone(&partial));
     if answers {
         answer_unrun(cx, &partial, why);

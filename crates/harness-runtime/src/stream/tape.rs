@@ -79,6 +79,8 @@ pub(crate) struct Live {
     pub(crate) answer: Assembly,
     pub(crate) answering: bool,
     pub(crate) calls: Vec<CallId>,
+    /// The calls that wait for a decision.
+    pub(crate) held: Vec<CallId>,
 }
 
 impl Live {
@@ -111,6 +113,10 @@ impl Live {
             if let Some(at) = self.calls.iter().position(|id| *id == call.id) {
                 self.calls.remove(at);
             }
+        } else if let EventKind::ApprovalRequested { request, digest: Some(_), .. } = kind {
+            self.held.extend(request.call_id.clone());
+        } else if let EventKind::ApprovalDecided { call, .. } = kind {
+            self.held.retain(|id| id != call);
         } else if let EventKind::CompactionCompleted { permanent: true, plan, .. } = kind {
             let mut shown = Transcript::default();
             let view = View::planned(self.transcript(), plan.clone());

@@ -97,17 +97,19 @@ impl Thread {
         self.prompt_items([UserMessage::text(text).from_origin("prompt")]).await
     }
 
-    /// Says several things at once, in this order; see [`Thread::prompt`]. With none of them a run goes on where
-    /// the transcript ends.
+    /// Says several things at once, in this order; see [`Thread::prompt`]. Empty user messages are left out; with
+    /// no other message a run goes on where the transcript ends, as [`Thread::continue_run`] does.
     ///
     /// # Errors
-    /// As [`Thread::prompt`].
+    /// As [`Thread::prompt`] and [`Thread::continue_run`].
     pub async fn prompt_items<M: Into<Message>>(
         &self,
         messages: impl IntoIterator<Item = M>,
     ) -> Result<Report, RuntimeError> {
-        let messages = messages.into_iter().map(|message| Arc::new(message.into())).collect();
-        self.begin(Begin::Prompt(messages)).await
+        let says = |message: &Arc<Message>| !matches!(&**message, Message::User(user) if user.is_blank());
+        let messages = messages.into_iter().map(|message| Arc::new(message.into()));
+        let messages: Vec<_> = messages.filter(says).collect();
+        self.begin(if messages.is_empty() { Begin::GoOn } else { Begin::Prompt(messages) }).await
     }
 
     /// Prompts the thread with a skill and what else is said, joined by blank lines. Hidden skills can be asked for.
@@ -199,7 +201,8 @@ impl Thread {
 
     /// What the thread does.
     pub fn status(&self) -> Status {
-        self.0.lock().status.clone()
+        let status = self.0.lock().status.clone();
+        self.0.shown(status)
     }
 
     /// Stops the run, or the compaction, that is going on. What it had finished is kept, what waits begins the
@@ -237,7 +240,7 @@ impl Thread {
             Some(Ok(_)) | None => None,
         };
         Ok(Snapshot {
-            status: state.status.clone(),
+            status: self.0.shown(state.status.clone()),
             model: state.settled.config.model.name.clone(),
             messages,
             answer,

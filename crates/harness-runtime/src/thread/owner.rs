@@ -226,7 +226,7 @@ impl Drop for Owner {
         state.opened = false;
         match state.status.clone() {
             Status::Generating { run, .. } | Status::Aborting { run } => shared.lost(state, run),
-            Status::Compacting | Status::Idle => shared.free_again(state),
+            Status::AwaitingApproval { .. } | Status::Compacting | Status::Idle => shared.free_again(state),
         }
     }
 }

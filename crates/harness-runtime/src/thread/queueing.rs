@@ -83,6 +83,7 @@ impl Thread {
         options: MessageOptions,
     ) -> Result<EntryId, RuntimeError> {
         let shared = &self.0;
+        self.says_something(&message)?;
         let bytes = size(&message);
         let mut state = shared.lock();
         if state.closed {
@@ -143,6 +144,14 @@ impl Thread {
         })
     }
 
+    /// Refuses a user message without content.
+    fn says_something(&self, message: &Message) -> Result<(), RuntimeError> {
+        if matches!(message, Message::User(user) if user.is_blank()) {
+            return Err(RuntimeError::EmptyMessage { thread: self.0.id.clone() });
+        }
+        Ok(())
+    }
+
     /// What waits, in the order of its delivery, and what a run has taken and does not have yet.
     pub fn queue(&self) -> Vec<QueueEntry> {
         self.0.lock().queue.iter().cloned().collect()
@@ -156,10 +165,12 @@ impl Thread {
     /// Changes what a waiting message says.
     ///
     /// # Errors
-    /// [`RuntimeError::NotWaiting`] when it is not there, or a run has taken it; [`RuntimeError::QueueBytesFull`] and
+    /// [`RuntimeError::NotWaiting`] when it is not there, or a run has taken it; [`RuntimeError::EmptyMessage`];
+    /// [`RuntimeError::QueueBytesFull`] and
     /// [`RuntimeError::AllQueuesFull`] when the new message does not fit: the old one stays.
     pub fn edit(&self, entry: &EntryId, message: impl Into<Message>) -> Result<(), RuntimeError> {
         let message = message.into();
+        self.says_something(&message)?;
         let bytes = size(&message);
         let mut state = self.0.lock();
         if state.queue.waiting_mut(entry).is_none() {

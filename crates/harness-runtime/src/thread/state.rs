@@ -30,6 +30,13 @@ pub enum Status {
         /// Since when.
         since: Time,
     },
+    /// A run is going on, and a call of it waits for a decision.
+    AwaitingApproval {
+        /// The run.
+        run: RunId,
+        /// Since when the run is going on.
+        since: Time,
+    },
     /// A run was told to stop, and has not ended yet.
     Aborting {
         /// The run.
@@ -156,6 +163,16 @@ impl Shared {
         Self { id, parts, state, tape, session, changed: Notify::new() }
     }
 
+    /// The status as others see it: the state knows nothing of calls.
+    pub(crate) fn shown(&self, status: Status) -> Status {
+        match status {
+            Status::Generating { run, since } if self.tape.live(|live| !live.held.is_empty()) => {
+                Status::AwaitingApproval { run, since }
+            }
+            status => status,
+        }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,7 +218,7 @@ impl Shared {
         match &state.status {
             Status::Generating { run, .. } => state.status = Status::Aborting { run: run.clone() },
             Status::Compacting => {}
-            Status::Idle | Status::Aborting { .. } => return false,
+            Status::Idle | Status::AwaitingApproval { .. } | Status::Aborting { .. } => return false,
         }
         state.aborted = Some(why);
         self.tape.tell(ThreadEvent::Status(state.status.clone()));

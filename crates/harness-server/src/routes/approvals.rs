@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
-use harness::core::CallId;
+use axum::http::header::IF_MATCH;
+use axum::http::{HeaderMap, StatusCode};
 use harness::core::port::ProposedCall;
+use harness::core::{ApprovalId, CallDigest};
 use harness::runtime::{Approvals, RuntimeError};
 
 use crate::app::App;
 use crate::body::{At, Body};
-use crate::fault::{AnyFault, Conflict, Fault};
-use crate::held;
+use crate::fault::{AnyFault, Conflict, ErrorBody, Fault};
+use crate::held::{self, Decided};
 use crate::wire::{Answer, ApprovalList, ApprovalView, decision};
 
 fn view(held: ProposedCall) -> Option<ApprovalView> {
-    let (thread, run) = (held.origin.thread.clone()?, held.origin.run.clone());
-    Some(ApprovalView::held(thread, &held.call, held.reason, run))
+    Some(ApprovalView::held(held.origin.thread.clone()?, held))
 }
 
 /// The calls that runs of all threads hold. Calls that are parked are told by their threads.
@@ -45,34 +45,76 @@ pub(super) async fn of_one(
     let held = app.options.approvals.as_ref().map(|held| held.held(thread.id())).unwrap_or_default();
     let mut approvals: Vec<ApprovalView> = held.into_iter().filter_map(view).collect();
     let parked = held::parked(&thread).await?;
-    approvals.extend(parked.iter().map(|call| ApprovalView::parked(thread.id().clone(), call)));
+    approvals.extend(parked.into_iter().map(|call| ApprovalView::parked(thread.id().clone(), call)));
     Ok(Json(ApprovalList { approvals }))
 }
 
 /// Decides about a call: `granted`, `edited` with other arguments, `denied` with a reason, or `later`. About a
 /// call that is parked, the thread goes on and the decision is given when the call is held again.
+///
+/// The decision names the digest of the call that was shown, in the body or as `If-Match`, and applies to this call
+/// only. It may be repeated; another decision about the same approval is refused.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/approvals/{call}", tag = "approvals", operation_id = "answerApproval",
+    post, path = "/v1/threads/{thread}/approvals/{approval}", tag = "approvals", operation_id = "answerApproval",
     params(
         ("thread" = String, Path, description = "The thread's name"),
-        ("call" = String, Path, description = "The call's id"),
+        ("approval" = String, Path, description = "The approval's id"),
+        ("If-Match" = Option<String>, Header, description = "The digest of the call, in double quotes"),
     ),
     request_body = Answer,
-    responses((status = 204, description = "It is decided"), Conflict, AnyFault)
+    responses(
+        (status = 204, description = "It is decided"),
+        (status = 412, description = "`If-Match` names the digest of another call", body = ErrorBody),
+        Conflict, AnyFault
+    )
 )]
 pub(super) async fn answer(
     State(app): State<Arc<App>>,
-    At((name, call)): At<(String, String)>,
+    At((name, approval)): At<(String, String)>,
+    headers: HeaderMap,
     Body(answer): Body<Answer>,
 ) -> Result<StatusCode, Fault> {
+    let matched = if_match(&headers)?;
+    let given = answer.digest.clone();
     let decision = decision(answer)?;
     let thread = app.thread(&name).await?;
-    let call = CallId::from(call);
+    let approval = ApprovalId::from(approval);
     let Some(approvals) = &app.options.approvals else {
-        return Err(
-            RuntimeError::NotHeld { thread: thread.id().clone(), approval: call.as_str().into() }.into()
-        );
+        return Err(RuntimeError::NotHeld { thread: thread.id().clone(), approval }.into());
     };
-    held::decide(&thread, approvals, &call, decision).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let digest = match (&matched, given) {
+        (Some(matched), Some(given)) if *matched != given => {
+            return Err(Fault::unreadable("`digest` and `If-Match` differ").at("digest"));
+        }
+        (Some(digest), _) => digest.clone(),
+        (None, Some(digest)) => digest,
+        (None, None) => return Err(no_digest(&approval)),
+    };
+    match held::decide(&thread, approvals, &Decided { approval, digest, decision }).await {
+        Err(error @ RuntimeError::OtherCall { .. }) if matched.is_some() => {
+            Err(Fault::from(error).with_status(StatusCode::PRECONDITION_FAILED))
+        }
+        decided => Ok(decided.map(|()| StatusCode::NO_CONTENT)?),
+    }
+}
+
+fn no_digest(approval: &ApprovalId) -> Fault {
+    let message = format!("the decision about `{approval}` does not name the digest of the call");
+    Fault::new(StatusCode::CONFLICT, "request.no_digest", message)
+        .hint("give the `digest` that the list of approvals shows, in the body or as If-Match")
+        .at("digest")
+}
+
+/// The digest that `If-Match` names; `None` without the header.
+fn if_match(headers: &HeaderMap) -> Result<Option<CallDigest>, Fault> {
+    let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
+    let tag = value.to_str().ok().map(str::trim);
+    let tag = tag.and_then(|tag| tag.strip_prefix('"')?.strip_suffix('"'));
+    match tag.filter(|tag| !tag.is_empty() && !tag.contains('"')) {
+        Some(digest) => Ok(Some(CallDigest::from(digest))),
+        None => {
+            let message = "`If-Match` must be one digest in double quotes";
+            Err(Fault::new(StatusCode::BAD_REQUEST, "request.if_match", message))
+        }
+    }
 }

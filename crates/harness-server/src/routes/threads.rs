@@ -103,8 +103,9 @@ pub(super) async fn create(
 
 async fn view(app: &App, thread: &Thread) -> Result<ThreadView, Fault> {
     let next_seq = thread.events(StartAt::Live).position();
-    let snapshot = thread.snapshot().await?;
+    let mut snapshot = thread.snapshot().await?;
     let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(thread.id()).len());
+    snapshot.status = held::status(snapshot.status, held);
     let parked = held::parked(thread).await?.len();
     Ok(ThreadView::new(thread.id().clone(), snapshot, held + parked, next_seq))
 }
@@ -155,7 +156,8 @@ pub(super) async fn status(
     At(name): At<String>,
 ) -> Result<Json<StatusView>, Fault> {
     let thread = app.thread(&name).await?;
-    Ok(Json((&thread.status()).into()))
+    let held = app.options.approvals.as_ref().map_or(0, |approvals| approvals.held(thread.id()).len());
+    Ok(Json((&held::status(thread.status(), held)).into()))
 }
 
 /// Which messages.

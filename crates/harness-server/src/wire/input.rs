@@ -1,8 +1,8 @@
 //! What clients send.
 
-use harness::core::Json;
 use harness::core::message::{Block, Message, UserMessage};
 use harness::core::port::Decision;
+use harness::core::{CallDigest, Json};
 use harness::runtime::DeliveryMode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -93,6 +93,7 @@ impl Send {
 }
 
 fn message(text: Option<String>, content: Option<Vec<Block>>, origin: &str) -> Result<Message, Fault> {
+    let at = if text.is_some() { "text" } else { "content" };
     let message = match (text, content) {
         (Some(text), None) => UserMessage::text(text),
         (None, Some(content)) if !content.is_empty() => {
@@ -109,6 +110,9 @@ fn message(text: Option<String>, content: Option<Vec<Block>>, origin: &str) -> R
         }
         (None, None) => return Err(Fault::unreadable("missing field `text`").at("text")),
     };
+    if message.is_blank() {
+        return Err(Fault::unreadable("the message is empty").at(at));
+    }
     Ok(message.from_origin(origin).into())
 }
 
@@ -168,6 +172,9 @@ impl EditEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Answer {
     decision: Decided,
+    /// The digest of the call that was shown, from the list of approvals. May be given as `If-Match` instead.
+    #[schema(value_type = Option<String>)]
+    pub(crate) digest: Option<CallDigest>,
     /// With `edited`: the arguments with which the call runs.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Json>,
@@ -191,7 +198,7 @@ enum Decided {
 
 /// The decision, when it is whole.
 pub(crate) fn decision(answer: Answer) -> Result<Decision, Fault> {
-    let Answer { decision, arguments, reason } = answer;
+    let Answer { decision, arguments, reason, digest: _ } = answer;
     if arguments.is_some() && decision != Decided::Edited {
         return Err(Fault::unreadable("`arguments` go with the decision `edited` only").at("arguments"));
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use harness::core::message::{Message, ToolCall};
-use harness::core::port::CompactionNote;
-use harness::core::{CallId, EntryId, Json, RunId, ThreadId, Time};
+use harness::core::message::Message;
+use harness::core::port::{CompactionNote, ProposedCall};
+use harness::core::{AgentId, ApprovalId, CallDigest, CallId, EntryId, Json, RunId, ThreadId, Time};
 use harness::runtime::{DeliveryState, PartialBlock, QueueEntry, Snapshot, Status};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ use crate::stored::StoredThread;
 /// What a thread does.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusView {
-    /// `idle`, `generating`, `aborting` or `compacting`.
+    /// `idle`, `generating`, `awaiting_approval`, `aborting` or `compacting`.
     state: &'static str,
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,6 +31,7 @@ impl From<&Status> for StatusView {
     fn from(status: &Status) -> Self {
         let (state, run, since) = match status {
             Status::Generating { run, since } => ("generating", Some(run.clone()), Some(*since)),
+            Status::AwaitingApproval { run, since } => ("awaiting_approval", Some(run.clone()), Some(*since)),
             Status::Aborting { run } => ("aborting", Some(run.clone()), None),
             Status::Compacting => ("compacting", None, None),
             Status::Idle | _ => ("idle", None, None),
@@ -261,9 +262,22 @@ pub(crate) struct ApprovalView {
     /// Its thread.
     #[schema(value_type = String)]
     pub(crate) thread: ThreadId,
+    /// Names the question whether the call may run: what a decision is posted to.
+    #[schema(value_type = String)]
+    id: ApprovalId,
+    /// Binds a decision to this call, with these arguments, in this run.
+    #[schema(value_type = String)]
+    digest: CallDigest,
     /// The call.
     #[schema(value_type = String)]
     call_id: CallId,
+    /// The agent that proposes it.
+    #[schema(value_type = String)]
+    agent: AgentId,
+    /// The call for which the agent works, when it is a sub-agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    parent_call: Option<CallId>,
     /// The tool.
     tool: String,
     /// The arguments with which it would run.
@@ -282,16 +296,21 @@ pub(crate) struct ApprovalView {
 }
 
 impl ApprovalView {
-    pub(crate) fn held(thread: ThreadId, call: &ToolCall, reason: String, run: Option<RunId>) -> Self {
-        Self { run, reason: Some(reason), state: "held", ..Self::parked(thread, call) }
+    pub(crate) fn held(thread: ThreadId, proposed: ProposedCall) -> Self {
+        let (reason, run) = (Some(proposed.reason.clone()), proposed.origin.run.clone());
+        Self { run, reason, state: "held", ..Self::parked(thread, proposed) }
     }
 
-    pub(crate) fn parked(thread: ThreadId, call: &ToolCall) -> Self {
+    pub(crate) fn parked(thread: ThreadId, proposed: ProposedCall) -> Self {
         Self {
             thread,
-            call_id: call.id.clone(),
-            tool: call.name.as_str().to_owned(),
-            arguments: call.arguments.clone(),
+            id: proposed.id(),
+            digest: proposed.digest(),
+            call_id: proposed.call.id.clone(),
+            agent: proposed.agent,
+            parent_call: proposed.origin.parent.as_ref().map(|parent| parent.call.clone()),
+            tool: proposed.call.name.as_str().to_owned(),
+            arguments: proposed.call.arguments.clone(),
             reason: None,
             state: "parked",
             run: None,

@@ -32,7 +32,7 @@ async fn every_operation_that_is_described_is_there_and_has_a_name() {
             assert!(names.insert(name.to_owned()), "{name} is there twice");
             assert!(operation["summary"].is_string(), "{name} says what it does");
             // Threads that are not there: the route answers for them, and for none that is not a route.
-            let path = path.replace("{thread}", "none").replace("{entry}", "e").replace("{call}", "c");
+            let path = path.replace("{thread}", "none").replace("{entry}", "e").replace("{approval}", "c");
             let method: reqwest::Method = method.to_uppercase().parse().unwrap();
             let request = server.client.request(method.clone(), &path);
             let reply =

@@ -47,8 +47,8 @@ async fn a_call_that_waits_is_decided_after_the_server_came_back() {
     let call = &listed["approvals"][0];
     assert_eq!((&call["tool"], &call["state"]), (&json!("pay"), &json!("parked")));
     assert_eq!(server.client.get("/v1/threads/a").await.body["approvals"], 1);
-    let path = format!("/v1/threads/a/approvals/{}", call["callId"].as_str().unwrap());
-    let edited = json!({ "decision": "edited", "arguments": { "amount": 3 } });
+    let path = format!("/v1/threads/a/approvals/{}", call["id"].as_str().unwrap());
+    let edited = json!({ "decision": "edited", "arguments": { "amount": 3 }, "digest": call["digest"] });
     let answered = server.client.post(&path, edited).await;
     assert_eq!(answered.status, 204, "{}", answered.body);
     assert_eq!(server.client.get("/v1/threads/a/response").await.body["text"], "paid 3");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::message::{Block, Message};
 use harness_core::port::{Entry, EntryHead, RetryClass};
-use harness_core::{CallId, EntryId, Json, SessionId, Time};
+use harness_core::{CallId, EntryId, Json, SessionId, StopReason, Time};
 use serde::de::IgnoredAny;
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -197,6 +197,16 @@ struct StateLine {
 }
 
 #[derive(Deserialize)]
+struct EndLine {
+    stop: EndStop,
+}
+
+#[derive(Deserialize)]
+struct EndStop {
+    reason: StopReason,
+}
+
+#[derive(Deserialize)]
 struct SummaryLine<'a> {
     #[serde(borrow)]
     summary: Cow<'a, str>,
@@ -229,7 +239,10 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
             let line: StateLine = serde_json::from_slice(text)?;
             entry(text, Item::RunState(line.state))
         }
-        (Some("run_end"), _) => entry(text, Item::RunEnd),
+        (Some("run_end"), _) => {
+            let line = serde_json::from_slice::<EndLine>(text);
+            entry(text, Item::RunEnd(line.ok().map(|line| line.stop.reason)))
+        }
         (Some("branch_summary"), _) => {
             let line: SummaryLine<'_> = serde_json::from_slice(text)?;
             entry(text, Item::Message(branch_summary(&line.summary)))

@@ -169,7 +169,7 @@ impl Old {
             Item::Message(message) => What::Message(message),
             Item::Call(note) => What::Call(note.call),
             Item::RunState(_) => What::RunState,
-            Item::Compaction(_) | Item::RunEnd | Item::Other => What::Other,
+            Item::Compaction(_) | Item::RunEnd(_) | Item::Other => What::Other,
         };
         let bare = id.is_none() && matches!(what, What::Message(_));
         let id = if bare { Some(implied(number)) } else { id.map(|id| EntryId::from(&*id)) };

@@ -144,7 +144,7 @@ fn node(
             |_| other(),
             |line: CallText| Body::Call { call: line.call_id, finished: line.state == "finished" },
         ),
-        Item::RunEnd => serde_json::from_str(text)
+        Item::RunEnd(_) => serde_json::from_str(text)
             .map_or_else(|_| other(), |line: EndText| Body::RunEnd { reason: line.stop.reason }),
         item @ (Item::Message(_) | Item::Compaction(_) | Item::Other) => match (Note::read(kind, text), item)
         {

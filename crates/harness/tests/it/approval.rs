@@ -168,3 +168,60 @@ async fn a_refused_prompt_is_not_part_of_the_conversation() {
     assert_eq!(harness.prompt("hello").await.unwrap().answer(), "hi");
     assert_eq!(model.seen(), ["main:  | user hello"]);
 }
+
+#[tokio::test]
+async fn fault_04_a_decision_is_bound_to_the_digest_of_the_parked_call() {
+    let paid = Arc::default();
+    let harness = desk(paying(), &paid).build().unwrap();
+    let continuation = parked(&harness).await;
+    let pending = &continuation.pending[0];
+    let arguments = pending.arguments.as_ref().map(|arguments| arguments.text().to_owned());
+    assert_eq!((pending.tool.as_str(), arguments.as_deref()), ("pay", Some(r#"{"cents":5}"#)));
+    assert!(pending.run.is_some() && pending.approval_id().as_str().starts_with("apr-"), "{pending:?}");
+    let digest = pending.digest.clone();
+    for decision in [
+        CallDecision::granted("c1"),
+        CallDecision::denied("c1", "no"),
+        CallDecision::edited("c1", harness::core::Json::parse(r#"{"cents":7}"#).unwrap()),
+    ] {
+        let other = Resume::decided([decision.having_seen("another")]);
+        let refused = harness.resume_with(continuation.clone(), other).await.unwrap_err();
+        assert_eq!(refused.kind(), "resume.other_call");
+    }
+    let seen = Resume::decided([CallDecision::granted("c1").having_seen(digest)]);
+    assert_eq!(harness.resume_with(continuation, seen).await.unwrap().answer(), "done");
+    assert_eq!(paid.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn fault_06_a_completed_conversation_has_nothing_to_resume() {
+    let session = MemorySession::new();
+    let paid = Arc::default();
+    let model = Script::new([
+        call("c1", "pay", r#"{"cents":5}"#),
+        AssistantMessage::text("done"),
+        call("c1", "pay", r#"{"cents":5}"#),
+    ]);
+    let harness = desk(model.clone(), &paid).session(session.clone()).build().unwrap();
+    let continuation = parked(&harness).await;
+    let granted = Resume::decided([CallDecision::granted("c1")]);
+    harness.resume_with(continuation.clone(), granted.clone()).await.unwrap();
+    let asked = model.seen().len();
+    let next = desk(model.clone(), &paid).session(session).build().unwrap();
+    for harness in [&harness, &next] {
+        for prompt in [harness.resume(), harness.prompt(" ")] {
+            let refused = prompt.await.unwrap_err();
+            assert_eq!(
+                (refused.kind(), refused.to_string().as_str()),
+                ("harness.nothing_to_resume", "nothing to resume: the run completed (answer_finalized)")
+            );
+        }
+        let used = harness.resume_with(continuation.clone(), granted.clone()).await.unwrap_err();
+        assert_eq!(used.kind(), "resume.consumed");
+    }
+    assert_eq!(
+        (model.seen().len(), paid.load(Ordering::SeqCst)),
+        (asked, 5),
+        "nothing was asked, nothing ran"
+    );
+}

@@ -146,3 +146,70 @@ async fn threads_come_back_from_their_folder() {
         .collect();
     assert_eq!(shown, [("a/b", Some("I am Ada"), 4)]);
 }
+
+#[tokio::test]
+async fn fault_37_empty_prompts_continue_a_thread_without_an_empty_message() {
+    let script = Script::new([call("c1", "pay", "{}"), AssistantMessage::text("It is paid.")]);
+    let approvals = Approvals::new();
+    let runtime =
+        Harness::new(script.clone()).shared_tool(pay()).approver(approvals.clone()).build_runtime().unwrap();
+    let thread = runtime.thread("till");
+    let error = thread.prompt("").await.unwrap_err();
+    assert_eq!(error.kind(), "runtime.empty_transcript");
+    for queued in [thread.steer(UserMessage::text(" ")), thread.follow_up(UserMessage::text(""))] {
+        assert_eq!(queued.unwrap_err().kind(), "runtime.empty_message");
+    }
+    // Parked, it goes on with an empty prompt, and no message is added.
+    let decided = async {
+        for decision in [Decision::Later, Decision::Granted] {
+            let held = loop {
+                let changed = approvals.changed();
+                if let Some(held) = approvals.held(thread.id()).pop() {
+                    break held;
+                }
+                changed.await;
+            };
+            approvals.decide(thread.id(), &held.id(), &held.digest(), decision).unwrap();
+        }
+    };
+    let prompted = async {
+        thread.prompt("pay").await.unwrap();
+        thread.prompt("").await.unwrap()
+    };
+    let (report, ()) = tokio::join!(prompted, decided);
+    assert_eq!(report.text(), "It is paid.");
+    let users = report
+        .transcript
+        .iter()
+        .filter(|message| matches!(&***message, harness::core::message::Message::User(_)));
+    assert_eq!((report.transcript.len(), users.count()), (4, 1));
+    let again = thread.prompt("").await.unwrap_err();
+    assert_eq!(again.kind(), "runtime.last_message_is_assistant");
+    assert_eq!(script.seen().len(), 2, "nothing was asked again");
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn fault_37_awaiting_approval_is_the_status_of_a_thread_that_waits() {
+    let script = Script::new([call("c1", "pay", "{}"), AssistantMessage::text("It is paid.")]);
+    let approvals = Approvals::new();
+    let runtime =
+        Harness::new(script).shared_tool(pay()).approver(approvals.clone()).build_runtime().unwrap();
+    let thread = runtime.thread("till");
+    thread.execute(UserMessage::text("pay"), DeliveryMode::default()).unwrap();
+    let held = loop {
+        let changed = approvals.changed();
+        if let Some(held) = approvals.held(thread.id()).pop() {
+            break held;
+        }
+        changed.await;
+    };
+    let harness::runtime::Status::AwaitingApproval { run, .. } = thread.status() else {
+        panic!("{:?}", thread.status());
+    };
+    assert_eq!(Some(run), held.origin.run);
+    assert_eq!(thread.snapshot().await.unwrap().status, thread.status());
+    approvals.decide(thread.id(), &held.id(), &held.digest(), Decision::Granted).unwrap();
+    assert_eq!(thread.response().await.unwrap().text(), "It is paid.");
+    runtime.shutdown().await;
+}

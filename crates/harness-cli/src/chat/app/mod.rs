@@ -228,7 +228,9 @@ impl App {
 
     fn see_status(&mut self, status: &Status) {
         self.doing = match status {
-            Status::Generating { since, .. } => Doing::Working { since: *since },
+            Status::Generating { since, .. } | Status::AwaitingApproval { since, .. } => {
+                Doing::Working { since: *since }
+            }
             Status::Aborting { .. } => Doing::Stopping,
             Status::Compacting => {
                 self.failure_told = false;

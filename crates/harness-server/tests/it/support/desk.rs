@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::Client;
 
-/// `call TOOL` calls the tool, `think TEXT` thinks it and says `thought`, `hang` waits until it is cancelled, and
+/// `call TOOL` calls the tool, `pay AMOUNT…` pays each amount in a call with the id `c1`, `think TEXT` thinks it and says `thought`, `hang` waits until it is cancelled, and
 /// everything else is said again, in two pieces.
 pub(crate) struct Echo;
 
@@ -27,6 +27,12 @@ impl Model for Echo {
                 let arguments = harness::core::Json::parse(r#"{"amount":5}"#).unwrap();
                 let id = format!("call-{}", request.view.len());
                 return Ok(AssistantMessage::calls([ToolCall::new(id, tool, arguments)]));
+            }
+            if let Some(amounts) = last.strip_prefix("pay ") {
+                let arguments = amounts.split(' ').map(|amount| format!(r#"{{"amount":{amount}}}"#));
+                let calls = arguments
+                    .map(|text| ToolCall::new("c1", "pay", harness::core::Json::parse(&text).unwrap()));
+                return Ok(AssistantMessage::calls(calls));
             }
             if let Some(thought) = last.strip_prefix("think ") {
                 deltas.part(DeltaPart::Thinking(thought.to_owned()));
