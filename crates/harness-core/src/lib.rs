@@ -75,6 +75,7 @@ mod json;
 pub mod limits;
 pub mod machine;
 pub mod message;
+pub mod nesting;
 pub mod outcome;
 mod panics;
 pub mod policy;

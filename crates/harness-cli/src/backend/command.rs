@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use harness::adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 use harness::core::Millis;
+use harness::core::nesting::bracket_depth;
 use harness::core::port::execution::ToolUse;
 use harness::core::port::{Clock, ExecutionCapabilities, ExecutionRequest};
 use harness::descriptor::Value;
@@ -24,6 +25,9 @@ const LONGEST: u64 = 1 << 20;
 
 /// The newest version of the format.
 const VERSION: u64 = 1;
+
+/// Levels of brackets in such a file, at most.
+const MOST_LEVELS: usize = 1_000;
 
 /// The time of a turn when neither the file nor the command line says it.
 const TURN: Duration = Duration::from_mins(10);
@@ -91,6 +95,10 @@ impl CommandFile {
     }
 
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
+        // The parser's time grows with the square of the depth.
+        if bracket_depth(text) > MOST_LEVELS {
+            return Err(format!("nests deeper than {MOST_LEVELS} levels"));
+        }
         let written: Written = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
         if written.version != VERSION {
             let version = written.version;

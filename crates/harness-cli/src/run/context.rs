@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use harness::core::nesting::bracket_depth;
 use harness::descriptor::{Map, Value};
 
 use crate::args::ContextArg;
@@ -11,6 +12,9 @@ use crate::error::CliError;
 
 /// Bytes of a context file, at most.
 const LONGEST: u64 = 1 << 20;
+
+/// Levels of brackets in it, at most.
+const MOST_LEVELS: usize = 1_000;
 
 /// All values, the later ones laid over the earlier ones.
 pub(crate) fn overrides(args: &[ContextArg]) -> Result<Map, CliError> {
@@ -62,6 +66,10 @@ fn file(path: &Path) -> Result<Map, CliError> {
     })?;
     if text.len() as u64 > LONGEST {
         return Err(wrong(format!("is longer than {LONGEST} bytes")));
+    }
+    // The parser's time grows with the square of the depth.
+    if bracket_depth(&text) > MOST_LEVELS {
+        return Err(wrong(format!("nests deeper than {MOST_LEVELS} levels")));
     }
     match serde_yaml::from_str(&text) {
         Ok(Value::Map(map)) => Ok(map),

@@ -7,6 +7,7 @@ use std::path::Path;
 use harness::core::EntryId;
 use harness::core::message::{Block, Message};
 use harness::session::{Body, Node, Note, Tree};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{entry, leaf, read};
@@ -34,7 +35,7 @@ fn whole(tree: &Tree, path: &Path) -> Value {
     json!({
         "session": path,
         "source": tree.source().to_string(),
-        "header": tree.header(),
+        "header": value_of(&tree.header()),
         "name": tree.name(),
         "torn_tail": tree.torn_tail().map(|tail| json!({"line": tail.line, "bytes": tail.bytes})),
         "leaves": tree.leaves().map(|node| node.id.to_string()).collect::<Vec<_>>(),
@@ -43,9 +44,14 @@ fn whole(tree: &Tree, path: &Path) -> Value {
     })
 }
 
+/// What was stored as a value; what nests too deep for one stands as an error.
+fn value_of<T: Serialize>(stored: &T) -> Value {
+    serde_json::to_value(stored).unwrap_or_else(|fault| json!({ "error": fault.to_string() }))
+}
+
 fn told(node: &Node) -> Value {
     let body = match &node.body {
-        Body::Message(message) => json!({"type": "message", "message": message}),
+        Body::Message(message) => json!({"type": "message", "message": value_of(message)}),
         Body::Call { call, finished } => json!({"type": "call", "call_id": call, "finished": finished}),
         Body::RunState => json!({"type": "run_state"}),
         Body::RunEnd { reason } => json!({"type": "run_end", "reason": reason}),
@@ -71,14 +77,14 @@ fn told(node: &Node) -> Value {
 fn told_note(note: &Note) -> Value {
     let body = match note {
         Note::BranchSummary { from, summary, details } => {
-            json!({"from_id": from, "summary": summary, "details": details})
+            json!({"from_id": from, "summary": summary, "details": value_of(details)})
         }
-        Note::Custom { custom_type, data } => json!({"custom_type": custom_type, "data": data}),
+        Note::Custom { custom_type, data } => json!({"custom_type": custom_type, "data": value_of(data)}),
         Note::ConfigChange { model, thinking_level, active_tools } => {
             json!({"model": model, "thinking_level": thinking_level, "active_tools": active_tools})
         }
         Note::Label { target, label } => json!({"target_id": target, "label": label}),
-        Note::SessionInfo { name, meta } => json!({"name": name, "meta": meta}),
+        Note::SessionInfo { name, meta } => json!({"name": name, "meta": value_of(meta)}),
         _ => json!({}),
     };
     let mut told = json!({"type": note.kind()});

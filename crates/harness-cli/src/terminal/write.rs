@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use harness::core::display::is_hidden;
 
 use super::paint::{Piece, pieces};
-use super::secrets::without_secrets;
+use super::secrets::{without_known, without_secrets};
 use crate::render::harmless;
 
 /// Characters of a line of a message, at most.
@@ -69,21 +69,30 @@ fn style(piece: &Piece<'_>, styles: bool, out: &mut String) {
     }
 }
 
-/// What another wrote, on a terminal.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    harmless(text)
+/// What another wrote, on a terminal: keys that are known stay unseen there, too.
+pub(super) fn plain(text: &str) -> String {
+    harmless(&without_known(text)).into_owned()
 }
 
 /// JSON in which everything that is not shown as it is stands as an escape. Outside of its strings JSON has no such
 /// character.
+///
+/// Keys that are known become `***`.
 pub(super) fn json(text: &str) -> Cow<'_, str> {
-    let escaped = |c: char| !matches!(c, '\n' | '\t' | '\r') && is_hidden(c);
-    if !text.chars().any(escaped) {
+    match without_known(text) {
+        Cow::Borrowed(text) => escaped(text),
+        Cow::Owned(text) => Cow::Owned(escaped(&text).into_owned()),
+    }
+}
+
+fn escaped(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| !matches!(c, '\n' | '\t' | '\r') && is_hidden(c);
+    if !text.chars().any(hidden) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if escaped(c) {
+        if hidden(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(out, "\\u{unit:04x}");
             }

@@ -20,6 +20,7 @@ mod endings;
 mod example;
 mod faults;
 mod files;
+mod hostile;
 mod json;
 mod models;
 mod otlp;

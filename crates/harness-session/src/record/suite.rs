@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use harness_core::Json;
+use harness_core::nesting::bracket_depth;
 use serde::{Deserialize, Serialize};
 
 use super::compare::CompareOptions;
@@ -12,6 +13,9 @@ use crate::error::{Action, Error};
 
 /// The version of suite files that is read.
 const VERSION: u32 = 1;
+
+/// Levels of brackets in a suite, at most.
+const MOST_LEVELS: usize = 1_000;
 
 /// Bytes of a suite file, at most.
 const LONGEST: u64 = 1 << 20;
@@ -173,6 +177,10 @@ impl Suite {
     pub fn from_text(name: impl Into<PathBuf>, text: &str) -> Result<Self, Error> {
         let path = name.into();
         let wrong = |reason: String| Error::Suite { path: path.clone(), reason };
+        // The parser's time grows with the square of the depth.
+        if bracket_depth(text) > MOST_LEVELS {
+            return Err(wrong(format!("it nests deeper than {MOST_LEVELS} levels")));
+        }
         let suite: Self = serde_yaml::from_str(text).map_err(|fault| wrong(fault.to_string()))?;
         if suite.version > VERSION {
             return Err(wrong(format!(

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use harness_core::Json;
+use harness_core::nesting::bracket_depth;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -38,6 +39,9 @@ pub(crate) enum Part {
     Value,
 }
 
+/// Levels of brackets, at most.
+const MOST_LEVELS: usize = 1_000;
+
 /// Why a text is not YAML.
 #[derive(Debug)]
 pub(crate) struct NotYaml {
@@ -48,6 +52,11 @@ pub(crate) struct NotYaml {
 
 /// Reads one document; merge keys (`<<`) are resolved.
 pub(crate) fn parse(text: &str) -> Result<Node, NotYaml> {
+    // The parser's time grows with the square of the depth before it finds that there is too much of it.
+    if bracket_depth(text) > MOST_LEVELS {
+        let problem = format!("it nests deeper than {MOST_LEVELS} levels");
+        return Err(NotYaml { place: None, problem, hint: "write it with fewer levels" });
+    }
     let mut value: Value = serde_yaml::from_str(text).map_err(|e| not_yaml(&e))?;
     value.apply_merge().map_err(|e| not_yaml(&e))?;
     Ok(node(value))

@@ -1,10 +1,12 @@
 //! What the tests share: the program, a scripted endpoint, projects in temporary folders.
 
+pub(crate) mod corpus;
 mod program;
 mod project;
 mod pty;
 mod server;
 mod sse;
+pub(crate) mod watched;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
