@@ -13,6 +13,8 @@ pub(crate) fn message(fault: &Fault) -> Option<String> {
         | Fault::TooLarge { .. }
         | Fault::Yaml(_)
         | Fault::MaxTurns { .. }
+        | Fault::UnknownKey { .. }
+        | Fault::UndeclaredValue { .. }
         | Fault::UnknownSetting { .. }
         | Fault::MissingSetting { .. }
         | Fault::SettingValue { .. }

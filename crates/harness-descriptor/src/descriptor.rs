@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::canonical::{self, DescriptorHash};
 use crate::document::{Document, Kind, LossyReason, NodeId};
 use crate::place::Place;
+use crate::unknown::UnknownKey;
 use crate::value::{Map, Value};
 
 /// A loaded descriptor: plain values, with prompts and parts in place.
@@ -22,6 +23,8 @@ struct Inner {
     compat: bool,
     /// The contract in a file of its own, as it is written.
     contract: Option<Document>,
+    /// Keys that nothing reads, as the text has them.
+    unknown: Vec<UnknownKey>,
     hash: OnceLock<DescriptorHash>,
 }
 
@@ -69,17 +72,27 @@ impl std::fmt::Display for WarningKind {
 const INHERITED: [&str; 3] = ["model", "modelSettings", "instructions"];
 
 impl Descriptor {
-    pub(crate) fn new(document: Document, root: NodeId, contract: Option<Document>) -> Self {
-        Self(Arc::new(Inner { document, root, compat: false, contract, hash: OnceLock::new() }))
+    pub(crate) fn new(
+        document: Document,
+        root: NodeId,
+        contract: Option<Document>,
+        unknown: Vec<UnknownKey>,
+    ) -> Self {
+        Self(Arc::new(Inner { document, root, compat: false, contract, unknown, hash: OnceLock::new() }))
     }
 
     /// A descriptor as source 000 understands it.
     pub(crate) fn compat(document: Document, root: NodeId) -> Self {
-        Self(Arc::new(Inner { document, root, compat: true, contract: None, hash: OnceLock::new() }))
+        let unknown = Vec::new();
+        Self(Arc::new(Inner { document, root, compat: true, contract: None, unknown, hash: OnceLock::new() }))
     }
 
     pub(crate) fn is_compat(&self) -> bool {
         self.0.compat
+    }
+
+    pub(crate) fn unknown_keys(&self) -> &[UnknownKey] {
+        &self.0.unknown
     }
 
     pub(crate) fn contract(&self) -> Option<&Document> {

@@ -72,6 +72,7 @@ mod faults;
 mod field;
 mod graph;
 mod instant;
+mod known;
 mod limits;
 mod lines;
 mod load;
@@ -82,6 +83,7 @@ mod place;
 mod port;
 mod run;
 pub mod schema;
+mod unknown;
 mod value;
 mod yaml;
 
@@ -93,7 +95,7 @@ pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
     Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, HandoffPreview,
     Instructions, MaxTurns, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry,
-    RegistryTool, Standing, Template,
+    RegistryTool, Standing, Template, UnknownKeys,
 };
 pub use limits::Limits;
 #[cfg(feature = "tokio")]

@@ -17,6 +17,7 @@ use crate::materialize::{Plan, PromptRef};
 use crate::number::is_blank;
 use crate::paths::{Absolute, Folders, check_form, is_inside};
 use crate::run::ContractFile;
+use crate::unknown::{self, UnknownKey};
 use crate::value::{Map, Value};
 use crate::yaml::input::{self, Decoded};
 use crate::yaml::reader;
@@ -159,7 +160,8 @@ impl TextSource {
         let label = folders.descriptor.as_deref().map_or(INLINE_LABEL.into(), label);
         let mut document = parse(yaml.into_bytes(), label, &limits, watch.faults())?;
         let root = root_object(&document)?;
-        watch.parsed(&document, root, compat);
+        let unknown = if compat { Vec::new() } else { unknown::keys(&document, root, false) };
+        watch.parsed(&document, root, compat, &unknown);
         let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
         if let (Some(prompt), None) = (plan.prompts().next(), &prompts) {
@@ -185,7 +187,7 @@ impl TextSource {
             Some(text) => parse(text.as_bytes().to_vec(), file.written.as_str().into(), &limits, faults),
             None => Err(Fault::ContractMissing { path: file.written.clone() }.into()),
         })?;
-        Ok(Descriptor::new(document, root, contract))
+        Ok(Descriptor::new(document, root, contract, unknown))
     }
 }
 
@@ -272,7 +274,8 @@ impl FileSource {
         })?;
         let mut document = parse(bytes, label, &limits, watch.faults())?;
         let root = root_object(&document)?;
-        watch.parsed(&document, root, compat);
+        let unknown = if compat { Vec::new() } else { unknown::keys(&document, root, false) };
+        watch.parsed(&document, root, compat, &unknown);
         let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
         let mut prompts = PromptFiles::read(plan.prompts(), &real_root, &limits);
@@ -285,7 +288,7 @@ impl FileSource {
         }
         let contract = Contract { root, folders: &folders, faults };
         let contract = contract.put_in(&mut document, |file| file.read(&real_root, &limits, faults))?;
-        Ok(Descriptor::new(document, root, contract))
+        Ok(Descriptor::new(document, root, contract, unknown))
     }
 }
 
@@ -319,7 +322,7 @@ impl Contract<'_> {
 /// Sees a descriptor while it is loaded.
 pub(crate) trait Watch {
     /// The text is read; prompts and parts are not yet in place.
-    fn parsed(&mut self, document: &Document, root: NodeId, compat: bool);
+    fn parsed(&mut self, document: &Document, root: NodeId, compat: bool, unknown: &[UnknownKey]);
 
     /// Where faults go from then on.
     fn faults(&self) -> &Faults;
@@ -328,7 +331,7 @@ pub(crate) trait Watch {
 struct Unwatched(Faults);
 
 impl Watch for Unwatched {
-    fn parsed(&mut self, _: &Document, _: NodeId, _: bool) {}
+    fn parsed(&mut self, _: &Document, _: NodeId, _: bool, _: &[UnknownKey]) {}
 
     fn faults(&self) -> &Faults {
         &self.0

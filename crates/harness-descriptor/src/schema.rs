@@ -18,8 +18,8 @@ pub const HEADER: &str = "# yaml-language-server: $schema=descriptor.schema.json
 
 /// The JSON Schema of descriptors as they are written.
 ///
-/// It is stricter than the loader: misspelled keys are refused, which reading only warns of. Keys
-/// that begin with `x-` are free everywhere. It cannot see what the descriptor names (agents, tools,
+/// Misspelled keys are refused, as they are when a graph is built. Keys that begin with `x-` are free everywhere, and
+/// what lies in the mapping `extensions`. It cannot see what the descriptor names (agents, tools,
 /// parts, context paths); [`check`](crate::check) does.
 pub fn schema() -> Schema {
     schemars::schema_for!(Source)
@@ -74,6 +74,9 @@ struct Source {
     /// it without effect.
     #[schemars(default, skip_serializing_if = "Option::is_none", with = "Run")]
     run: Option<()>,
+    /// Data of other programs. Nothing here reads it; it is kept and hashed.
+    #[schemars(default, skip_serializing_if = "Option::is_none", with = "BTreeMap<String, Value>")]
+    extensions: Option<()>,
     /// Agents by id.
     #[schemars(extend("minProperties" = 1))]
     agents: BTreeMap<String, Agent>,
@@ -441,7 +444,6 @@ mod tests {
     fn is_excused(report: &Report) -> bool {
         let stricter = [
             "descriptor.no_model",
-            "lint.unknown_key",
             "lint.type_name",
             "lint.value_type",
             "lint.setting_type",
@@ -475,7 +477,8 @@ mod tests {
                     assert_eq!(faults, Vec::<String>::new(), "{}", path.display());
                     accepted += 1;
                 }
-                if report.warnings().any(|warning| warning.code == "lint.unknown_key") {
+                let misspelled = |found: &crate::check::Diagnostic| found.code == "descriptor.unknown_key";
+                if report.diagnostics().iter().any(misspelled) {
                     assert_ne!(faults, Vec::<String>::new(), "{}", path.display());
                     refused += 1;
                 }

@@ -187,7 +187,8 @@ impl Builder {
         self
     }
 
-    /// Values laid over the defaults of the descriptor's context, in every prompt. Default none.
+    /// Values laid over the defaults of the descriptor's context, in every prompt. Default none. With
+    /// [`graph`](Self::graph) they are values of paths that the descriptor declares; others are refused.
     pub fn context(mut self, overrides: Map) -> Self {
         self.context = overrides;
         self
@@ -404,6 +405,9 @@ impl Builder {
 
     /// Everything in its place, but for what belongs to one conversation or to one run.
     pub(crate) fn assemble(mut self) -> Result<Assembled, HarnessError> {
+        if let Some(bound) = &self.graph {
+            bound.graph().check_values(&self.context)?;
+        }
         let faults = self.faults();
         if !faults.is_empty() {
             return Err(HarnessError::Setup(faults));

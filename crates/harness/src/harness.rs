@@ -221,7 +221,8 @@ impl Harness {
             };
             let overrides = options.context.as_ref().unwrap_or(&self.parts.context);
             let input = ContextInput::new(ports.clock.now().iso()).message(said).overrides(overrides.clone());
-            match agents.graph().create_context(&input) {
+            let context = agents.graph().check_values(overrides);
+            match context.and_then(|()| agents.graph().create_context(&input)) {
                 Ok(context) => {
                     agents.set_context(context);
                     snapshot = Some(agents.context());

@@ -13,7 +13,7 @@ use harness::session::record::{
     ReplayStats, ReplayTools, RunRecord,
 };
 use harness::system::SystemClock;
-use harness::{Harness, Report};
+use harness::{BoundGraph, Harness, Report};
 
 use super::recording::{files, recording};
 use crate::args::{ContextArg, LiveArgs};
@@ -69,10 +69,11 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     let (send, receive) = std::sync::mpsc::channel();
     let (recorded, mode) = (record.clone(), how.mode);
     let recording = recording(how.run_record.as_deref(), &descriptor, registry.as_deref());
+    let context = overlaid(record, how.context, &bound.graph)?;
     let harness = Harness::new(model)
         .redactor(secrets::redactor())
         .graph(bound.graph)
-        .context(overlaid(record, how.context)?)
+        .context(context)
         .session(remembering(&input.history, clock.as_ref())?)
         .approver(RecordedApprover::new(record))
         .wrap_tools(move |inner| {
@@ -98,10 +99,12 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     Ok(Again { record, stats, source: input.source, record_failed: report.record_failed })
 }
 
-/// The recorded context with the values of the command line laid over it.
-fn overlaid(record: &RunRecord, args: &[ContextArg]) -> Result<Map, CliError> {
+/// The recorded context with the values of the command line laid over it. What the descriptor does not declare any more
+/// is left out of the recorded one.
+fn overlaid(record: &RunRecord, args: &[ContextArg], bound: &BoundGraph) -> Result<Map, CliError> {
     let recorded = record.context_snapshot.as_ref().and_then(|context| context.to::<Value>().ok());
-    let mut all = if let Some(Value::Map(recorded)) = recorded { recorded } else { Map::new() };
+    let recorded = if let Some(Value::Map(recorded)) = recorded { recorded } else { Map::new() };
+    let mut all = bound.graph().declared_values(recorded);
     context::overlay(&mut all, context::overrides(args)?);
     Ok(all)
 }

@@ -34,9 +34,11 @@ pub(super) fn show(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
             "{NOTE}note{NOTE:#}: there is no registry file, so tools have the names of the descriptor"
         );
     }
+    let overrides = context::overrides(&args.context)?;
+    graph.check_values(&overrides)?;
     let input = ContextInput::new(clock.now().iso())
         .message(args.message.clone().unwrap_or_default())
-        .overrides(context::overrides(&args.context)?);
+        .overrides(overrides);
     let context = graph.create_context(&input)?;
     let preview = graph.preview(id, &context)?;
     let exit = print(args, &preview, &context)?;

@@ -321,7 +321,7 @@ fn check_takes_several_files_and_sums_up() {
       |     ^^^^
     help: remove it, or read it
 
-    bad.yaml:2:26: warning[lint.unknown_key]: an agent has no key `tool`, so nothing reads it
+    bad.yaml:2:26: error[descriptor.unknown_key]: unknown key `tool` in an agent
       |
     2 | agents: { a: { model: m, tool: [x], handoffs: [b] } }
       |                          ^^^^
@@ -337,7 +337,7 @@ fn check_takes_several_files_and_sums_up() {
     help: check the path
 
     note: there is no registry file beside clinic.yaml, so the targets of its tools were not checked
-    2 errors, 2 warnings in 3 descriptors
+    3 errors, 1 warning in 3 descriptors
     "#);
     let output = project.harness(&["check", "clinic.yaml", "bad.yaml", "--json"]);
     let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

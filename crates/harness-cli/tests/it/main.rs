@@ -34,6 +34,7 @@ mod serve;
 mod session;
 mod signal;
 mod skills;
+mod strict;
 mod support;
 mod team;
 mod terminal;

@@ -16,6 +16,7 @@ use crate::faults::Faults;
 use crate::field::Field;
 use crate::graph::{BuildOptions, ContextInput, Graph, Registry, defaults};
 use crate::load::{FileSource, TextSource, Watch};
+use crate::unknown::UnknownKey;
 
 /// Checks a descriptor and its prompt files on disk, the descriptor's folder as root.
 ///
@@ -53,11 +54,14 @@ struct Pass<'a> {
     options: &'a CheckOptions,
     faults: Faults,
     found: Found,
+    /// Keys that nothing reads; told here when loading ends before a graph could be built.
+    unknown: Vec<UnknownKey>,
 }
 
 impl Watch for Pass<'_> {
-    fn parsed(&mut self, document: &Document, root: NodeId, compat: bool) {
+    fn parsed(&mut self, document: &Document, root: NodeId, compat: bool, unknown: &[UnknownKey]) {
         lint::source(document, root, compat, &mut self.found);
+        self.unknown = unknown.to_vec();
     }
 
     fn faults(&self) -> &Faults {
@@ -67,11 +71,17 @@ impl Watch for Pass<'_> {
 
 impl<'a> Pass<'a> {
     fn new(options: &'a CheckOptions) -> Self {
-        Self { options, faults: Faults::all(), found: Found::default() }
+        Self { options, faults: Faults::all(), found: Found::default(), unknown: Vec::new() }
     }
 
     fn run(mut self, load: impl FnOnce(&mut Self) -> Result<Descriptor, DescriptorError>) -> Report {
         let loaded = load(&mut self);
+        if loaded.is_err() {
+            for key in &self.unknown {
+                // A sink that is full has said enough.
+                let _ = self.faults.report(key.error());
+            }
+        }
         let built = loaded.map(|descriptor| {
             let registry = match &self.options.registry {
                 Some(registry) => Cow::Borrowed(registry),

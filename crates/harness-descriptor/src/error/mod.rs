@@ -241,6 +241,20 @@ pub enum Fault {
         /// What is written.
         found: String,
     },
+    /// A mapping has a key that nothing reads.
+    #[error("unknown key `{key}` in {owner}")]
+    UnknownKey {
+        /// What it is a key of, for example `a handoff`.
+        owner: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// A value was given for a context path that the descriptor does not declare.
+    #[error("context path `{path}` is not declared in the descriptor")]
+    UndeclaredValue {
+        /// The path.
+        path: String,
+    },
     /// A section of `run`, or of a contract, has a key that it does not know.
     #[error("{owner} has no setting `{key}`")]
     UnknownSetting {
@@ -360,6 +374,12 @@ impl DescriptorError {
     /// Adds what was probably meant: the known name that is closest to the one written.
     pub(crate) fn suggest<'a>(mut self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         self.0.suggestion = suggest::did_you_mean(written, known);
+        self
+    }
+
+    /// Adds what to do about it, more precise than the fault says it.
+    pub(crate) fn with_suggestion(mut self, suggestion: String) -> Self {
+        self.0.suggestion = Some(suggestion);
         self
     }
 
@@ -485,6 +505,8 @@ impl Fault {
             Self::UnknownHandoff { .. } => "descriptor.unknown_handoff",
             Self::UnknownEntryAgent { .. } => "descriptor.unknown_entry_agent",
             Self::MaxTurns { .. } => "descriptor.max_turns",
+            Self::UnknownKey { .. } => "descriptor.unknown_key",
+            Self::UndeclaredValue { .. } => "context.undeclared",
             Self::UnknownSetting { .. } => "descriptor.unknown_setting",
             Self::MissingSetting { .. } => "descriptor.missing_setting",
             Self::SettingValue { .. } | Self::Setting { .. } => "descriptor.setting",
@@ -527,6 +549,10 @@ impl Fault {
             }
             Self::ContractMissing { .. } => {
                 "give the text with `TextSource::prompts`, or load the file with `load_file`"
+            }
+            Self::UndeclaredValue { .. } => "declare it under `context.fields` or `context.references`",
+            Self::UnknownKey { .. } => {
+                "notes begin with `x-`; data of other programs goes into the mapping `extensions`"
             }
             Self::UnknownSetting { .. } => "a key that begins with `x-` is taken for a note of yours",
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => "check the path",

@@ -18,6 +18,7 @@ use crate::faults::Faults;
 use crate::field::{Expected, Field, PathUse, Target};
 use crate::number::is_blank;
 use crate::run;
+use crate::unknown;
 
 /// Choices about a graph that the descriptor does not make.
 #[derive(Clone, Debug, Default)]
@@ -27,12 +28,36 @@ pub struct BuildOptions {
     pub handoff_naming: HandoffNaming,
     /// What is done about a `runtime.max_turns` that limits nothing. Default: it is a fault.
     pub max_turns: MaxTurns,
+    /// What is done about keys that nothing reads. Default: they are faults.
+    pub unknown_keys: UnknownKeys,
+}
+
+/// What is done about keys that nothing reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UnknownKeys {
+    /// They are faults: a misspelled key must not change what agents do without a word.
+    #[default]
+    Refused,
+    /// Nothing, as in source 000: for descriptors that other programs wrote, where a key of theirs cannot be renamed to
+    /// `x-…` or moved into `extensions`.
+    Ignored,
 }
 
 impl BuildOptions {
-    /// The choices of source 000: handoff tools named by agent name, `max_turns` unchecked.
+    /// The choices of source 000: handoff tools named by agent name, `max_turns` unchecked, unknown keys ignored.
     pub fn source_000() -> Self {
-        Self { handoff_naming: HandoffNaming::ByAgentName, max_turns: MaxTurns::Unchecked }
+        Self {
+            handoff_naming: HandoffNaming::ByAgentName,
+            max_turns: MaxTurns::Unchecked,
+            unknown_keys: UnknownKeys::Ignored,
+        }
+    }
+
+    /// Does something else about keys that nothing reads.
+    #[must_use]
+    pub fn unknown_keys(mut self, unknown_keys: UnknownKeys) -> Self {
+        self.unknown_keys = unknown_keys;
+        self
     }
 
     /// Names handoff tools in another way.
@@ -78,6 +103,12 @@ impl Graph {
         faults: &Faults,
     ) -> Result<Option<Self>, DescriptorError> {
         let document = descriptor.document();
+        if options.unknown_keys == UnknownKeys::Refused {
+            for key in descriptor.unknown_keys() {
+                faults.report(key.error())?;
+            }
+            faults.keep(unknown::extensions(document, descriptor.root_id()))?;
+        }
         let shape = Shape::check(document, descriptor.root_id(), faults)?;
         let references = References::read(document, shape.root, faults)?;
         let section = |name| document.get(shape.root, name);

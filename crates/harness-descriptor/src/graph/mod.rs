@@ -3,6 +3,7 @@
 mod agents;
 mod build;
 mod context;
+mod declared;
 mod draw;
 mod max_turns;
 mod offer;
@@ -14,7 +15,7 @@ mod shape;
 mod template;
 
 pub use agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
-pub use build::BuildOptions;
+pub use build::{BuildOptions, UnknownKeys};
 pub use context::ContextInput;
 pub(crate) use context::defaults;
 pub use max_turns::MaxTurns;

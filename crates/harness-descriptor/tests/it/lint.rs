@@ -57,35 +57,35 @@ agents:
   b: { model: m, instructions_sequence: [{ texts: 1, text: '' }] }
 ";
     insta::assert_snapshot!(check(yaml), @r"
-    2:28 lint.unknown_key: runtime has no key `maxTurns`, so nothing reads it
+    2:28 error descriptor.unknown_key: unknown key `maxTurns` in runtime
         did you mean `max_turns`?
-    4:3 lint.unknown_key: context has no key `field`, so nothing reads it
+    4:3 error descriptor.unknown_key: unknown key `field` in context
         did you mean `fields`?
-    5:30 lint.unknown_key: a context field has no key `redacted`, so nothing reads it
+    5:30 error descriptor.unknown_key: unknown key `redacted` in a context field
         did you mean `redact`?
-    6:22 lint.unknown_key: a context reference has no key `optionl`, so nothing reads it
+    6:22 error descriptor.unknown_key: unknown key `optionl` in a context reference
         did you mean `optional`?
-    7:1 lint.unknown_key: a descriptor has no key `instruction_part`, so nothing reads it
+    7:1 error descriptor.unknown_key: unknown key `instruction_part` in a descriptor
         did you mean `instruction_parts`?
-    8:15 lint.unknown_key: a tool has no key `targets`, so nothing reads it
+    8:15 error descriptor.unknown_key: unknown key `targets` in a tool
         did you mean `target`?
-    9:19 lint.unknown_key: agent_defaults has no key `instruction`, so nothing reads it
+    9:19 error descriptor.unknown_key: unknown key `instruction` in agent_defaults
         did you mean `instructions`?
-    9:35 lint.unknown_key: agent_defaults has no key `tools`, so nothing reads it
+    9:35 error descriptor.unknown_key: unknown key `tools` in agent_defaults
         `tools` has no default, set it on each agent
-    9:47 lint.unknown_key: agent_defaults has no key `owner`, so nothing reads it
-        a key that begins with `x-` is taken for a note of yours
-    14:5 lint.unknown_key: an agent has no key `hand_offs`, so nothing reads it
+    9:47 error descriptor.unknown_key: unknown key `owner` in agent_defaults
+        notes begin with `x-`; data of other programs goes into the mapping `extensions`
+    14:5 error descriptor.unknown_key: unknown key `hand_offs` in an agent
         did you mean `handoffs`?
-    15:28 lint.unknown_key: a handoff has no key `when`, so nothing reads it
-        a key that begins with `x-` is taken for a note of yours
-    16:22 lint.unknown_key: a part of instructions has no key `txt`, so nothing reads it
+    15:28 error descriptor.unknown_key: unknown key `when` in a handoff
+        notes begin with `x-`; data of other programs goes into the mapping `extensions`
+    16:22 error descriptor.unknown_key: unknown key `txt` in a part of instructions
         did you mean `text`?
-    16:75 lint.unknown_key: where has no key `contexts`, so nothing reads it
+    16:75 error descriptor.unknown_key: unknown key `contexts` in where
         did you mean `context`?
     16:97 error descriptor.undeclared: the gate of an instruction part of agent `a` reads context path `z`, which context.references does not declare
         add the path under `context.references`
-    17:44 lint.unknown_key: an item of instructions_sequence has no key `texts`, so nothing reads it
+    17:44 error descriptor.unknown_key: unknown key `texts` in an item of instructions_sequence
         did you mean `text`?
     ");
 }
@@ -343,7 +343,7 @@ agents:
   b: *a
 ";
     let found = check(yaml);
-    assert_eq!(found.matches("lint.unknown_key").count(), 1, "{found}");
+    assert_eq!(found.matches("descriptor.unknown_key").count(), 1, "{found}");
 }
 
 #[test]

@@ -17,3 +17,4 @@ mod paths;
 mod reader;
 mod run;
 mod show;
+mod strict;

@@ -7,7 +7,6 @@ mod agents;
 mod context;
 mod finder;
 mod keys;
-mod known;
 mod parts;
 mod placeholders;
 mod settings;
@@ -21,10 +20,12 @@ use crate::descriptor::Descriptor;
 use crate::document::{Document, NodeId};
 use crate::graph::Registry;
 
-/// Lints of the descriptor as written: its keys and values. In `compat`, what is ours is unknown.
+/// Lints of the descriptor as written: its values, and in `compat` its keys.
 pub(super) fn source(document: &Document, root: NodeId, compat: bool, found: &mut Found) {
     let mut finder = Finder { document, root, found };
-    keys::check(&mut finder, compat);
+    if compat {
+        keys::check(&mut finder);
+    }
     values::check(&mut finder);
     settings::check(&mut finder);
     parts::check(&mut finder);

@@ -1,9 +1,9 @@
 //! Values of the wrong type where nothing but the eye would notice.
 
 use super::finder::Finder;
-use super::known;
 use crate::check::suggest::did_you_mean;
 use crate::document::{Kind, NodeId};
+use crate::known;
 
 pub(super) fn check(finder: &mut Finder<'_>) {
     version(finder);

@@ -1,7 +1,7 @@
 //! The keys and words that a descriptor knows.
 
 /// What a descriptor has, those of source 000 first.
-pub(super) const ROOT: &[&str] = &[
+pub(crate) const ROOT: &[&str] = &[
     "descriptor_version",
     "metadata",
     "runtime",
@@ -11,15 +11,16 @@ pub(super) const ROOT: &[&str] = &[
     "agent_defaults",
     "agents",
     "run",
+    "extensions",
 ];
 /// What source 000 knows of it.
-pub(super) const ROOT_000: &[&str] = ROOT.split_at(ROOT.len() - 1).0;
-pub(super) const RUNTIME: &[&str] = &["entry_agent", "max_turns"];
-pub(super) const CONTEXT: &[&str] = &["fields", "references"];
-pub(super) const FIELD: &[&str] = &["type", "default", "optional", "mutable", "redact", "description"];
-pub(super) const REFERENCE: &[&str] = &["type", "optional", "description"];
-pub(super) const TOOL: &[&str] = &["target", "description"];
-pub(super) const DEFAULTS: &[&str] = &[
+pub(crate) const ROOT_000: &[&str] = ROOT.split_at(ROOT.len() - 2).0;
+pub(crate) const RUNTIME: &[&str] = &["entry_agent", "max_turns"];
+pub(crate) const CONTEXT: &[&str] = &["fields", "references"];
+pub(crate) const FIELD: &[&str] = &["type", "default", "optional", "mutable", "redact", "description"];
+pub(crate) const REFERENCE: &[&str] = &["type", "optional", "description"];
+pub(crate) const TOOL: &[&str] = &["target", "description"];
+pub(crate) const DEFAULTS: &[&str] = &[
     "model",
     "modelSettings",
     "instructions",
@@ -27,7 +28,7 @@ pub(super) const DEFAULTS: &[&str] = &[
     "instructions_files",
     "instructions_sequence",
 ];
-pub(super) const AGENT: &[&str] = &[
+pub(crate) const AGENT: &[&str] = &[
     "name",
     "handoffDescription",
     "model",
@@ -39,13 +40,13 @@ pub(super) const AGENT: &[&str] = &[
     "instructions_files",
     "instructions_sequence",
 ];
-pub(super) const HANDOFF: &[&str] = &["agent", "where"];
-pub(super) const ITEM: &[&str] = &["file", "ref", "text", "where"];
-pub(super) const PART: &[&str] = &["text", "where"];
-pub(super) const WHERE: &[&str] = &["context"];
+pub(crate) const HANDOFF: &[&str] = &["agent", "where"];
+pub(crate) const ITEM: &[&str] = &["file", "ref", "text", "where"];
+pub(crate) const PART: &[&str] = &["text", "where"];
+pub(crate) const WHERE: &[&str] = &["context"];
 
 /// The types that fields and references may name. Only `boolean` has an effect of its own.
-pub(super) const TYPES: &[&str] = &[
+pub(crate) const TYPES: &[&str] = &[
     "any",
     "array",
     "boolean",
@@ -60,4 +61,4 @@ pub(super) const TYPES: &[&str] = &[
 ];
 
 /// The version that source 000 documents.
-pub(super) const VERSION: &str = "aioc.agent_graph.v0";
+pub(crate) const VERSION: &str = "aioc.agent_graph.v0";
