@@ -179,21 +179,12 @@ impl Redactor {
 
 /// Copies what is between the strings of a JSON text. A secret of digits becomes another number.
 fn push_numbers(clean: &mut String, between: &str, known: &[String]) -> bool {
-    match known.iter().find(|secret| between.contains(secret.as_str())) {
-        Some(secret) => {
-            let other = between.replace(secret.as_str(), &"9".repeat(secret.len()));
-            push_numbers(
-                clean,
-                &other,
-                &known.iter().filter(|one| *one != secret).cloned().collect::<Vec<_>>(),
-            );
-            true
-        }
-        None => {
-            clean.push_str(between);
-            false
-        }
-    }
+    let found: Vec<&String> = known.iter().filter(|secret| between.contains(secret.as_str())).collect();
+    let other = found
+        .iter()
+        .fold(between.to_owned(), |text, secret| text.replace(secret.as_str(), &"9".repeat(secret.len())));
+    clean.push_str(&other);
+    !found.is_empty()
 }
 
 /// Where a string ends whose first quote was read.
@@ -241,10 +232,9 @@ impl RedactedDeltas {
     pub(crate) fn finish(&mut self, redactor: &Redactor, emit: &mut dyn FnMut(DeltaPart)) {
         for held in self.0.drain(..) {
             let Some((_, text)) = text_of(&held).filter(|(_, text)| !text.is_empty()) else { continue };
-            let clean = match redactor.text(text) {
-                Cow::Borrowed(text) if text.len() >= Redactor::SHORTEST => REDACTED.to_owned(),
-                clean => clean.into_owned(),
-            };
+            let clean = redactor.text(text);
+            let begins = clean == text && text.len() >= Redactor::SHORTEST;
+            let clean = if begins { REDACTED.to_owned() } else { clean.into_owned() };
             emit(with_text(&held, clean));
         }
     }

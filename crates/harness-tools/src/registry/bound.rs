@@ -1,19 +1,19 @@
 //! The registry: targets and their tools.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
-use harness_process::{Environment, Sandbox, is_path};
+use harness_process::{Environment, is_path};
 
 use super::agents::Wanted;
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};
 use super::entry::{self, Entry, child, known_keys};
 use super::faults::Faults;
+use super::lack::{program_problem, sandbox_problem};
 #[cfg(feature = "mcp")]
 use super::remote::Remote;
 use super::server::{self, ServerEntry};
@@ -580,47 +580,4 @@ fn schema_fault(target: &str, error: &ToolsError, faults: &mut Faults<'_>) {
 /// A path that means the same from every folder: a program is looked for from its own `cwd`.
 pub(super) fn rooted(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Why programs cannot be sandboxed, and what to do about it.
-fn sandbox_problem(sandbox: &Sandbox) -> Option<(String, &'static str)> {
-    if let Err(fault) = Sandbox::available() {
-        let problem = format!("programs cannot be sandboxed on this machine: {fault}");
-        return Some((problem, "run them without a sandbox: `sandbox: off`"));
-    }
-    let mut named = sandbox.read.iter().chain(&sandbox.write);
-    let absent = named.find(|path| !path.exists())?;
-    Some((format!("{} does not exist", absent.display()), "create it, or correct `sandbox`"))
-}
-
-/// Why a program cannot be started, and what to do about it.
-pub(super) fn program_problem(program: &OsStr, env: &Environment) -> Option<(String, &'static str)> {
-    let by_path = is_path(program);
-    let program = Path::new(program);
-    if by_path {
-        return if !program.is_file() {
-            Some((format!("there is no program {}", program.display()), "correct `command`"))
-        } else if !executable(program) {
-            let problem = format!("{} is not executable", program.display());
-            Some((problem, "make it so with `chmod +x`"))
-        } else {
-            None
-        };
-    }
-    let folders = env.get("PATH").unwrap_or_default();
-    let found = std::env::split_paths(folders).any(|folder| executable(&folder.join(program)));
-    if found {
-        return None;
-    }
-    let words = program.to_string_lossy();
-    let hint = if words.contains(' ') {
-        "there is no shell: write the program in `command`, and its arguments in `args`"
-    } else {
-        "install it, or write its path in `command`"
-    };
-    Some((format!("no program `{words}` is in PATH"), hint))
-}
-
-fn executable(file: &Path) -> bool {
-    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }

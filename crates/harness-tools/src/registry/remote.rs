@@ -7,9 +7,10 @@ use std::sync::Arc;
 use harness_core::port::Clock;
 use harness_process::{Environment, PASSED};
 
-use super::bound::{Registry, folder_of, program_of, program_problem, rooted, tools_path};
+use super::bound::{Registry, folder_of, program_of, rooted, tools_path};
 use super::entry::child;
 use super::faults::Faults;
+use super::lack::program_problem;
 use super::server::{Reach, ServerEntry};
 use crate::error::Problem;
 use crate::mcp::{McpServer, McpSpec, McpTransport, namespace_of};
