@@ -143,6 +143,7 @@ impl Redactor {
             | Input::Interrupt { .. }
             | Input::PartFailed(_)
             | Input::Hooked(_)
+            | Input::Spent(_)
             | Input::PersistFailed { .. } => (None, false),
         };
         self.clean(input).unwrap_or_else(|()| match id {
@@ -179,21 +180,14 @@ impl Redactor {
 
 /// Copies what is between the strings of a JSON text. A secret of digits becomes another number.
 fn push_numbers(clean: &mut String, between: &str, known: &[String]) -> bool {
-    match known.iter().find(|secret| between.contains(secret.as_str())) {
-        Some(secret) => {
-            let other = between.replace(secret.as_str(), &"9".repeat(secret.len()));
-            push_numbers(
-                clean,
-                &other,
-                &known.iter().filter(|one| *one != secret).cloned().collect::<Vec<_>>(),
-            );
-            true
-        }
-        None => {
-            clean.push_str(between);
-            false
-        }
-    }
+    let Some(secret) = known.iter().find(|secret| between.contains(secret.as_str())) else {
+        clean.push_str(between);
+        return false;
+    };
+    let other = between.replace(secret.as_str(), &"9".repeat(secret.len()));
+    let rest: Vec<_> = known.iter().filter(|one| *one != secret).cloned().collect();
+    push_numbers(clean, &other, &rest);
+    true
 }
 
 /// Where a string ends whose first quote was read.
@@ -243,7 +237,7 @@ impl RedactedDeltas {
             let Some((_, text)) = text_of(&held).filter(|(_, text)| !text.is_empty()) else { continue };
             let clean = match redactor.text(text) {
                 Cow::Borrowed(text) if text.len() >= Redactor::SHORTEST => REDACTED.to_owned(),
-                clean => clean.into_owned(),
+                clean @ (Cow::Borrowed(_) | Cow::Owned(_)) => clean.into_owned(),
             };
             emit(with_text(&held, clean));
         }

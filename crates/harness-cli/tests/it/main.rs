@@ -10,6 +10,7 @@
 
 mod acp;
 mod approval;
+mod asked_model;
 mod backends;
 mod chat;
 mod cookbook;
@@ -21,6 +22,7 @@ mod example;
 mod faults;
 mod files;
 mod json;
+mod limits;
 mod models;
 mod otlp;
 mod outcomes;

@@ -5,6 +5,7 @@ mod bound;
 mod builtin;
 mod entry;
 mod faults;
+mod release;
 #[cfg(feature = "mcp")]
 mod remote;
 mod sandbox;

@@ -11,7 +11,8 @@ const CODE: &str = "lint.unknown_key";
 pub(super) fn check(finder: &mut Finder<'_>, compat: bool) {
     let document = finder.document;
     level(finder, Some(finder.root), "a descriptor", if compat { known::ROOT_000 } else { known::ROOT });
-    level(finder, document.get(finder.root, "runtime"), "runtime", known::RUNTIME);
+    let runtime = if compat { known::RUNTIME_000 } else { known::RUNTIME };
+    level(finder, document.get(finder.root, "runtime"), "runtime", runtime);
     level(finder, document.get(finder.root, "context"), "context", known::CONTEXT);
     for (path, name, keys) in [
         (&["context", "fields"][..], "a context field", known::FIELD),

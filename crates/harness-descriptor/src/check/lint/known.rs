@@ -14,7 +14,9 @@ pub(super) const ROOT: &[&str] = &[
 ];
 /// What source 000 knows of it.
 pub(super) const ROOT_000: &[&str] = ROOT.split_at(ROOT.len() - 1).0;
-pub(super) const RUNTIME: &[&str] = &["entry_agent", "max_turns"];
+/// What source 000 knows of it.
+pub(super) const RUNTIME_000: &[&str] = &["entry_agent", "max_turns"];
+pub(super) const RUNTIME: &[&str] = &["entry_agent", "max_iterations", "max_turns"];
 pub(super) const CONTEXT: &[&str] = &["fields", "references"];
 pub(super) const FIELD: &[&str] = &["type", "default", "optional", "mutable", "redact", "description"];
 pub(super) const REFERENCE: &[&str] = &["type", "optional", "description"];

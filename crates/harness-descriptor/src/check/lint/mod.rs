@@ -25,7 +25,7 @@ use crate::graph::Registry;
 pub(super) fn source(document: &Document, root: NodeId, compat: bool, found: &mut Found) {
     let mut finder = Finder { document, root, found };
     keys::check(&mut finder, compat);
-    values::check(&mut finder);
+    values::check(&mut finder, compat);
     settings::check(&mut finder);
     parts::check(&mut finder);
 }
