@@ -56,7 +56,11 @@ pub(crate) fn bind(path: &Path, registry: Option<&Path>, clock: &Arc<dyn Clock>)
     let tools = tools.map(|(target, tool)| (target, Arc::clone(tool) as Arc<dyn DynTool>));
     let resolve = |target: &str| registry.as_ref()?.binding(target).ok();
     match BoundGraph::bind_with(&descriptor, tools, resolve) {
-        Ok(graph) => Ok(Bound { graph, registry }),
+        Ok(graph) => {
+            let version = registry.as_ref().and_then(Registry::registry_version);
+            let graph = version.into_iter().fold(graph, BoundGraph::with_registry_version);
+            Ok(Bound { graph, registry })
+        }
         Err(error) => Err(explained(error, registry.as_ref(), registry_path)),
     }
 }

@@ -35,7 +35,7 @@ impl Amount {
     /// The least of everything.
     const ONE: Self = Self { iterations: 1, tool_calls: 1, tokens: 1, cost: Cost(1) };
 
-    fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             iterations: self.iterations.saturating_add(other.iterations),
             tool_calls: self.tool_calls.saturating_add(other.tool_calls),
@@ -146,6 +146,16 @@ pub struct Reached {
     pub value: u64,
     /// The ceiling.
     pub ceiling: u64,
+    /// What the next operation needs at least, where the value is below the ceiling and has no room for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<u64>,
+}
+
+impl Reached {
+    /// A ceiling that was reached at a value.
+    pub fn new(limit: Limit, value: u64, ceiling: u64) -> Self {
+        Self { limit, value, ceiling, needs: None }
+    }
 }
 
 /// An amount that is set aside for one operation, until it is settled.
@@ -196,21 +206,26 @@ impl Budget {
     fn reached(&self, want: Amount) -> Option<Reached> {
         let taken = self.used.plus(self.reserved);
         let over = |limit, value: u64, want: u64, ceiling: u64| {
-            (want > 0 && value.saturating_add(want) > ceiling).then_some(Reached { limit, value, ceiling })
+            (want > 0 && value.saturating_add(want) > ceiling).then_some(Reached::new(limit, value, ceiling))
         };
         let count = |limit, value: u32, want: u32, ceiling: u32| {
             over(limit, u64::from(value), u64::from(want), u64::from(ceiling))
         };
+        // Of tokens and money an operation needs more than one.
+        let part = |limit, value: u64, want: u64, ceiling: u64| {
+            let needs = (value < ceiling).then_some(want);
+            over(limit, value, want, ceiling).map(|reached| Reached { needs, ..reached })
+        };
         count(Limit::Iterations, taken.iterations, want.iterations, self.limit.iterations)
             .or_else(|| count(Limit::ToolCalls, taken.tool_calls, want.tool_calls, self.limit.tool_calls))
-            .or_else(|| over(Limit::Cost, taken.cost.0, want.cost.0, self.limit.cost.0))
-            .or_else(|| over(Limit::Tokens, taken.tokens, want.tokens, self.limit.tokens))
+            .or_else(|| part(Limit::Cost, taken.cost.0, want.cost.0, self.limit.cost.0))
+            .or_else(|| part(Limit::Tokens, taken.tokens, want.tokens, self.limit.tokens))
     }
 
     /// A ceiling on money or tokens that has been reached. Unlimited ceilings never are.
     fn spent(&self) -> Option<Reached> {
         let at = |limit, value: u64, ceiling: u64| {
-            (ceiling != u64::MAX && value >= ceiling).then_some(Reached { limit, value, ceiling })
+            (ceiling != u64::MAX && value >= ceiling).then_some(Reached::new(limit, value, ceiling))
         };
         at(Limit::Cost, self.used.cost.0, self.limit.cost.0)
             .or_else(|| at(Limit::Tokens, self.used.tokens, self.limit.tokens))

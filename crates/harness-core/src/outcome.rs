@@ -1,10 +1,14 @@
 //! How a turn or a run ended, exactly why, and the evidence for it.
 
+mod usage;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+pub use usage::{Purpose, PurposeUsage, TotalUsage};
 
 pub use crate::fault::{Fault, FaultParts, FaultSource};
 
@@ -13,7 +17,7 @@ use crate::control::ControlReport;
 use crate::ids::{AgentId, CallId, GateName, ToolName};
 use crate::json::Json;
 use crate::limits::Reached;
-use crate::message::{ApprovalRequest, Cost, Invalid, ToolCall, Usage};
+use crate::message::{ApprovalRequest, Invalid, ToolCall};
 use crate::port::{AskReason, Question};
 use crate::time::Millis;
 use crate::turn::evidence::ThinEvidence;
@@ -323,64 +327,6 @@ impl From<StopReason> for Stop {
     }
 }
 
-/// What a turn or run used. A total is absent until something was reported for it (zero counts).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct TotalUsage {
-    /// Model calls that answered.
-    pub model_calls: u32,
-    /// Tool calls that were started; retried attempts are not counted.
-    pub tool_calls: u32,
-    /// Input tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// Output tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    /// Money.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Cost>,
-    /// Time that models and tools reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency_ms: Option<u64>,
-}
-
-impl TotalUsage {
-    /// Adds what one call reported.
-    pub fn add(&mut self, usage: &Usage) {
-        fn sum(total: &mut Option<u64>, part: Option<u64>) {
-            if let Some(part) = part {
-                *total = Some(total.unwrap_or(0).saturating_add(part));
-            }
-        }
-        sum(&mut self.input_tokens, usage.input);
-        sum(&mut self.output_tokens, usage.output);
-        sum(&mut self.latency_ms, usage.latency_ms);
-        if let Some(cost) = usage.total_cost() {
-            self.cost = Some(self.cost.unwrap_or_default().plus(cost));
-        }
-    }
-
-    /// Adds what another turn or run used.
-    pub fn merge(&mut self, other: &Self) {
-        self.model_calls = self.model_calls.saturating_add(other.model_calls);
-        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
-        for (total, part) in [
-            (&mut self.input_tokens, other.input_tokens),
-            (&mut self.output_tokens, other.output_tokens),
-            (&mut self.latency_ms, other.latency_ms),
-        ] {
-            if let Some(part) = part {
-                *total = Some(total.unwrap_or(0).saturating_add(part));
-            }
-        }
-        if let Some(cost) = other.cost {
-            self.cost = Some(self.cost.unwrap_or_default().plus(cost));
-        }
-    }
-}
-
 /// A stop gate that let an end pass although its condition was not met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -412,8 +358,12 @@ pub struct End {
     /// The agent that was active at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// The iteration in which it ended; one more than were made when the iteration limit was reached.
+    /// Iterations: those in which the model was called.
     pub iterations: u32,
+    /// The iteration that was begun and ended before its model was called, where there is one: its number is in
+    /// the events of the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_iteration: Option<u32>,
     /// Turns, for a run; 1 for a turn.
     pub turns: u32,
     /// What was used.

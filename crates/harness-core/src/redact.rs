@@ -143,6 +143,7 @@ impl Redactor {
             | Input::Interrupt { .. }
             | Input::PartFailed(_)
             | Input::Hooked(_)
+            | Input::Spent(_)
             | Input::PersistFailed { .. } => (None, false),
         };
         self.clean(input).unwrap_or_else(|()| match id {

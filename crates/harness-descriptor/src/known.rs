@@ -15,7 +15,9 @@ pub(crate) const ROOT: &[&str] = &[
 ];
 /// What source 000 knows of it.
 pub(crate) const ROOT_000: &[&str] = ROOT.split_at(ROOT.len() - 2).0;
-pub(crate) const RUNTIME: &[&str] = &["entry_agent", "max_turns"];
+pub(crate) const RUNTIME: &[&str] = &["entry_agent", "max_iterations", "max_turns"];
+/// What source 000 knows of it.
+pub(crate) const RUNTIME_000: &[&str] = &["entry_agent", "max_turns"];
 pub(crate) const CONTEXT: &[&str] = &["fields", "references"];
 pub(crate) const FIELD: &[&str] = &["type", "default", "optional", "mutable", "redact", "description"];
 pub(crate) const REFERENCE: &[&str] = &["type", "optional", "description"];

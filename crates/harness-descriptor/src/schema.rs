@@ -118,7 +118,10 @@ struct Runtime {
     /// The id of the agent that a run starts with.
     #[schemars(regex(pattern = r"\S"))]
     entry_agent: String,
-    /// The number of model calls that a run may make.
+    /// The number of iterations that a run may make: model calls of its agents.
+    max_iterations: Option<NonZeroU32>,
+    /// An alias of `max_iterations`.
+    #[schemars(extend("deprecated" = true))]
     max_turns: Option<NonZeroU32>,
 }
 

@@ -37,7 +37,7 @@ impl UnknownKey {
 /// The unknown keys of a descriptor as it is written, each once. In `compat`, what is ours is unknown.
 pub(crate) fn keys(document: &Document, root: NodeId, compat: bool) -> Vec<UnknownKey> {
     let mut finder = Finder { document, found: Vec::new(), seen: HashSet::new() };
-    finder.descriptor(root, if compat { known::ROOT_000 } else { known::ROOT });
+    finder.descriptor(root, compat);
     finder.found
 }
 
@@ -60,10 +60,12 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn descriptor(&mut self, root: NodeId, keys: &[&'static str]) {
+    fn descriptor(&mut self, root: NodeId, compat: bool) {
         let document = self.document;
+        let (keys, runtime) =
+            if compat { (known::ROOT_000, known::RUNTIME_000) } else { (known::ROOT, known::RUNTIME) };
         self.level(Some(root), "a descriptor", keys);
-        self.level(document.get(root, "runtime"), "runtime", known::RUNTIME);
+        self.level(document.get(root, "runtime"), "runtime", runtime);
         self.level(document.get(root, "context"), "context", known::CONTEXT);
         for (path, name, keys) in [
             (&["context", "fields"][..], "a context field", known::FIELD),

@@ -38,6 +38,7 @@ pub(crate) struct ErrorTold {
 impl From<&RuntimeError> for ErrorTold {
     fn from(error: &RuntimeError) -> Self {
         // The hints of the library name its functions; these name the routes.
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no route that helps")]
         let hint = match error {
             RuntimeError::Busy { .. } => {
                 Some("wait for the end of the run, or send the message to `messages`, where it waits")

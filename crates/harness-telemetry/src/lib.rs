@@ -46,7 +46,9 @@
 //! | compaction | `compact` | `harness.compaction.*`, what it used |
 //!
 //! Totals are `gen_ai.usage.*`, `harness.iterations`, `harness.model_calls`, `harness.tool_calls`,
-//! `harness.cost`. What failed has the status `ERROR` and an `error.type`, which is a stable code: a turn that
+//! `harness.cost`, `harness.estimated_tokens` for tokens that no provider reported, and, where parts of the run
+//! called models, too, `harness.usage_by_purpose`: the shares of `answer`, `layer`, `guardrail`, `stop_gate`,
+//! `compaction`, `judge` and `child` as JSON. What failed has the status `ERROR` and an `error.type`, which is a stable code: a turn that
 //! ended as deferred, or waits for somebody, has not failed. What happened without taking time (a gate's
 //! verdict, a limit, a retry) is an event of the span that it happened in, at level `DEBUG`. Hooks, and
 //! compactions before a request, are told when they are over: how long they took is `harness.duration_ms`,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use harness_core::event::EventKind;
 use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall, Usage};
-use harness_core::outcome::{End, TotalUsage};
+use harness_core::outcome::{End, Purpose, TotalUsage};
 use harness_core::port::CompactionNote;
 use harness_core::{AgentId, Evidence, Millis, Outcome};
 use tracing::field::Empty;
@@ -69,6 +69,8 @@ impl Open {
             harness.model_calls = Empty,
             harness.tool_calls = Empty,
             harness.cost = Empty,
+            harness.estimated_tokens = Empty,
+            harness.usage_by_purpose = Empty,
         ))
     }
 
@@ -93,6 +95,8 @@ impl Open {
             harness.model_calls = Empty,
             harness.tool_calls = Empty,
             harness.cost = Empty,
+            harness.estimated_tokens = Empty,
+            harness.usage_by_purpose = Empty,
         ))
     }
 
@@ -267,6 +271,11 @@ impl Open {
         self.set("harness.model_calls", count(usage.model_calls));
         self.set("harness.tool_calls", count(usage.tool_calls));
         self.set("harness.cost", usage.cost.and_then(money));
+        self.set("harness.estimated_tokens", usage.estimated_tokens.map(count));
+        if usage.by_purpose.keys().any(|purpose| *purpose != Purpose::Answer) {
+            let shares = harness_core::Json::of(&usage.by_purpose).ok();
+            self.set("harness.usage_by_purpose", shares.as_ref().map(harness_core::Json::text));
+        }
     }
 
     /// How a turn or a run ended. An outcome that is not a failure is no error.
@@ -341,6 +350,10 @@ fn facts(kind: &EventKind) -> Option<Cow<'_, str>> {
         EventKind::CallRepaired { call, how } => format!("{}: {how:?}", call.id).into(),
         EventKind::SteeringInjected { entries } => format!("{} messages", entries.len()).into(),
         EventKind::Interrupted { messages } => format!("{messages} messages").into(),
+        EventKind::ModelUsageCharged { purpose, usage } => {
+            let (calls, tokens) = (usage.model_calls, usage.amount().tokens);
+            format!("{}: {calls} model calls, {tokens} tokens", purpose.as_str()).into()
+        }
         EventKind::PartFailed { fault } => format!("{}: {}", fault.source_part, fault.code).into(),
         EventKind::PersistFailed { message } => Cow::Borrowed(message),
         EventKind::StallDetected { turns } => format!("{turns} turns").into(),

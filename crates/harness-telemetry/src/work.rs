@@ -132,7 +132,7 @@ impl Work {
                     }
                 }
             }
-            EventKind::ModelStepFailed { fault } => {
+            EventKind::ModelStepFailed { fault, .. } => {
                 if let Some(Chat { open, .. }) = self.chat.take() {
                     open.fail(&fault.code, Some(&fault.message));
                 }

@@ -160,7 +160,7 @@ pub use subagent::{
 pub use surroundings::{Surroundings, SurroundingsPart, WithSurroundings};
 pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
-pub use turn_runner::{ChildLayers, TurnRunner};
+pub use turn_runner::TurnRunner;
 pub use work::{WorkTools, work_complete};
 pub use workspace::{
     FileEdits, FolderWorkspace, Oversize, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,

@@ -8,7 +8,6 @@ use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
 use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::outcome::TotalUsage;
 use harness_core::port::{
     AgentBrief, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
     DynPostToolHook, DynStopGate, DynToolGate, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome,
@@ -63,34 +62,8 @@ pub struct TurnRunner {
     listeners: Vec<Listen>,
 }
 
-type MakeLayers = Arc<dyn Fn(&SubagentAsk) -> ChildLayers + Send + Sync>;
+type MakeLayers = Arc<dyn Fn(&SubagentAsk) -> Arc<dyn DynContextPipeline> + Send + Sync>;
 type Listen = Arc<dyn Fn(&mut Hub) + Send + Sync>;
-
-/// The memory layers of one sub-agent.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct ChildLayers {
-    /// The layers.
-    pub pipeline: Arc<dyn DynContextPipeline>,
-    /// Tells what they have spent on models so far. Asked when the sub-agent is done.
-    pub spent: Arc<dyn Fn() -> TotalUsage + Send + Sync>,
-}
-
-impl ChildLayers {
-    /// Layers, and what they have spent on models.
-    pub fn new(
-        pipeline: Arc<dyn DynContextPipeline>,
-        spent: impl Fn() -> TotalUsage + Send + Sync + 'static,
-    ) -> Self {
-        Self { pipeline, spent: Arc::new(spent) }
-    }
-}
-
-impl fmt::Debug for ChildLayers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildLayers").finish_non_exhaustive()
-    }
-}
 
 impl fmt::Debug for TurnRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -154,7 +127,10 @@ impl TurnRunner {
 
     /// The same runner with memory layers, made anew for each sub-agent.
     #[must_use]
-    pub fn layers(mut self, make: impl Fn(&SubagentAsk) -> ChildLayers + Send + Sync + 'static) -> Self {
+    pub fn layers(
+        mut self,
+        make: impl Fn(&SubagentAsk) -> Arc<dyn DynContextPipeline> + Send + Sync + 'static,
+    ) -> Self {
         self.layers = Some(Arc::new(make));
         self
     }
@@ -183,7 +159,7 @@ impl TurnRunner {
         self
     }
 
-    fn ports(&self, ask: &SubagentAsk, layers: Option<&ChildLayers>) -> Ports {
+    fn ports(&self, ask: &SubagentAsk) -> Ports {
         let subagent = &ask.subagent;
         let mut brief = AgentBrief::new(&*subagent.name, &*subagent.instructions);
         brief.tools =
@@ -197,7 +173,7 @@ impl TurnRunner {
         ports.stop_gates.clone_from(&self.stop_gates);
         ports.approver.clone_from(&self.approver);
         ports.compactor.clone_from(&self.compactor);
-        ports.layers = layers.map(|layers| Arc::clone(&layers.pipeline));
+        ports.layers = self.layers.as_ref().map(|make| make(ask));
         self.listeners.iter().for_each(|listen| listen(&mut ports.hub));
         ports
     }
@@ -237,20 +213,18 @@ fn earlier(ask: &SubagentAsk) -> Transcript {
 
 impl SubagentRunner for TurnRunner {
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
-        let layers = self.layers.as_ref().map(|make| make(&ask));
-        let ports = self.ports(&ask, layers.as_ref());
+        let ports = self.ports(&ask);
         let spec = Arc::new(ports.fit_run(self.spec(&ask)));
         let mut run = Run::new(spec, origin(&ask.cx), earlier(&ask));
         let start = Start::prompt(Message::user(&*ask.description));
         let end = Box::pin(drive(&mut run, &ports, &ask.cx.cancel, start)).await;
-        report(&end, layers.map(|layers| (layers.spent)()).unwrap_or_default())
+        report(&end)
     }
 }
 
-fn report(end: &End, layers: TotalUsage) -> SubagentReport {
+fn report(end: &End) -> SubagentReport {
     let said = end.answer.clone().filter(|answer| !answer.is_empty());
-    // The last iteration may have been begun and refused; other model calls are the compactor's.
-    let iterations = end.iterations.min(end.usage.model_calls);
+    let iterations = end.iterations;
     let mut report = match (end.outcome(), said) {
         (Outcome::Completed, Some(answer)) => SubagentReport::answered(answer, iterations),
         (_, said) => {
@@ -269,13 +243,15 @@ fn report(end: &End, layers: TotalUsage) -> SubagentReport {
             SubagentReport::failed(code, message, iterations)
         }
     };
-    let mut used = layers;
-    used.merge(&end.usage);
+    let used = &end.usage;
     report.spent = Amount::NONE;
     (report.spent.iterations, report.spent.tool_calls) = (iterations, end.usage.tool_calls);
     // Tokens and money are told as usage, which counts against the budget, too.
     let mut usage = Usage::default();
     (usage.input, usage.output) = (used.input_tokens, used.output_tokens);
+    usage.total_tokens = Some(used.amount().tokens);
+    usage.requests = Some(u64::from(used.model_calls));
+    usage.estimated = used.estimated_tokens.map(|tokens| tokens > 0);
     report.usage = Some(Arc::new(match used.cost {
         Some(cost) => usage.with_cost(cost),
         None => usage,

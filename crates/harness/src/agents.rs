@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, DynTool, PrepareAsk, ToolScope};
-use harness_core::{Fault, ToolName};
+use harness_core::{Fault, ModelName, ToolName};
 use harness_descriptor::{Agent, Descriptor, Graph, GraphAgents, Registry};
 use harness_tools::{Binding, Source, Surroundings, WithSurroundings};
 
@@ -125,6 +125,13 @@ impl BoundGraph {
         Ok(())
     }
 
+    /// The same graph with a version of its tools, for records and the digest of their candidates. Default none.
+    #[must_use]
+    pub fn with_registry_version(mut self, version: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.graph).set_registry_version(version.into());
+        self
+    }
+
     /// The graph.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
@@ -186,6 +193,8 @@ impl AgentSource for Expanding {
 pub(crate) struct Around {
     /// The graph that they come from.
     pub(crate) bound: Option<BoundGraph>,
+    /// The model that is requested for all of them.
+    pub(crate) model: Option<ModelName>,
     /// Tools that every agent has.
     pub(crate) common: Vec<ToolName>,
     /// What they are told beside their instructions.
@@ -206,6 +215,9 @@ impl Around {
 
     /// Agents of another source.
     pub(crate) fn over(&self, mut agents: Arc<dyn DynAgentSource>) -> Arc<dyn DynAgentSource> {
+        if let Some(model) = &self.model {
+            agents = Arc::new(WithModel { agents, model: model.clone() });
+        }
         if !self.common.is_empty() {
             agents = Arc::new(WithCommonTools { agents, names: self.common.clone() });
         }
@@ -216,6 +228,20 @@ impl Around {
             Some(surroundings) => Arc::new(WithSurroundings::new(agents, surroundings.clone())),
             None => agents,
         }
+    }
+}
+
+/// Agents for whom one model is requested.
+struct WithModel {
+    agents: Arc<dyn DynAgentSource>,
+    model: ModelName,
+}
+
+impl AgentSource for WithModel {
+    async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
+        let mut brief = self.agents.prepare_boxed(ask).await?;
+        brief.model = Some(self.model.clone());
+        Ok(brief)
     }
 }
 

@@ -16,7 +16,7 @@ use harness_core::port::{
     Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
-use harness_core::{Millis, Redactor, ThreadId, ToolName};
+use harness_core::{Millis, ModelName, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionPreset, CompactionSetting, GraphAgents, Map, Value};
 use harness_memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
 use harness_tools::{Combined, Modes, Source, WorkTools};
@@ -65,6 +65,8 @@ pub struct Builder {
     /// How often agents were given; once is right.
     agents_given: usize,
     graph: Option<BoundGraph>,
+    /// The model of every agent, whatever it names itself.
+    model_name: Option<ModelName>,
     context: Map,
     policies: PolicyGate,
     hooks: Hooks,
@@ -103,6 +105,7 @@ impl Builder {
             sources: Vec::new(),
             agents_given: 0,
             graph: None,
+            model_name: None,
             context: Map::new(),
             policies: PolicyGate::new(),
             hooks: Hooks::new(),
@@ -167,12 +170,12 @@ impl Builder {
         self
     }
 
-    /// The agents of a descriptor, and the tools that they use. Its `max_turns`, if it has one, is the
+    /// The agents of a descriptor, and the tools that they use. Its `max_iterations`, if it has one, is the
     /// limit of [`max_iterations`](Self::max_iterations), and its section `run` configures runs and their
     /// control; what is set later replaces that. Where it asks for compaction and no
     /// [`compactor`](Self::compactor) is given, there is one whose summaries the model writes.
     pub fn graph(mut self, bound: BoundGraph) -> Self {
-        if let Some(limit) = bound.graph().max_turns() {
+        if let Some(limit) = bound.graph().max_iterations() {
             self = self.max_iterations(limit.get());
         }
         if let Some(run) = bound.graph().run() {
@@ -184,6 +187,13 @@ impl Builder {
         self.tools.extend(bound.tools().iter().cloned());
         self.sources.extend(bound.sources().iter().cloned());
         self.graph = Some(bound);
+        self
+    }
+
+    /// Requests this model for every agent, whatever its descriptor names. Requests, events, spans, records and
+    /// the digest of the candidate name it. Default: the model of each agent.
+    pub fn model_name(mut self, name: impl Into<ModelName>) -> Self {
+        self.model_name = Some(name.into());
         self
     }
 
@@ -442,6 +452,7 @@ impl Builder {
         }
         let around = Around {
             bound: self.graph,
+            model: self.model_name,
             common: self.common,
             more: self.more,
             surroundings: self.team.surroundings(&self.ports.clock),

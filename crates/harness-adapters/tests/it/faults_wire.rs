@@ -170,10 +170,10 @@ async fn fault_26_characters_cut_in_two_are_whole_in_texts_thoughts_and_argument
         let mut thought = String::new();
         let mut written = String::new();
         for piece in pieces.all() {
-            match piece {
-                DeltaPart::Thinking(text) => thought.push_str(&text),
-                DeltaPart::CallArguments { text, .. } => written.push_str(&text),
-                _ => {}
+            if let DeltaPart::Thinking(text) = &piece {
+                thought.push_str(text);
+            } else if let DeltaPart::CallArguments { text, .. } = &piece {
+                written.push_str(text);
             }
         }
         let streamed = (thought.as_str(), pieces.text(), written.as_str());

@@ -283,27 +283,32 @@ pub(crate) struct ModelArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Turns, for runs that go on until the work is done [default: the descriptor's, or else 50]
+    /// Limit the turns of a run that continues until the work is done; one turn has several iterations
+    /// [default: the descriptor's, or else 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
 
-    /// Model calls [default: the descriptor's max_turns, or else 32]
+    /// Limit the iterations, each one model call of the agent with its tool calls [default: max_iterations of
+    /// the descriptor, or else 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: Option<u32>,
 
-    /// Tool calls [default: 128]
+    /// Limit the tool calls [default: 128]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
 
-    /// Input and output tokens together [default: 4000000]
+    /// Limit the tokens of all model calls, input and output together [default: 4000000]. No call starts
+    /// when the rest is smaller than the last call; a call in flight may exceed the limit. Tokens that no
+    /// provider reports are estimated
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
 
-    /// Money as the provider reports it, for example 0.25 [default: 20]
+    /// Limit the cost reported by the provider, for example 0.25 [default: 20]. Reserved and charged like
+    /// tokens; without a reported cost or a known price it cannot take effect, which is said at once
     #[arg(long, value_name = "AMOUNT")]
     pub(crate) max_cost: Option<Cost>,
 
-    /// Time, for example 90s, 5m or 1h [default: 30m]
+    /// Limit the duration of the run, for example 90s, 5m or 1h [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) timeout: Option<Millis>,
 }

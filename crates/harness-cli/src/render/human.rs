@@ -6,7 +6,7 @@ use harness::core::End;
 use harness::core::control::{StopCode, StopDecision};
 use harness::core::event::{Event, EventKind, Seen};
 use harness::core::port::DeltaPart;
-use harness::core::{CallId, Evidence, OpId, Outcome, StopReason, ToolName};
+use harness::core::{CallId, Evidence, OpId, Outcome, ToolName};
 
 use super::Render;
 use super::answer::{Answer, AnswerOn};
@@ -191,9 +191,7 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
 /// What the stop rests on, where the stop reason alone does not say it.
 pub(crate) fn why(evidence: &Evidence) -> Option<String> {
     match evidence {
-        Evidence::Limit(reached) => {
-            Some(format!("the limit of {} is {}, {} used", reached.limit, reached.ceiling, reached.value))
-        }
+        Evidence::Limit(reached) => Some(super::limit::stopped(reached)),
         Evidence::Fault(fault) => Some(harmless(&fault.to_string()).into_owned()),
         Evidence::Invalid(invalid) => {
             Some(format!("the model's answer was of no use: {}", one_line(&invalid.reason)))
@@ -223,25 +221,21 @@ pub(crate) fn why(evidence: &Evidence) -> Option<String> {
     }
 }
 
-/// The iterations that were made: one that a limit did not permit is not counted.
-fn iterations(end: &End) -> u32 {
-    let refused = end.reason() == StopReason::MaxIterationsReached;
-    if refused { end.usage.model_calls } else { end.iterations }
-}
-
 /// `(answer_finalized) · 3 iterations · …`
 fn summary(end: &End) -> String {
     let count = |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
     let mut parts = vec![format!("({})", end.reason())];
-    parts.push(count(u64::from(iterations(end)), "iteration"));
+    parts.push(count(u64::from(end.iterations), "iteration"));
     parts.push(count(u64::from(end.usage.tool_calls), "tool call"));
     if end.usage.input_tokens.is_some() || end.usage.output_tokens.is_some() {
         let tokens = |n: Option<u64>| n.map_or("?".to_owned(), |n| n.to_string());
-        parts.push(format!(
-            "{} + {} tokens",
-            tokens(end.usage.input_tokens),
-            tokens(end.usage.output_tokens)
-        ));
+        let (input, output) = (tokens(end.usage.input_tokens), tokens(end.usage.output_tokens));
+        let estimated = match end.usage.estimated_tokens {
+            None => "",
+            Some(estimated) if estimated < end.usage.amount().tokens => " (partly estimated)",
+            Some(_) => " (estimated)",
+        };
+        parts.push(format!("{input} + {output} tokens{estimated}"));
     }
     if let Some(cost) = end.usage.cost {
         parts.push(format!("cost {cost}"));

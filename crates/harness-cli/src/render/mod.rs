@@ -1,9 +1,11 @@
 //! What a person or a program sees of a run.
 
 mod answer;
+mod cost;
 mod harmless;
 mod human;
 mod json;
+pub(crate) mod limit;
 pub(crate) mod line;
 pub(crate) mod markdown;
 pub(crate) mod screen;
@@ -18,6 +20,7 @@ use harness::core::event::{Seen, Subscription};
 use harness::core::{Cancel, End};
 
 pub(crate) use answer::{AnswerOn, size};
+pub(crate) use cost::CostNotice;
 pub(crate) use harmless::{harmless, one_line};
 pub(crate) use human::{Human, why};
 pub(crate) use json::JsonLines;

@@ -1,7 +1,7 @@
 //! The line that says how far a run of many turns is.
 
 use harness::core::event::{Event, EventKind};
-use harness::core::outcome::TotalUsage;
+use harness::core::outcome::{Purpose, TotalUsage};
 use harness::core::run::{RunLimits, RunSpec};
 
 /// How far a run is: `turn 2 of 12 · 1 of 3 items · 64 % of the budget left`.
@@ -26,15 +26,8 @@ impl Status {
     pub(super) fn see(&mut self, event: &Event) -> bool {
         if matches!(event.kind, EventKind::TurnStarted { .. }) {
             self.turn = event.turn;
-        } else if let EventKind::ModelStepFinished { usage, .. } = &event.kind {
-            self.used.model_calls = self.used.model_calls.saturating_add(1);
-            if let Some(usage) = usage {
-                self.used.add(usage);
-            }
-        } else if let EventKind::CompactionCompleted { usage, .. } = &event.kind {
-            self.used.merge(usage);
-        } else if matches!(event.kind, EventKind::ToolStarted { .. }) {
-            self.used.tool_calls = self.used.tool_calls.saturating_add(1);
+        } else if self.used.count(&event.kind) {
+            // What is left is another share.
         } else if let EventKind::WorkItemsChanged { closed, total, .. } = &event.kind {
             (self.closed, self.items) = (*closed, *total);
         } else {
@@ -61,12 +54,12 @@ impl Status {
     /// What is left of the limit that is nearest, in percent, rounded down.
     fn left(&self) -> u64 {
         let amount = &self.limits.amount;
-        let tokens = self.used.input_tokens.unwrap_or(0).saturating_add(self.used.output_tokens.unwrap_or(0));
+        let spent = self.used.amount();
         let used = [
-            (u64::from(self.used.model_calls), u64::from(amount.iterations)),
+            (u64::from(self.used.of(Purpose::Answer).model_calls), u64::from(amount.iterations)),
             (u64::from(self.used.tool_calls), u64::from(amount.tool_calls)),
-            (tokens, amount.tokens),
-            (self.used.cost.unwrap_or_default().0, amount.cost.0),
+            (spent.tokens, amount.tokens),
+            (spent.cost.0, amount.cost.0),
         ];
         let left = used.iter().filter(|(_, limit)| *limit > 0).map(|(used, limit)| {
             let share = u128::from(limit.saturating_sub(*used)) * 100 / u128::from(*limit);

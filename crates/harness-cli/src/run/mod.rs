@@ -35,7 +35,7 @@ use crate::model::{self, Asking, Source};
 use crate::output;
 use crate::outputs;
 use crate::records::recording::recording;
-use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering, Status};
+use crate::render::{AnswerOn, CostNotice, Human, JsonLines, Render, Rendering, Status};
 use crate::signal::Signals;
 use crate::terminal::{self, Stream};
 
@@ -83,7 +83,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let spec = harness.spec();
 
     let stop = Cancel::new();
-    let rendering = Rendering::start(seen, renderer(args.json, &spec), stop.clone())
+    let rendering = Rendering::start(seen, renderer(args, &spec), stop.clone())
         .map_err(|source| CliError::Io { action: "start to show the run", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let prompt = prompt(&harness, args, message).await?;
@@ -149,6 +149,7 @@ impl Parts {
             .approver(approve::CommandLineApprover(args.approve))
             .clock(Arc::clone(&clock))
             .spec(|spec| set_limits(spec, &args.limits));
+        builder = args.model.model.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
         builder = needs.meet(args.spans.apply(builder));
         if let Some(session) = session {
             if let Some(id) = session.id() {
@@ -210,14 +211,19 @@ pub(crate) fn answers(
     Ok(Source::live(model))
 }
 
-fn renderer(json: bool, spec: &RunSpec) -> Box<dyn Render> {
-    if json {
-        return Box::new(JsonLines::new(terminal::json()));
+fn renderer(args: &RunArgs, spec: &RunSpec) -> Box<dyn Render> {
+    let shown: Box<dyn Render> = if args.json {
+        Box::new(JsonLines::new(terminal::json()))
+    } else {
+        let status = if Stream::Err.is_terminal() { Status::of(spec) } else { None };
+        let on = AnswerOn::stdout();
+        let on = if spec.control.is_some() { on.at_end() } else { on };
+        Box::new(Human::new(on.out(), terminal::messages(), on).with_status(status))
+    };
+    match args.limits.max_cost {
+        Some(_) => Box::new(CostNotice::new(shown, terminal::messages())),
+        None => shown,
     }
-    let status = if Stream::Err.is_terminal() { Status::of(spec) } else { None };
-    let on = AnswerOn::stdout();
-    let on = if spec.control.is_some() { on.at_end() } else { on };
-    Box::new(Human::new(on.out(), terminal::messages(), on).with_status(status))
 }
 
 fn finish(

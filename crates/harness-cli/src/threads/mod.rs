@@ -75,6 +75,7 @@ impl Threads {
             builder = builder.graph(bound.graph).context(overrides);
             registry = bound.registry;
         }
+        builder = args.model.model.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
         builder = args.spans.apply(Needs::of(registry.as_ref()).meet(builder));
         builder =
             builder.approver(approver).clock(Arc::clone(clock)).spec(|spec| set_limits(spec, &args.limits));

@@ -134,7 +134,7 @@ fn any_program_runs_turns_as_its_file_says() {
     look at this
     ---
     • desk
-    completed (answer_finalized) · 1 iteration · 0 tool calls · [TIME]
+    completed (answer_finalized) · 1 iteration · 0 tool calls · 12 + 20 tokens (estimated) · [TIME]
     ");
     let output = run(&project, &["x", "--backend", "command:reviewer.yaml", "--model", "big"]);
     assert!(

@@ -1,5 +1,6 @@
 //! One door to the terminal: what others wrote is harmless on it, and holds no secret.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -15,14 +16,17 @@ const HOSTILE: &str = "H\u{1b}]0;t\u{7}\u{1b}]52;c;aGk=\u{7}\u{1b}[2J\u{1b}[8m\u
 fn escaped() -> String {
     let mut text = String::new();
     for unit in HOSTILE.encode_utf16() {
-        text += &format!("\\u{unit:04x}");
+        let _ = write!(text, "\\u{unit:04x}");
     }
     text
 }
 
 /// The same in a double-quoted scalar of YAML.
 fn in_yaml() -> String {
-    HOSTILE.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect()
+    HOSTILE.chars().fold(String::new(), |mut text, c| {
+        let _ = write!(text, "\\U{:08x}", u32::from(c));
+        text
+    })
 }
 
 const SERVER: &str = r#"#!/bin/sh
@@ -102,7 +106,7 @@ fn check(project: &Project, command: Command, what: &str) {
     // The program's own line of status is emptied; nobody else says that.
     let shown = on_terminal(command).stdout.replace("\r\u{1b}[2K", "\n");
     assert_eq!(raw_controls(&shown), "", "{what}: {shown:?}");
-    assert!(!shown.is_empty(), "{what} shows something in {:?}", project.path());
+    assert!(!shown.is_empty(), "{what} shows something in {}", project.path().display());
 }
 
 #[test]

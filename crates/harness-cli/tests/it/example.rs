@@ -120,8 +120,8 @@ fn the_example_is_sound_and_its_hash_is_stable() {
     let output = Running::start(harness(&root(), &["check", EXAMPLE])).end();
     insta::assert_snapshot!(output.stdout, @r#"
     fixtures/examples/customer-support/harness.yaml is sound: 3 agents from `router` on, 3 tools
-    sha256:fb014f138c6cdb79a36e54563ef1f95a0d5e5e0546150f1c4d803669dcebb15f
+    sha256:0cf778fc8dbd05cd866c79f48a538410f108e6164217f5f51b1961b483cc80ac
     "#);
     let output = Running::start(harness(&root(), &["hash", EXAMPLE])).end();
-    insta::assert_snapshot!(output.stdout, @r#"sha256:fb014f138c6cdb79a36e54563ef1f95a0d5e5e0546150f1c4d803669dcebb15f"#);
+    insta::assert_snapshot!(output.stdout, @r#"sha256:0cf778fc8dbd05cd866c79f48a538410f108e6164217f5f51b1961b483cc80ac"#);
 }

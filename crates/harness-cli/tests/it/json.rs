@@ -59,6 +59,15 @@ fn every_line_is_an_object_and_the_last_one_is_the_result() {
       "turns": 1,
       "type": "result",
       "usage": {
+        "byPurpose": {
+          "answer": {
+            "cost": 0.0002,
+            "inputTokens": 200,
+            "modelCalls": 2,
+            "outputTokens": 9,
+            "totalTokens": 209
+          }
+        },
         "cost": 0.0002,
         "inputTokens": 200,
         "latencyMs": "[TIME]",

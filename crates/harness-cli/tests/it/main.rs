@@ -10,6 +10,7 @@
 
 mod acp;
 mod approval;
+mod asked_model;
 mod backends;
 mod chat;
 mod cookbook;
@@ -22,6 +23,7 @@ mod faults;
 mod files;
 mod hostile;
 mod json;
+mod limits;
 mod models;
 mod otlp;
 mod outcomes;

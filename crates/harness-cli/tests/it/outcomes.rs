@@ -19,7 +19,7 @@ fn a_limit_defers() {
     ---
     • desk
     ✗ pay did not run: This call did not run: the permitted tool calls are used up (0).
-    ! the limit of tool calls is 0, 0 used
+    ! stopped: tool call limit 0 (--max-tool-calls): 0 used
     deferred (max_tool_calls_reached) · 2 iterations · 0 tool calls · 200 + 9 tokens · cost 0.0002 · [TIME]
     go on with: harness run harness.yaml --session s.jsonl --resume
     "#);
@@ -37,7 +37,7 @@ fn an_iteration_limit_defers_with_what_there_is() {
     • desk
     → pay {}
     ✓ pay [TIME]
-    ! the limit of iterations is 2, 2 used
+    ! stopped: iteration limit 2 (--max-iterations): 2 used
     deferred (max_iterations_reached) · 2 iterations · 1 tool call · 200 + 9 tokens · cost 0.0002 · [TIME]
     "#);
 }
@@ -51,6 +51,7 @@ fn a_time_limit_defers() {
     let output = project.ask(&server.url, &["--timeout", "100ms"]);
     assert_eq!(output.code, Some(5), "{}", output.stderr);
     assert!(output.stderr.contains("timeout_reached"), "{}", output.stderr);
+    assert!(output.stderr.contains("stopped: time limit of 100 ms (--timeout)\n"), "{}", output.stderr);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn what_is_missing_is_told_and_reported() {
     • desk
     → work_complete {"summary":"claimed"}
     ✓ work_complete [TIME]
-    ! the limit of turns is 2, 2 used
+    ! stopped: turn limit 2 (--max-turns): 2 used
     deferred (max_turns_reached) · 2 iterations · 2 tool calls · 200 + 16 tokens · cost 0.0002 · [TIME]
     requirements: 1 of 2 met
     R2 is not met: a file with the result

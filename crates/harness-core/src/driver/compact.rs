@@ -11,9 +11,9 @@ use super::ports::Ports;
 use crate::cancel::Cancel;
 use crate::event::EventKind;
 use crate::machine::{Effect, Effects, Machine, Phase};
-use crate::outcome::{Fault, FaultSource};
+use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
-use crate::port::{CompactAsk, CompactReason, Compaction, CompactionNote, ViewCx};
+use crate::port::{CompactAsk, CompactReason, Compaction, CompactionNote, Ledger, ViewCx};
 use crate::time::Time;
 
 /// Asks the compactor for a shorter transcript, whatever its trigger says, and makes the transcript of a
@@ -46,8 +46,10 @@ pub async fn compact<P: Phase>(
         );
     }
     let since = ports.clock.now();
-    let cx =
-        ViewCx::new(machine.log().prefix(), Arc::clone(machine.origin()), since).until(None, cancel.clone());
+    let ledger = Ledger::unlimited(Purpose::Compaction);
+    let cx = ViewCx::new(machine.log().prefix(), Arc::clone(machine.origin()), since)
+        .with_ledger(ledger.clone())
+        .until(None, cancel.clone());
     let view = machine.view_state().clone();
     let ask = CompactAsk::new(machine.view(view.plan.clone()), view.plan, cx)
         .because(CompactReason::Requested { instructions })
@@ -60,11 +62,14 @@ pub async fn compact<P: Phase>(
         cancel.cancelled().await;
         ports.clock.sleep_until(ports.clock.now().after(ports.grace)).await;
     });
-    let done = match select(asked, given_up).await {
+    let mut done = match select(asked, given_up).await {
         Either::Left((Ok(done), _)) => done?,
         Either::Left((Err(panic), _)) => return fault("panicked", &panic_text(&*panic)),
         Either::Right(_) => return fault("cancelled", "it was cancelled; the transcript was left as it is"),
     };
+    if let Some(spent) = ledger.take() {
+        done.usage.merge(&spent);
+    }
     take(machine, ports, done, since).await
 }
 

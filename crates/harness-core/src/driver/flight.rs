@@ -10,7 +10,8 @@ use super::start::Starter;
 use crate::cancel::Cancel;
 use crate::ids::OpId;
 use crate::machine::{Machine, Op, Phase, Reply};
-use crate::port::AppendSource;
+use crate::outcome::{Purpose, TotalUsage};
+use crate::port::{AppendSource, Ledger};
 
 /// Operations on their way to their replies.
 pub(super) struct Flight<'p> {
@@ -19,6 +20,8 @@ pub(super) struct Flight<'p> {
     /// Given to what is being performed; a new one after each abort. Not a child of the caller's signal: what
     /// is performed must not hear of a cancellation, and fail of it, before the machine has fixed its stop reason.
     token: Cancel,
+    /// Where parts reserve and settle their model calls.
+    ledger: Ledger,
     running: Vec<(OpId, Running<'p>)>,
     /// Replies that needed no waiting, or wait for something that the caller wants first.
     ready: VecDeque<(OpId, Reply)>,
@@ -27,8 +30,9 @@ pub(super) struct Flight<'p> {
 }
 
 impl Drop for Flight<'_> {
-    /// Work that a port has detached hears that nobody waits for it any more.
+    /// Work that a port has detached hears that nobody waits for it any more, and calls no model.
     fn drop(&mut self) {
+        self.ledger.close();
         self.token.cancel();
     }
 }
@@ -36,7 +40,8 @@ impl Drop for Flight<'_> {
 impl<'p> Flight<'p> {
     pub(super) fn new(ports: &'p Ports, sink: &'p Sink<'p>) -> Self {
         let (running, ready) = (Vec::new(), VecDeque::new());
-        Self { ports, sink, token: Cancel::new(), running, ready, injecting: None }
+        let ledger = Ledger::unlimited(Purpose::Answer);
+        Self { ports, sink, token: Cancel::new(), ledger, running, ready, injecting: None }
     }
 
     /// Starts an operation.
@@ -44,13 +49,20 @@ impl<'p> Flight<'p> {
         if let Op::Append { source: AppendSource::Steering, .. } = op {
             self.injecting = Some(id);
         }
-        let starter = Starter { ports: self.ports, sink: self.sink, machine, token: &self.token };
+        self.ledger.sync(machine.left());
+        let starter =
+            Starter { ports: self.ports, sink: self.sink, machine, token: &self.token, ledger: &self.ledger };
         self.running.push((id, starter.start(id, op)));
         if let Some((_, Running::Ready(_))) = self.running.last()
             && let Some((id, Running::Ready(reply))) = self.running.pop()
         {
             self.ready.push_back((id, reply));
         }
+    }
+
+    /// What parts have spent on models since the last time.
+    pub(super) fn take_spent(&self) -> Option<TotalUsage> {
+        self.ledger.take()
     }
 
     /// Whether nothing is being waited for.

@@ -170,11 +170,20 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
         self.end_grace();
         self.now = self.ports.clock.now();
+        self.tell_spent();
         let input = match &self.ports.redactor {
             Some(redactor) => redactor.input(input),
             None => input,
         };
         self.machine.advance(input, self.now, &mut self.fx);
+    }
+
+    /// Charges what parts have spent on models before anything follows from it.
+    #[inline]
+    fn tell_spent(&mut self) {
+        if let Some(spent) = self.flight.take_spent() {
+            self.machine.advance(Input::Spent(Box::new(spent)), self.now, &mut self.fx);
+        }
     }
 
     #[inline]
@@ -191,6 +200,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
         self.end_grace();
         self.now = self.ports.clock.now();
+        self.tell_spent();
         self.machine.answer(id, reply, self.now, &mut self.fx);
     }
 

@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
-use tracing::Instrument as _;
 
 use super::op::{
     Running, facts_panicked, gate_panicked, guard_panicked, hook_panicked, panicked_by, stop_gate_panicked,
@@ -16,11 +15,11 @@ use crate::control::StandardFacts;
 use crate::ids::{AgentId, OpId, ToolName};
 use crate::machine::{Machine, Op, Phase, Reply};
 use crate::message::ApprovalRequest;
-use crate::outcome::{Fault, FaultSource};
+use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
 use crate::port::{
     AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, GateCx, HookAsk, HookCx,
-    Inspection, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ProposedCall, ToolCx, ToolDef,
+    Inspection, Ledger, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ProposedCall, ToolCx, ToolDef,
     ToolScope, ToolUpdates, Updates,
 };
 use crate::redact::RedactedUpdates;
@@ -32,6 +31,8 @@ pub(super) struct Starter<'p, 'm, P: Phase> {
     pub(super) sink: &'p Sink<'p>,
     pub(super) machine: &'m Machine<P>,
     pub(super) token: &'m Cancel,
+    /// Where parts reserve and settle their model calls.
+    pub(super) ledger: &'m Ledger,
 }
 
 impl<'p, P: Phase> Starter<'p, '_, P> {
@@ -68,6 +69,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                     grant,
                     cancel,
                     updates: Updates::to(self.updates()),
+                    ledger: self.ledger.for_purpose(Purpose::Child),
                 };
                 self.tool(place)
             }
@@ -77,7 +79,9 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             | Op::Compact { .. }
             | Op::AfterModel { .. }
             | Op::Store { .. }
-            | Op::Complete { .. }) => super::view::start(self.ports, self.machine, self.token, op),
+            | Op::Complete { .. }) => {
+                super::view::start(self.ports, self.machine, (self.token, self.ledger), op)
+            }
             op @ (Op::Gate { .. } | Op::GuardInput { .. } | Op::GuardOutput { .. } | Op::StopGate { .. }) => {
                 self.gate(op)
             }
@@ -107,33 +111,14 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
     fn model(&self, id: OpId, request: ModelRequest) -> Running<'p> {
         self.sink.begin(id);
         let agent = request.offer.agent.clone();
-        let span = tracing::debug_span!(
-            "chat",
-            gen_ai.operation.name = "chat",
-            gen_ai.request.model = request.offer.model.as_ref().map(crate::ModelName::as_str),
-            gen_ai.agent.id = agent.as_str(),
-            iteration = request.progress.iteration,
-        );
-        let step = self.ports.model.step_boxed(request, self.sink);
-        if span.is_disabled() {
-            return Running::Model(step, Some(agent));
-        }
-        Running::Model(Box::pin(step.instrument(span)), Some(agent))
+        Running::Model(self.ports.model.step_boxed(request, self.sink), Some(agent))
     }
 
     fn tool(&self, cx: ToolCx) -> Running<'p> {
-        let span = tracing::debug_span!(
-            "execute_tool",
-            gen_ai.operation.name = "execute_tool",
-            gen_ai.tool.name = cx.call.name.as_str(),
-            gen_ai.tool.call.id = cx.call.id.as_str(),
-            attempt = cx.attempt,
-        );
         match self.ports.tools.call_plain(cx) {
-            Ok(tool) if span.is_disabled() => Running::Tool(tool),
-            Ok(tool) => Running::Tool(Box::pin(tool.instrument(span))),
+            Ok(tool) => Running::Tool(tool),
             Err(cx) => {
-                let tool = self.ports.tools.call_boxed(cx).instrument(span);
+                let tool = self.ports.tools.call_boxed(*cx);
                 let called = async move { Reply::Tool(tool.await.map(Box::new)) };
                 Running::Other(Box::pin(called), super::op::tool_panicked)
             }
@@ -158,7 +143,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 let Some(gate) = ports.gates.get(gate as usize) else {
                     return Running::Ready(gate_panicked(missing()));
                 };
-                let cx = self.gate_cx();
+                let cx = self.gate_cx(Purpose::Judge);
                 let asked = async move { Reply::Gate(Box::new(gate.rule_boxed(&proposed, &cx).await)) };
                 Running::Other(Box::pin(asked), gate_panicked)
             }
@@ -166,7 +151,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 let Some(guardrail) = ports.input_guardrails.get(guardrail as usize) else {
                     return Running::Ready(guard_panicked(missing()));
                 };
-                let cx = self.gate_cx();
+                let cx = self.gate_cx(Purpose::Guardrail);
                 let asked = async move {
                     let asked = guardrail.inspect_boxed(&messages, &cx);
                     Reply::Guarded(in_time(&*ports.clock, timeout, asked).await.map(Box::new))
@@ -177,7 +162,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 let Some(guardrail) = ports.output_guardrails.get(guardrail as usize) else {
                     return Running::Ready(guard_panicked(missing()));
                 };
-                let cx = self.gate_cx();
+                let cx = self.gate_cx(Purpose::Guardrail);
                 let asked = async move {
                     let asked = guardrail.inspect_boxed(&answer, &cx);
                     Reply::Guarded(in_time(&*ports.clock, timeout, asked).await.map(Box::new))
@@ -188,7 +173,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 let Some(gate) = ports.stop_gates.get(gate as usize) else {
                     return Running::Ready(stop_gate_panicked(missing()));
                 };
-                let cx = self.gate_cx().standing_at(standing);
+                let cx = self.gate_cx(Purpose::StopGate).standing_at(standing);
                 let asked = async move { Reply::Judged(gate.weigh_boxed(&end, &cx).await) };
                 Running::Other(Box::pin(asked), stop_gate_panicked)
             }
@@ -197,7 +182,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
     }
 
     fn facts(&self, ask: Arc<FactsAsk>) -> Running<'p> {
-        let (cx, facts) = (self.gate_cx(), self.ports.facts.clone());
+        let (cx, facts) = (self.gate_cx(Purpose::Judge), self.ports.facts.clone());
         let asked = async move {
             let found = match facts {
                 Some(facts) => facts.gather_boxed(&ask, &cx).await,
@@ -208,10 +193,11 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
         Running::Other(Box::pin(asked), facts_panicked)
     }
 
-    fn gate_cx(&self) -> GateCx {
+    fn gate_cx(&self, purpose: Purpose) -> GateCx {
         let (log, origin) = (self.machine.log().prefix(), Arc::clone(self.machine.origin()));
         GateCx::new(log, origin, self.token.clone(), self.ports.clock.now())
             .with_facts(!self.ports.hub.is_silent())
+            .with_ledger(self.ledger.for_purpose(purpose))
     }
 
     fn approve(&self, proposed: ProposedCall) -> Running<'p> {
@@ -240,6 +226,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             progress,
             deadline: self.machine.cut_off(),
             cancel: self.token.clone(),
+            ledger: self.ledger.for_purpose(Purpose::Judge),
         };
         let asked = async move {
             let answer = hooks.ask_boxed(&ask, &cx).await;

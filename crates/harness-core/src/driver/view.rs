@@ -6,21 +6,24 @@ use super::op::{Running, panicked_by};
 use super::ports::Ports;
 use crate::cancel::Cancel;
 use crate::machine::{Machine, Op, Phase, Reply, Standing};
-use crate::port::{BoxFuture, CompactAsk, Judgement, ViewCx};
+use crate::outcome::Purpose;
+use crate::port::{BoxFuture, CompactAsk, Judgement, Ledger, ViewCx};
 
 /// Starts an operation of layers or of the compactor; any other is answered as given up.
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other operation comes here")]
 pub(super) fn start<'p, P: Phase>(
     ports: &'p Ports,
     machine: &Machine<P>,
-    token: &Cancel,
+    (token, ledger): (&Cancel, &Ledger),
     op: Op,
 ) -> Running<'p> {
     let panicked = panicked_by(&op);
+    let purpose = if matches!(op, Op::Compact { .. }) { Purpose::Compaction } else { Purpose::Layer };
     let cx = |standing: Box<Standing>| {
         let now = ports.clock.now();
         let cx = ViewCx::new(machine.log().prefix(), Arc::clone(machine.origin()), now)
             .with_progress(standing.progress)
+            .with_ledger(ledger.for_purpose(purpose))
             .until(machine.cut_off(), token.clone());
         ViewCx { offer: standing.offer, ..cx }
     };

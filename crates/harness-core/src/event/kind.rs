@@ -11,7 +11,7 @@ use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, EntryId, GateName, Mod
 use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
-use crate::outcome::{End, Fault, StopReason, TotalUsage};
+use crate::outcome::{End, Fault, Purpose, PurposeUsage, StopReason, TotalUsage};
 use crate::port::{CompactionNote, HookNote, Offer, ToolError, ToolOutcome};
 use crate::time::Millis;
 use crate::transcript::Plan;
@@ -74,7 +74,7 @@ macro_rules! required {
 required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     Box<ApprovalRequest>, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
-    Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<StopDecision>,
+    Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<PurposeUsage>, Purpose, Box<StopDecision>,
     Box<Feedback>, Vec<String>, Vec<DeliverableRef>,
 }
 
@@ -188,6 +188,8 @@ events! {
     ModelStepFailed = "model_step_failed" {
         /// Why.
         fault: Fault = "fault",
+        /// What it used all the same; `None` when nothing came.
+        usage: Option<Arc<Usage>> = "usage",
     },
     /// The turn goes on behind a step that broke off, or behind too many rounds of tools: the next request ends with a
     /// message that says so.
@@ -392,6 +394,13 @@ events! {
     CompactionFailed = "compaction_failed" {
         /// Why.
         fault: Fault = "fault",
+    },
+    /// Model calls of a part (a layer, a guardrail, a gate, a compaction) were charged to the run.
+    ModelUsageCharged = "model_usage_charged" {
+        /// The purpose of the calls.
+        purpose: Purpose = "purpose",
+        /// What they used.
+        usage: Box<PurposeUsage> = "usage",
     },
     /// A part failed and the turn went on without it.
     PartFailed = "part_failed" {

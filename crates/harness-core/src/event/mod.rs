@@ -8,6 +8,7 @@ mod hub;
 mod kind;
 mod stream;
 mod trace;
+mod usage;
 
 use std::sync::Arc;
 

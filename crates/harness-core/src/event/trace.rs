@@ -16,7 +16,7 @@ use crate::ids::SessionId;
 use crate::json::Json;
 use crate::machine::Origin;
 use crate::message::{Block, Cost, ToolCall, Usage};
-use crate::outcome::{End, Evidence, Outcome, Stop, StopReason, TotalUsage};
+use crate::outcome::{End, Evidence, Outcome, Purpose, Stop, StopReason, TotalUsage};
 use crate::port::{ToolError, ToolOutcome};
 use crate::time::{Millis, Time};
 use crate::turn::evidence::{SPARSE_EVIDENCE, ThinEvidence};
@@ -264,6 +264,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         | EventKind::CompactionCompleted { .. }
         | EventKind::CompactionFailed { .. }
         | EventKind::PartFailed { .. }
+        | EventKind::ModelUsageCharged { .. }
         | EventKind::PersistFailed { .. }
         | EventKind::StopJudged { .. }
         | EventKind::StopDecided { .. }
@@ -396,7 +397,8 @@ impl<'a> SourceTurn<'a> {
             assistant_message: shown_text(end).map(|text| SourceText { text }),
             continuation: end.continuation.as_deref().map(|made| source_continuation(made, &end.stop)),
             trace_summary: TraceSummary {
-                iteration_count: end.iterations,
+                // The source counts the iteration that a limit refused, too.
+                iteration_count: end.refused_iteration.unwrap_or(end.iterations),
                 tool_call_count: end.usage.tool_calls,
                 had_continuation: end.resumed || end.continuation.is_some(),
                 final_event_type: "turn_finished",
@@ -451,8 +453,10 @@ struct SourceTotals {
 
 impl SourceTotals {
     fn of(usage: &TotalUsage) -> Self {
+        let answers = usage.of(Purpose::Answer);
         Self {
-            model_calls: usage.model_calls,
+            // The source counts answers.
+            model_calls: answers.model_calls - answers.failed_calls,
             tool_calls: usage.tool_calls,
             total_input_tokens: usage.input_tokens,
             total_output_tokens: usage.output_tokens,

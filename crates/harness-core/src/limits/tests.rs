@@ -13,7 +13,7 @@ fn a_reservation_holds_on_every_level_or_on_none() {
     budgets.push(Budget::new(calls(5), None));
     let grant = budgets.reserve(calls(2)).expect("room");
     let reached = budgets.reserve(calls(2)).expect_err("the outer level is full");
-    assert_eq!(reached, Reached { limit: Limit::ToolCalls, value: 2, ceiling: 3 });
+    assert_eq!(reached, Reached::new(Limit::ToolCalls, 2, 3));
     budgets.settle(grant, calls(1));
     assert_eq!(budgets.left().tool_calls, 2);
 }
@@ -34,7 +34,7 @@ fn law_3_a_share_leaves_something() {
     budgets.push(Budget::new(calls(6), None));
     assert_eq!(budgets.reserve_share(calls(1), calls(3)), Ok(Grant(calls(4))));
     assert_eq!(budgets.reserve_share(calls(1), calls(3)), Ok(Grant(calls(2))), "one of three is left");
-    let reached = Reached { limit: Limit::ToolCalls, value: 6, ceiling: 6 };
+    let reached = Reached::new(Limit::ToolCalls, 6, 6);
     assert_eq!(budgets.reserve_share(calls(1), Amount::NONE), Err(reached));
     budgets.settle(Grant(calls(2)), calls(1));
     assert_eq!(budgets.reserve_share(calls(1), calls(3)).map_err(|r| r.value), Err(5), "nothing to share");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::continuation::{CallDecision, Continuation};
 use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
-use crate::outcome::Fault;
+use crate::outcome::{Fault, TotalUsage};
 use crate::port::{
     ArgumentFault, Compaction, Decision, FactsFound, HookNote, Inspection, Judged, Judgement, ModelFault,
     Offer, OpenCall, Prepared, Question, RetryClass, Ruling, ToolOutcome,
@@ -121,6 +121,9 @@ pub enum Input {
     PartFailed(Fault),
     /// A hook beside the machine was shown something: it is told, and nothing follows from it.
     Hooked(Box<HookNote>),
+    /// Parts spent this on models since the last time; it comes before the reply of the operation in which they
+    /// did.
+    Spent(Box<TotalUsage>),
     /// A journal record could not be stored. What came after it in the effects was not performed.
     PersistFailed {
         /// Why.

@@ -35,9 +35,9 @@ pub use view::ViewState;
 use crate::event::EventKind;
 use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
-use crate::limits::{Budgets, HeldGrants};
+use crate::limits::{Amount, Budgets, Grant, HeldGrants};
 use crate::message::Message;
-use crate::outcome::{End, Fault, GuardStage};
+use crate::outcome::{End, Fault, GuardStage, Purpose, TotalUsage};
 use crate::port::{Compaction, CompactionNote, OpenCall};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
@@ -109,6 +109,9 @@ pub struct Shared {
     /// How often the view or the transcript was made shorter.
     #[serde(default)]
     pub(crate) compactions: u64,
+    /// What the compaction at work has spent so far, for its event.
+    #[serde(default, skip_serializing_if = "is_unused")]
+    pub(crate) compacting: TotalUsage,
     /// Where the messages lie that were appended since somebody who folds them looked; `None` when nobody does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) appended: Option<Vec<Appended>>,
@@ -120,6 +123,10 @@ pub struct Shared {
 pub(crate) struct Appended {
     pub(crate) from: usize,
     pub(crate) event: u64,
+}
+
+fn is_unused(usage: &TotalUsage) -> bool {
+    *usage == TotalUsage::default()
 }
 
 /// What an outstanding operation is for: a small reference into the state, from which the operation can
@@ -338,6 +345,18 @@ impl Cx<'_> {
         result.map_err(|fault| self.event(|| EventKind::PartFailed { fault })).ok()
     }
 
+    /// Charges what parts have spent on models, and tells it.
+    fn spend(&mut self, spent: &TotalUsage) {
+        for (purpose, used) in &spent.by_purpose {
+            self.sh.budgets.settle(Grant::default(), used.amount());
+            if *purpose == Purpose::Compaction {
+                self.sh.compacting.add(*purpose, used);
+            }
+            let usage = Box::new(used.clone());
+            self.event(|| EventKind::ModelUsageCharged { purpose: *purpose, usage });
+        }
+    }
+
     /// Whether anything is outstanding.
     pub(crate) fn idle(&self) -> bool {
         self.sh.pending.is_empty()
@@ -373,6 +392,7 @@ impl<P: Phase> Machine<P> {
             at: Time(0),
             view: ViewState::default(),
             compactions: 0,
+            compacting: TotalUsage::default(),
             appended: None,
         };
         Self { spec, shared, phase: P::default(), log, end: None }
@@ -414,6 +434,10 @@ impl<P: Phase> Machine<P> {
     ) -> Option<Arc<CompactionNote>> {
         let idle = !self.shared.started || self.end.is_some();
         let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        if idle && done.usage != TotalUsage::default() {
+            let usage = Box::new(done.usage.as_one());
+            cx.event(|| EventKind::ModelUsageCharged { purpose: Purpose::Compaction, usage });
+        }
         if idle { crate::turn::take_permanent(P::turn_spec(&self.spec), &mut cx, done, since) } else { None }
     }
 
@@ -444,6 +468,11 @@ impl<P: Phase> Machine<P> {
             }
             Input::Hooked(note) => {
                 cx.event(|| EventKind::from(*note));
+                None
+            }
+            Input::Spent(spent) => {
+                cx.spend(&spent);
+                self.phase.spend(&spent);
                 None
             }
             input @ (Input::Start(_)
@@ -540,6 +569,11 @@ impl<P: Phase> Machine<P> {
     /// When outstanding work is cut off; `None` when nothing cuts it off.
     pub fn cut_off(&self) -> Option<Time> {
         self.phase.cut_off(&self.shared)
+    }
+
+    /// What is left of the budgets.
+    pub(crate) fn left(&self) -> Amount {
+        self.shared.budgets.left()
     }
 
     /// The end, once there is one.

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Cx, Input, Op, Pending, Reply, Shared};
 use crate::ids::OpId;
-use crate::outcome::End;
+use crate::outcome::{End, TotalUsage};
 use crate::port::OpenCall;
 use crate::time::Time;
 use crate::turn::TurnSpec;
@@ -48,6 +48,10 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
         id: OpId,
         reply: Reply,
     ) -> Option<End>;
+
+    /// Counts what parts have spent on models; the budgets are charged already.
+    #[doc(hidden)]
+    fn spend(&mut self, spent: &TotalUsage);
 
     #[doc(hidden)]
     fn reissue(&self, spec: &Self::Spec, cx: &Cx<'_>, pending: Pending) -> Option<Op>;

@@ -165,6 +165,8 @@ stored! {
         requests: Option<u64> = "requests",
         /// How long the call took, in milliseconds.
         latency_ms: Option<u64> = "latencyMs",
+        /// Whether the tokens are an estimate, because the provider reported none.
+        estimated: Option<bool> = "estimated",
     }
 }
 
@@ -177,6 +179,28 @@ impl Usage {
             total_tokens: Some(input.saturating_add(output)),
             ..Self::default()
         }
+    }
+
+    /// Whether the tokens are an estimate.
+    pub fn is_estimated(&self) -> bool {
+        self.estimated == Some(true)
+    }
+
+    /// Whether it reports tokens.
+    pub fn has_tokens(&self) -> bool {
+        [self.input, self.output, self.cache_read, self.cache_write, self.total_tokens]
+            .iter()
+            .any(Option::is_some)
+    }
+
+    /// The same usage, with these estimates where it reports no tokens.
+    #[must_use]
+    pub(crate) fn or_estimated(self, input: u64, output: u64) -> Self {
+        if self.has_tokens() {
+            return self;
+        }
+        let total_tokens = Some(input.saturating_add(output));
+        Self { input: Some(input), output: Some(output), total_tokens, estimated: Some(true), ..self }
     }
 
     /// The whole cost, when it is known.

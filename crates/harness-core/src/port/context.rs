@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Judgement, Offer, Progress};
+use super::{BoxFuture, Judgement, Ledger, Offer, Progress};
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::machine::Origin;
 use crate::message::{Message, Usage};
-use crate::outcome::{Fault, Outcome, TotalUsage};
+use crate::outcome::{Fault, Outcome, Purpose, TotalUsage};
 use crate::time::Time;
 use crate::transcript::{Plan, Prefix, View};
 
@@ -31,6 +31,8 @@ pub struct ViewCx {
     pub deadline: Option<Time>,
     /// Fires when the answer is not wanted any more.
     pub cancel: Cancel,
+    /// Where its model calls are reserved and settled.
+    pub ledger: Ledger,
 }
 
 impl ViewCx {
@@ -44,6 +46,7 @@ impl ViewCx {
             now,
             deadline: None,
             cancel: Cancel::never(),
+            ledger: Ledger::unlimited(Purpose::Layer),
         }
     }
 
@@ -57,6 +60,12 @@ impl ViewCx {
     #[must_use]
     pub fn with_progress(self, progress: Progress) -> Self {
         Self { progress, ..self }
+    }
+
+    /// The same, with a ledger for its model calls.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger, ..self }
     }
 
     /// The same, with a deadline and a token that cancels.
@@ -383,7 +392,8 @@ pub struct Compaction {
     /// What was done, when a new plan was made: it stays in force, for this turn and later ones, until the
     /// next one is made, and the session keeps it. Without a note the plan serves this request alone.
     pub note: Option<CompactionNote>,
-    /// What the compaction itself used: summaries are model calls. It is charged to the budget.
+    /// What it used beside the calls through its [`Ledger`], which counts those itself. It is charged to the
+    /// budget.
     pub usage: TotalUsage,
     /// Attempts that failed, and what was done instead. Each is an event.
     pub failed: Vec<Fault>,
@@ -434,7 +444,7 @@ impl Compaction {
 pub trait Compactor: Send + Sync {
     /// The view of the request about to be made.
     ///
-    /// It may call models; cancelling the ask cancels them.
+    /// It may call models, through [`ViewCx::ledger`]; cancelling the ask cancels them.
     ///
     /// # Errors
     /// A fault leaves the view as it is; it is an event.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, HookNote, ProposedCall, StopStanding};
+use super::{BoxFuture, HookNote, Ledger, ProposedCall, StopStanding};
 use crate::cancel::Cancel;
 use crate::ids::GateName;
 use crate::json::Json;
 use crate::machine::Origin;
-use crate::outcome::End;
+use crate::outcome::{End, Purpose};
 use crate::time::Time;
 use crate::transcript::Prefix;
 
@@ -29,12 +29,21 @@ pub struct GateCx {
     pub facts_wanted: bool,
     /// Where the run stands, for stop gates; `None` for others.
     pub standing: Option<Arc<StopStanding>>,
+    /// Where model calls of the gate are reserved and settled.
+    pub ledger: Ledger,
 }
 
 impl GateCx {
     /// What a gate may look at, for tests of gates and drivers of your own. Facts are wanted.
     pub fn new(log: Prefix, origin: Arc<Origin>, cancel: Cancel, now: Time) -> Self {
-        Self { log, origin, cancel, now, facts_wanted: true, standing: None }
+        let ledger = Ledger::unlimited(Purpose::Judge);
+        Self { log, origin, cancel, now, facts_wanted: true, standing: None, ledger }
+    }
+
+    /// The same with a ledger for its model calls.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger, ..self }
     }
 
     /// The same for a stop gate.

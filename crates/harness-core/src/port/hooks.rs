@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, Progress, ToolOutcome};
+use super::{BoxFuture, Ledger, Progress, ToolOutcome};
 use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::machine::Origin;
@@ -61,6 +61,8 @@ pub struct HookCx {
     pub deadline: Option<Time>,
     /// Fires when the answer is not wanted any more.
     pub cancel: Cancel,
+    /// Where model calls of the hook are reserved and settled.
+    pub ledger: Ledger,
 }
 
 /// Why a result makes it necessary to ask the user. The words are source 001's.

@@ -12,11 +12,13 @@ mod call_hook;
 mod checkpoint;
 mod clock;
 mod context;
+mod estimate;
 pub mod execution;
 mod facts;
 mod gate;
 mod guardrail;
 mod hooks;
+mod ledger;
 mod model;
 mod process;
 mod proposed;
@@ -42,6 +44,7 @@ pub use context::{
     AppendSource, CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor,
     ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, Pressure, ViewCx,
 };
+pub(crate) use estimate::{answer_tokens, message_tokens, offer_tokens, request_tokens};
 pub use execution::{
     DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
     ExecutionRequest, ExecutionResult, ExecutionSink,
@@ -54,6 +57,7 @@ pub use guardrail::{
     DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,
 };
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
+pub use ledger::{Ledger, MeteredModel};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use process::{
     DynShell, DynSubprocess, Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess,

@@ -175,6 +175,8 @@ pub enum ModelFaultCode {
     Cancelled,
     /// A backend that runs a whole turn stopped before its end and can go on: the turn ends `deferred`.
     Deferred,
+    /// The budget of the run has no room for the call: the model was not called.
+    BudgetReached,
     /// Anything else, a panic included.
     Unknown,
 }
@@ -197,6 +199,7 @@ impl ModelFaultCode {
             Self::Configuration => "configuration",
             Self::Cancelled => "cancelled",
             Self::Deferred => "deferred",
+            Self::BudgetReached => "budget_reached",
             Self::Unknown => "unknown",
         }
     }

@@ -97,7 +97,11 @@ impl RunState {
             Input::Reply(_, reply) if pending == Some(Pending::Shorten) => {
                 return self.on_shortened(spec, cx, reply);
             }
-            Input::Reply(..) | Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) => {}
+            Input::Reply(..)
+            | Input::Start(_)
+            | Input::PartFailed(_)
+            | Input::Hooked(_)
+            | Input::Spent(_) => {}
             Input::Wake if !waiting.asked => return self.shorten_or_go_on(spec, cx),
             Input::Wake => waiting.abort(cx),
             Input::Cancel { by } => {
@@ -130,7 +134,7 @@ impl RunState {
         };
         let (since, may) = (waiting.since, may_shorten(spec, cx, &waiting.start));
         let mut done = *or_failed(result);
-        charge(&mut self.usage, cx, &done.usage);
+        done.usage = charge(&mut self.usage, cx, std::mem::take(&mut done.usage));
         if !may {
             done.plan = None;
         }

@@ -425,7 +425,7 @@ fn outcome_of(
 /// The limit that lets no further turn begin.
 fn limit_of(spec: &RunSpec, cx: &Cx<'_>, began: Time) -> Option<Reached> {
     let (turn, most) = (cx.sh.turn, spec.limits.turns);
-    let turns = Reached { limit: Limit::Turns, value: u64::from(turn), ceiling: u64::from(most) };
+    let turns = Reached::new(Limit::Turns, u64::from(turn), u64::from(most));
     (turn >= most).then_some(turns).or_else(|| run_limit(spec, cx, began))
 }
 
@@ -436,7 +436,7 @@ fn run_limit(spec: &RunSpec, cx: &Cx<'_>, began: Time) -> Option<Reached> {
     let overdue = || {
         budgets.deadline().filter(|deadline| *deadline <= cx.now)?;
         let ceiling = spec.limits.elapsed.map_or(u64::MAX, |span| span.0);
-        Some(Reached { limit: Limit::Elapsed, value: cx.now.since(began).0, ceiling })
+        Some(Reached::new(Limit::Elapsed, cx.now.since(began).0, ceiling))
     };
     budgets.would_reach(one).or_else(|| budgets.spent()).or_else(overdue)
 }

@@ -180,6 +180,16 @@ impl Phase for RunState {
         self.decide(spec, cx, end)
     }
 
+    fn spend(&mut self, spent: &TotalUsage) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.spend(spent);
+        } else if self.phase == RunPhase::Turn {
+            self.turn.spend(spent);
+        } else {
+            self.usage.merge(spent);
+        }
+    }
+
     fn reissue(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
         if let Pending::StopGate(gate) = pending {
             let standing = Arc::new(self.standing(spec, cx));
@@ -350,11 +360,7 @@ impl RunState {
         let turns = cx.sh.turn;
         if turns >= spec.limits.turns {
             self.judging = Some(judged);
-            let reached = Reached {
-                limit: Limit::Turns,
-                value: u64::from(turns),
-                ceiling: u64::from(spec.limits.turns),
-            };
+            let reached = Reached::new(Limit::Turns, u64::from(turns), u64::from(spec.limits.turns));
             let reason = StopReason::MaxTurnsReached;
             cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
             return self.stop(spec, cx, Some(Stop::new(reason, Evidence::Limit(reached))));
@@ -429,6 +435,7 @@ fn unreachable_end(cx: &Cx<'_>) -> End {
         answer: None,
         agent: None,
         iterations: cx.sh.iteration,
+        refused_iteration: None,
         turns: cx.sh.turn,
         usage: TotalUsage::default(),
         elapsed: crate::time::Millis(0),

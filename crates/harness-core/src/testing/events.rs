@@ -77,7 +77,11 @@ pub fn event_line(kind: &EventKind) -> String {
             let how = if *permanent { " for good" } else { "" };
             format!("{} -> {}{how}", note.tokens_before, note.tokens_after)
         }
-        EventKind::ModelStepFailed { fault }
+        EventKind::ModelUsageCharged { purpose, usage } => {
+            let purpose = purpose.as_str();
+            format!("{purpose} {} calls {} tokens", usage.model_calls, usage.amount().tokens)
+        }
+        EventKind::ModelStepFailed { fault, .. }
         | EventKind::PartFailed { fault }
         | EventKind::CompactionFailed { fault } => {
             format!("{} {} {:?}", fault.source_part, fault.code, fault.message)

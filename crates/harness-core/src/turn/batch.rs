@@ -212,7 +212,7 @@ impl TurnState {
         let calls = outcome.spent.tool_calls.saturating_add(own.tool_calls);
         let mut used = Amount { tool_calls: calls, ..outcome.spent };
         if let Some(usage) = &outcome.usage {
-            self.usage.add(usage);
+            self.usage.add_child(usage);
             used.tokens = used.tokens.saturating_add(usage.all_tokens());
             used.cost = used.cost.plus(usage.total_cost().unwrap_or_default());
         }

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::spec::{ProjectionRule, TurnSpec};
 use super::state::TurnState;
 use crate::event::EventKind;
-use crate::limits::{Amount, Grant, Limit, Reached};
+use crate::limits::{Grant, Limit, Reached};
 use crate::machine::{Cx, Op, Pending, Record};
 use crate::message::{AssistantMessage, Usage};
-use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason, TotalUsage};
+use crate::outcome::{End, Evidence, Fault, FaultSource, Purpose, Stop, StopReason, TotalUsage};
 use crate::port::{CompactReason, Compaction, CompactionNote, Measured, Pressure};
 use crate::time::Time;
 use crate::transcript::Plan;
@@ -111,7 +111,7 @@ impl TurnState {
         let refused = self.shortening.refused.take();
         let before = self.plan.clone();
         let Compaction { plan, note, usage, failed, pressure, overflow } = *or_failed(result);
-        charge(&mut self.usage, cx, &usage);
+        let usage = charge(&mut self.usage, cx, usage);
         tell_troubles(cx, failed, pressure);
         if let Some(plan) = plan {
             if refused.is_none() && note.is_some() {
@@ -123,18 +123,12 @@ impl TurnState {
             return self.settle(spec, cx);
         }
         if let Some(overflow) = overflow {
-            let (value, ceiling) = (overflow.tokens, overflow.ceiling);
-            let reached = Reached { limit: Limit::Context, value, ceiling };
+            let reached = Reached::new(Limit::Context, overflow.tokens, overflow.ceiling);
             return self.stop_at_limit(spec, cx, StopReason::ContextOverflow, reached);
         }
         if let Some(fault) = refused.filter(|_| self.plan == before) {
             let stop = Stop::new(StopReason::ContextOverflow, Evidence::Fault(*fault));
             return self.stop_now(spec, cx, stop);
-        }
-        if usage != TotalUsage::default()
-            && let Some((reason, reached)) = self.reached_limit(spec, cx)
-        {
-            return self.stop_at_limit(spec, cx, reason, reached);
         }
         self.ask(spec, cx)
     }
@@ -178,7 +172,8 @@ impl TurnState {
 
     /// Remembers what a provider counted for the request that it answered.
     pub(super) fn measure(&self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &AssistantMessage) {
-        if let (true, Some(usage)) = (spec.seams.compactor, &answer.usage) {
+        let counted = answer.usage.as_ref().filter(|usage| !usage.is_estimated());
+        if let (true, Some(usage)) = (spec.seams.compactor, counted) {
             let (messages, plan, usage) = (cx.log.len() as u64, self.plan.clone(), Usage::clone(usage));
             cx.sh.view.measured = Some(Box::new(Measured { messages, plan, usage }));
         }
@@ -224,12 +219,19 @@ fn store(cx: &mut Cx<'_>, note: &Arc<CompactionNote>, plan: &Plan, permanent: bo
     cx.persist(|| Record::Compaction { note, plan, permanent, messages });
 }
 
-/// Books what a compaction used: summaries are model calls, and count against tokens and money.
-pub(crate) fn charge(total: &mut TotalUsage, cx: &mut Cx<'_>, used: &TotalUsage) {
-    total.merge(used);
-    let tokens = used.input_tokens.unwrap_or(0).saturating_add(used.output_tokens.unwrap_or(0));
-    let cost = used.cost.unwrap_or_default();
-    cx.sh.budgets.settle(Grant::default(), Amount { tokens, cost, ..Amount::NONE });
+/// Books what a compaction says that it used itself: that counts against tokens and money. Gives all that it
+/// used, calls through the ledger included.
+pub(crate) fn charge(total: &mut TotalUsage, cx: &mut Cx<'_>, own: TotalUsage) -> TotalUsage {
+    let mut used = std::mem::take(&mut cx.sh.compacting);
+    if own != TotalUsage::default() {
+        let own = own.as_one();
+        total.add(Purpose::Compaction, &own);
+        cx.sh.budgets.settle(Grant::default(), own.amount());
+        used.add(Purpose::Compaction, &own);
+        let purpose = Purpose::Compaction;
+        cx.event(|| EventKind::ModelUsageCharged { purpose, usage: Box::new(own) });
+    }
+    used
 }
 
 /// Whether a plan keeps calls and results together (law 6).

@@ -255,7 +255,8 @@ impl TurnState {
         let end = End {
             answer,
             agent: self.agent.clone(),
-            iterations: cx.sh.iteration,
+            iterations: self.asked,
+            refused_iteration: (self.asked_in < cx.sh.iteration).then_some(cx.sh.iteration),
             turns: cx.sh.turn,
             usage: self.usage.clone(),
             elapsed: cx.now.since(self.started_at),

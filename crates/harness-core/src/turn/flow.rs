@@ -231,7 +231,8 @@ impl TurnState {
     fn near_limit(&self, spec: &TurnSpec, cx: &Cx<'_>) -> Option<Reached> {
         if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(spec, 2)) {
             let used = u64::from(reached.limit == Limit::Iterations);
-            return Some(Reached { value: reached.value + used, ..reached });
+            let needs = reached.needs.map(|both| both / 2);
+            return Some(Reached { value: reached.value + used, needs, ..reached });
         }
         let deadline = self.turn_deadline?;
         let needed = Millis(self.last_step_took.0.saturating_mul(2));
@@ -239,7 +240,7 @@ impl TurnState {
             return None;
         }
         let spent = cx.now.since(self.started_at).0;
-        Some(Reached { limit: Limit::Elapsed, value: spent, ceiling: deadline.since(self.started_at).0 })
+        Some(Reached::new(Limit::Elapsed, spent, deadline.since(self.started_at).0))
     }
 
     fn recall(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
@@ -261,6 +262,10 @@ impl TurnState {
     }
 
     pub(super) fn ask(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        // Layers and the compactor may have spent the rest since the iteration began.
+        if let Some(reached) = cx.sh.budgets.spent() {
+            return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
+        }
         match cx.sh.budgets.reserve(self.step_amount(spec, 1)) {
             Ok(grant) => self.grant = grant,
             Err(reached) => {
@@ -268,6 +273,10 @@ impl TurnState {
             }
         }
         self.asked_at = cx.now;
+        if self.asked_in != cx.sh.iteration {
+            self.asked_in = cx.sh.iteration;
+            self.asked = self.asked.saturating_add(1);
+        }
         self.tell_view(cx);
         cx.event(|| EventKind::ModelStepStarted {
             agent: self.agent_id(),
@@ -285,16 +294,19 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Arc<Message>, Box<ModelFault>>,
     ) -> Option<End> {
-        match result.map(|answer| super::call_ids::unique(cx.log, answer)) {
+        let answer = result.map(|answer| {
+            let answer = super::call_ids::unique(cx.log, answer);
+            self.estimated(spec, cx, answer)
+        });
+        match answer {
             Ok(answer) => match answer.as_assistant() {
                 Some(_) if self.drops_step(spec) => {
                     cx.sh.budgets.settle(std::mem::take(&mut self.grant), Amount::NONE);
                     self.settle(spec, cx)
                 }
                 Some(message) => {
-                    self.book(cx, message);
+                    self.book(cx, message, true);
                     self.measure(spec, cx, message);
-                    self.usage.model_calls += 1;
                     if spec.seams.layers && !self.is_stopping() {
                         self.judged = Some(answer);
                         self.issue(cx, Pending::AfterModel);
@@ -312,19 +324,6 @@ impl TurnState {
     fn drops_step(&self, spec: &TurnSpec) -> bool {
         let cancelled = self.stop.as_ref().is_some_and(|stop| stop.reason == StopReason::Cancelled);
         cancelled && spec.cancelled_step == CancelledStep::Drop
-    }
-
-    /// Books what an answer used; rounds that failed or were cut count, too.
-    fn book(&mut self, cx: &mut Cx<'_>, message: &AssistantMessage) {
-        let mut used = Amount { iterations: 1, ..Amount::NONE };
-        if let Some(usage) = &message.usage {
-            self.usage.add(usage);
-            used.tokens = usage.all_tokens();
-            used.cost = usage.total_cost().unwrap_or_default();
-        }
-        self.last_step = used;
-        self.last_step_took = cx.now.since(self.asked_at);
-        cx.sh.budgets.settle(std::mem::take(&mut self.grant), used);
     }
 
     pub(super) fn on_after_model(
@@ -502,23 +501,25 @@ impl TurnState {
     fn on_model_fault(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut fault: ModelFault) -> Option<End> {
         let broke_off = fault.partial.is_some();
         let recovers = self.recovers_from(spec, &fault);
+        fault.partial.iter_mut().for_each(|partial| self.estimate(spec, cx, partial));
+        let usage = fault.partial.as_ref().and_then(|partial| partial.usage.clone());
         match fault.partial.take() {
             Some(partial) if recovers => {
-                self.book(cx, &partial);
+                self.book(cx, &partial, false);
                 if let Some(partial) = kept_partial(*partial) {
                     append_partial(true, cx, partial, "the answer that asked for it broke off");
                 }
             }
             Some(partial) => {
-                self.book(cx, &partial);
+                self.book(cx, &partial, false);
                 let answers = spec.broken_calls == BrokenCalls::Answer;
                 let partial = Arc::new(Message::Assistant(*partial));
                 append_partial(answers, cx, partial, "the answer that asked for it broke off");
             }
-            None => self.book(cx, &AssistantMessage::default()),
+            None => self.book(cx, &AssistantMessage::default(), false),
         }
         let told = Fault::new(FaultSource::Model, fault.code.as_str(), fault.message);
-        cx.event(|| EventKind::ModelStepFailed { fault: told.clone() });
+        cx.event(|| EventKind::ModelStepFailed { fault: told.clone(), usage });
         if self.is_stopping() {
             return self.settle(spec, cx);
         }
@@ -550,10 +551,12 @@ impl TurnState {
         cx: &mut Cx<'_>,
         partial: Option<Arc<Message>>,
     ) -> Option<End> {
-        match partial.as_ref().and_then(|message| message.as_assistant()) {
-            Some(message) => self.book(cx, message),
-            None => self.book(cx, &AssistantMessage::default()),
-        }
+        let mut cut =
+            partial.as_ref().and_then(|message| message.as_assistant()).cloned().unwrap_or_default();
+        // The request was sent, and counts.
+        self.estimate(spec, cx, &mut cut);
+        self.book(cx, &cut, false);
+        let partial = partial.map(|_| Arc::new(Message::Assistant(cut)));
         if let Some(partial) = partial {
             let answers = spec.broken_calls == BrokenCalls::Answer;
             append_partial(answers, cx, partial, "the answer that asked for it was cut off");

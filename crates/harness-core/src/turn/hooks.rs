@@ -213,7 +213,7 @@ impl TurnState {
                 cx.sh.pending.clear();
                 self.finish_hooked(cx)
             }
-            Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) => None,
+            Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) | Input::Spent(_) => None,
         }
     }
 

@@ -103,6 +103,6 @@ impl TurnState {
         let deadline = cx.sh.budgets.deadline().filter(|deadline| cx.now >= *deadline)?;
         let own = spec.limits.elapsed.map_or(u64::MAX, |span| span.0);
         let ceiling = own.min(deadline.since(self.started_at).0);
-        Some(Reached { limit: Limit::Elapsed, value: cx.now.since(self.started_at).0, ceiling })
+        Some(Reached::new(Limit::Elapsed, cx.now.since(self.started_at).0, ceiling))
     }
 }

@@ -9,7 +9,7 @@ use crate::continuation::WAITING;
 use crate::event::EventKind;
 use crate::machine::{Cx, Effect, Input, Op, Pending, Reply, Standing};
 use crate::message::Message;
-use crate::outcome::{End, Fault, FaultSource, StopReason};
+use crate::outcome::{End, Fault, FaultSource, StopReason, TotalUsage};
 use crate::time::{Millis, Time};
 
 /// How long the layers may take after a cancellation, at most.
@@ -37,6 +37,11 @@ impl Leaving {
         let leaving = Self { end, standing, until, aborted: false, late: Vec::new() };
         cx.perform(Pending::Complete, leaving.op());
         Box::new(leaving)
+    }
+
+    /// Counts what was spent meanwhile.
+    pub(crate) fn spend(&mut self, spent: &TotalUsage) {
+        self.end.usage.merge(spent);
     }
 
     /// What they are told.
@@ -76,7 +81,7 @@ impl Leaving {
                     cx.perform(Pending::Complete, self.op());
                 }
             }
-            Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) => {}
+            Input::Start(_) | Input::PartFailed(_) | Input::Hooked(_) | Input::Spent(_) => {}
         }
         false
     }

@@ -32,6 +32,9 @@ pub mod source_001;
 mod spec;
 mod state;
 mod take_up;
+mod usage;
+
+use std::sync::Arc;
 
 pub(crate) use compaction::{charge, or_failed, take_permanent, tell_start};
 pub(crate) use finish::reason_of;
@@ -51,7 +54,7 @@ pub(crate) use take_up::Carried;
 
 use crate::ids::OpId;
 use crate::machine::{Cx, Input, Op, Pending, Phase, Reply, Shared};
-use crate::outcome::End;
+use crate::outcome::{End, TotalUsage};
 use crate::port::OpenCall;
 use crate::time::Time;
 
@@ -88,7 +91,7 @@ impl Phase for TurnState {
                 None
             }
             Input::Interrupt { messages } => self.interrupt(spec, cx, messages),
-            Input::PartFailed(_) | Input::Hooked(_) => None,
+            Input::PartFailed(_) | Input::Hooked(_) | Input::Spent(_) => None,
             Input::PersistFailed { message, messages_from, unperformed } => {
                 self.persist_failed(spec, cx, message, messages_from, &unperformed)
             }
@@ -107,6 +110,16 @@ impl Phase for TurnState {
             return self.step(spec, cx, Some(pending), Input::Reply(id, reply));
         }
         self.reply(spec, cx, pending, reply)
+    }
+
+    fn spend(&mut self, spent: &TotalUsage) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.spend(spent);
+        } else if let Some(ended) = &mut self.ended {
+            Arc::make_mut(ended).usage.merge(spent);
+        } else {
+            self.usage.merge(spent);
+        }
     }
 
     fn reissue(&self, _: &TurnSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {

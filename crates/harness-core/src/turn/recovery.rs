@@ -86,7 +86,7 @@ impl TurnState {
         let (rounds, most) = (self.recovering.rounds, recovery.most_rounds());
         if rounds >= most {
             let (value, ceiling) = (u64::from(rounds), u64::from(most));
-            return Err(Reached { limit: Limit::Iterations, value, ceiling });
+            return Err(Reached::new(Limit::Iterations, value, ceiling));
         }
         let beyond = rounds >= recovery.rounds;
         if beyond && self.recovering.attempts == 0 {
@@ -116,6 +116,7 @@ impl TurnState {
             | ModelFaultCode::Configuration
             | ModelFaultCode::Cancelled
             | ModelFaultCode::Deferred
+            | ModelFaultCode::BudgetReached
             | ModelFaultCode::Unknown => false,
         };
         on_its_way && self.recovering.attempts < recovery.attempts && !self.is_stopping()

@@ -90,6 +90,12 @@ pub struct TurnState {
     pub(super) last_step: Amount,
     pub(super) last_step_took: Millis,
     pub(super) usage: TotalUsage,
+    /// Iterations whose model was called, and the number of the last one.
+    pub(super) asked: u32,
+    pub(super) asked_in: u32,
+    /// Messages of the transcript whose tokens are estimated, and these tokens.
+    #[serde(skip)]
+    pub(super) counted: (usize, u64),
     pub(super) invalid: u32,
     /// Set when the next step is the last one, asked without tools; the stop that follows it.
     pub(super) closing: Option<Stop>,

@@ -11,7 +11,7 @@ use crate::event::RepairHow;
 use crate::limits::{Amount, Budgets, Grant};
 use crate::machine::Cx;
 use crate::message::{AssistantMessage, Message};
-use crate::outcome::{End, TotalUsage};
+use crate::outcome::{End, Purpose, TotalUsage};
 use crate::transcript::Transcript;
 
 /// What a turn had used when its process ended.
@@ -41,10 +41,9 @@ impl Carried {
         for message in log.range(saved..log.len()) {
             match &**message {
                 Message::Assistant(answer) => {
-                    usage.model_calls = usage.model_calls.saturating_add(1);
+                    usage.add_call(Purpose::Answer, answer.usage.as_deref(), true);
                     since.iterations = since.iterations.saturating_add(1);
                     if let Some(used) = &answer.usage {
-                        usage.add(used);
                         since.tokens = since.tokens.saturating_add(used.all_tokens());
                         since.cost = since.cost.plus(used.total_cost().unwrap_or_default());
                     }
@@ -84,6 +83,7 @@ impl TurnState {
         self.began = carried.began;
         self.usage.clone_from(&carried.usage);
         cx.sh.iteration = carried.iterations;
+        (self.asked, self.asked_in) = (carried.iterations, carried.iterations);
         book_innermost(&mut cx.sh.budgets, carried.charged);
         cx.sh.budgets.settle(Grant::default(), carried.since);
     }

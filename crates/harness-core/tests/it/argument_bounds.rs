@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
-use harness_core::message::{AssistantMessage, Message, ToolCall};
+use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::port::{ToolDef, Toolbox, tool_fn};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
@@ -14,8 +14,9 @@ use harness_core::{Cancel, Json, Time};
 fn ports(arguments: impl IntoIterator<Item = Json>) -> Ports {
     let calls = arguments.into_iter().enumerate();
     let calls = calls.map(|(number, arguments)| ToolCall::new(format!("c{number}"), "t", arguments));
-    let steps: [ModelStep; 2] =
-        [AssistantMessage::calls(calls).into(), AssistantMessage::text("flatter next time").into()];
+    // The usage is reported: an estimate of megabytes of arguments would reach the limit of tokens.
+    let answers = [AssistantMessage::calls(calls), AssistantMessage::text("flatter next time")];
+    let steps = answers.map(|answer| ModelStep::answer(answer.with_usage(Usage::tokens(1, 1))));
     Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::jumping(Time(0))))
 }
 

@@ -194,7 +194,8 @@ async fn law_6_a_plan_that_splits_a_call_from_its_result_is_refused_and_told() {
 async fn a_request_that_is_refused_as_too_long_is_sent_once_more_and_shorter() {
     let scene = scene([too_long()], [Box::new(|_: &CompactAsk| Some(Compaction::unchanged())), summarize(1)]);
     let (end, turn) = scene.first_turn().await;
-    assert_eq!((end.reason(), end.usage.model_calls), (StopReason::AnswerFinalized, 1));
+    assert_eq!((end.reason(), end.usage.model_calls), (StopReason::AnswerFinalized, 2));
+    assert_eq!(end.usage.failed_calls, 1, "the one that was refused");
     assert!(turn.view_state().plan.is_some());
     assert_eq!(
         scene.seen(),
@@ -224,7 +225,7 @@ async fn law_2_a_view_that_does_not_fit_is_not_sent_and_the_end_says_by_how_much
     };
     let scene = scene([], [Box::new(overflow) as Step]);
     let (end, turn) = scene.first_turn().await;
-    let reached = Reached { limit: Limit::Context, value: 900, ceiling: 800 };
+    let reached = Reached::new(Limit::Context, 900, 800);
     assert_eq!((end.reason(), &end.stop.evidence), (StopReason::ContextOverflow, &Evidence::Limit(reached)));
     assert!(turn.view_state().plan.is_some(), "what was made shorter stays so");
     assert!(scene.seen().iter().all(|line| !line.starts_with("model")));
@@ -241,7 +242,7 @@ async fn law_3_what_a_compaction_uses_counts() {
     let mut spec = TurnSpec::default();
     spec.limits.tokens = 100;
     let (end, _) = scene.turn(spec, Transcript::default(), ViewState::default(), &Cancel::never()).await;
-    let reached = Reached { limit: Limit::Tokens, value: 100, ceiling: 100 };
+    let reached = Reached::new(Limit::Tokens, 100, 100);
     assert_eq!((end.reason(), &end.stop.evidence), (StopReason::BudgetReached, &Evidence::Limit(reached)));
     assert_eq!((end.usage.model_calls, end.usage.input_tokens), (1, Some(90)));
 }

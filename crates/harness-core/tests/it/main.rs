@@ -34,6 +34,7 @@ mod guardrails;
 mod hooks;
 mod laws;
 mod layers;
+mod ledger;
 mod live_faults;
 mod loops;
 mod model;

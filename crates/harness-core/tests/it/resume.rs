@@ -487,7 +487,7 @@ proptest! {
 #[test]
 fn the_golden_continuations_are_read_and_written_back() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/continuations/v1");
-    for name in ["approval", "clarification", "deferred"] {
+    for name in ["approval", "approval_by_purpose", "clarification", "deferred"] {
         let text = std::fs::read_to_string(folder.join(format!("{name}.json"))).expect("a golden file");
         let read: Continuation = json(&text).to().unwrap_or_else(|fault| panic!("{name}: {fault}"));
         assert_eq!(Json::of(&read).expect("JSON"), json(&text), "{name}");
@@ -505,7 +505,7 @@ fn a_newer_continuation_is_refused() {
 #[test]
 fn the_form_of_a_continuation_is_that_of_the_golden_file() {
     let (_, continuation) = park(one());
-    let path = "../../fixtures/continuations/v1/approval.json";
+    let path = "../../fixtures/continuations/v1/approval_by_purpose.json";
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let golden = std::fs::read_to_string(golden).expect("a golden file");
     let written = Json::of(&continuation).expect("JSON");

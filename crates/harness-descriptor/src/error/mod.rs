@@ -235,9 +235,11 @@ pub enum Fault {
         /// The agent id it names.
         agent: String,
     },
-    /// `runtime.max_turns` is no limit.
-    #[error("runtime.max_turns must be a whole number from 1 on, not `{found}`")]
+    /// `runtime.max_iterations` is no limit.
+    #[error("runtime.{key} must be a whole number from 1 on, not `{found}`")]
     MaxTurns {
+        /// The key as written: `max_iterations`, or its alias `max_turns`.
+        key: &'static str,
         /// What is written.
         found: String,
     },

@@ -128,18 +128,23 @@ impl Graph {
         &self.metadata
     }
 
-    /// The number of model calls that a run may make, from `runtime.max_turns`; `None` if the
+    /// The number of model calls that a run may make, from `runtime.max_iterations` or its alias `max_turns`; `None` if the
     /// descriptor sets no limit.
     ///
     /// Built with [`MaxTurns::Unchecked`](crate::MaxTurns::Unchecked), also `None` if what it sets is
     /// no limit.
-    pub fn max_turns(&self) -> Option<NonZeroU32> {
+    pub fn max_iterations(&self) -> Option<NonZeroU32> {
         self.max_turns
     }
 
     /// How runs go on until the work is done, from the section `run`; `None` if there is none.
     pub fn run(&self) -> Option<&RunSection> {
         self.run.as_ref()
+    }
+
+    /// Names the version of the registry, for records.
+    pub fn set_registry_version(&mut self, version: String) {
+        self.metadata.registry_version = Some(version);
     }
 
     /// `runtime.max_turns` as written.

@@ -1,11 +1,14 @@
-//! `runtime.max_turns`: a limit, or a fault.
+//! `runtime.max_iterations`: a limit, or a fault. `max_turns` is its alias, the key of source 000.
 
 use std::num::NonZeroU32;
 
 use crate::document::{Document, Kind, NodeId};
 use crate::error::{DescriptorError, Fault};
 
-/// What is done about a `runtime.max_turns` that is no whole number from 1 on.
+/// The keys of the limit: the first that is there counts.
+const KEYS: [&str; 2] = ["max_iterations", "max_turns"];
+
+/// What is done about a `runtime.max_iterations` that is no whole number from 1 on.
 ///
 /// Source 000 accepts anything; every run then fails at once (zero, negative numbers, words) or has
 /// another limit than is written (fractions).
@@ -28,7 +31,13 @@ pub(super) fn read(
     root: NodeId,
     rule: MaxTurns,
 ) -> Result<Option<NonZeroU32>, DescriptorError> {
-    let Some(node) = document.get_path(root, &["runtime", "max_turns"]) else { return Ok(None) };
+    let written = |key: &&'static str| Some((*key, document.get_path(root, &["runtime", key])?));
+    let keys = match rule {
+        MaxTurns::Checked => &KEYS[..],
+        // Source 000 has the second one only.
+        MaxTurns::Unchecked => KEYS.split_at(1).1,
+    };
+    let Some((key, node)) = keys.iter().find_map(written) else { return Ok(None) };
     let limit = match document.kind(node) {
         Kind::Null => return Ok(None),
         Kind::Number(number) => limit(*number),
@@ -39,7 +48,7 @@ pub(super) fn read(
         (None, MaxTurns::Unchecked) => Ok(None),
         (None, MaxTurns::Checked) => {
             let found = document.display_text(node).chars().take(MAX_SHOWN).collect();
-            let fault = Fault::MaxTurns { found };
+            let fault = Fault::MaxTurns { key, found };
             Err(DescriptorError::new(fault, Some(document.place(node))))
         }
     }

@@ -195,11 +195,27 @@ fn prototype_keys_are_plain_data() {
 fn check_max_turns(written: &str, expected: Result<Option<u32>, &str>) {
     let yaml = format!("runtime: {{ entry_agent: a, max_turns: {written} }}\nagents: {{ a: {{}} }}");
     let built = build(&yaml, HandoffNaming::ById);
-    let found = built.map(|graph| graph.max_turns().map(NonZeroU32::get));
+    let found = built.map(|graph| graph.max_iterations().map(NonZeroU32::get));
     assert_eq!(found.map_err(|error| error.fault().to_string()), expected.map_err(ToOwned::to_owned));
     let options = BuildOptions::source_000();
     let graph = Graph::build_with(&load_text(yaml).unwrap(), &Registry::new(), &options).unwrap();
-    assert_eq!(graph.max_turns().map(NonZeroU32::get), expected.ok().flatten());
+    assert_eq!(graph.max_iterations().map(NonZeroU32::get), expected.ok().flatten());
+}
+
+#[test]
+fn fault_20_max_iterations_and_its_alias_are_one_limit() {
+    let limit = |runtime: &str| {
+        let yaml = format!("runtime: {{ entry_agent: a, {runtime} }}\nagents: {{ a: {{}} }}");
+        let graph = Graph::build(&load_text(&yaml).unwrap(), &Registry::new());
+        graph
+            .map(|graph| graph.max_iterations().map(NonZeroU32::get))
+            .map_err(|error| error.fault().to_string())
+    };
+    assert_eq!(limit("max_iterations: 3"), Ok(Some(3)));
+    assert_eq!(limit("max_turns: 3"), Ok(Some(3)));
+    assert_eq!(limit("max_turns: 3, max_iterations: 4"), Ok(Some(4)));
+    let fault = "runtime.max_iterations must be a whole number from 1 on, not `0`";
+    assert_eq!(limit("max_iterations: 0"), Err(fault.to_owned()));
 }
 
 #[test]

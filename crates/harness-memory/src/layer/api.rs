@@ -117,7 +117,9 @@ impl Tool for LayerTool {
     async fn call(&self, cx: ToolCx) -> ToolOutcome {
         let now = self.pipeline.stack().clock.now();
         let arguments = cx.call.arguments.clone();
-        let view = ViewCx::new(Prefix::default(), Arc::clone(&cx.origin), now).until(cx.deadline, cx.cancel);
+        let view = ViewCx::new(Prefix::default(), Arc::clone(&cx.origin), now)
+            .with_ledger(cx.ledger)
+            .until(cx.deadline, cx.cancel);
         let run = self.pipeline.open(Pipeline::execution_of(&view.origin), &view).await;
         let called = match run {
             Ok(run) => run.call(self.at, &self.function, arguments, &view).await,

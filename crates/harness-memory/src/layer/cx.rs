@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::outcome::TotalUsage;
-use harness_core::port::{DeltaPart, Deltas, DynModel, ModelRequest, Offer, TokenCounter};
+use harness_core::outcome::{Purpose, TotalUsage};
+use harness_core::port::{DynModel, Ledger, ModelRequest, Offer, TokenCounter};
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{Cancel, Json, ModelName, ThreadId, Time};
 
@@ -87,6 +87,7 @@ pub struct LayerCx {
     pub state: Option<Json>,
     counter: Arc<dyn TokenCounter>,
     model: Option<Arc<dyn DynModel>>,
+    ledger: Ledger,
     spent: Arc<Mutex<TotalUsage>>,
     states: Option<Arc<dyn States>>,
 }
@@ -105,6 +106,7 @@ impl LayerCx {
             state: None,
             counter: Arc::new(Utf16Quarters),
             model: None,
+            ledger: Ledger::unlimited(Purpose::Layer),
             spent: Arc::default(),
             states: None,
         }
@@ -130,6 +132,12 @@ impl LayerCx {
 
     pub(crate) fn with_states(self, states: Arc<dyn States>) -> Self {
         Self { states: Some(states), ..self }
+    }
+
+    /// The same with a ledger for its model calls.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger, ..self }
     }
 
     pub(crate) fn with_spent(self, spent: Arc<Mutex<TotalUsage>>) -> Self {
@@ -162,10 +170,12 @@ impl LayerCx {
         self.model.is_some()
     }
 
-    /// Asks a model. What it uses is counted in the layers' usage report.
+    /// Calls the model of the layers. The call is reserved from and charged to the budget of the run, with the
+    /// purpose `layer`.
     ///
     /// # Errors
-    /// `MISSING_CALL_MODEL` when layers were given no model; otherwise when the call failed.
+    /// `MISSING_CALL_MODEL` when layers were given no model; otherwise when the call failed, or the budget has no
+    /// room for it.
     pub async fn call_model(&self, ask: AskModel) -> Result<AssistantMessage, MemoryError> {
         let Some(model) = &self.model else {
             return Err(MemoryError::config(
@@ -179,15 +189,12 @@ impl LayerCx {
         let mut request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
         request.with_tools = false;
         request.cancel = self.cancel.clone();
-        let answer = model.step_boxed(request, &Unheard).await;
-        let answer = answer.map_err(|fault| MemoryError::failed(fault.to_string()))?;
+        let answer = self.ledger.call(&**model, request).await;
+        let usage = answer.as_ref().ok().and_then(|answer| answer.usage.as_deref());
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.model_calls = spent.model_calls.saturating_add(1);
-        if let Some(usage) = &answer.usage {
-            spent.add(usage);
-        }
+        spent.add_call(self.ledger.purpose(), usage, answer.is_ok());
         drop(spent);
-        Ok(answer)
+        answer.map_err(|fault| MemoryError::failed(fault.to_string()))
     }
 }
 
@@ -230,11 +237,4 @@ impl AskModel {
     pub fn to_model(self, model: Option<ModelName>) -> Self {
         Self { model, ..self }
     }
-}
-
-/// Nobody listens to the parts of an answer that a layer asked for.
-struct Unheard;
-
-impl Deltas for Unheard {
-    fn part(&self, _: DeltaPart) {}
 }

@@ -446,7 +446,9 @@ impl ToolGate for LayerGate {
     }
 
     async fn check(&self, ask: &ProposedCall, cx: &GateCx) -> Verdict {
-        let cx = ViewCx::new(cx.log.clone(), Arc::clone(&cx.origin), cx.now).until(None, cx.cancel.clone());
+        let cx = ViewCx::new(cx.log.clone(), Arc::clone(&cx.origin), cx.now)
+            .with_ledger(cx.ledger.clone())
+            .until(None, cx.cancel.clone());
         let run = match self.0.running(&cx).await {
             Ok(run) => run,
             Err(fault) => return Verdict::Deny { message: format!("Tool call denied: {}", fault.message) },

@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, select};
 use futures_util::lock::Mutex as AsyncMutex;
 use harness_core::message::Usage;
-use harness_core::outcome::TotalUsage;
+use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{BoxFuture, ViewCx};
 use harness_core::{Json, Millis};
 
@@ -146,6 +146,7 @@ impl LayerRun {
         let mut own = LayerCx::new(Arc::clone(&self.execution), cx.log.clone(), cx.now)
             .with_counter(Arc::clone(&self.stack.counter))
             .with_states(Arc::clone(&self.states) as Arc<dyn States>)
+            .with_ledger(cx.ledger.for_purpose(Purpose::Layer))
             .with_spent(Arc::clone(&self.spent));
         if let Some(model) = &self.stack.model {
             own = own.with_model(Arc::clone(model));
@@ -252,8 +253,7 @@ impl LayerRun {
     /// Counts what an answer, or a child, used.
     pub(crate) fn count(&self, usage: &Usage) {
         let mut progress = self.lock_progress();
-        progress.usage.model_calls = progress.usage.model_calls.saturating_add(1);
-        progress.usage.add(usage);
+        progress.usage.add_call(Purpose::Answer, Some(usage), true);
     }
 
     pub(crate) fn lock_progress(&self) -> std::sync::MutexGuard<'_, Progress> {

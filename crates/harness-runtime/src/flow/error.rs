@@ -204,7 +204,7 @@ impl FlowError {
             }
             Self::Cancelled { reason } => format!("Cancelled: {reason}"),
             Self::BudgetExceeded { reached, .. } => {
-                let Reached { limit, value, ceiling } = reached;
+                let Reached { limit, value, ceiling, .. } = reached;
                 let field = match limit {
                     Limit::Cost => "cost".to_owned(),
                     Limit::Elapsed => "duration".to_owned(),

@@ -7,6 +7,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::limits::{Amount, Grant, Reached};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::Message;
+use harness_core::outcome::Purpose;
 use harness_core::port::{BoxFuture, DynContextPipeline};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
@@ -199,9 +200,9 @@ pub(super) async fn perform(
 
 fn spent(end: &End) -> Amount {
     let usage = &end.usage;
-    let tokens =
-        usage.input_tokens.unwrap_or_default().saturating_add(usage.output_tokens.unwrap_or_default());
-    amount(usage.model_calls, usage.tool_calls, tokens, usage.cost.unwrap_or_default())
+    let Amount { tokens, cost, .. } = usage.amount();
+    // Calls of the agent itself, as its limit counts them.
+    amount(usage.of(Purpose::Answer).model_calls, usage.tool_calls, tokens, cost)
 }
 
 fn output(id: &Arc<str>, form: &AnswerForm, end: &End, cx: &StepCx) -> Result<Json, FlowError> {

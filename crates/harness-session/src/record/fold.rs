@@ -172,7 +172,7 @@ impl Fold for RecordFold {
                     call.duration_ms = duration.0;
                 }
             }
-            EventKind::ModelStepFailed { fault } => state.model_failed(event, fault),
+            EventKind::ModelStepFailed { fault, .. } => state.model_failed(event, fault),
             EventKind::ToolStarted { call } => {
                 state.attempts.entry(call.id.clone()).or_insert(1);
             }

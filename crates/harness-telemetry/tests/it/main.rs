@@ -8,6 +8,7 @@
 
 mod content;
 mod ends;
+mod ledger;
 #[cfg(feature = "otel")]
 mod otlp;
 mod replayed;

@@ -97,6 +97,11 @@ impl Tree {
         tracing::subscriber::with_default(Registry::default().with(self.clone().with_filter(wanted)), work)
     }
 
+    /// Runs `work` with this as its subscriber for the spans of every crate.
+    pub(crate) fn watch_all<T>(&self, work: impl FnOnce() -> T) -> T {
+        tracing::subscriber::with_default(Registry::default().with(self.clone()), work)
+    }
+
     /// Everything that stands in any span.
     pub(crate) fn all(&self) -> String {
         let mut all = String::new();

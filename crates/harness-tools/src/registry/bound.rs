@@ -32,6 +32,8 @@ pub const MAX_FILE: u64 = 1024 * 1024;
 
 /// The one version of the format.
 const VERSION: u64 = 1;
+/// The keys of the file.
+const KEYS: [&str; 3] = ["version", "registry_version", "tools"];
 
 /// The tools that a registry file binds to targets.
 ///
@@ -148,6 +150,10 @@ impl Registry {
     /// descriptor and its key files.
     pub fn protected(&self) -> &ProtectedFiles {
         &self.own
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The file it was read from.
@@ -351,8 +357,9 @@ fn read_entries(text: &str, file: &Path) -> Result<Vec<AnyEntry>, ToolsError> {
     let mut faults = Faults::new(text);
     let entries = if let Some(keys) = root.as_map() {
         check_version(keys, text, file, &mut faults)?;
-        for (key, _) in keys.iter().filter(|(key, _)| key != "version" && key != "tools") {
-            let hint = known_keys(key, &["version", "tools"]);
+        super::release::check(keys, &mut faults);
+        for (key, _) in keys.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
+            let hint = known_keys(key, &KEYS);
             faults.key(&child(&[], key), format!("unknown key `{key}`"), Some(hint));
         }
         read_tools(keys, &mut faults)

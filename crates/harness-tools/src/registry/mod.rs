@@ -6,6 +6,7 @@ mod builtin;
 mod entry;
 mod faults;
 mod lack;
+mod release;
 #[cfg(feature = "mcp")]
 mod remote;
 mod sandbox;

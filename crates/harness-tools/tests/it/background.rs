@@ -6,6 +6,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::limits::Amount;
 use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
+use harness_core::outcome::Purpose;
 use harness_core::port::{ToolCx, ToolOutcome, ToolRegistry as _, Toolbox};
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
@@ -273,7 +274,8 @@ fn law_3_a_task_has_its_share_set_aside_until_it_is_settled() {
 #[test]
 fn what_a_task_used_is_in_the_callers_report_once() {
     let (end, _) = run(&[DIG, FIRST, ("get_task_results", r#"{"task_ids":[1]}"#)], 20);
-    assert_eq!((end.usage.input_tokens, end.usage.output_tokens), (Some(100), Some(10)));
+    let child = end.usage.of(Purpose::Child);
+    assert_eq!((child.input_tokens, child.output_tokens), (Some(100), Some(10)));
 }
 
 #[test]

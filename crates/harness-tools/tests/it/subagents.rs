@@ -8,18 +8,17 @@ use harness_core::event::{Event, EventKind, Fold};
 use harness_core::limits::{Amount, Grant, Limits};
 use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::outcome::TotalUsage;
+use harness_core::outcome::Purpose;
 use harness_core::port::{
     ContextPipeline, GateCx, Judgement, ProposedCall, RetryClass, StopGate, Tool as _, ToolDef, ToolGate,
-    ToolOutcome, Toolbox, Verdict,
+    ToolOutcome, Toolbox, Verdict, ViewCx,
 };
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, GateName, Json};
+use harness_core::{Cancel, End, Fault, GateName, Json};
 use harness_tools::{
-    ChildLayers, Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool,
-    TurnRunner,
+    Subagent, SubagentAsk, SubagentCode, SubagentReport, SubagentRunner, SubagentTool, TurnRunner,
 };
 
 use crate::support::{block_on, cx, told};
@@ -123,9 +122,14 @@ fn looks() -> AssistantMessage {
     message
 }
 
+/// An answer whose provider reports that it used nothing.
+fn free(text: &str) -> AssistantMessage {
+    AssistantMessage::text(text).with_usage(Usage::tokens(0, 0))
+}
+
 #[test]
 fn a_subagent_runs_as_a_turn_with_its_own_tools_and_reports_what_it_used() {
-    let (told, spent, usage, model) = run(vec![looks(), AssistantMessage::text("I see a ship.")], 8);
+    let (told, spent, usage, model) = run(vec![looks(), free("I see a ship.")], 8);
     let expected =
         serde_json::json!({ "ok": true, "output": "I see a ship.", "iterations": 2, "subagent": "scout" });
     assert_eq!(told, expected);
@@ -168,7 +172,7 @@ impl Team {
         let look = ToolDef::new("look", "").with_class(RetryClass::Pure);
         let ships = ToolStep::outcome(ToolOutcome::text("a ship"));
         let tools = ScriptedTools::new([look]).answering(vec![ships; self.asks]);
-        let scouts = (0..self.asks).flat_map(|_| [looks(), AssistantMessage::text("a ship")]);
+        let scouts = (0..self.asks).flat_map(|_| [looks(), free("a ship")]);
         let inner = ScriptedModel::new(scouts.map(ModelStep::answer));
         let heard = Arc::new(Mutex::new(Heard::default()));
         let runner = TurnRunner::new(Arc::new(inner), Arc::new(tools), Arc::new(clock.clone()));
@@ -216,20 +220,21 @@ fn law_3_calls_of_a_subagent_count_for_the_turn_that_asked() {
 
 #[test]
 fn what_a_subagent_and_its_layers_used_is_in_the_callers_report() {
-    let layers = |_: &SubagentAsk| {
-        ChildLayers::new(Arc::new(NoLayers), || {
-            let mut spent = TotalUsage::default();
-            spent.add(&Usage::tokens(1_000, 5));
-            spent
-        })
-    };
-    let (end, _) = Team::default().run(|runner| runner.layers(layers));
-    assert_eq!((end.usage.input_tokens, end.usage.output_tokens), (Some(1_100), Some(15)));
+    let (end, _) = Team::default().run(|runner| runner.layers(|_: &SubagentAsk| Arc::new(Costly)));
+    let child = end.usage.of(Purpose::Child);
+    assert_eq!((child.input_tokens, child.output_tokens), (Some(1_100), Some(15)));
+    assert_eq!(child.model_calls, 3, "two of the scout, and one of its layers");
 }
 
-struct NoLayers;
+/// Layers that spend something at the start.
+struct Costly;
 
-impl ContextPipeline for NoLayers {}
+impl ContextPipeline for Costly {
+    async fn begin(&self, cx: &ViewCx) -> Result<(), Fault> {
+        cx.ledger.charge(&Usage::tokens(1_000, 5));
+        Ok(())
+    }
+}
 
 #[test]
 fn a_subagents_events_tell_for_which_call_it_works() {

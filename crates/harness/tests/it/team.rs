@@ -61,7 +61,7 @@ impl Fold for Denied {
 #[tokio::test]
 async fn a_subagent_has_the_tools_and_the_gates_of_its_caller() {
     let steps = [
-        call("c1", "task", TASK),
+        used(call("c1", "task", TASK)),
         used(call("s1", "pay", "{}")),
         used(AssistantMessage::text("I could not pay.")),
         used(AssistantMessage::text("It was not possible.")),
@@ -72,7 +72,7 @@ async fn a_subagent_has_the_tools_and_the_gates_of_its_caller() {
     let report = harness.prompt("Pay.").await.unwrap();
     assert_eq!(report.answer(), "It was not possible.");
     assert_eq!(denied.lock().unwrap().0, ["sub_agent no money"]);
-    assert_eq!(report.end.usage.input_tokens, Some(30), "the scout's, too");
+    assert_eq!(report.end.usage.input_tokens, Some(40), "the scout's, too");
     let seen = script.seen();
     let second = seen.get(1).map(String::as_str);
     assert_eq!(second, Some("scout: You look around. | user Look."));

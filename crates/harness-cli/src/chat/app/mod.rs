@@ -207,16 +207,9 @@ impl App {
             self.asks.remove(call, self.now);
             let denied = decision == "denied";
             self.talk.step(if denied { BAD } else { NOTE }, "•", &format!("approval {decision}"));
-        } else if let EventKind::ModelStepFinished { usage, .. } = &event.kind {
-            self.used.model_calls = self.used.model_calls.saturating_add(1);
-            if let Some(usage) = usage {
-                self.used.add(usage);
-            }
-        } else if matches!(event.kind, EventKind::ToolStarted { .. }) {
-            self.used.tool_calls = self.used.tool_calls.saturating_add(1);
-        } else if let EventKind::CompactionCompleted { usage, .. } = &event.kind {
-            self.used.merge(usage);
-        } else if matches!(event.kind, EventKind::CompactionFailed { .. }) {
+        }
+        self.used.count(&event.kind);
+        if matches!(event.kind, EventKind::CompactionFailed { .. }) {
             self.failure_told = true;
         } else if let EventKind::ModelStepStarted { model: Some(model), .. } = &event.kind
             && self.about.model.is_empty()

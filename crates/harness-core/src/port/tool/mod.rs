@@ -25,13 +25,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::BoxFuture;
+use super::{BoxFuture, Ledger};
 use crate::cancel::Cancel;
 use crate::ids::{AgentId, ToolName};
 use crate::json::Json;
 use crate::limits::{Amount, Grant};
 use crate::machine::Origin;
 use crate::message::ToolCall;
+use crate::outcome::Purpose;
 use crate::time::Time;
 
 /// What a restart may do with a call that had started and not finished (law 5).
@@ -192,6 +193,8 @@ pub struct ToolCx {
     pub cancel: Cancel,
     /// Who hears how far the call is; see [`ToolCx::tell`].
     pub updates: Updates,
+    /// Where model calls of the tool itself are reserved and settled.
+    pub ledger: Ledger,
 }
 
 impl ToolCx {
@@ -209,6 +212,7 @@ impl ToolCx {
             grant: Grant::default(),
             cancel: Cancel::never(),
             updates: Updates::default(),
+            ledger: Ledger::unlimited(Purpose::Child),
         }
     }
 

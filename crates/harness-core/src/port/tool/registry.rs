@@ -63,9 +63,10 @@ pub trait DynToolRegistry: Send + Sync {
     /// [`ToolRegistry::call`], boxed.
     fn call_boxed(&self, cx: ToolCx) -> BoxFuture<'_, Result<ToolOutcome, Fault>>;
 
-    /// The same, for registries whose tools cannot fault: one box less. `None` means: use `call_boxed`.
-    fn call_plain(&self, cx: ToolCx) -> Result<BoxFuture<'_, ToolOutcome>, ToolCx> {
-        Err(cx)
+    /// The same, for registries whose tools cannot fault: one box less. The context comes back where `call_boxed` is
+    /// to be used.
+    fn call_plain(&self, cx: ToolCx) -> Result<BoxFuture<'_, ToolOutcome>, Box<ToolCx>> {
+        Err(Box::new(cx))
     }
 }
 
@@ -152,10 +153,10 @@ impl DynToolRegistry for Toolbox {
         }
     }
 
-    fn call_plain(&self, cx: ToolCx) -> Result<BoxFuture<'_, ToolOutcome>, ToolCx> {
+    fn call_plain(&self, cx: ToolCx) -> Result<BoxFuture<'_, ToolOutcome>, Box<ToolCx>> {
         match self.get(&cx.call.name) {
             Some(tool) => Ok(tool.call_boxed(cx)),
-            None => Err(cx),
+            None => Err(Box::new(cx)),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn source(document: &Document, root: NodeId, compat: bool, found: &mu
     if compat {
         keys::check(&mut finder);
     }
-    values::check(&mut finder);
+    values::check(&mut finder, compat);
     settings::check(&mut finder);
     parts::check(&mut finder);
 }

@@ -5,8 +5,11 @@ use crate::check::suggest::did_you_mean;
 use crate::document::{Kind, NodeId};
 use crate::known;
 
-pub(super) fn check(finder: &mut Finder<'_>) {
+pub(super) fn check(finder: &mut Finder<'_>, compat: bool) {
     version(finder);
+    if !compat {
+        renamed(finder);
+    }
     for entry in finder.entries(&["agents"]) {
         for key in ["name", "handoffDescription"] {
             let value = finder.present(entry.value, key);
@@ -35,6 +38,16 @@ fn version(finder: &mut Finder<'_>) {
         let warning = finder.at("lint.descriptor_version", message, node);
         finder.push(warning.hint(format!("write `{}`, or leave it out", known::VERSION)));
     }
+}
+
+/// The alias of source 000 reads as turns and limits iterations.
+fn renamed(finder: &mut Finder<'_>) {
+    let Some(runtime) = finder.document.get(finder.root, "runtime") else { return };
+    let entries = finder.document.object(runtime).unwrap_or_default();
+    let Some(entry) = entries.iter().find(|entry| finder.key(entry) == "max_turns") else { return };
+    let message = "`max_turns` limits iterations, which are model calls, and is called `max_iterations` now";
+    let warning = finder.at_key("lint.renamed_key", message, entry);
+    finder.push(warning.hint("write `max_iterations`; the old key is still read"));
 }
 
 fn wrong_type(

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::message::{FinishReason, Message};
-use harness_core::outcome::TotalUsage;
-use harness_core::port::{DeltaPart, Deltas, DynModel, Model, ModelRequest, Offer, TokenCounter, ViewCx};
+use harness_core::port::{DynModel, Model, ModelRequest, Offer, TokenCounter, ViewCx};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, ModelName};
 
@@ -80,14 +79,13 @@ impl SummaryModel {
         pieces
     }
 
-    /// Asks once; the answer's text, trimmed and not empty.
+    /// Asks once, charged to the ledger of `cx`; the answer's text, trimmed and not empty.
     pub(super) async fn ask(
         &self,
         system: &str,
         user: String,
         max_tokens: u64,
         cx: &ViewCx,
-        usage: &mut TotalUsage,
     ) -> Result<String, SummaryFault> {
         let settings = Json::parse(&format!(r#"{{"temperature":0,"max_tokens":{max_tokens}}}"#)).ok();
         let of_agent = || cx.offer.as_ref().and_then(|offer| offer.model.clone());
@@ -98,15 +96,11 @@ impl SummaryModel {
         request.with_tools = false;
         request.deadline = cx.deadline;
         request.cancel = cx.cancel.clone();
-        let answer = self.model.step_boxed(request, &Unheard).await;
+        let answer = cx.ledger.call(&*self.model, request).await;
         let answer = answer.map_err(|fault| {
             let message = format!("the model that summarizes failed ({}): {fault}", fault.code.as_str());
             SummaryFault::new(message)
         })?;
-        usage.model_calls = usage.model_calls.saturating_add(1);
-        if let Some(used) = &answer.usage {
-            usage.add(used);
-        }
         let text = answer.joined_text().trim().to_owned();
         if matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted) {
             let why = answer.rare.error_message.as_deref().unwrap_or("no reason given");
@@ -118,11 +112,4 @@ impl SummaryModel {
             Ok(text)
         }
     }
-}
-
-/// Nobody watches a summary being written.
-struct Unheard;
-
-impl Deltas for Unheard {
-    fn part(&self, _: DeltaPart) {}
 }

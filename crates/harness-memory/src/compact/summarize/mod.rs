@@ -90,7 +90,7 @@ pub struct Summary {
     /// The same as data, where the summarizer has a structure; it is kept with the plan and given back as
     /// part of [`SummaryAsk::previous`].
     pub data: Option<Json>,
-    /// What making it used.
+    /// What making it used beside calls through the ledger of [`SummaryAsk::cx`], which counts those itself.
     pub usage: TotalUsage,
 }
 
@@ -120,7 +120,7 @@ impl Summary {
 pub struct SummaryFault {
     /// What happened.
     pub fault: Fault,
-    /// What the attempts used.
+    /// What the attempts used beside calls through the ledger.
     pub usage: TotalUsage,
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::outcome::TotalUsage;
 use serde::Deserialize;
 
 use super::{SerializeOptions, Summarizer, Summary, SummaryAsk, SummaryFault, SummaryModel};
@@ -62,7 +61,6 @@ impl ModelSummarizer {
         earlier: Option<StructuredSummary>,
         piece: &str,
         ask: &SummaryAsk,
-        usage: &mut TotalUsage,
     ) -> Result<StructuredSummary, SummaryFault> {
         let span =
             SpanReference::new([Arc::from("1"), Arc::from(ask.covers.to_string())], 1, ask.covers as u64);
@@ -70,7 +68,7 @@ impl ModelSummarizer {
         let user = request(earlier.as_ref(), piece, ask.instructions.as_deref());
         let mut last = None;
         for _ in 0..2 {
-            let reply = self.model.ask(SYSTEM, user.clone(), ask.max_tokens, &ask.cx, usage).await?;
+            let reply = self.model.ask(SYSTEM, user.clone(), ask.max_tokens, &ask.cx).await?;
             match self.read(&reply, span.clone(), ask) {
                 Ok(summary) => return Ok(joined(earlier, summary, &reply)),
                 Err(error) => last = Some(error),
@@ -110,15 +108,13 @@ impl ModelSummarizer {
 
 impl Summarizer for ModelSummarizer {
     async fn summarize(&self, ask: SummaryAsk) -> Result<Summary, SummaryFault> {
-        let mut usage = TotalUsage::default();
         let mut summary = ask.previous.as_ref().map(earlier_of);
         for piece in self.model.pieces(&ask, self.options) {
-            let extended = self.extend(summary.take(), &piece, &ask, &mut usage).await;
-            summary = Some(extended.map_err(|fault| fault.with_usage(usage.clone()))?);
+            summary = Some(self.extend(summary.take(), &piece, &ask).await?);
         }
         let summary = self.fitted(summary.unwrap_or_default(), ask.max_tokens);
         let data = Json::of(&summary).unwrap_or_default();
-        Ok(Summary::new(summary.render()).with_data(data).with_usage(usage))
+        Ok(Summary::new(summary.render()).with_data(data))
     }
 }
 
@@ -193,10 +189,22 @@ mod tests {
     }
 
     async fn run(replies: &[&str], previous: Option<Summary>) -> (Result<Summary, SummaryFault>, usize) {
+        let (summary, requests, _) = charged(replies, previous).await;
+        (summary, requests)
+    }
+
+    /// The same with the model calls that were charged.
+    async fn charged(
+        replies: &[&str],
+        previous: Option<Summary>,
+    ) -> (Result<Summary, SummaryFault>, usize, u32) {
         let model = ScriptedModel::new(replies.iter().map(|reply| AssistantMessage::text(*reply)));
         let summarizer = ModelSummarizer::new(SummaryModel::new(model.clone(), 100_000)).preserving(["F0"]);
-        let summary = summarizer.summarize(ask(previous)).await;
-        (summary, model.requests().len())
+        let ask = ask(previous);
+        let ledger = ask.cx.ledger.clone();
+        let summary = summarizer.summarize(ask).await;
+        let charged = ledger.take().map_or(0, |used| used.model_calls);
+        (summary, model.requests().len(), charged)
     }
 
     #[tokio::test]
@@ -234,9 +242,9 @@ mod tests {
         assert!(summary.is_ok());
         assert_eq!(requests, 2);
         for replies in [["no", "no"], ["{}", r#"{"facts":[]}"#]] {
-            let (summary, requests) = run(&replies, None).await;
+            let (summary, requests, charged) = charged(&replies, None).await;
             let fault = summary.unwrap_err();
-            assert_eq!((&*fault.fault.code, fault.usage.model_calls, requests), ("compact_failed", 2, 2));
+            assert_eq!((&*fault.fault.code, charged, requests), ("compact_failed", 2, 2));
         }
     }
 

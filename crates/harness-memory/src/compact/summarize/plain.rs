@@ -1,7 +1,5 @@
 //! Source 004's summarizer: prose under fixed headings.
 
-use harness_core::outcome::TotalUsage;
-
 use super::{SerializeOptions, Summarizer, Summary, SummaryAsk, SummaryFault, SummaryModel};
 
 const SYSTEM: &str = "You write hand-over summaries. You are given the record of a conversation between a \
@@ -41,14 +39,12 @@ impl PlainSummarizer {
 
 impl Summarizer for PlainSummarizer {
     async fn summarize(&self, ask: SummaryAsk) -> Result<Summary, SummaryFault> {
-        let mut usage = TotalUsage::default();
         let mut summary = ask.previous.as_ref().map(|summary| summary.text.clone());
         for piece in self.model.pieces(&ask, self.options) {
             let user = request(summary.as_deref(), &piece, ask.instructions.as_deref());
-            let text = self.model.ask(SYSTEM, user, ask.max_tokens, &ask.cx, &mut usage).await;
-            summary = Some(text.map_err(|fault| fault.with_usage(usage.clone()))?);
+            summary = Some(self.model.ask(SYSTEM, user, ask.max_tokens, &ask.cx).await?);
         }
-        Ok(Summary::new(summary.unwrap_or_default()).with_usage(usage))
+        Ok(Summary::new(summary.unwrap_or_default()))
     }
 }
 
@@ -78,6 +74,7 @@ mod tests {
     use harness_core::Time;
     use harness_core::machine::Origin;
     use harness_core::message::{AssistantMessage, Message, Usage};
+    use harness_core::outcome::Purpose;
     use harness_core::port::{ModelFault, ModelFaultCode, ViewCx};
     use harness_core::testing::{ModelStep, ScriptedModel};
     use harness_core::transcript::Prefix;
@@ -110,9 +107,10 @@ mod tests {
         let ask =
             ask(&["new".into()]).after(Summary::new("old"), 4).with_instructions(Some("colours".into()));
         assert_eq!(ask.covers, 5);
+        let ledger = ask.cx.ledger.for_purpose(Purpose::Compaction);
         let (summary, requests) = run(&model, 100_000, ask).await;
-        let summary = summary.unwrap();
-        assert_eq!((summary.text.as_str(), summary.usage.input_tokens), ("both", Some(70)));
+        let used = ledger.take().unwrap().input_tokens;
+        assert_eq!((summary.unwrap().text.as_str(), used), ("both", Some(70)));
         let request = requests.first().unwrap();
         assert!(request.starts_with(
             "<previous-summary>\nold\n</previous-summary>\n\n<conversation>\nUser: new\n</conversation>"

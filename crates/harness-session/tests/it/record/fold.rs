@@ -41,6 +41,14 @@ fn a_record_tells_what_was_asked_done_and_said() {
       "response": "It is on its way.",
       "runId": "run-1",
       "usage": {
+        "byPurpose": {
+          "answer": {
+            "inputTokens": 320,
+            "modelCalls": 3,
+            "outputTokens": 19,
+            "totalTokens": 339
+          }
+        },
         "inputTokens": 320,
         "modelCalls": 3,
         "outputTokens": 19,

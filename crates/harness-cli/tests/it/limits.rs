@@ -1,0 +1,67 @@
+//! Limits of a run, as a user meets them.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Project, Reply, Server};
+
+fn call(id: usize) -> Answer {
+    Answer::call(&format!("pay-{id}"), "pay", &json!({ "amount": id }))
+}
+
+/// The answer of a server that reports neither usage nor cost.
+fn silent(answer: &Answer) -> Reply {
+    let body = answer.body("scripted");
+    let told = body.split_inclusive("\n\n").filter(|event| !event.contains("\"usage\""));
+    let body = String::leak(told.collect());
+    Reply::Status { status: 200, headers: vec![("content-type", "text/event-stream")], body }
+}
+
+fn result(stdout: &str) -> Value {
+    let last = stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|fault| panic!("{stdout}: {fault}"))
+}
+
+#[test]
+fn fault_17_a_token_limit_binds_although_the_server_reports_no_usage() {
+    let server = Server::start((0..40).map(|id| silent(&call(id))));
+    let project = Project::plain();
+    let output = project.ask(&server.url, &["--max-tokens", "400", "--max-iterations", "40", "--json"]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    let result = result(&output.stdout);
+    assert_eq!(result["stopReason"], "budget_reached", "{result}");
+    let used = result["usage"]["estimatedTokens"].as_u64().unwrap();
+    assert!((50..=400).contains(&used), "{result}");
+    assert_eq!(result["usage"]["byPurpose"]["answer"]["estimatedTokens"], used, "{result}");
+}
+
+#[test]
+fn fault_17_a_cost_limit_without_a_cost_is_said_once() {
+    let server = Server::start([silent(&call(1)), silent(&call(2)), silent(&Answer::text("done"))]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &["--max-cost", "0.01"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let said = output.stderr.matches("--max-cost has no effect").count();
+    assert_eq!(said, 1, "{}", output.stderr);
+    let server = Server::start([Reply::text("done")]);
+    let output = project.ask(&server.url, &["--max-cost", "0.01"]);
+    assert!(!output.stderr.contains("--max-cost"), "{}", output.stderr);
+}
+
+#[test]
+fn fault_18_a_token_limit_says_what_the_next_call_needs() {
+    let server = Server::start((0..3).map(|id| Reply::Stream(call(id))));
+    let project = Project::plain();
+    let output = project.ask(&server.url, &["--max-tokens", "150"]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    let said = "stopped: token limit 150 (--max-tokens): 107 used, the next call needs about 107\n";
+    assert!(output.stderr.contains(said), "{}", output.stderr);
+}
+
+#[test]
+fn fault_19_an_iteration_limit_reports_the_iterations_that_were_made() {
+    let server = Server::start([Reply::Stream(call(1)), Reply::Stream(call(2))]);
+    let project = Project::plain();
+    let output = project.ask(&server.url, &["--max-iterations", "1", "--json"]);
+    let result = result(&output.stdout);
+    assert_eq!((&result["iterations"], &result["usage"]["modelCalls"]), (&json!(1), &json!(1)), "{result}");
+}
