@@ -182,7 +182,9 @@ pub trait Session: Send + Sync {
         None
     }
 
-    /// Appends without waiting, when the store can: an in-memory store always can.
+    /// Appends without waiting, when the store can: an in-memory store always can. `None` is no failure:
+    /// nothing was stored, and [`Session::append`] does it. A store that would have to wait for a disk, a
+    /// lock or another task gives `None`, because this runs on a thread that drives other tasks, too.
     fn try_append(
         &self,
         _head: &EntryHead,
@@ -204,6 +206,12 @@ pub trait Session: Send + Sync {
         entries: &[Entry<'_>],
         durability: Durability,
     ) -> impl Future<Output = Result<(), SessionError>> + Send;
+
+    /// What happened to the store that its user has to know, although nothing is lost: its file was removed
+    /// and written again, for example. Given once; asked after appends.
+    fn notice(&self) -> Option<SessionError> {
+        None
+    }
 
     /// Reads everything.
     ///
@@ -233,6 +241,9 @@ pub trait DynSession: Send + Sync {
         durability: Durability,
     ) -> BoxFuture<'a, Result<(), SessionError>>;
 
+    /// [`Session::notice`].
+    fn take_notice(&self) -> Option<SessionError>;
+
     /// [`Session::load`], boxed.
     fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>>;
 }
@@ -258,6 +269,10 @@ impl<S: Session> DynSession for S {
         durability: Durability,
     ) -> BoxFuture<'a, Result<(), SessionError>> {
         Box::pin(self.append(head, entries, durability))
+    }
+
+    fn take_notice(&self) -> Option<SessionError> {
+        self.notice()
     }
 
     fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>> {

@@ -3,6 +3,8 @@
 mod append;
 mod branch;
 mod compaction;
+mod entries;
+mod guard;
 mod line;
 mod lock;
 mod options;

@@ -135,11 +135,14 @@ pub(crate) fn open(path: &Path, named: &Path, limits: Limits) -> Result<Option<F
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Io { action: Action::Open, path: named.into(), source }),
     };
-    let bytes = file.metadata().map_err(|source| failed(named, source))?.len();
-    if bytes > limits.file_bytes {
-        return Err(Error::TooLarge { path: named.into(), bytes, limit: limits.file_bytes });
-    }
+    check_size(&file, named, limits)?;
     Ok(Some(file))
+}
+
+pub(crate) fn check_size(file: &File, named: &Path, limits: Limits) -> Result<(), Error> {
+    let bytes = file.metadata().map_err(|source| failed(named, source))?.len();
+    let limit = limits.file_bytes;
+    if bytes > limit { Err(Error::TooLarge { path: named.into(), bytes, limit }) } else { Ok(()) }
 }
 
 fn failed(path: &Path, source: io::Error) -> Error {

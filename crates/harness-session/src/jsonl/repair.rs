@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::line::{Header, Line, Program, WrittenHeader, decode, encode};
+use super::lock::{hold_new, release};
 use super::options::{Limits, OpenOptions};
 use super::read::{self, LineAt, Lines, Scanner};
 use super::session::{JsonlSession, beside, io_error, lock};
@@ -65,11 +66,11 @@ impl JsonlSession {
     /// [`Error::WrongFormat`] by its header, limits, and those of the operating system.
     pub fn repair(path: impl AsRef<Path>, options: &OpenOptions) -> Result<RepairReport, Error> {
         let path = path.as_ref();
-        let (real, _lock) = lock(path)?;
-        let file = read::open(&real, path, options.limits)?;
-        let file = file.ok_or_else(|| Error::NotFound { path: path.into() })?;
+        let owned = lock(path)?;
+        let (real, file) = (&owned.real, &owned.file);
+        read::check_size(file, path, options.limits)?;
         let mut repair = Repair::new(path, options.limits);
-        repair.read(&file)?;
+        repair.read(file)?;
         let Repair { lines, header, mut report, scanner, .. } = repair;
         let (scan, _) = scanner.finish(End::Last);
         report.kept = u64::from(scan.chain.len());
@@ -78,22 +79,23 @@ impl JsonlSession {
         }
         let write_error = |source| io_error(Action::Replace, path, source);
         if !report.quarantined.is_empty() {
-            let side = beside(&real, ".quarantine");
-            set_aside(&options.disk, &file, &report.quarantined, &side).map_err(write_error)?;
+            let side = beside(real, ".quarantine");
+            set_aside(&options.disk, file, &report.quarantined, &side).map_err(write_error)?;
             report.side_file = Some(side);
         }
-        let first = (scan.header.is_none() && header).then(|| first_line(&real, &options.program));
+        let first = (scan.header.is_none() && header).then(|| first_line(real, &options.program));
         let write = |new: &mut File| -> io::Result<()> {
+            hold_new(new)?;
             let mut new = BufWriter::new(new);
             if let Some(first) = &first {
                 let mut line = Vec::new();
                 encode(&WrittenHeader::from(first), &mut line)?;
                 new.write_all(&line)?;
             }
-            lines.iter().try_for_each(|line| line.write(&file, &mut new))?;
+            lines.iter().try_for_each(|line| line.write(file, &mut new))?;
             new.flush()
         };
-        replace_file(&real, write).map_err(write_error)?;
+        release(&replace_file(real, write).map_err(write_error)?);
         Ok(report)
     }
 }

@@ -143,7 +143,7 @@ fn check_crash(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault) {
     match on_its_way {
         Some(Step::Append(all, durability)) => {
             let rest: Vec<_> = all.iter().skip(entries).map(Own::entry).collect();
-            session.try_append(&head(), &rest, *durability).unwrap().unwrap();
+            session.append_blocking(&head(), &rest, *durability).unwrap();
         }
         Some(Step::GoBack(..)) if entries > 0 => {}
         Some(whole) => whole.take(&session).unwrap(),

@@ -6,7 +6,7 @@ use harness_core::message::{
     AssistantMessage, Block, CustomMessage, FinishReason, Message, SystemMessage, ToolCall,
     ToolResultMessage, Usage, UserMessage,
 };
-use harness_core::port::{Durability, Entry, Session};
+use harness_core::port::{Durability, Entry};
 use harness_core::{Extra, Json};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -115,7 +115,7 @@ proptest! {
                 session = place.open();
             }
             let entries: Vec<_> = portion.iter().map(Entry::Message).collect();
-            session.try_append(&head(), &entries, Durability::Flush).unwrap().unwrap();
+            session.append_blocking(&head(), &entries, Durability::Flush).unwrap();
         }
         let expected: Vec<_> = portions.concat();
         prop_assert_eq!(&load(&session).unwrap().messages, &expected);
@@ -132,7 +132,7 @@ proptest! {
     fn a_file_cut_anywhere_holds_its_whole_lines(messages in vec(message().prop_map(Arc::new), 1..5), cut in any::<prop::sample::Index>()) {
         let place = Place::new();
         let entries: Vec<_> = messages.iter().map(Entry::Message).collect();
-        place.open().try_append(&head(), &entries, Durability::Flush).unwrap().unwrap();
+        place.open().append_blocking(&head(), &entries, Durability::Flush).unwrap();
         let text = std::fs::read(place.path()).unwrap();
         let cut = cut.index(text.len() + 1);
         std::fs::write(place.path(), &text[..cut]).unwrap();
@@ -144,7 +144,7 @@ proptest! {
         let kept = load(&session).unwrap().messages;
         prop_assert_eq!(&kept[..], &messages[..whole.saturating_sub(1)]);
         let last = user("on");
-        session.try_append(&head(), &[Entry::Message(&last)], Durability::Flush).unwrap().unwrap();
+        session.append_blocking(&head(), &[Entry::Message(&last)], Durability::Flush).unwrap();
         prop_assert_eq!(load(&session).unwrap().messages, [kept, vec![last]].concat());
     }
 

@@ -88,7 +88,7 @@ pub(crate) fn result(id: &str, text: &str) -> Arc<Message> {
 }
 
 pub(crate) fn append(session: &JsonlSession, entries: &[Entry<'_>]) -> Result<(), SessionError> {
-    session.try_append(&head(), entries, Durability::Flush).unwrap()
+    session.append_blocking(&head(), entries, Durability::Flush)
 }
 
 pub(crate) fn say(session: &JsonlSession, text: &str) -> Result<(), SessionError> {
