@@ -4,6 +4,7 @@
 //! and a length), so that a call in flight, a slow reader and the growing log never copy a message.
 
 mod force;
+mod pairing;
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::message::Message;
+
+pub use pairing::{Defect, DefectKind, Provenance, Repaired, check, repair};
 
 /// Messages of a page: few enough to be copied when the last page is shared while it grows, and for an
 /// allocator to hand out and take back at once.
@@ -51,19 +54,41 @@ impl Log {
 ///
 /// An append while a prefix of it is held elsewhere copies the references of the last page, at most fifteen;
 /// every sixteenth one those of the list of pages, too.
+///
+/// A transcript takes any messages; [`check`] and [`repair`] judge them. A machine repairs what it is given, so
+/// that it never works over a call without its result, or a result without its call.
 #[derive(Debug, Default)]
-pub struct Transcript(Prefix);
+pub struct Transcript {
+    all: Prefix,
+    /// Messages that are known to be legal: what was found so before, back to its last answer.
+    legal: usize,
+}
 
 impl Transcript {
     /// Appends a message.
     pub fn push(&mut self, message: Arc<Message>) {
-        Arc::make_mut(&mut self.0.log).push(self.0.len, message);
-        self.0.len += 1;
+        Arc::make_mut(&mut self.all.log).push(self.all.len, message);
+        self.all.len += 1;
+    }
+
+    /// The transcript made legal by [`repair`], and what was repaired. Costs a look at each message that came
+    /// since the last time.
+    pub(crate) fn repaired(mut self) -> (Self, Vec<Defect>) {
+        let from = self.legal;
+        if check(self.all.range(from..self.all.len)).is_empty() {
+            let last = (from..self.all.len).rev().find(|at| {
+                self.all.get(*at).is_some_and(|message| matches!(**message, Message::Assistant(_)))
+            });
+            self.legal = last.unwrap_or(from);
+            return (self, Vec::new());
+        }
+        let Repaired { messages, defects } = repair(self.all.iter());
+        (messages.into_iter().map(|(message, _)| message).collect(), defects)
     }
 
     /// A shared prefix: everything that is there now. Costs one reference count.
     pub fn prefix(&self) -> Prefix {
-        self.0.clone()
+        self.all.clone()
     }
 }
 
@@ -71,7 +96,7 @@ impl Deref for Transcript {
     type Target = Prefix;
 
     fn deref(&self) -> &Prefix {
-        &self.0
+        &self.all
     }
 }
 
@@ -141,7 +166,7 @@ impl Prefix {
         for (cell, message) in log.last.iter_mut().zip(self.range(pages * PAGE..self.len)) {
             *cell = Some(Arc::clone(message));
         }
-        Transcript(Self { log: Arc::new(log), len: self.len })
+        Transcript { all: Self { log: Arc::new(log), len: self.len }, legal: 0 }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where a thread's transcript is kept.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Stop, TotalUsage};
 use crate::time::Time;
-use crate::transcript::Plan;
+use crate::transcript::{Defect, Plan};
 
 /// When something happened, and in which run and turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,6 +153,36 @@ pub struct Loaded {
     pub plan: Option<Plan>,
     /// A tail that was left out.
     pub torn_tail: Option<TornTail>,
+    /// What was wrong with calls and results of what is stored; `messages` is repaired.
+    pub repairs: Vec<TranscriptRepair>,
+}
+
+/// A call or a result of a stored transcript that was repaired when it was loaded
+/// ([`transcript::repair`](crate::transcript::repair)).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TranscriptRepair {
+    /// The line of its message, from 1, where the store has lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// What was wrong; its position is that in the transcript as it was stored.
+    pub defect: Defect,
+}
+
+impl TranscriptRepair {
+    /// A repair of the message in a line.
+    pub fn new(line: Option<u64>, defect: Defect) -> Self {
+        Self { line, defect }
+    }
+}
+
+impl fmt::Display for TranscriptRepair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.defect),
+            None => write!(f, "message {}: {}", self.defect.at.saturating_add(1), self.defect),
+        }
+    }
 }
 
 /// Why a session could not be read or written.
@@ -213,7 +244,8 @@ pub trait Session: Send + Sync {
         None
     }
 
-    /// Reads everything.
+    /// Reads everything. The messages are a legal transcript: a store repairs what breaks the pairing of calls
+    /// and results, and reports it ([`Loaded::repairs`]).
     ///
     /// # Errors
     /// When the store cannot be read, is damaged anywhere but in its last line, or is of a newer version.

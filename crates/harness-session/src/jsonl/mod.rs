@@ -8,6 +8,7 @@ mod guard;
 mod line;
 mod lock;
 mod options;
+mod pairs;
 mod read;
 mod repair;
 mod replace;

@@ -333,7 +333,7 @@ impl<'p> Scanner<'p> {
             Line::Compaction { id, parent, line } => {
                 let shortening = line.resolve(|name| self.chain.find(name));
                 let item = shortening.map_or(Item::Other, |short| Item::Compaction(Box::new(short)));
-                self.push(Some(id), &parent, Record { in_run: false, item }, number)
+                self.push(Some(id), &parent, Record { line: 0, in_run: false, item }, number)
             }
         }
     }
@@ -342,9 +342,10 @@ impl<'p> Scanner<'p> {
         &mut self,
         id: Option<Cow<'_, str>>,
         parent: &Parent<'_>,
-        record: Record,
+        mut record: Record,
         number: u64,
     ) -> Result<(), Unreadable> {
+        record.line = u32::try_from(number).unwrap_or(0);
         let pushed = match id {
             Some(id) => self.chain.push(&id, parent),
             None => self.chain.push(implied(number).as_str(), parent),

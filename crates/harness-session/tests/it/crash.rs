@@ -7,7 +7,7 @@ use harness_core::port::{Durability, Entry, RetryClass, SessionError};
 use harness_session::testing::{Fault, Faults};
 use harness_session::{JsonlSession, SyncPolicy};
 
-use crate::support::{Place, asks, bare, call, head, load, options, result, user};
+use crate::support::{Place, append, asks, bare, call, going_on, head, load, options, result, user};
 
 /// Appends a whole run entry by entry as far as it goes; gives the messages that were acknowledged, and the
 /// ones of the append that was not.
@@ -91,9 +91,10 @@ fn check_crash(content: Option<&str>, sync: SyncPolicy, step: usize, fault: Faul
     assert_eq!(sure, acknowledged, "{told}");
     assert!(on_the_way.starts_with(perhaps), "{told}");
 
-    session.append_blocking(&head(), &[Entry::Message(&user("on"))], Durability::Flush).unwrap();
+    let added = going_on(&load(&session).unwrap());
+    append(&session, &added.iter().map(Entry::Message).collect::<Vec<_>>()).unwrap();
     let after = load(&session).unwrap();
-    assert_eq!(after.messages.len(), before + kept.len() + 1, "{told}");
+    assert_eq!(after.messages[before..], [kept, added].concat(), "{told}");
     assert_eq!(after.torn_tail, None, "{told}");
 }
 
@@ -126,9 +127,10 @@ fn check_failure(content: Option<&str>, sync: SyncPolicy, step: usize, fault: Fa
 
     let again: Vec<_> = failed.iter().map(Entry::Message).collect();
     session.append_blocking(&head(), &again, Durability::Sync).unwrap();
-    session.append_blocking(&head(), &[Entry::Message(&user("on"))], Durability::Sync).unwrap();
+    let added = going_on(&load(&session).unwrap());
+    append(&session, &added.iter().map(Entry::Message).collect::<Vec<_>>()).unwrap();
     drop(session);
-    let expected: Vec<_> = acknowledged.into_iter().chain(failed).chain([user("on")]).collect();
+    let expected: Vec<_> = acknowledged.into_iter().chain(failed).chain(added).collect();
     assert_eq!(load(&place.open()).unwrap().messages.split_off(before), expected, "{told}");
 }
 

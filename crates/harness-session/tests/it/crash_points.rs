@@ -11,7 +11,7 @@ use harness_session::testing::{Change, Fault, Faults};
 use harness_session::{JsonlSession, MemorySession, SyncPolicy};
 
 use crate::scenarios::{Own, Scenario, Step, scenarios};
-use crate::support::{Place, head, load, now, options, say, user};
+use crate::support::{Place, append, going_on, head, load, now, options, say};
 
 /// The session in memory.
 struct Model(MemorySession);
@@ -248,8 +248,10 @@ fn check_lasting(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault)
         step.take(&session).unwrap();
         model.take(step);
     }
-    say(&session, "on").unwrap();
-    model.append(&[Entry::Message(&user("on"))]);
+    for message in going_on(&model.loaded()) {
+        append(&session, &[Entry::Message(&message)]).unwrap();
+        model.append(&[Entry::Message(&message)]);
+    }
     drop(session);
     assert_eq!(load(&place.open()).unwrap(), model.loaded(), "{told}");
 }

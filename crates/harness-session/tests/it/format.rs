@@ -190,14 +190,14 @@ fn unanswered_calls_are_told_in_call_order() {
     let session = place.open();
     let (class, b, done) = (RetryClass::Unsafe, call("b"), result("b", "early"));
     append(&session, &[Entry::Message(&asks(&["z"])), Entry::Message(&result("z", "old"))]).unwrap();
-    append(&session, &[Entry::Message(&asks(&["a", "b", "c"])), Entry::Message(&result("c", "ok"))]).unwrap();
+    append(&session, &[Entry::Message(&asks(&["a", "b", "c"])), Entry::Message(&result("a", "ok"))]).unwrap();
     append(&session, &[Entry::CallFinished { call: &b.id, attempt: 1, class: &class, result: &done }])
         .unwrap();
     let open: Vec<_> = unanswered(&place.read().loaded)
         .into_iter()
         .map(|call| (call.call.id.to_string(), call.open.and_then(|open| open.result)))
         .collect();
-    assert_eq!(open, [("a".to_owned(), None), ("b".to_owned(), Some(done))]);
+    assert_eq!(open, [("b".to_owned(), Some(done)), ("c".to_owned(), None)]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod golden;
 mod group;
 mod kill;
 mod lock;
+mod pairs;
 mod property;
 mod record;
 mod repair;
