@@ -4,6 +4,7 @@
 //! and a length), so that a call in flight, a slow reader and the growing log never copy a message.
 
 mod force;
+mod pairing;
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, Range};
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::CallId;
 use crate::message::Message;
+
+pub use pairing::{Defect, DefectKind, Provenance, Repaired, check, repair};
 
 /// Messages of a page: few enough to be copied when the last page is shared while it grows, and for an
 /// allocator to hand out and take back at once.
@@ -53,11 +56,16 @@ impl Log {
 ///
 /// An append while a prefix of it is held elsewhere copies the references of the last page, at most fifteen;
 /// every sixteenth one those of the list of pages, too.
+///
+/// A transcript takes any messages; [`check`] and [`repair`] judge them. A machine repairs what it is given, so
+/// that it never works over a call without its result, or a result without its call.
 #[derive(Debug, Default)]
 pub struct Transcript {
     prefix: Prefix,
     /// The ids of all calls, once somebody looks for one.
     calls: OnceLock<BTreeSet<CallId>>,
+    /// Messages that are known to be legal: what was found so before, back to its last answer.
+    legal: usize,
 }
 
 impl Transcript {
@@ -84,6 +92,21 @@ impl Transcript {
         let mut calls = self.calls().clone();
         calls.extend(messages.calls().iter().cloned());
         *self = Self { calls: OnceLock::from(calls), ..messages };
+    }
+
+    /// The transcript made legal by [`repair`], and what was repaired. Costs a look at each message that came
+    /// since the last time.
+    pub(crate) fn repaired(mut self) -> (Self, Vec<Defect>) {
+        let from = self.legal;
+        if check(self.prefix.range(from..self.prefix.len)).is_empty() {
+            let last = (from..self.prefix.len).rev().find(|at| {
+                self.prefix.get(*at).is_some_and(|message| matches!(**message, Message::Assistant(_)))
+            });
+            self.legal = last.unwrap_or(from);
+            return (self, Vec::new());
+        }
+        let Repaired { messages, defects } = repair(self.prefix.iter());
+        (messages.into_iter().map(|(message, _)| message).collect(), defects)
     }
 
     /// A shared prefix: everything that is there now. Costs one reference count.
@@ -171,7 +194,8 @@ impl Prefix {
         for (cell, message) in log.last.iter_mut().zip(self.range(pages * PAGE..self.len)) {
             *cell = Some(Arc::clone(message));
         }
-        Transcript { prefix: Self { log: Arc::new(log), len: self.len }, calls: OnceLock::new() }
+        let prefix = Self { log: Arc::new(log), len: self.len };
+        Transcript { prefix, ..Transcript::default() }
     }
 }
 

@@ -100,6 +100,5 @@ fn threads(path: &Path, messages: &[Arc<Message>], count: usize) {
 
 fn append(session: &JsonlSession, message: &Arc<Message>) {
     let head = EntryHead::new(Time(1_767_225_600_000), Some(RunId::from("r1")), 1, None);
-    let stored = session.try_append(&head, &[Entry::Message(message)], Durability::Sync);
-    stored.expect("at once").expect("an append");
+    session.append_blocking(&head, &[Entry::Message(message)], Durability::Sync).expect("an append");
 }

@@ -7,6 +7,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use tempfile::NamedTempFile;
+
 /// How much of a file is moved at a time.
 const CHUNK: usize = 64 * 1024;
 
@@ -66,9 +68,10 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Opens a file for appending; one that it makes can be read by its owner alone.
+    /// Opens a file for reading and appending; one that it makes can be read by its owner alone.
     pub(crate) fn open_to_append(&self, path: &Path) -> io::Result<File> {
-        self.whole(Change::Open, || fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path))
+        let options = &mut fs::OpenOptions::new();
+        self.whole(Change::Open, || options.read(true).append(true).create(true).mode(0o600).open(path))
     }
 
     /// Writes at the end of a file that is open for appending: one call, unless the system takes less.
@@ -125,28 +128,62 @@ impl Disk {
     }
 
     /// Puts a file of these bytes in the place of the one at `path`, or where none is. It is complete and on
-    /// stable storage before it is there. Its owner alone may read it, unless `permissions` say otherwise.
+    /// stable storage before it is there, and `hold` was given a handle of it. Its owner alone may read it,
+    /// unless `permissions` say otherwise.
     pub(crate) fn put_in_place(
         &self,
         path: &Path,
         bytes: &[u8],
         permissions: Option<Permissions>,
+        hold: impl FnOnce(File) -> io::Result<()>,
     ) -> io::Result<()> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let named = tempfile::Builder::new().prefix(&unfinished(path)).suffix(UNFINISHED).make_in(
-            folder,
-            |path| {
+        let named = self.unfinished(path, permissions)?;
+        self.write(named.as_file(), bytes)?;
+        self.sync(named.as_file())?;
+        hold(named.as_file().try_clone()?)?;
+        self.whole(Change::Rename, || named.persist(path).map(drop).map_err(|failed| failed.error))?;
+        self.sync_folder(folder_of(path))
+    }
+
+    /// Puts the first `length` bytes of a file that was removed back at `path`, unless there is another file
+    /// by then. As of [`Disk::put_in_place`].
+    pub(crate) fn put_back(
+        &self,
+        path: &Path,
+        removed: &File,
+        length: u64,
+        hold: impl FnOnce(File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let named = self.unfinished(path, Some(removed.metadata()?.permissions()))?;
+        let mut chunk = vec![0; CHUNK];
+        let mut at = 0;
+        while at < length {
+            let most = usize::try_from(length - at).unwrap_or(CHUNK).min(CHUNK);
+            let bytes = chunk.get_mut(..most).unwrap_or_default();
+            removed.read_exact_at(bytes, at)?;
+            self.write(named.as_file(), bytes)?;
+            at += most as u64;
+        }
+        self.sync(named.as_file())?;
+        hold(named.as_file().try_clone()?)?;
+        let persist = || named.persist_noclobber(path).map(drop).map_err(|failed| failed.error);
+        self.whole(Change::Rename, persist)?;
+        self.sync_folder(folder_of(path))
+    }
+
+    /// A new file beside `path`, under a name that nobody else has.
+    fn unfinished(&self, path: &Path, permissions: Option<Permissions>) -> io::Result<NamedTempFile> {
+        let mut builder = tempfile::Builder::new();
+        let named =
+            builder.prefix(&unfinished(path)).suffix(UNFINISHED).make_in(folder_of(path), |path| {
                 let options = &mut fs::OpenOptions::new();
-                self.whole(Change::Open, || options.append(true).create_new(true).mode(0o600).open(path))
-            },
-        )?;
+                options.read(true).append(true).create_new(true).mode(0o600);
+                self.whole(Change::Open, || options.open(path))
+            })?;
         if let Some(permissions) = permissions {
             named.as_file().set_permissions(permissions)?;
         }
-        self.write(named.as_file(), bytes)?;
-        self.sync(named.as_file())?;
-        self.whole(Change::Rename, || named.persist(path).map(drop).map_err(|failed| failed.error))?;
-        self.sync_folder(folder)
+        Ok(named)
     }
 
     fn whole<T>(&self, change: Change, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
@@ -169,6 +206,11 @@ impl Disk {
     }
 }
 
+/// The folder of a file, for a path that has one.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// What the names of files end with that are not complete yet. A crash may leave one behind.
 const UNFINISHED: &str = ".tmp";
 
@@ -187,8 +229,7 @@ pub(crate) fn is_unfinished(path: &Path) -> bool {
 /// Removes what earlier owners of the file at `path` were about to put in its place when they were killed.
 pub(crate) fn sweep(path: &Path) -> io::Result<()> {
     let prefix = unfinished(path);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder_of(path))? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(&prefix) && is_unfinished(&entry.path()) {
             fs::remove_file(entry.path())?;
@@ -198,19 +239,20 @@ pub(crate) fn sweep(path: &Path) -> io::Result<()> {
 }
 
 /// Puts a new file in a file's place, with its permissions, once it is complete and on stable storage.
-pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+    let folder = folder_of(path);
     let mut file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
     file.as_file().set_permissions(fs::metadata(path)?.permissions())?;
     write(file.as_file_mut())?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|failed| failed.error)?;
-    File::open(folder)?.sync_all()
+    let file = file.persist(path).map_err(|failed| failed.error)?;
+    File::open(folder)?.sync_all()?;
+    Ok(file)
 }
 
 /// Makes a file that is complete and on stable storage before it has its name; one that is there already stays.
 pub(crate) fn new_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     create_folder(folder)?;
     let mut file = tempfile::Builder::new().prefix(".session-").suffix(".tmp").tempfile_in(folder)?;
     write(file.as_file_mut())?;

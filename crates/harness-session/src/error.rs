@@ -51,6 +51,14 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
+    /// The file is not as its owner left it. Nothing more is stored in it until it is opened again.
+    #[error("session `{}` {how} while it was in use", path.display())]
+    Disturbed {
+        /// The session file.
+        path: PathBuf,
+        /// What happened to it.
+        how: Disturbance,
+    },
     /// The file was written by a newer version.
     #[error("session `{}` has format version {found}, this program reads up to version {supported}", path.display())]
     NewerVersion {
@@ -193,6 +201,9 @@ pub enum Error {
         /// How many sessions may share one.
         limit: usize,
     },
+    /// The asynchronous runtime ended before the work on a store had started.
+    #[error("the store was not used: the asynchronous runtime is shutting down")]
+    Stopped,
     /// The operating system refused a store something.
     #[error("cannot {deed} {store} `{}`: {source}", path.display())]
     Refused {
@@ -217,6 +228,38 @@ pub enum Error {
     },
 }
 
+/// What another program did to a session file that was in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Disturbance {
+    /// Another file has its name.
+    Replaced,
+    /// It was cut.
+    Cut {
+        /// Bytes that it had.
+        from: u64,
+        /// Bytes that it has.
+        to: u64,
+    },
+    /// Something was added to it.
+    Grown {
+        /// Bytes that it had.
+        from: u64,
+        /// Bytes that it has.
+        to: u64,
+    },
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replaced => f.write_str("was replaced by another file"),
+            Self::Cut { from, to } => write!(f, "was truncated from {from} to {to} bytes"),
+            Self::Grown { from, to } => write!(f, "grew from {from} to {to} bytes"),
+        }
+    }
+}
+
 /// What was tried when the operating system refused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -235,6 +278,8 @@ pub enum Action {
     Sync,
     /// Writing the file anew.
     Replace,
+    /// Writing a session file again that was removed while it was in use.
+    PutBack,
     /// Writing a run record.
     WriteRecord,
     /// Reading a run record.
@@ -252,6 +297,7 @@ impl Action {
             Self::Write => "session.write_failed",
             Self::Sync => "session.sync_failed",
             Self::Replace => "session.replace_failed",
+            Self::PutBack => "session.removed",
             Self::WriteRecord => "record.write_failed",
             Self::ReadRecord => "record.read_failed",
             Self::ReadSuite => "suite.read_failed",
@@ -269,6 +315,7 @@ impl fmt::Display for Action {
             Self::Write => "write to session",
             Self::Sync => "sync session",
             Self::Replace => "replace session",
+            Self::PutBack => "restore the removed session",
             Self::WriteRecord => "write run record",
             Self::ReadRecord => "read run record",
             Self::ReadSuite => "read regression suite",
@@ -285,6 +332,7 @@ impl Error {
             Self::Exists { .. } => "session.exists",
             Self::UnknownEntry { .. } => "session.unknown_entry",
             Self::NotAFile { .. } => "session.not_a_file",
+            Self::Disturbed { .. } => "session.disturbed",
             Self::NewerVersion { .. } => "session.newer_version",
             Self::WrongFormat { .. } => "session.wrong_format",
             Self::CorruptLine { .. } => "session.corrupt_line",
@@ -306,6 +354,7 @@ impl Error {
             Self::NewerCheckpoint { .. } => "checkpoint.newer_version",
             Self::ManyOwners { .. } => "artifact.many_owners",
             Self::Refused { store, .. } => by_store(*store, ["storage.io", "artifact.io", "checkpoint.io"]),
+            Self::Stopped => "session.stopped",
             Self::Io { action, .. } => action.kind(),
         }
     }
@@ -320,6 +369,9 @@ impl Error {
             Self::Exists { .. } => "choose another path, or remove that file first",
             Self::UnknownEntry { .. } => "`harness session show` tells the names of the entries",
             Self::NotAFile { .. } => "name a regular file, or one that does not exist yet",
+            Self::Disturbed { .. } => {
+                "entries that were stored in it may be lost; end the program that changes it, then open the session again"
+            }
             Self::NewerVersion { .. } => {
                 "use the version of harness that wrote it, or a newer one; the file was left as it is"
             }
@@ -346,6 +398,7 @@ impl Error {
             Self::NewerCheckpoint { .. } => {
                 "use the version of harness that wrote it, or a newer one; the checkpoints were left as they are"
             }
+            Self::Stopped => "keep the runtime until everything is stored",
             Self::ManyOwners { .. } => "remove the artifact, or purge those that have expired",
             Self::Io { source, .. } | Self::Refused { source, .. } => io_hint(source.kind()),
         }

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{Loaded, OpenCall, RetryClass};
+use harness_core::port::{Loaded, OpenCall, RetryClass, TranscriptRepair};
+use harness_core::transcript::{self, Provenance, Repaired};
 use harness_core::{CallId, Json, StopReason};
 
 use crate::spine::{Path, Shortening, Spine, Spot, shown};
@@ -12,6 +13,8 @@ use crate::spine::{Path, Shortening, Spine, Spot, shown};
 /// One stored entry, as far as loading needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
+    /// The line, from 1; 0 when the store has none.
+    pub(crate) line: u32,
     /// Whether it belongs to a run.
     pub(crate) in_run: bool,
     pub(crate) item: Item,
@@ -51,6 +54,8 @@ pub(crate) struct Fold<'p> {
     loaded: Loaded,
     spine: Spine,
     planned_at: Option<u32>,
+    /// Places of messages with their lines.
+    lines: Vec<(u32, u32)>,
     /// Calls of the last batch that have their result among the messages. Ids may repeat in later batches,
     /// so they count only until the next assistant message.
     answered: HashSet<CallId>,
@@ -64,6 +69,7 @@ impl<'p> Fold<'p> {
             loaded: Loaded::default(),
             spine: Spine::default(),
             planned_at: None,
+            lines: Vec::new(),
             answered: HashSet::new(),
         }
     }
@@ -93,6 +99,9 @@ impl<'p> Fold<'p> {
                 self.see(message);
                 self.loaded.messages.push(Arc::clone(message));
                 self.spine.push(place);
+                if record.line > 0 {
+                    self.lines.push((place, record.line));
+                }
             }
             Item::Call(note) => self.note(note),
             Item::RunState(state) => self.loaded.run_state = Some(state.clone()),
@@ -131,6 +140,7 @@ impl<'p> Fold<'p> {
 
     /// A compaction that names messages which are not there any more has no effect: then everything is shown.
     fn shorten(&mut self, place: u32, shortening: &Shortening<Spot>) {
+        self.mend();
         let Some(plan) = self.spine.plan(shortening, self.path) else { return };
         if shortening.permanent {
             self.loaded.messages = shown(&self.loaded.messages, &plan);
@@ -142,7 +152,51 @@ impl<'p> Fold<'p> {
         }
     }
 
-    pub(crate) fn finish(self) -> Folded {
+    /// Makes the transcript so far legal. What is made has a place of its own, the same with each load.
+    fn mend(&mut self) {
+        if transcript::check(&self.loaded.messages).is_empty() {
+            return;
+        }
+        let Repaired { messages, defects, .. } = transcript::repair(&self.loaded.messages);
+        for defect in defects {
+            let line = self.spine.spot(defect.at).and_then(|spot| self.line(spot));
+            self.loaded.repairs.push(TranscriptRepair::new(line, defect));
+        }
+        let (mut whole, mut spots) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
+        for (message, from) in messages {
+            let (spot, message) = match from {
+                Provenance::Kept(at) => (self.spine.spot(at), message),
+                Provenance::Made { answer, call } => {
+                    (self.spine.spot(answer).map(|spot| spot.result(call)), self.settled(message))
+                }
+                _ => (None, message),
+            };
+            if let Some(spot) = spot {
+                spots.push(spot);
+                whole.push(message);
+            }
+        }
+        self.loaded.messages = whole;
+        self.spine = Spine::of(spots);
+    }
+
+    /// The result that was stored beside the transcript for a call that has none in it, or else the one that was
+    /// made for it. The call is not open any more.
+    fn settled(&mut self, made: Arc<Message>) -> Arc<Message> {
+        let Some(call) = made.as_tool_result().map(|result| result.tool_call_id.clone()) else { return made };
+        let open = self.loaded.open_calls.iter().position(|open| open.call == call);
+        let stored = open.map(|open| self.loaded.open_calls.remove(open));
+        self.answered.insert(call);
+        stored.and_then(|open| open.result).unwrap_or(made)
+    }
+
+    fn line(&self, spot: Spot) -> Option<u64> {
+        let at = self.lines.binary_search_by_key(&spot.entry, |(place, _)| *place).ok()?;
+        self.lines.get(at).map(|(_, line)| u64::from(*line))
+    }
+
+    pub(crate) fn finish(mut self) -> Folded {
+        self.mend();
         Folded { loaded: self.loaded, spine: self.spine, planned_at: self.planned_at }
     }
 }

@@ -132,7 +132,8 @@ impl Folder {
     /// stable storage. Only in the writers' turn.
     pub(crate) fn write(&self, file: &Path, bytes: &[u8]) -> Result<(), Error> {
         let path = self.path(file);
-        let written = self.make_room(file).and_then(|()| self.disk.put_in_place(&path, bytes, None));
+        let written =
+            self.make_room(file).and_then(|()| self.disk.put_in_place(&path, bytes, None, |_| Ok(())));
         written.map_err(|source| self.refused(Deed::Write, file, source))
     }
 

@@ -14,7 +14,7 @@
 //! use std::sync::Arc;
 //!
 //! use harness_core::message::Message;
-//! use harness_core::port::{Durability, Entry, EntryHead, Session};
+//! use harness_core::port::{Durability, Entry, EntryHead};
 //! use harness_core::{RunId, Time};
 //! use harness_session::{JsonlSession, Limits, OpenOptions};
 //!
@@ -22,10 +22,10 @@
 //! # let path = folder.path().join("support.jsonl");
 //! let session = JsonlSession::open(&path, OpenOptions::new().id("support-17"))?;
 //!
-//! // What a driver does with each message as soon as it is final.
+//! // What a driver does with each message as soon as it is final; in asynchronous code it awaits `append`.
 //! let head = EntryHead::new(Time(1_767_225_600_000), Some(RunId::from("r1")), 1, None);
 //! let question = Arc::new(Message::user("Where is my order?"));
-//! session.try_append(&head, &[Entry::Message(&question)], Durability::Sync).transpose()?;
+//! session.append_blocking(&head, &[Entry::Message(&question)], Durability::Sync)?;
 //!
 //! // A second owner is refused; anybody may read.
 //! assert!(JsonlSession::open(&path, OpenOptions::new()).is_err());
@@ -44,6 +44,7 @@
 //! [checkpoints]: checkpoint
 
 pub mod artifact;
+mod blocking;
 mod chain;
 pub mod checkpoint;
 pub mod continuation;
@@ -63,7 +64,7 @@ pub mod testing;
 mod tree;
 mod unanswered;
 
-pub use error::{Action, Error};
+pub use error::{Action, Disturbance, Error};
 pub use folder::{Deed, Store};
 pub use jsonl::{
     FORMAT_VERSION, Header, JsonlSession, Limits, OpenOptions, Owner, Program, Quarantined, RepairReport,

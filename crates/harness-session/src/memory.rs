@@ -75,7 +75,7 @@ impl MemorySession {
         let kept = &mut *self.kept();
         for entry in entries {
             let item = item(entry, &kept.spine);
-            kept.records.push(Record { in_run: head.run.is_some(), item });
+            kept.records.push(Record { line: 0, in_run: head.run.is_some(), item });
             let place = kept.grow();
             advance(&mut kept.spine, place, entry);
         }

@@ -20,6 +20,18 @@ pub(crate) struct Spot {
     pub(crate) made: Option<u32>,
 }
 
+/// The results that are made for the calls of one message, at most; further ones share a place.
+const RESULTS: u32 = 1 << 16;
+
+impl Spot {
+    /// Where the result comes from that was made for a call of this message. No compaction made as many
+    /// messages, so that it differs from what one made.
+    pub(crate) fn result(self, call: u32) -> Self {
+        let base = self.made.map_or(1, |made| made.saturating_add(2)).saturating_mul(RESULTS);
+        Self { made: Some(base.saturating_add(call.min(RESULTS - 1))), ..self }
+    }
+}
+
 /// A compaction whose messages are named by `P`.
 #[derive(Clone, Debug)]
 pub(crate) struct Shortening<P> {
@@ -85,6 +97,10 @@ impl Path {
 pub(crate) struct Spine(Vec<Spot>);
 
 impl Spine {
+    pub(crate) fn of(spots: Vec<Spot>) -> Self {
+        Self(spots)
+    }
+
     /// Adds the message of the entry at `place`.
     pub(crate) fn push(&mut self, place: u32) {
         self.0.push(Spot { entry: place, made: None });

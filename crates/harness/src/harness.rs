@@ -268,7 +268,7 @@ impl Harness {
             Some(recorder) => recorder.finish().await,
             None => Recorded::default(),
         };
-        Ok(Report::new(end, transcript, opened.torn_tail, recorded))
+        Ok(Report::new(end, transcript, opened.torn_tail, opened.repairs, recorded))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::control::{ControlReport, GateReport};
-use harness_core::port::TornTail;
+use harness_core::port::{TornTail, TranscriptRepair};
 use harness_core::transcript::Prefix;
 use harness_core::work::Deliverable;
 use harness_core::{End, Outcome, StopReason};
@@ -21,6 +21,8 @@ pub struct Report {
     pub transcript: Prefix,
     /// An unfinished last line that the session left out when it was read.
     pub torn_tail: Option<TornTail>,
+    /// Calls and results of the session that were repaired when it was read.
+    pub repairs: Vec<TranscriptRepair>,
     /// The record of the run, when the harness was built with [`Builder::record`](crate::Builder::record).
     pub record: Option<Arc<RunRecord>>,
     /// Why the record could not be kept by a sink; the run is what it is all the same.
@@ -32,9 +34,11 @@ impl Report {
         end: Arc<End>,
         transcript: Prefix,
         torn_tail: Option<TornTail>,
+        repairs: Vec<TranscriptRepair>,
         recorded: Recorded,
     ) -> Self {
-        Self { end, transcript, torn_tail, record: recorded.record, record_failed: recorded.failed }
+        let Recorded { record, failed: record_failed } = recorded;
+        Self { end, transcript, torn_tail, repairs, record, record_failed }
     }
 
     /// The text for the user: the answer, the question, the refusal, or what there was of an answer when

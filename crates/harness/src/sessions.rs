@@ -124,7 +124,7 @@ impl SessionFolder {
 
 impl Sessions for SessionFolder {
     async fn open(&self, thread: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
-        let session = JsonlSession::open(self.path(thread)?, self.options.clone())?;
+        let session = JsonlSession::open_async(self.path(thread)?, self.options.clone()).await?;
         Ok(Arc::new(session))
     }
 }

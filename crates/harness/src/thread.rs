@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::machine::ViewState;
 use harness_core::message::{Message, ModelOutput};
-use harness_core::port::{DynSession, OpenCall, SessionError, TornTail};
+use harness_core::port::{DynSession, OpenCall, SessionError, TornTail, TranscriptRepair};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
 use harness_core::{AgentId, End, Fault, FaultSource, Outcome, StopReason};
@@ -44,18 +44,20 @@ pub(crate) struct Opened {
     pub(crate) last_said: String,
     /// An unfinished line that the session left out.
     pub(crate) torn_tail: Option<TornTail>,
+    /// Calls and results that were repaired when the session was read.
+    pub(crate) repairs: Vec<TranscriptRepair>,
 }
 
 impl Thread {
     /// The transcript, from memory or from the session.
     pub(crate) async fn open(&mut self, session: Option<&dyn DynSession>) -> Result<Opened, SessionError> {
-        let mut torn_tail = None;
+        let (mut torn_tail, mut repairs) = (None, Vec::new());
         let dropped = self.running.take();
         let Idle { log, open_calls, view } = match (self.idle.take(), session, dropped) {
             (Some(idle), _, _) => idle,
             (None, Some(session), _) => {
                 let loaded = session.load_boxed().await?;
-                torn_tail = loaded.torn_tail;
+                (torn_tail, repairs) = (loaded.torn_tail, loaded.repairs);
                 self.stop = loaded.stop;
                 Idle {
                     log: loaded.messages.into_iter().collect(),
@@ -74,7 +76,7 @@ impl Thread {
         let agent = active_agent(&log);
         let last_said = log.iter().rev().find(|message| matches!(&***message, Message::User(_)));
         let last_said = last_said.map(|message| message.joined_text()).unwrap_or_default();
-        Ok(Opened { log, open_calls, view, agent, last_said, torn_tail })
+        Ok(Opened { log, open_calls, view, agent, last_said, torn_tail, repairs })
     }
 
     /// A run that could not begin.

@@ -115,10 +115,9 @@ impl Case {
             }
             "append" => {
                 let entries: Vec<_> = messages.iter().map(Entry::Message).collect();
-                match self.session.try_append(&head, &entries, Durability::Flush) {
-                    Some(Ok(())) => json!({"op": name}),
-                    Some(Err(error)) => json!({"op": name, "error": code(&error)}),
-                    None => return Err("the store did not append at once".to_owned()),
+                match self.session.append_blocking(&head, &entries, Durability::Flush) {
+                    Ok(()) => json!({"op": name}),
+                    Err(error) => json!({"op": name, "error": code(&error)}),
                 }
             }
             "replace" => match self.session.replace(&head, &messages) {

@@ -247,6 +247,9 @@ fn finish(
             "line {line} of the session was not written to its end; its {bytes} bytes were left out"
         );
     }
+    for repair in &report.repairs {
+        let _ = writeln!(notes, "the session was repaired: {repair}");
+    }
     let next = what_next(args, exit, report);
     let told = Told {
         descriptor: &args.descriptor,

@@ -30,6 +30,9 @@ fn text(report: &RepairReport) -> String {
             line.line, line.offset, line.bytes, line.reason
         );
     }
+    for repair in &report.repairs {
+        let _ = writeln!(text, "{repair}: repaired");
+    }
     let lines = report.quarantined.len();
     let _ = write!(text, "{lines} taken out, {} linked anew, {} entries kept", report.relinked, report.kept);
     if let Some(side) = &report.side_file {

@@ -265,9 +265,11 @@ impl<'p, P: Phase> Driver<'p, P> {
             let mut failed: Option<String> = None;
             let mut unperformed = Vec::new();
             let mut boundary = false;
+            let mut stored = false;
             for effect in self.fx.as_mut_slice() {
                 match effect {
                     Effect::Persist(record) => {
+                        stored = true;
                         boundary |= matches!(record, Record::Boundary { .. });
                         if let Err(message) = self.journal.write(self.machine, self.now, record).await {
                             failed.get_or_insert(message);
@@ -298,16 +300,31 @@ impl<'p, P: Phase> Driver<'p, P> {
                 self.ports.hub.flush();
                 return Some(end);
             }
-            if boundary && let Some(fault) = checkpoint::save(self.ports, self.machine, self.now).await {
-                self.machine.advance(Input::PartFailed(fault), self.now, &mut self.fx);
-                if failed.is_none() {
-                    continue;
-                }
+            let noticed = self.note_faults(stored, boundary).await;
+            if noticed && failed.is_none() {
+                continue;
             }
             let message = failed?;
             let messages_from = self.journal.unsaved_from();
             self.advance(Input::PersistFailed { message, messages_from, unperformed });
         }
+    }
+
+    /// Tells the machine what went wrong beside the run: with its session, and with a checkpoint at a
+    /// boundary. Whether anything did.
+    async fn note_faults(&mut self, stored: bool, boundary: bool) -> bool {
+        let mut faults = Vec::new();
+        if stored {
+            faults.extend(self.journal.notice());
+        }
+        if boundary {
+            faults.extend(checkpoint::save(self.ports, self.machine, self.now).await);
+        }
+        let any = !faults.is_empty();
+        for fault in faults {
+            self.machine.advance(Input::PartFailed(fault), self.now, &mut self.fx);
+        }
+        any
     }
 
     /// Tells the events among the effects, once every record before them is safe.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use crate::fault::{Fault, FaultSource};
 use crate::json::Json;
 use crate::machine::{Boundary, Machine, Phase, Record, SNAPSHOT_VERSION};
 use crate::message::Message;
@@ -101,6 +102,12 @@ impl<'p> Journal<'p> {
                 Err(error.message)
             }
         }
+    }
+
+    /// What happened to the session that its user has to know, although nothing is lost.
+    pub(super) fn notice(&self) -> Option<Fault> {
+        let SessionError { kind, message } = self.session?.take_notice()?;
+        Some(Fault::new(FaultSource::Session, &*kind, message))
     }
 
     /// The machine is over: what could not be stored is tried once more. An end whose session does not hold

@@ -374,8 +374,13 @@ pub struct Machine<P: Phase> {
 }
 
 impl<P: Phase> Machine<P> {
-    /// A machine that has not started, over a transcript that may hold earlier work.
+    /// A machine that has not started, over a transcript that may hold earlier work. One that breaks the
+    /// pairing of calls and results is repaired first ([`crate::transcript::repair`]).
     pub fn new(spec: Arc<P::Spec>, origin: Origin, log: Transcript) -> Self {
+        let (log, defects) = log.repaired();
+        for defect in &defects {
+            tracing::warn!(%defect, message = defect.at, "the transcript was repaired");
+        }
         let shared = Shared {
             origin: Arc::new(origin),
             next_op: 0,

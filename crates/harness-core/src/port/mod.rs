@@ -66,6 +66,7 @@ pub use proposed::ProposedCall;
 pub use secrets::{DynSecrets, Secret, Secrets};
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
+    TranscriptRepair,
 };
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};

@@ -1,5 +1,6 @@
 //! Where a thread's transcript is kept.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Stop, StopReason, TotalUsage};
 use crate::time::Time;
-use crate::transcript::Plan;
+use crate::transcript::{Defect, Plan};
 
 /// When something happened, and in which run and turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +155,36 @@ pub struct Loaded {
     pub plan: Option<Plan>,
     /// A tail that was left out.
     pub torn_tail: Option<TornTail>,
+    /// What was wrong with calls and results of what is stored; `messages` is repaired.
+    pub repairs: Vec<TranscriptRepair>,
+}
+
+/// A call or a result of a stored transcript that was repaired when it was loaded
+/// ([`transcript::repair`](crate::transcript::repair)).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TranscriptRepair {
+    /// The line of its message, from 1, where the store has lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// What was wrong; its position is that in the transcript as it was stored.
+    pub defect: Defect,
+}
+
+impl TranscriptRepair {
+    /// A repair of the message in a line.
+    pub fn new(line: Option<u64>, defect: Defect) -> Self {
+        Self { line, defect }
+    }
+}
+
+impl fmt::Display for TranscriptRepair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.defect),
+            None => write!(f, "message {}: {}", self.defect.at.saturating_add(1), self.defect),
+        }
+    }
 }
 
 /// Why a session could not be read or written.
@@ -184,7 +215,9 @@ pub trait Session: Send + Sync {
         None
     }
 
-    /// Appends without waiting, when the store can: an in-memory store always can.
+    /// Appends without waiting, when the store can: an in-memory store always can. `None` is no failure:
+    /// nothing was stored, and [`Session::append`] does it. A store that would have to wait for a disk, a
+    /// lock or another task gives `None`, because this runs on a thread that drives other tasks, too.
     fn try_append(
         &self,
         _head: &EntryHead,
@@ -207,7 +240,14 @@ pub trait Session: Send + Sync {
         durability: Durability,
     ) -> impl Future<Output = Result<(), SessionError>> + Send;
 
-    /// Reads everything.
+    /// What happened to the store that its user has to know, although nothing is lost: its file was removed
+    /// and written again, for example. Given once; asked after appends.
+    fn notice(&self) -> Option<SessionError> {
+        None
+    }
+
+    /// Reads everything. The messages are a legal transcript: a store repairs what breaks the pairing of calls
+    /// and results, and reports it ([`Loaded::repairs`]).
     ///
     /// # Errors
     /// When the store cannot be read, is damaged anywhere but in its last line, or is of a newer version.
@@ -235,6 +275,9 @@ pub trait DynSession: Send + Sync {
         durability: Durability,
     ) -> BoxFuture<'a, Result<(), SessionError>>;
 
+    /// [`Session::notice`].
+    fn take_notice(&self) -> Option<SessionError>;
+
     /// [`Session::load`], boxed.
     fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>>;
 }
@@ -260,6 +303,10 @@ impl<S: Session> DynSession for S {
         durability: Durability,
     ) -> BoxFuture<'a, Result<(), SessionError>> {
         Box::pin(self.append(head, entries, durability))
+    }
+
+    fn take_notice(&self) -> Option<SessionError> {
+        self.notice()
     }
 
     fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>> {

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
-use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall};
+use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{
     Content, DrainPoint, Durability, Entry, EntryHead, Loaded, ModelFault, ModelFaultCode, Session,
     SessionError, Steering, ToolDef, ToolOutcome, ToolUpdates, Toolbox, tool_fn,
 };
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
-use harness_core::transcript::Transcript;
+use harness_core::transcript::{self, Transcript};
 use harness_core::turn::{BrokenCalls, Turn, TurnSpec};
 use harness_core::{Cancel, EntryId, Json, Time};
 
@@ -268,4 +268,32 @@ async fn law_4_what_one_turn_could_not_store_the_next_one_stores_first() {
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("two"))).await;
     assert_eq!((end.persist_failed.as_deref(), turn.stored()), (None, 4));
     assert_eq!(*session.stored.lock().expect("no panic"), ["one", "a", "two", "b"]);
+}
+
+/// Whatever transcript a machine is given, its model is sent each call with its one result.
+#[tokio::test]
+async fn fault_32_the_machine_never_sees_an_orphan() {
+    let call = |id: &str| ToolCall::new(id, "t", Json::empty_object());
+    let result = |id: &str| ToolResultMessage::new(&call(id), Vec::new(), false);
+    let mut log = Transcript::default();
+    let messages: [Message; 6] = [
+        result("c9").into(),
+        Message::user("go"),
+        AssistantMessage::calls([call("c1"), call("c2")]).into(),
+        result("c2").into(),
+        result("c2").into(),
+        Message::user("on"),
+    ];
+    messages.into_iter().for_each(|message| log.push(Arc::new(message)));
+    assert_eq!(transcript::check(log.iter()).len(), 3);
+    let model = ScriptedModel::new([AssistantMessage::text("done")]);
+    let ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::jumping(Time(0))));
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(TurnSpec::default())), Origin::default(), log);
+    drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("and?"))).await;
+    let request = model.requests().remove(0);
+    let mut sent = Vec::new();
+    request.view.for_each(|message| sent.push(Arc::clone(message)));
+    assert_eq!(transcript::check(&sent), []);
+    let roles: Vec<_> = sent.iter().map(|message| message.role()).collect();
+    assert_eq!(roles, ["user", "assistant", "toolResult", "toolResult", "user", "user"]);
 }

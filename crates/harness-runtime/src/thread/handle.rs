@@ -7,7 +7,7 @@ use harness_core::driver::compact;
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{CompactionNote, EntryHead, SessionError};
 use harness_core::run::Run;
-use harness_core::transcript::{Prefix, Transcript};
+use harness_core::transcript::{self, Defect, Prefix, Repaired, Transcript};
 use harness_core::{CallId, Cancel, FaultSource, ModelName, ThreadId};
 use tokio::sync::oneshot;
 
@@ -270,7 +270,8 @@ impl Thread {
         ItemStream::new(self.events(from))
     }
 
-    /// Replaces the history of an idle thread.
+    /// Replaces the history of an idle thread. One that breaks the pairing of calls and results is repaired
+    /// ([`transcript::repair`](harness_core::transcript::repair)); returns what was repaired.
     ///
     /// # Errors
     /// [`RuntimeError::Busy`] while the thread is at work; [`RuntimeError::Session`] when its session holds a
@@ -278,9 +279,11 @@ impl Thread {
     pub async fn seed_history<M: Into<Message>>(
         &self,
         messages: impl IntoIterator<Item = M>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<Vec<Defect>, RuntimeError> {
         let messages: Vec<Arc<Message>> =
             messages.into_iter().map(|message| Arc::new(message.into())).collect();
+        let Repaired { messages, defects, .. } = transcript::repair(&messages);
+        let messages: Vec<_> = messages.into_iter().map(|(message, _)| message).collect();
         let owner = self.hold()?;
         let (memory, _) = match self.0.open().await {
             Ok(opened) => opened,
@@ -307,7 +310,7 @@ impl Thread {
         let done = match seeded {
             Ok(seeded) => {
                 self.0.keep(seeded);
-                Ok(())
+                Ok(defects)
             }
             Err(error) => {
                 self.0.keep(memory);

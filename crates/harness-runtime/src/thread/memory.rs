@@ -132,6 +132,9 @@ impl Shared {
         if let Some(torn) = &loaded.torn_tail {
             tracing::warn!(thread = %self.id, ?torn, "an unfinished line of the session was left out");
         }
+        for repair in &loaded.repairs {
+            tracing::warn!(thread = %self.id, %repair, "the transcript of the session was repaired");
+        }
         let log: Transcript = loaded.messages.into_iter().collect();
         Ok(Memory {
             stored: log.len(),

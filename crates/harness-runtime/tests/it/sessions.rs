@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use harness_core::ThreadId;
-use harness_core::message::Message;
+use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
+use harness_core::transcript::{DefectKind, check};
+use harness_core::{Json, ThreadId};
 use harness_runtime::{Sessions, StartAt, Told};
 
 use crate::support::{Scripted, Step, builder, config, history};
@@ -100,4 +101,21 @@ async fn a_seeded_history_comes_first_and_a_second_one_replaces_it() {
     assert_eq!(stored, 4, "the seed is stored with the first run");
     let error = thread.seed_history([Message::user("x")]).await.unwrap_err();
     assert_eq!(error.kind(), "runtime.session");
+}
+
+#[tokio::test]
+async fn fault_32_a_seeded_history_is_repaired_and_says_so() {
+    let model = Scripted::new([Step::Say("one")]);
+    let runtime = builder(config(&model)).build().unwrap();
+    let thread = runtime.thread("t");
+    let call = ToolCall::new("c1", "t", Json::empty_object());
+    let orphan = ToolResultMessage::new(&call, Vec::new(), false);
+    let asked = AssistantMessage::calls([call]);
+    let history: [Message; 3] = [orphan.into(), asked.into(), Message::user("on")];
+    let repaired = thread.seed_history(history).await.unwrap();
+    let kinds: Vec<_> = repaired.iter().map(|defect| defect.kind).collect();
+    assert_eq!(kinds, [DefectKind::ResultWithoutCall, DefectKind::CallWithoutResult]);
+    let transcript = thread.messages().await.unwrap();
+    assert_eq!(check(transcript.iter()), []);
+    assert_eq!(transcript.len(), 3);
 }

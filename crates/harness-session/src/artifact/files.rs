@@ -8,6 +8,7 @@ use harness_core::{ArtifactId, SessionId, Time};
 use serde::{Deserialize, Serialize};
 
 use super::holders::{Holders, MOST_BYTES, Purged, digits, name, part};
+use crate::blocking;
 use crate::error::Error;
 use crate::folder::{Folder, Store};
 
@@ -47,7 +48,8 @@ impl Files {
 /// holds it. What is read has the hash that names it, or is an error; storing the same bytes again mends it.
 /// Writers of several processes take turns over a lock file.
 ///
-/// The calls block for the time of a file's reading or writing, and of its hashing.
+/// Files are read, written and hashed, and locks waited for, on a blocking thread of the tokio runtime; in
+/// place when there is none.
 #[derive(Clone, Debug)]
 pub struct FolderArtifacts {
     folder: Folder,
@@ -183,7 +185,8 @@ impl FolderArtifacts {
 
 impl ArtifactStore for FolderArtifacts {
     async fn put(&self, bytes: &[u8], meta: ArtifactMeta) -> Result<ArtifactId, StorageError> {
-        Ok(self.store(bytes, meta)?)
+        let (store, bytes) = (self.clone(), bytes.to_vec());
+        Ok(blocking::run(move || store.store(&bytes, meta)).await??)
     }
 
     async fn read(
@@ -193,12 +196,17 @@ impl ArtifactStore for FolderArtifacts {
         requester: Option<&SessionId>,
         now: Time,
     ) -> Result<Option<ArtifactPart>, StorageError> {
-        Ok(self.find(id, range, requester, now)?)
+        let (store, id, requester) = (self.clone(), id.clone(), requester.cloned());
+        Ok(blocking::run(move || store.find(&id, range, requester.as_ref(), now)).await??)
     }
 
     async fn delete(&self, id: &ArtifactId) -> Result<bool, StorageError> {
         let Some(digits) = digits(id) else { return Ok(false) };
-        let _turn = self.folder.lock()?;
-        Ok(self.remove(&Files::of(digits))?)
+        let (store, files) = (self.clone(), Files::of(digits));
+        let delete = move || {
+            let _turn = store.folder.lock()?;
+            store.remove(&files)
+        };
+        Ok(blocking::run(delete).await??)
     }
 }

@@ -8,6 +8,7 @@ use harness_core::port::{Checkpoint, CheckpointStore, SessionError};
 use super::format::{CHECKPOINT_FORMAT_VERSION, Unreadable, decode, encode};
 use super::memory::supported;
 use super::{KEPT, SUPPORTED};
+use crate::blocking;
 use crate::error::Error;
 use crate::folder::{Folder, Store};
 
@@ -24,7 +25,8 @@ const MOST_BYTES: u64 = 16 << 20;
 /// [`FileCheckpoints::recover`] falls back to the one before and tells. Writers of several processes take
 /// turns over a lock file.
 ///
-/// The calls block for the time of a small file's reading or writing.
+/// Files are read and written, and locks waited for, on a blocking thread of the tokio runtime; in place
+/// when there is none.
 #[derive(Clone, Debug)]
 pub struct FileCheckpoints {
     folder: Folder,
@@ -186,12 +188,15 @@ fn number_of(path: &Path) -> Option<u64> {
 
 impl CheckpointStore for FileCheckpoints {
     async fn save(&self, checkpoint: Checkpoint) -> Result<u64, SessionError> {
-        Ok(self.save_now(checkpoint)?)
+        let store = self.clone();
+        Ok(blocking::run(move || store.save_now(checkpoint)).await??)
     }
 
     /// [`FileCheckpoints::recover`]; damaged checkpoints are told in the log.
     async fn latest(&self, run: &RunId) -> Result<Option<Checkpoint>, SessionError> {
-        let Some(Recovered { checkpoint, damaged }) = self.recover(run)? else { return Ok(None) };
+        let (store, wanted) = (self.clone(), run.clone());
+        let recovered = blocking::run(move || store.recover(&wanted)).await??;
+        let Some(Recovered { checkpoint, damaged }) = recovered else { return Ok(None) };
         for DamagedCheckpoint { number, path, reason } in damaged {
             tracing::warn!(%run, number, path = %path.display(), reason, "a damaged checkpoint is passed over");
         }
@@ -199,10 +204,13 @@ impl CheckpointStore for FileCheckpoints {
     }
 
     async fn runs(&self) -> Result<Vec<RunId>, SessionError> {
-        Ok(self.folder.keys(RUN)?.into_iter().map(RunId::from).collect())
+        let store = self.clone();
+        let keys = blocking::run(move || store.folder.keys(RUN)).await??;
+        Ok(keys.into_iter().map(RunId::from).collect())
     }
 
     async fn clear(&self, run: &RunId) -> Result<(), SessionError> {
-        Ok(self.clear_now(run)?)
+        let (store, run) = (self.clone(), run.clone());
+        Ok(blocking::run(move || store.clear_now(&run)).await??)
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::ContinuationRecord;
 use super::store::{ContinuationStore, StoreError, belongs_to, check_revision, oldest_first};
+use crate::blocking;
 
 /// Bytes of a record, at most.
 const LONGEST: u64 = 4 << 20;
@@ -16,7 +17,8 @@ const LONGEST: u64 = 4 << 20;
 /// processes take turns over a lock file beside them.
 ///
 /// Reading a session's records reads all files of the folder: remove what is over with
-/// [`ContinuationStore::delete`]. The calls block for the time of a small file's reading or writing.
+/// [`ContinuationStore::delete`]. Files are read and written, and locks waited for, on a blocking thread of
+/// the tokio runtime; in place when there is none.
 #[derive(Clone, Debug)]
 pub struct FileContinuations {
     folder: PathBuf,
@@ -95,18 +97,14 @@ fn unreadable(path: &Path, reason: String) -> StoreError {
     StoreError::Unreadable { path: path.to_owned(), reason }
 }
 
-impl ContinuationStore for FileContinuations {
-    async fn get(&self, id: &str) -> Result<Option<ContinuationRecord>, StoreError> {
-        read(&self.path(id))
-    }
-
-    async fn put(&self, record: ContinuationRecord) -> Result<(), StoreError> {
+impl FileContinuations {
+    fn put_now(&self, record: &ContinuationRecord) -> Result<(), StoreError> {
         let _lock = self.lock()?;
-        check_revision(read(&self.path(&record.id))?.as_ref(), &record)?;
-        self.write(&record)
+        check_revision(read(&self.path(&record.id))?.as_ref(), record)?;
+        self.write(record)
     }
 
-    async fn of_session(&self, session: &str) -> Result<Vec<ContinuationRecord>, StoreError> {
+    fn list(&self, session: &str) -> Result<Vec<ContinuationRecord>, StoreError> {
         let listed = fs::read_dir(&self.folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let listed = listed.map_err(|source| refused("read", &self.folder, source))?;
         let mut found = Vec::new();
@@ -122,7 +120,7 @@ impl ContinuationStore for FileContinuations {
         Ok(found)
     }
 
-    async fn delete(&self, id: &str) -> Result<bool, StoreError> {
+    fn delete_now(&self, id: &str) -> Result<bool, StoreError> {
         let path = self.path(id);
         let _lock = self.lock()?;
         match fs::remove_file(&path) {
@@ -130,5 +128,34 @@ impl ContinuationStore for FileContinuations {
             Err(fault) if fault.kind() == ErrorKind::NotFound => Ok(false),
             Err(source) => Err(refused("remove", &path, source)),
         }
+    }
+
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.clone();
+        blocking::run(move || work(&store)).await.map_err(|_| StoreError::Stopped)?
+    }
+}
+
+impl ContinuationStore for FileContinuations {
+    async fn get(&self, id: &str) -> Result<Option<ContinuationRecord>, StoreError> {
+        let path = self.path(id);
+        self.aside(move |_| read(&path)).await
+    }
+
+    async fn put(&self, record: ContinuationRecord) -> Result<(), StoreError> {
+        self.aside(move |store| store.put_now(&record)).await
+    }
+
+    async fn of_session(&self, session: &str) -> Result<Vec<ContinuationRecord>, StoreError> {
+        let session = session.to_owned();
+        self.aside(move |store| store.list(&session)).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool, StoreError> {
+        let id = id.to_owned();
+        self.aside(move |store| store.delete_now(&id)).await
     }
 }

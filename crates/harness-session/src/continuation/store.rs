@@ -43,6 +43,9 @@ pub trait ContinuationStore: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// The asynchronous runtime ended before the work on the store had started.
+    #[error("the continuation store was not used: the asynchronous runtime is shutting down")]
+    Stopped,
     /// There is no such record.
     #[error("there is no continuation record `{id}`")]
     NotFound {
@@ -127,6 +130,7 @@ impl StoreError {
     /// A stable code.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::Stopped => "continuation.stopped",
             Self::NotFound { .. } => "continuation.not_found",
             Self::AlreadyTerminal { .. } => "continuation.already_terminal",
             Self::Expired { .. } => "continuation.expired",

@@ -13,13 +13,13 @@ use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, SessionError};
 use harness_core::{EntryId, SessionId};
 use serde::Serialize;
+use tokio::sync::OwnedMutexGuard;
 
 use super::compaction::WrittenCompaction;
-use super::disk::set_aside;
 use super::line::{Header, Written, WrittenHeader, WrittenNote, encode, placed, reason};
 use super::options::SyncPolicy;
 use super::read::Tail;
-use super::session::{Shared, State, beside, io_error};
+use super::session::{Shared, State, io_error};
 use crate::chain::{Chain, numbered};
 use crate::error::{Action, Error};
 use crate::note::Note;
@@ -30,6 +30,9 @@ const KEPT_BUFFER: usize = 1 << 20;
 
 /// How much is collected with [`SyncPolicy::Buffered`] before it is written.
 const MOST_BUFFERED: usize = 64 * 1024;
+
+/// The place of an append among those that wait for a thread. Given back once its entries are collected.
+pub(super) type Turn = OwnedMutexGuard<()>;
 
 /// Encoded lines that follow each other, not written yet.
 #[derive(Debug, Default)]
@@ -101,15 +104,48 @@ impl Shared {
         head: &EntryHead,
         entries: &[Entry<'_>],
         asked: Durability,
+        turn: Option<Turn>,
+    ) -> Result<(), SessionError> {
+        // A compaction counts messages of what is stored: nothing may be collected or on its way before it.
+        let state = if is_alone(entries) { self.at_rest()? } else { self.state() };
+        self.append_to(state, head, entries, asked, turn)
+    }
+
+    /// Appends entries when that needs no wait: for stable storage, for others, or for more of the disk than
+    /// one write to an open file.
+    pub(super) fn append_at_once(
+        &self,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+        asked: Durability,
+    ) -> Option<Result<(), SessionError>> {
+        if self.options.sync.wants(asked) {
+            return None;
+        }
+        // Whoever waits for a thread comes first.
+        let _turn = self.queue.try_lock().ok()?;
+        let mut state = self.state.try_lock().ok()?;
+        let rests = state.on_its_way.is_none() && (state.next.is_none() || !is_alone(entries));
+        if !rests || !self.is_as_left(&state) {
+            return None;
+        }
+        state.checked = true;
+        Some(self.append_to(state, head, entries, asked, None))
+    }
+
+    fn append_to(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+        asked: Durability,
+        mut turn: Option<Turn>,
     ) -> Result<(), SessionError> {
         let policy = self.options.sync;
         let write = policy != SyncPolicy::Buffered
             || asked == Durability::Sync
             || entries.iter().any(|entry| matches!(entry, Entry::RunEnd { .. }));
-        let sync = policy.wants(asked);
-        // A compaction counts messages of what is stored: nothing may be collected or on its way before it.
-        let alone = entries.iter().any(|entry| matches!(entry, Entry::Compaction { .. }));
-        let mut state = if alone { self.at_rest()? } else { self.state() };
+        let (sync, alone) = (policy.wants(asked), is_alone(entries));
         loop {
             if state.tail.is_none() && !entries.is_empty() {
                 self.scan(&mut state)?;
@@ -128,10 +164,12 @@ impl Shared {
                 return Ok(());
             }
             if state.on_its_way.is_none() {
+                drop(turn);
                 return Ok(self.store(state, batch)?);
             }
             let outcome = Arc::clone(batch.outcome.get_or_insert_default());
             state.next = Some(batch);
+            drop(turn.take());
             self.options.disk.waits();
             loop {
                 state = self.free.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +253,7 @@ impl Shared {
     ) -> (MutexGuard<'s, State>, Result<(), Error>) {
         let Some(file) = state.file.clone() else { return (state, Ok(())) };
         let acknowledged = state.tail.as_ref().map_or(0, |tail| tail.length);
-        let again = std::mem::replace(&mut state.suspect, true).then_some(state.synced);
+        let again = std::mem::replace(&mut state.suspect, true).then_some(state.synced.unwrap_or(0));
         let listed = state.listed;
         state.on_its_way = Some(end.clone());
         drop(state);
@@ -225,7 +263,7 @@ impl Shared {
         if synced.is_ok() {
             state.suspect = false;
             state.listed = true;
-            state.synced = end.length;
+            state.synced = Some(end.length);
         }
         (state, synced.map_err(|source| io_error(Action::Sync, &self.path, source)))
     }
@@ -240,30 +278,6 @@ impl Shared {
             Some(folder) => disk.sync_folder(folder),
             None => Ok(()),
         }
-    }
-
-    /// Opens the file when it is not open yet, and cuts off what does not count.
-    pub(super) fn heal(&self, state: &mut State) -> Result<(), Error> {
-        let disk = &self.options.disk;
-        let write_error = |source| io_error(Action::Write, &self.path, source);
-        let tail = state.tail.get_or_insert_default();
-        if state.file.is_none() {
-            let opened = disk.open_to_append(&self.real);
-            let file = opened.map_err(|source| io_error(Action::Open, &self.path, source))?;
-            state.file = Some(Arc::new(file));
-            state.synced = tail.length;
-        }
-        let Some(file) = &state.file else { return Ok(()) };
-        if tail.torn > 0 && !state.dirty {
-            set_aside(disk, &self.real, tail.length, &beside(&self.real, ".torn")).map_err(write_error)?;
-            state.dirty = true;
-        }
-        if state.dirty {
-            disk.cut(file, tail.length).map_err(write_error)?;
-            state.dirty = false;
-            tail.torn = 0;
-        }
-        Ok(())
     }
 
     /// Adds entries to a batch; nothing in `batch` counts when that fails.
@@ -423,6 +437,10 @@ impl Shared {
     pub(super) fn unstorable(&self, reason: String) -> Error {
         Error::Unstorable { path: self.path.clone(), reason }
     }
+}
+
+fn is_alone(entries: &[Entry<'_>]) -> bool {
+    entries.iter().any(|entry| matches!(entry, Entry::Compaction { .. }))
 }
 
 impl State {

@@ -257,7 +257,7 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
             Ok(Line::Entry {
                 id: line.id,
                 parent: line.parent_id,
-                record: Record { in_run: false, item: Item::Other },
+                record: Record { line: 0, in_run: false, item: Item::Other },
             })
         }
         (None, Some(_)) => {
@@ -266,7 +266,7 @@ pub(crate) fn decode(text: &[u8]) -> Result<Line<'_>, Unreadable> {
             Ok(Line::Entry {
                 id: None,
                 parent: Parent::Unsaid,
-                record: Record { in_run: false, item: Item::Message(Arc::new(message)) },
+                record: Record { line: 0, in_run: false, item: Item::Message(Arc::new(message)) },
             })
         }
         (None, None) => Err(Unreadable::Damaged("it has neither a `type` nor a `role`".to_owned())),
@@ -302,7 +302,11 @@ fn message(text: &[u8]) -> Result<Line<'_>, Unreadable> {
     Ok(Line::Entry {
         id: Some(line.id),
         parent: line.parent_id,
-        record: Record { in_run: line.run_id.is_some(), item: Item::Message(Arc::new(line.message)) },
+        record: Record {
+            line: 0,
+            in_run: line.run_id.is_some(),
+            item: Item::Message(Arc::new(line.message)),
+        },
     })
 }
 
@@ -321,7 +325,7 @@ fn entry(text: &[u8], item: Item) -> Result<Line<'_>, Unreadable> {
     Ok(Line::Entry {
         id: Some(link.id),
         parent: link.parent_id,
-        record: Record { in_run: link.run_id.is_some(), item },
+        record: Record { line: 0, in_run: link.run_id.is_some(), item },
     })
 }
 

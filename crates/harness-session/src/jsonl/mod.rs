@@ -3,9 +3,12 @@
 mod append;
 mod branch;
 mod compaction;
+mod entries;
+mod guard;
 mod line;
 mod lock;
 mod options;
+mod pairs;
 mod read;
 mod repair;
 mod replace;

@@ -135,11 +135,14 @@ pub(crate) fn open(path: &Path, named: &Path, limits: Limits) -> Result<Option<F
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Io { action: Action::Open, path: named.into(), source }),
     };
-    let bytes = file.metadata().map_err(|source| failed(named, source))?.len();
-    if bytes > limits.file_bytes {
-        return Err(Error::TooLarge { path: named.into(), bytes, limit: limits.file_bytes });
-    }
+    check_size(&file, named, limits)?;
     Ok(Some(file))
+}
+
+pub(crate) fn check_size(file: &File, named: &Path, limits: Limits) -> Result<(), Error> {
+    let bytes = file.metadata().map_err(|source| failed(named, source))?.len();
+    let limit = limits.file_bytes;
+    if bytes > limit { Err(Error::TooLarge { path: named.into(), bytes, limit }) } else { Ok(()) }
 }
 
 fn failed(path: &Path, source: io::Error) -> Error {
@@ -330,7 +333,7 @@ impl<'p> Scanner<'p> {
             Line::Compaction { id, parent, line } => {
                 let shortening = line.resolve(|name| self.chain.find(name));
                 let item = shortening.map_or(Item::Other, |short| Item::Compaction(Box::new(short)));
-                self.push(Some(id), &parent, Record { in_run: false, item }, number)
+                self.push(Some(id), &parent, Record { line: 0, in_run: false, item }, number)
             }
         }
     }
@@ -339,9 +342,10 @@ impl<'p> Scanner<'p> {
         &mut self,
         id: Option<Cow<'_, str>>,
         parent: &Parent<'_>,
-        record: Record,
+        mut record: Record,
         number: u64,
     ) -> Result<(), Unreadable> {
+        record.line = u32::try_from(number).unwrap_or(0);
         let pushed = match id {
             Some(id) => self.chain.push(&id, parent),
             None => self.chain.push(implied(number).as_str(), parent),

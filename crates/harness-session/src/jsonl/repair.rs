@@ -6,10 +6,13 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use harness_core::port::TranscriptRepair;
 use serde::Serialize;
 
 use super::line::{Header, Line, Program, WrittenHeader, decode, encode};
+use super::lock::{hold_new, release};
 use super::options::{Limits, OpenOptions};
+use super::pairs::Pairs;
 use super::read::{self, LineAt, Lines, Scanner};
 use super::session::{JsonlSession, beside, io_error, lock};
 use crate::chain::{End, Parent};
@@ -25,6 +28,9 @@ pub struct RepairReport {
     pub quarantined: Vec<Quarantined>,
     /// Entries whose parent was not there, and that now follow the entry before the damage.
     pub relinked: u64,
+    /// Calls and results that did not belong together: what was lost is marked `interrupted`, and what belongs
+    /// to no call was taken out, too.
+    pub repairs: Vec<TranscriptRepair>,
     /// Entries that the session holds now.
     pub kept: u64,
     /// Where the lines went that were taken out; absent when there are none.
@@ -34,7 +40,7 @@ pub struct RepairReport {
 impl RepairReport {
     /// Whether the file was sound, and left as it is.
     pub fn is_sound(&self) -> bool {
-        self.quarantined.is_empty() && self.relinked == 0
+        self.quarantined.is_empty() && self.relinked == 0 && self.repairs.is_empty()
     }
 }
 
@@ -53,7 +59,9 @@ pub struct Quarantined {
 }
 
 impl JsonlSession {
-    /// Takes the lines out of a session file that cannot be read, so that it can be opened again.
+    /// Takes the lines out of a session file that cannot be read, so that it can be opened again, and makes its
+    /// transcript legal: a call whose result is lost gets one that is marked `interrupted`, a result that belongs
+    /// to no call is taken out.
     ///
     /// They go to a file beside it, `NAME.quarantine`, one JSON object for each: line, offset and reason, and
     /// the line itself as `text`, or as `hex` when it is no text. Entries that followed a lost one follow the
@@ -65,41 +73,69 @@ impl JsonlSession {
     /// [`Error::WrongFormat`] by its header, limits, and those of the operating system.
     pub fn repair(path: impl AsRef<Path>, options: &OpenOptions) -> Result<RepairReport, Error> {
         let path = path.as_ref();
-        let (real, _lock) = lock(path)?;
-        let file = read::open(&real, path, options.limits)?;
-        let file = file.ok_or_else(|| Error::NotFound { path: path.into() })?;
+        let owned = lock(path)?;
+        let (real, file) = (&owned.real, &owned.file);
+        read::check_size(file, path, options.limits)?;
         let mut repair = Repair::new(path, options.limits);
-        repair.read(&file)?;
+        repair.read(file)?;
         let Repair { lines, header, mut report, scanner, .. } = repair;
-        let (scan, _) = scanner.finish(End::Last);
-        report.kept = u64::from(scan.chain.len());
+        let (scan, records) = scanner.finish(End::Last);
+        let read_error = |source| io_error(Action::Read, path, source);
+        let pairs = Pairs { file, chain: &scan.chain, records: &records };
+        let lines = pairs.mend(lines, &mut report).map_err(read_error)?;
+        report.kept = lines.iter().filter(|line| line.is_entry).count() as u64;
         if report.is_sound() {
             return Ok(report);
         }
         let write_error = |source| io_error(Action::Replace, path, source);
         if !report.quarantined.is_empty() {
-            let side = beside(&real, ".quarantine");
-            set_aside(&options.disk, &file, &report.quarantined, &side).map_err(write_error)?;
+            let side = beside(real, ".quarantine");
+            set_aside(&options.disk, file, &report.quarantined, &side).map_err(write_error)?;
             report.side_file = Some(side);
         }
-        let first = (scan.header.is_none() && header).then(|| first_line(&real, &options.program));
+        let first = (scan.header.is_none() && header).then(|| first_line(real, &options.program));
         let write = |new: &mut File| -> io::Result<()> {
+            hold_new(new)?;
             let mut new = BufWriter::new(new);
             if let Some(first) = &first {
                 let mut line = Vec::new();
                 encode(&WrittenHeader::from(first), &mut line)?;
                 new.write_all(&line)?;
             }
-            lines.iter().try_for_each(|line| line.write(&file, &mut new))?;
+            lines.iter().try_for_each(|line| line.kept.write(file, &mut new))?;
             new.flush()
         };
-        replace_file(&real, write).map_err(write_error)?;
+        release(&replace_file(real, write).map_err(write_error)?);
         Ok(report)
     }
 }
 
-/// A line that stays.
-enum Kept {
+/// A line that stays, with where it was.
+pub(super) struct KeptLine {
+    /// The place of its entry.
+    pub(super) place: Option<u32>,
+    /// Whether it is an entry.
+    pub(super) is_entry: bool,
+    pub(super) line: u64,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) kept: Kept,
+}
+
+impl KeptLine {
+    /// A line of an entry that was not there.
+    pub(super) fn made(text: String) -> Self {
+        Self { place: None, is_entry: true, line: 0, offset: 0, bytes: 0, kept: Kept::New(text) }
+    }
+
+    fn new(place: Option<u32>, at: &LineAt, kept: Kept) -> Self {
+        let LineAt { number: line, offset, bytes, .. } = *at;
+        Self { place, is_entry: place.is_some(), line, offset, bytes, kept }
+    }
+}
+
+/// The text of a line that stays.
+pub(super) enum Kept {
     /// These bytes of the old file.
     Old { offset: u64, bytes: u64, whole: bool },
     /// With another parent, or in our form.
@@ -107,7 +143,7 @@ enum Kept {
 }
 
 impl Kept {
-    fn write(&self, old: &File, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn write(&self, old: &File, out: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Old { offset, bytes, whole } => {
                 out.write_all(&piece(old, *offset, *bytes)?)?;
@@ -127,7 +163,7 @@ fn piece(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
 /// The lines of one file, sorted into those that stay and those that go.
 struct Repair<'p> {
     scanner: Scanner<'p>,
-    lines: Vec<Kept>,
+    lines: Vec<KeptLine>,
     report: RepairReport,
     /// The last entry before the last damage.
     before: Option<u32>,
@@ -156,16 +192,17 @@ impl<'p> Repair<'p> {
     }
 
     fn line(&mut self, line: &LineAt, text: &[u8]) -> Result<(), Error> {
+        let before = self.scanner.chain().len();
         let reason = match self.scanner.take(line, text) {
             Ok(true) => {
-                self.keep(line, text);
+                self.keep(line, text, before);
                 return Ok(());
             }
             Ok(false) => "it was not written to its end".to_owned(),
             Err(Error::CorruptLine { reason, .. }) => match self.relinked(text) {
                 Some(new) if matches!(self.scanner.take(line, new.as_bytes()), Ok(true)) => {
                     self.report.relinked = self.report.relinked.saturating_add(1);
-                    self.lines.push(Kept::New(new));
+                    self.lines.push(KeptLine::new(Some(before), line, Kept::New(new)));
                     return Ok(());
                 }
                 Some(_) | None => reason,
@@ -183,12 +220,13 @@ impl<'p> Repair<'p> {
     }
 
     /// Keeps a line. A bare message is named by its line, which may be another one now: it gets our form.
-    fn keep(&mut self, line: &LineAt, text: &[u8]) {
+    fn keep(&mut self, line: &LineAt, text: &[u8], before: u32) {
         let own = Kept::Old { offset: line.offset, bytes: line.bytes, whole: line.whole };
         let bare =
             matches!(decode(text), Ok(Line::Entry { id: None, record, .. }) if record.item.is_message());
         let new = if bare { self.wrapped(text) } else { None };
-        self.lines.push(new.map_or(own, Kept::New));
+        let place = (self.scanner.chain().len() > before).then_some(before);
+        self.lines.push(KeptLine::new(place, line, new.map_or(own, Kept::New)));
     }
 
     fn wrapped(&self, text: &[u8]) -> Option<String> {

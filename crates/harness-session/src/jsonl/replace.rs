@@ -10,6 +10,7 @@ use harness_core::{CallId, EntryId, Json};
 use serde::Serialize;
 
 use super::line::{Header, Line, Written, WrittenHeader, decode};
+use super::lock::{hold_new, is_at};
 use super::read;
 use super::session::{JsonlSession, Shared, State, io_error};
 use crate::chain::{End, Parent, implied, numbered};
@@ -49,10 +50,14 @@ impl Shared {
         let old = self.old_lines(state)?;
         let header = state.header.clone().unwrap_or_else(|| self.first_line(head));
         let bytes = self.rewrite(state, &header, old, head, messages)?;
-        let outcome = self.swap(&bytes);
+        let mut placed = None;
+        let outcome = self.swap(&bytes, &mut placed);
         state.void();
-        // Whether or not the new file is in place, the handle and what is known of the end may be of the old.
-        state.file = None;
+        // Even when the swap failed, the new file may be in place.
+        if let Some(file) = placed.filter(|file| is_at(file, &self.real).unwrap_or(false)) {
+            state.file = Some(Arc::new(file));
+        }
+        state.synced = None;
         state.tail = None;
         state.end = End::Last;
         state.listed = false;
@@ -127,10 +132,14 @@ impl Shared {
     }
 
     /// Puts a file of these bytes in the session file's place.
-    fn swap(&self, bytes: &[u8]) -> Result<(), Error> {
-        let attempt = || {
+    fn swap(&self, bytes: &[u8], placed: &mut Option<fs::File>) -> Result<(), Error> {
+        let mut attempt = || {
             let permissions = fs::metadata(&self.real)?.permissions();
-            self.options.disk.put_in_place(&self.real, bytes, Some(permissions))
+            self.options.disk.put_in_place(&self.real, bytes, Some(permissions), |file| {
+                hold_new(&file)?;
+                *placed = Some(file);
+                Ok(())
+            })
         };
         attempt().map_err(|source| io_error(Action::Replace, &self.path, source))
     }

@@ -11,12 +11,14 @@ use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionE
 
 use super::append::Batch;
 use super::disk::{create_folder, sweep};
+use super::entries::OwnEntry;
 use super::line::Header;
-use super::lock::{Lock, Owner, Refused};
+use super::lock::{Lock, Owner, Refused, hold, is_at, release};
 use super::options::{Limits, OpenOptions};
 use super::read::{self, Scan, Tail};
+use crate::blocking;
 use crate::chain::{Chain, End};
-use crate::error::{Action, Error};
+use crate::error::{Action, Disturbance, Error};
 use crate::spine::{Spine, Step};
 
 /// How many symbolic links may lead from one to the next.
@@ -35,15 +37,21 @@ const MOST_LINKS: usize = 40;
 /// the session, `NAME.torn`, and cuts it off, so that nothing is ever added to it.
 ///
 /// # Blocking
-/// Appends are made in place, on the caller's thread, although the port is asynchronous: a write to the page
-/// cache takes about a microsecond and a sync of one line well below a millisecond on a good disk, less than
-/// handing the work to another thread and back costs; and a run cannot go on before its entry is stored anyway. A load
-/// reads the whole file in place. On a server, load long sessions off the executor's threads with
-/// [`JsonlSession::read`].
+/// An append that only hands its entries to the operating system is made in place: one write to an open file
+/// takes a few microseconds, less than handing it to another thread and back. Whatever waits, for stable
+/// storage or for other appends, waits on a blocking thread of the tokio runtime, and so does a load. Without
+/// a runtime all of it happens in place.
+///
+/// Other methods block: [`JsonlSession::open`], [`JsonlSession::append_blocking`], [`JsonlSession::replace`].
 ///
 /// # One owner
 /// [`JsonlSession::open`] takes a lock that holds until the value and all its clones are dropped or their
-/// process ends. Anybody may [`JsonlSession::read`] meanwhile.
+/// process ends. It holds for every name of the file, hard links included. Anybody may
+/// [`JsonlSession::read`] meanwhile.
+///
+/// Before each append the file is checked. A file that was removed is written again from what is still
+/// open; one that was cut, added to or replaced by another program refuses every further append
+/// ([`Error::Disturbed`]), because what was acknowledged may be gone.
 ///
 /// # Many threads
 /// Clones are handles of one session. Appends of several threads that ask for stable storage while a sync is
@@ -59,24 +67,29 @@ pub(super) struct Shared {
     /// Without symbolic links.
     pub(super) real: PathBuf,
     pub(super) options: OpenOptions,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
+    /// Those that wait for a thread to block, in the order in which they came.
+    pub(super) queue: Arc<tokio::sync::Mutex<()>>,
     /// Told when nothing is on its way to the disk any more.
     pub(super) free: Condvar,
-    lock: Lock,
+    /// The owner before, when it did not give the lock back.
+    left_by: Option<Owner>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// The lock file.
+    pub(super) lock: Option<Lock>,
     pub(super) header: Option<Header>,
-    /// The file, once something was appended.
+    /// The file, locked, once it exists.
     pub(super) file: Option<Arc<File>>,
     /// The end of the file, once it is known.
     pub(super) tail: Option<Tail>,
     /// Whether bytes may follow that end which do not count.
     pub(super) dirty: bool,
-    /// The length up to which a sync has succeeded; what the file held when it was opened is its earlier
-    /// owners' matter.
-    pub(super) synced: u64,
+    /// The length up to which a sync has succeeded, once something is to be written; what the file held when
+    /// it was opened is its earlier owners' matter.
+    pub(super) synced: Option<u64>,
     /// Whether a sync has failed since. The system may then take pages for written that are not, so that the
     /// next sync would succeed without them.
     pub(super) suspect: bool,
@@ -96,6 +109,10 @@ pub(super) struct State {
     pub(super) end: End,
     /// Where the messages of the transcript came from.
     pub(super) spine: Spine,
+    /// Whether the file and its lock were just checked.
+    pub(super) checked: bool,
+    /// What the caller is to be told, although nothing is lost.
+    pub(super) notice: Option<SessionError>,
 }
 
 /// What a session file holds.
@@ -131,9 +148,22 @@ impl JsonlSession {
         {
             tracing::debug!(path = %path.display(), %error, "unfinished files stay");
         }
+        let file = own(&path, &real, &lock)?.map(Arc::new);
         let header = read::header(&real, &path, options.limits)?;
-        let state = Mutex::new(State { header, ..State::default() });
-        Ok(Self(Arc::new(Shared { path, real, options, state, free: Condvar::new(), lock })))
+        let left_by = lock.left_by.clone();
+        let state = Mutex::new(State { lock: Some(lock), header, file, ..State::default() });
+        let (free, queue) = (Condvar::new(), Arc::default());
+        Ok(Self(Arc::new(Shared { path, real, options, state, queue, free, left_by })))
+    }
+
+    /// Opens the session as [`JsonlSession::open`] does, on a thread where it may wait for the disk and for an
+    /// owner that is about to end.
+    ///
+    /// # Errors
+    /// As of [`JsonlSession::open`], and [`Error::Stopped`].
+    pub async fn open_async(path: impl Into<PathBuf>, options: OpenOptions) -> Result<Self, Error> {
+        let path = path.into();
+        blocking::run(move || Self::open(path, options)).await?
     }
 
     /// Reads the session at `path` without owning it, even while somebody else writes to it. A missing file
@@ -149,6 +179,20 @@ impl JsonlSession {
         Ok(Stored { header, loaded })
     }
 
+    /// Appends entries in order, as [`Session::append`] does, and blocks until they are as safe as asked. For
+    /// threads that drive no tasks.
+    ///
+    /// # Errors
+    /// As of [`Session::append`].
+    pub fn append_blocking(
+        &self,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+        durability: Durability,
+    ) -> Result<(), SessionError> {
+        self.0.append(head, entries, durability, None)
+    }
+
     /// The file as the caller named it.
     pub fn path(&self) -> &Path {
         &self.0.path
@@ -162,7 +206,7 @@ impl JsonlSession {
     /// The owner before, when it ended without giving the session back: it was killed, or the machine went
     /// down. Its last entry may be torn then, and calls may lack their results.
     pub fn left_by(&self) -> Option<&Owner> {
-        self.0.lock.left_by.as_ref()
+        self.0.left_by.as_ref()
     }
 }
 
@@ -173,6 +217,7 @@ impl Shared {
 
     /// Reads the file and remembers its end. What a failed append left behind is not read.
     pub(super) fn scan(&self, state: &mut State) -> Result<Loaded, Error> {
+        self.check_file(state)?;
         let most = match &state.tail {
             Some(tail) if state.dirty => tail.length,
             Some(_) | None => u64::MAX,
@@ -196,26 +241,54 @@ impl Session for JsonlSession {
         state.header.as_ref().map(|header| header.id.clone()).or_else(|| self.0.options.id.clone())
     }
 
+    /// Appends in place when nobody has to be waited for and nothing is to be synced.
     fn try_append(
         &self,
         head: &EntryHead,
         entries: &[Entry<'_>],
         durability: Durability,
     ) -> Option<Result<(), SessionError>> {
-        Some(self.0.append(head, entries, durability))
+        self.0.append_at_once(head, entries, durability)
     }
 
+    /// Appends in place, as [`Session::try_append`] does, or else on a thread where it may block.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: entries may be stored although the future was dropped. What is appended or loaded
+    /// afterwards comes after them.
     async fn append(
         &self,
         head: &EntryHead,
         entries: &[Entry<'_>],
         durability: Durability,
     ) -> Result<(), SessionError> {
-        self.0.append(head, entries, durability)
+        if let Some(appended) = self.try_append(head, entries, durability) {
+            return appended;
+        }
+        let own: Option<Vec<OwnEntry>> = entries.iter().map(OwnEntry::of).collect();
+        let unknown = || self.0.unstorable("this version has no line for this kind of entry".to_owned());
+        let (own, head) = (own.ok_or_else(unknown)?, head.clone());
+        let turn = Arc::clone(&self.0.queue).lock_owned().await;
+        let shared = Arc::clone(&self.0);
+        let append = move || {
+            let entries: Vec<_> = own.iter().map(OwnEntry::entry).collect();
+            shared.append(&head, &entries, durability, Some(turn))
+        };
+        blocking::run(append).await?
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {
-        Ok(self.0.scan(&mut *self.0.at_rest()?)?)
+        let turn = Arc::clone(&self.0.queue).lock_owned().await;
+        let shared = Arc::clone(&self.0);
+        let load = move || {
+            let _turn = turn;
+            shared.scan(&mut *shared.at_rest()?)
+        };
+        Ok(blocking::run(load).await??)
+    }
+
+    fn notice(&self) -> Option<SessionError> {
+        self.0.state.try_lock().ok()?.notice.take()
     }
 }
 
@@ -224,25 +297,64 @@ impl Drop for Shared {
         if let Err(error) = self.at_rest() {
             tracing::warn!(path = %self.path.display(), %error, "entries that were not written yet are lost");
         }
+        if let Some(file) = &self.state().file {
+            release(file);
+        }
     }
 }
 
-fn take_lock(named: &Path, real: &Path) -> Result<Lock, Error> {
+pub(super) fn take_lock(named: &Path, real: &Path) -> Result<Lock, Error> {
     let path = beside(real, ".lock");
-    Lock::take(path.clone()).map_err(|refused| match refused {
-        Refused::Held(owner) => Error::Locked { path: named.into(), owner },
-        Refused::Io(source) => io_error(Action::Lock, &path, source),
-    })
+    Lock::take(path.clone()).map_err(|refused| refused_lock(refused, named, &path))
 }
 
-/// Becomes the owner of a session file that is there: its path without symbolic links, and the lock.
-pub(super) fn lock(path: &Path) -> Result<(PathBuf, Lock), Error> {
+pub(super) fn refused_lock(refused: Refused, named: &Path, locked: &Path) -> Error {
+    match refused {
+        Refused::Held(owner) => Error::Locked { path: named.into(), owner },
+        Refused::Io(source) => io_error(Action::Lock, locked, source),
+    }
+}
+
+/// Opens the session file, if there is one, and locks it. The owner of the lock file is the only one who puts
+/// another file in its place.
+fn own(named: &Path, real: &Path, lock: &Lock) -> Result<Option<File>, Error> {
+    let file = match fs::OpenOptions::new().read(true).append(true).open(real) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(io_error(Action::Open, named, source)),
+    };
+    hold(&file, lock.left_by.is_some()).map_err(|refused| refused_lock(refused, named, real))?;
+    match is_at(&file, real) {
+        Ok(true) => Ok(Some(file)),
+        Ok(false) => Err(Error::Disturbed { path: named.into(), how: Disturbance::Replaced }),
+        Err(source) => Err(io_error(Action::Open, named, source)),
+    }
+}
+
+/// A session file that is there, and that nobody else owns until this is dropped.
+pub(super) struct Owned {
+    /// Without symbolic links.
+    pub(super) real: PathBuf,
+    pub(super) file: File,
+    _lock: Lock,
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        release(&self.file);
+    }
+}
+
+/// Becomes the owner of a session file that is there.
+pub(super) fn lock(path: &Path) -> Result<Owned, Error> {
+    let missing = || Error::NotFound { path: path.into() };
     let real = resolve(path).map_err(|source| io_error(Action::Open, path, source))?;
     if !check_file(path, &real)? {
-        return Err(Error::NotFound { path: path.into() });
+        return Err(missing());
     }
     let lock = take_lock(path, &real)?;
-    Ok((real, lock))
+    let file = own(path, &real, &lock)?.ok_or_else(missing)?;
+    Ok(Owned { real, file, _lock: lock })
 }
 
 pub(super) fn io_error(action: Action, path: &Path, source: io::Error) -> Error {

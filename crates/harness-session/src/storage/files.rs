@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use harness_core::Json;
 use harness_core::port::{Storage, StorageError};
 
+use crate::blocking;
 use crate::error::Error;
 use crate::folder::{Folder, Store};
 
@@ -20,7 +21,8 @@ const VALUE_BYTES: u64 = 16 << 20;
 /// happens, there is the old one or the new one. Writers of several processes take turns over a lock file.
 /// A file that is no JSON is an error when its key is read and never an absent value.
 ///
-/// The calls block for the time of a small file's reading or writing.
+/// Files are read and written, and locks waited for, on a blocking thread of the tokio runtime; in place
+/// when there is none.
 #[derive(Clone, Debug)]
 pub struct FolderStorage {
     folder: Folder,
@@ -96,19 +98,23 @@ fn place_of(error: &serde_json::Error) -> String {
 
 impl Storage for FolderStorage {
     async fn get(&self, key: &str) -> Result<Option<Json>, StorageError> {
-        Ok(self.read(key)?)
+        let (store, key) = (self.clone(), key.to_owned());
+        Ok(blocking::run(move || store.read(&key)).await??)
     }
 
     async fn set(&self, key: &str, value: &Json) -> Result<(), StorageError> {
-        Ok(self.write(key, value)?)
+        let (store, key, value) = (self.clone(), key.to_owned(), value.clone());
+        Ok(blocking::run(move || store.write(&key, &value)).await??)
     }
 
     async fn delete(&self, key: &str) -> Result<(), StorageError> {
-        Ok(self.remove(key)?)
+        let (store, key) = (self.clone(), key.to_owned());
+        Ok(blocking::run(move || store.remove(&key)).await??)
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, StorageError> {
-        let mut keys = self.folder.keys(SUFFIX)?;
+        let store = self.clone();
+        let mut keys = blocking::run(move || store.folder.keys(SUFFIX)).await??;
         keys.retain(|key| key.starts_with(prefix));
         Ok(keys)
     }

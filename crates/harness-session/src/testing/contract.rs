@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, OpenCall, RetryClass, Session};
-use harness_core::{Json, RunId, Stop, StopReason, Time, TurnId};
+use harness_core::{Json, RunId, Stop, StopReason, Time, TurnId, transcript};
 
 /// Checks a store against the rules of the [`Session`] port.
 ///
@@ -32,6 +32,7 @@ pub async fn session_contract<S: Session>(mut make: impl FnMut() -> S) {
     the_last_run_state_counts(&make()).await;
     a_run_is_open_until_its_end(&make()).await;
     nothing_may_be_appended(&make()).await;
+    a_load_is_a_legal_transcript(&make()).await;
     super::shortening::compactions(&mut make).await;
 }
 
@@ -202,6 +203,16 @@ fn finished<'a>(
     result: &'a Arc<Message>,
 ) -> Entry<'a> {
     Entry::CallFinished { call: &call.id, attempt, class, result }
+}
+
+async fn a_load_is_a_legal_transcript<S: Session>(session: &S) {
+    let (orphan, asked, said) = (result("c9", "lost"), asks(&["c1"]), Arc::new(Message::user("on")));
+    let entries = [Entry::Message(&orphan), Entry::Message(&asked), Entry::Message(&said)];
+    append(session, &entries).await;
+    let loaded = load(session).await;
+    assert_eq!(transcript::check(&loaded.messages), [], "a load gives every call its one result");
+    assert_eq!(loaded.repairs.len(), 2, "what was repaired is reported: {:?}", loaded.repairs);
+    assert_eq!(loaded.messages.last(), Some(&said), "nothing else is lost");
 }
 
 fn head() -> EntryHead {

@@ -55,6 +55,8 @@ struct Plan {
     changes: Vec<Change>,
     /// A change that lasts until so many appends have waited.
     lasts: Option<(usize, usize)>,
+    /// A change that lasts until it is released, and whether it has begun.
+    stalls: Option<(usize, bool)>,
     waiting: usize,
     /// What every later change fails with.
     lasting: Option<Lasting>,
@@ -99,6 +101,24 @@ impl Faults {
         self
     }
 
+    /// Lets the change number `step` last until [`Faults::release`]: a slow disk.
+    #[must_use]
+    pub fn stalling(self, step: usize) -> Self {
+        self.plan().stalls = Some((step, false));
+        self
+    }
+
+    /// Whether the change that stalls has begun, and was not released.
+    pub fn is_stalled(&self) -> bool {
+        self.plan().stalls.is_some_and(|(_, begun)| begun)
+    }
+
+    /// Ends the stall.
+    pub fn release(&self) {
+        self.plan().stalls = None;
+        self.0.waited.notify_all();
+    }
+
     /// How many changes there were.
     pub fn steps(&self) -> usize {
         self.plan().changes.len()
@@ -127,6 +147,10 @@ impl Probe for Faults {
         let number = plan.changes.len();
         plan.changes.push(change);
         while plan.lasts.is_some_and(|(step, appends)| step == number && plan.waiting < appends) {
+            plan = self.0.waited.wait(plan).unwrap_or_else(PoisonError::into_inner);
+        }
+        while let Some((_, begun)) = plan.stalls.as_mut().filter(|(step, _)| *step == number) {
+            *begun = true;
             plan = self.0.waited.wait(plan).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(lasting) = plan.lasting {

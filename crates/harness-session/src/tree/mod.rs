@@ -38,7 +38,7 @@ pub(crate) use read::wrapped;
 /// use std::sync::Arc;
 ///
 /// use harness_core::message::Message;
-/// use harness_core::port::{Durability, Entry, EntryHead, Session};
+/// use harness_core::port::{Durability, Entry, EntryHead};
 /// use harness_core::{EntryId, Time};
 /// use harness_session::{ForkOptions, JsonlSession, Leaf, Limits, Note, OpenOptions, Tree};
 ///
@@ -48,16 +48,16 @@ pub(crate) use read::wrapped;
 /// let head = EntryHead::new(Time(1_767_225_600_000), None, 0, None);
 /// let say = |text: &str| {
 ///     let message = Arc::new(Message::user(text));
-///     session.try_append(&head, &[Entry::Message(&message)], Durability::Flush)
+///     session.append_blocking(&head, &[Entry::Message(&message)], Durability::Flush)
 /// };
-/// say("question");
-/// say("first try");
+/// say("question")?;
+/// say("first try")?;
 /// let first = EntryId::from("e1");
 /// session.note(&head, &Note::label(first.clone(), "start"))?;
 ///
 /// // Go back to the question and try something else: both tries stay.
 /// session.branch(Some(&first))?;
-/// say("second try");
+/// say("second try")?;
 /// let tree = Tree::read(&path, Limits::default())?;
 /// assert_eq!(tree.context(Leaf::Last).shown.len(), 2);
 /// assert_eq!(tree.leaves().count(), 2);

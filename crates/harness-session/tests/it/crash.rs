@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{Durability, Entry, RetryClass, Session, SessionError};
+use harness_core::port::{Durability, Entry, RetryClass, SessionError};
 use harness_session::testing::{Fault, Faults};
 use harness_session::{JsonlSession, SyncPolicy};
 
-use crate::support::{Place, asks, bare, call, head, load, options, result, user};
+use crate::support::{Place, append, asks, bare, call, going_on, head, load, options, result, user};
 
 /// Appends a whole run entry by entry as far as it goes; gives the messages that were acknowledged, and the
 /// ones of the append that was not.
@@ -28,7 +28,7 @@ fn script(session: &JsonlSession) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
         let messages = batch.iter().filter_map(|entry| {
             if let Entry::Message(message) = entry { Some(Arc::clone(message)) } else { None }
         });
-        if session.try_append(&head(), batch, Durability::Sync).unwrap().is_err() {
+        if session.append_blocking(&head(), batch, Durability::Sync).is_err() {
             return (acknowledged, messages.collect());
         }
         acknowledged.extend(messages);
@@ -91,9 +91,10 @@ fn check_crash(content: Option<&str>, sync: SyncPolicy, step: usize, fault: Faul
     assert_eq!(sure, acknowledged, "{told}");
     assert!(on_the_way.starts_with(perhaps), "{told}");
 
-    session.try_append(&head(), &[Entry::Message(&user("on"))], Durability::Flush).unwrap().unwrap();
+    let added = going_on(&load(&session).unwrap());
+    append(&session, &added.iter().map(Entry::Message).collect::<Vec<_>>()).unwrap();
     let after = load(&session).unwrap();
-    assert_eq!(after.messages.len(), before + kept.len() + 1, "{told}");
+    assert_eq!(after.messages[before..], [kept, added].concat(), "{told}");
     assert_eq!(after.torn_tail, None, "{told}");
 }
 
@@ -125,10 +126,11 @@ fn check_failure(content: Option<&str>, sync: SyncPolicy, step: usize, fault: Fa
     assert_eq!(kept, acknowledged, "{told}");
 
     let again: Vec<_> = failed.iter().map(Entry::Message).collect();
-    session.try_append(&head(), &again, Durability::Sync).unwrap().unwrap();
-    session.try_append(&head(), &[Entry::Message(&user("on"))], Durability::Sync).unwrap().unwrap();
+    session.append_blocking(&head(), &again, Durability::Sync).unwrap();
+    let added = going_on(&load(&session).unwrap());
+    append(&session, &added.iter().map(Entry::Message).collect::<Vec<_>>()).unwrap();
     drop(session);
-    let expected: Vec<_> = acknowledged.into_iter().chain(failed).chain([user("on")]).collect();
+    let expected: Vec<_> = acknowledged.into_iter().chain(failed).chain(added).collect();
     assert_eq!(load(&place.open()).unwrap().messages.split_off(before), expected, "{told}");
 }
 
@@ -144,18 +146,18 @@ fn entries_before_a_failed_sync_are_written_again() {
     let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
     let (last, flushed) = messages.split_last().unwrap();
     for message in flushed {
-        session.try_append(&head(), &[Entry::Message(message)], Durability::Flush).unwrap().unwrap();
+        session.append_blocking(&head(), &[Entry::Message(message)], Durability::Flush).unwrap();
     }
     let before = faults.steps();
-    let outcome = session.try_append(&head(), &[Entry::Message(last)], Durability::Sync).unwrap();
+    let outcome = session.append_blocking(&head(), &[Entry::Message(last)], Durability::Sync);
     assert_eq!(&*outcome.unwrap_err().kind, "session.sync_failed");
     assert_eq!(faults.steps() - before, 2, "a write and a sync");
     let before = faults.steps();
-    session.try_append(&head(), &[Entry::Message(last)], Durability::Sync).unwrap().unwrap();
+    session.append_blocking(&head(), &[Entry::Message(last)], Durability::Sync).unwrap();
     assert_eq!(faults.steps() - before, 5, "a cut, a write, the writing again, a sync, the folder's");
     assert_eq!(load(&session).unwrap().messages, messages);
     let before = faults.steps();
-    session.try_append(&head(), &[Entry::Message(last)], Durability::Sync).unwrap().unwrap();
+    session.append_blocking(&head(), &[Entry::Message(last)], Durability::Sync).unwrap();
     assert_eq!(faults.steps() - before, 2, "a write and a sync again");
 }
 
@@ -165,7 +167,7 @@ fn a_full_disk_is_told_with_what_to_do() {
     let session =
         JsonlSession::open(place.path(), options().faults(&Faults::at(1, Fault::Full(20)))).unwrap();
     let message = user("one");
-    let outcome = session.try_append(&head(), &[Entry::Message(&message)], Durability::Flush).unwrap();
+    let outcome = session.append_blocking(&head(), &[Entry::Message(&message)], Durability::Flush);
     let SessionError { kind, message, .. } = outcome.unwrap_err();
     assert_eq!(&*kind, "session.write_failed");
     insta::assert_snapshot!(message.replace(place.path().to_str().unwrap(), "FILE"), @"cannot write to session `FILE`: no storage space (free some space; what was acknowledged is safe, and the next append tries again)");
@@ -181,7 +183,7 @@ fn law_4_every_crash_point_of_a_replacement_leaves_the_old_or_the_new() {
         for fault in faults {
             let place = Place::new();
             let entries: Vec<_> = old.iter().map(Entry::Message).collect();
-            place.open().try_append(&head(), &entries, Durability::Flush).unwrap().unwrap();
+            place.open().append_blocking(&head(), &entries, Durability::Flush).unwrap();
             let session =
                 JsonlSession::open(place.path(), options().faults(&Faults::at(step, fault))).unwrap();
             let outcome = session.replace(&head(), &new);

@@ -11,7 +11,7 @@ use harness_session::testing::{Change, Fault, Faults};
 use harness_session::{JsonlSession, MemorySession, SyncPolicy};
 
 use crate::scenarios::{Own, Scenario, Step, scenarios};
-use crate::support::{Place, head, load, now, options, say, user};
+use crate::support::{Place, append, going_on, head, load, now, options, say};
 
 /// The session in memory.
 struct Model(MemorySession);
@@ -143,7 +143,7 @@ fn check_crash(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault) {
     match on_its_way {
         Some(Step::Append(all, durability)) => {
             let rest: Vec<_> = all.iter().skip(entries).map(Own::entry).collect();
-            session.try_append(&head(), &rest, *durability).unwrap().unwrap();
+            session.append_blocking(&head(), &rest, *durability).unwrap();
         }
         Some(Step::GoBack(..)) if entries > 0 => {}
         Some(whole) => whole.take(&session).unwrap(),
@@ -248,8 +248,10 @@ fn check_lasting(scenario: &Scenario, sync: SyncPolicy, at: usize, fault: Fault)
         step.take(&session).unwrap();
         model.take(step);
     }
-    say(&session, "on").unwrap();
-    model.append(&[Entry::Message(&user("on"))]);
+    for message in going_on(&model.loaded()) {
+        append(&session, &[Entry::Message(&message)]).unwrap();
+        model.append(&[Entry::Message(&message)]);
+    }
     drop(session);
     assert_eq!(load(&place.open()).unwrap(), model.loaded(), "{told}");
 }

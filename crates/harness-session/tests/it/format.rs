@@ -30,7 +30,7 @@ fn each_kind_of_entry_is_one_line() {
     append(&session, &[finished, Entry::RunState { schema_version: 3, state: &state }]).unwrap();
     append(&session, &[Entry::RunEnd { stop: &stop, usage: &usage }]).unwrap();
     let outside = EntryHead::new(Time(1_767_225_600_001), None, 0, None);
-    session.try_append(&outside, &[Entry::Message(&user("note"))], Durability::Sync).unwrap().unwrap();
+    session.append_blocking(&outside, &[Entry::Message(&user("note"))], Durability::Sync).unwrap();
     insta::assert_snapshot!(place.text(), @r##"
     {"type":"session","format":"harness.session","version":1,"id":"s-1","created_at":"2026-01-01T00:00:00.000Z","harness":{"name":"test","version":"1"},"meta":{"descriptor":"sha256:00"}}
     {"type":"message","id":"e1","parent_id":null,"at":"2026-01-01T00:00:00.000Z","run_id":"r1","turn":1,"turn_id":"r1.1","message":{"role":"user","content":[{"type":"text","text":"go"}]}}
@@ -190,14 +190,14 @@ fn unanswered_calls_are_told_in_call_order() {
     let session = place.open();
     let (class, b, done) = (RetryClass::Unsafe, call("b"), result("b", "early"));
     append(&session, &[Entry::Message(&asks(&["z"])), Entry::Message(&result("z", "old"))]).unwrap();
-    append(&session, &[Entry::Message(&asks(&["a", "b", "c"])), Entry::Message(&result("c", "ok"))]).unwrap();
+    append(&session, &[Entry::Message(&asks(&["a", "b", "c"])), Entry::Message(&result("a", "ok"))]).unwrap();
     append(&session, &[Entry::CallFinished { call: &b.id, attempt: 1, class: &class, result: &done }])
         .unwrap();
     let open: Vec<_> = unanswered(&place.read().loaded)
         .into_iter()
         .map(|call| (call.call.id.to_string(), call.open.and_then(|open| open.result)))
         .collect();
-    assert_eq!(open, [("a".to_owned(), None), ("b".to_owned(), Some(done))]);
+    assert_eq!(open, [("b".to_owned(), Some(done)), ("c".to_owned(), None)]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_long_session_is_read_back_whole() {
     let session = place.open();
     let messages: Vec<Arc<Message>> = (0..2_000).map(|n| user(&format!("message {n}"))).collect();
     for message in &messages {
-        session.try_append(&head(), &[Entry::Message(message)], Durability::Flush).unwrap().unwrap();
+        session.append_blocking(&head(), &[Entry::Message(message)], Durability::Flush).unwrap();
     }
     assert_eq!(place.read().loaded.messages, messages);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use harness_core::outcome::TotalUsage;
-use harness_core::port::{Durability, Entry, Session, SessionError};
+use harness_core::port::{Durability, Entry, SessionError};
 use harness_core::{Stop, StopReason};
 use harness_session::testing::{Change, Fault, Faults};
 use harness_session::{JsonlSession, SyncPolicy};
@@ -36,7 +36,7 @@ fn eight_at_once(place: &Place, faults: &Faults) -> (JsonlSession, Vec<Result<()
 }
 
 fn safely(session: &JsonlSession, text: &str) -> Result<(), SessionError> {
-    session.try_append(&head(), &[Entry::Message(&user(text))], Durability::Sync).unwrap()
+    session.append_blocking(&head(), &[Entry::Message(&user(text))], Durability::Sync)
 }
 
 fn kinds(faults: &Faults) -> Vec<Change> {

@@ -68,3 +68,55 @@ fn law_4_kill_nine_in_the_middle_of_appends() {
         assert_eq!(load(&session).unwrap().messages.last(), Some(&user(&text(kept.len()))));
     }
 }
+
+/// Set for the process that starts programs until it is killed; names the session file.
+const STARTER: &str = "HARNESS_SESSION_TEST_STARTER";
+
+/// How often a process that starts programs is killed, and its session opened at once.
+const RESTARTS: usize = 60;
+
+/// While a process starts a program there is a copy of it, which has its files open for a moment longer.
+#[expect(clippy::disallowed_methods, reason = "this test starts processes of its own")]
+fn start_programs_until_killed(path: &str) -> ! {
+    let session = JsonlSession::open(path, options().sync(SyncPolicy::Never)).unwrap();
+    say(&session, "owned").unwrap();
+    for _ in 0..3 {
+        std::thread::spawn(|| {
+            loop {
+                let _ = Command::new("true").status();
+            }
+        });
+    }
+    println!("acknowledged");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "this test kills a process of its own")]
+fn fault_30_a_restart_right_after_kill_nine_finds_no_lock() {
+    if let Ok(path) = std::env::var(STARTER) {
+        start_programs_until_killed(&path);
+    }
+    let place = Place::new();
+    for round in 0..RESTARTS {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "kill::fault_30_a_restart_right_after_kill_nine_finds_no_lock", "--nocapture"])
+            .env(STARTER, place.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!({ lines }.any(|line| line.contains("acknowledged")), "round {round}");
+        for _ in 0..round * 40 {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let session = JsonlSession::open(place.path(), options());
+        let session = session.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert_eq!(load(&session).unwrap().messages.len(), round + 1);
+    }
+}

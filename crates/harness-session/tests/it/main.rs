@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod artifact;
+mod blocking;
 mod branch;
 mod checkpoint;
 mod continuation;
@@ -9,11 +10,13 @@ mod contract;
 mod crash;
 mod crash_points;
 mod damage;
+mod disturbed;
 mod format;
 mod golden;
 mod group;
 mod kill;
 mod lock;
+mod pairs;
 mod property;
 mod record;
 mod repair;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::TotalUsage;
-use harness_core::port::{CompactionNote, Durability, Entry, RetryClass, Session, SessionError};
+use harness_core::port::{CompactionNote, Durability, Entry, RetryClass, SessionError};
 use harness_core::transcript::{Plan, Span};
 use harness_core::{EntryId, Json, Stop, StopReason};
 use harness_session::{JsonlSession, Note};
@@ -61,13 +61,13 @@ impl Step {
         match self {
             Self::Append(entries, durability) => {
                 let entries: Vec<_> = entries.iter().map(Own::entry).collect();
-                session.try_append(&head(), &entries, *durability).unwrap()
+                session.append_blocking(&head(), &entries, *durability)
             }
             Self::Replace(messages) => Ok(session.replace(&head(), messages)?),
             Self::Note(note) => session.note(&head(), note).map(drop).map_err(SessionError::from),
             Self::GoBack(at, entry) => {
                 session.branch(Some(&EntryId::from(*at)))?;
-                session.try_append(&head(), &[entry.entry()], Durability::Flush).unwrap()
+                session.append_blocking(&head(), &[entry.entry()], Durability::Flush)
             }
         }
     }

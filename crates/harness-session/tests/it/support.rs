@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
+use harness_core::transcript::repair;
 use harness_core::{Json, RunId, Time, TurnId};
-use harness_session::{JsonlSession, Limits, OpenOptions, Stored};
+use harness_session::{JsonlSession, Limits, OpenOptions, Stored, unanswered};
 
 /// A folder of its own for one test, and the session file in it.
 pub(crate) struct Place {
@@ -88,11 +89,22 @@ pub(crate) fn result(id: &str, text: &str) -> Arc<Message> {
 }
 
 pub(crate) fn append(session: &JsonlSession, entries: &[Entry<'_>]) -> Result<(), SessionError> {
-    session.try_append(&head(), entries, Durability::Flush).unwrap()
+    session.append_blocking(&head(), entries, Durability::Flush)
 }
 
 pub(crate) fn say(session: &JsonlSession, text: &str) -> Result<(), SessionError> {
     append(session, &[Entry::Message(&user(text))])
+}
+
+/// What a run that goes on appends: a result for each call that has none, then the next message.
+pub(crate) fn going_on(loaded: &Loaded) -> Vec<Arc<Message>> {
+    let settled = unanswered(loaded).into_iter().map(|open| result(open.call.id.as_str(), "settled"));
+    settled.chain([user("on")]).collect()
+}
+
+/// The transcript that a load makes of these messages, when nothing else is stored.
+pub(crate) fn legal(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    repair(messages).messages.into_iter().map(|(message, _)| message).collect()
 }
 
 pub(crate) fn load(session: &impl Session) -> Result<Loaded, SessionError> {
