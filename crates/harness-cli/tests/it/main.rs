@@ -22,6 +22,7 @@ mod faults;
 mod files;
 mod json;
 mod models;
+mod orphans;
 mod otlp;
 mod outcomes;
 mod record;
