@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
@@ -153,10 +154,13 @@ fn at_terminal(project: &Project, arguments: &[&str]) -> (Running, File) {
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
-    use std::os::unix::fs::OpenOptionsExt as _;
     let no_terminal_of_ours = i32::try_from(rustix::fs::OFlags::NOCTTY.bits()).unwrap();
-    let theirs = File::options().read(true).write(true).custom_flags(no_terminal_of_ours);
-    let theirs = theirs.open(name.to_str().unwrap()).unwrap();
+    let theirs = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(no_terminal_of_ours)
+        .open(name.to_str().unwrap())
+        .unwrap();
     let plain = project.command(arguments);
     let mut command = with_program(&plain, "setsid");
     command.arg("--ctty").arg(plain.get_program()).args(arguments).stdin(theirs).env("TERM", "xterm");
