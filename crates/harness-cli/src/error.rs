@@ -42,6 +42,8 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Server(#[from] harness_server::ServerError),
     #[error(transparent)]
+    Orphans(#[from] harness::tools::OrphansLeft),
+    #[error(transparent)]
     Otlp(#[from] OtlpError),
     /// A tool has no program, and there is no registry file that could name one.
     #[error("{fault}; there is no registry file at {}", registry.display())]
@@ -154,6 +156,7 @@ impl CliError {
             Self::Acp(error) => error.kind(),
             Self::Session(error) => error.kind(),
             Self::Server(error) => error.kind(),
+            Self::Orphans(_) => "session.orphans",
             Self::Otlp(error) => error.kind(),
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
@@ -245,6 +248,7 @@ impl CliError {
                 "give a token with --token-file FILE, or let it listen on 127.0.0.1".to_owned(),
             ),
             Self::Server(error) => error.hint().map(str::to_owned),
+            Self::Orphans(_) => Some("end these processes, then try again".to_owned()),
             Self::Otlp(error) => Some(error.hint().to_owned()),
             Self::NoRegistry { .. } => {
                 Some("write one there, or name another with --registry FILE".to_owned())

@@ -15,13 +15,16 @@ pub(crate) enum Exit {
     AwaitingApproval,
     Deferred,
     Unwritten,
+    HungUp,
     Cancelled,
+    Quit,
     OutputClosed,
+    Terminated,
 }
 
 impl Exit {
     /// Every ending, by code.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Completed,
         Self::Failed,
         Self::Refused,
@@ -29,8 +32,11 @@ impl Exit {
         Self::AwaitingApproval,
         Self::Deferred,
         Self::Unwritten,
+        Self::HungUp,
         Self::Cancelled,
+        Self::Quit,
         Self::OutputClosed,
+        Self::Terminated,
     ];
 
     /// The exit code.
@@ -43,8 +49,11 @@ impl Exit {
             Self::AwaitingApproval => 4,
             Self::Deferred => 5,
             Self::Unwritten => 6,
+            Self::HungUp => 129,
             Self::Cancelled => 130,
+            Self::Quit => 131,
             Self::OutputClosed => 141,
+            Self::Terminated => 143,
         }
     }
 
@@ -58,7 +67,7 @@ impl Exit {
             Self::NeedsClarification => "needs_clarification",
             Self::AwaitingApproval => "awaiting_approval",
             Self::Deferred => "deferred",
-            Self::Cancelled => "failed, cancelled",
+            Self::HungUp | Self::Cancelled | Self::Quit | Self::Terminated => "failed, cancelled",
         }
     }
 
@@ -76,8 +85,11 @@ impl Exit {
             Self::Unwritten => {
                 "the answer, the session, the record, the report or a deliverable could not be written"
             }
+            Self::HungUp => "SIGHUP: the terminal was closed",
             Self::Cancelled => "Ctrl-C",
+            Self::Quit => "SIGQUIT",
             Self::OutputClosed => "the reader of standard output went away",
+            Self::Terminated => "SIGTERM",
         }
     }
 
@@ -97,7 +109,13 @@ impl Exit {
     /// cancelled says more.
     pub(crate) fn unwritten(self) -> Self {
         match self {
-            Self::Failed | Self::Cancelled | Self::Refused | Self::OutputClosed => self,
+            Self::Failed
+            | Self::HungUp
+            | Self::Cancelled
+            | Self::Quit
+            | Self::Terminated
+            | Self::Refused
+            | Self::OutputClosed => self,
             Self::Completed
             | Self::NeedsClarification
             | Self::AwaitingApproval

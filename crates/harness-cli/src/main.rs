@@ -48,6 +48,8 @@ use paths::Paths;
 use render::{BAD, JsonLines};
 
 fn main() -> ExitCode {
+    harness::tools::supervise();
+    signal::survive_size_limit();
     // From here on no other program of this user reads the keys in this process's memory and environment. Where
     // the system does not offer that, nothing is lost but this protection.
     let _ = harness::tools::deny_inspection();
@@ -56,13 +58,16 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(told) => return usage(&told),
     };
-    match go(&cli) {
-        Ok(exit) => exit.into(),
+    let exit = match go(&cli) {
+        // What was cancelled was so because of a signal, and a terminal that was closed cannot be written to.
+        Ok(exit @ (Exit::Cancelled | Exit::Unwritten)) => signal::exit().unwrap_or(exit),
+        Ok(exit) => exit,
         Err(error) => {
             report(&error, cli.command.json());
-            error.exit().into()
+            signal::exit().unwrap_or_else(|| error.exit())
         }
-    }
+    };
+    exit.into()
 }
 
 fn go(cli: &Cli) -> Result<Exit, CliError> {

@@ -1,16 +1,23 @@
-//! Ctrl-C: once to stop the run, twice to end the program.
+//! Signals: the first one that asks the program to end stops the run, the second one ends the program.
 
 use std::io::{self, Write as _};
+#[cfg(unix)]
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use harness::core::Cancel;
 
+use crate::exit::Exit;
 use crate::terminal;
-/// Takes the signals that ask the program to end, from when it is made.
+
+/// The first signal that asked the program to end; 0 while there was none.
+#[cfg(unix)]
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
+/// Takes the signals that ask the program to end, from when it is made: SIGINT, SIGTERM, SIGHUP (the terminal
+/// was closed) and SIGQUIT.
 pub(crate) struct Signals {
     #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    signals: Vec<(i32, tokio::signal::unix::Signal)>,
 }
 
 impl Signals {
@@ -18,7 +25,17 @@ impl Signals {
     #[cfg(unix)]
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let mut signals = Vec::new();
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+            signals.push((kind.as_raw_value(), signal(kind)?));
+        }
+        for kind in [SignalKind::hangup(), SignalKind::quit()] {
+            // `nohup` has the program ignore them.
+            if !is_ignored(kind.as_raw_value()) {
+                signals.push((kind.as_raw_value(), signal(kind)?));
+            }
+        }
+        Ok(Self { signals })
     }
 
     #[cfg(not(unix))]
@@ -41,10 +58,17 @@ impl Signals {
     /// Completes at the next signal.
     #[cfg(unix)]
     pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
+        use std::task::Poll;
+        let number = std::future::poll_fn(|cx| {
+            for (number, signal) in &mut self.signals {
+                if signal.poll_recv(cx).is_ready() {
+                    return Poll::Ready(*number);
+                }
+            }
+            Poll::Pending
+        });
+        let number = number.await;
+        let _ = FIRST.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     #[cfg(not(unix))]
@@ -53,4 +77,44 @@ impl Signals {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// The ending by the first signal that asked for one, if any did.
+pub(crate) fn exit() -> Option<Exit> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::SignalKind;
+        let first = FIRST.load(Ordering::Relaxed);
+        let is = |kind: SignalKind| kind.as_raw_value() == first;
+        if is(SignalKind::hangup()) {
+            return Some(Exit::HungUp);
+        }
+        if is(SignalKind::quit()) {
+            return Some(Exit::Quit);
+        }
+        if is(SignalKind::terminate()) {
+            return Some(Exit::Terminated);
+        }
+        (first != 0).then_some(Exit::Cancelled)
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+/// Makes a write beyond the limit of a file's size an error instead of the program's end.
+///
+/// The handler does nothing. Programs that are started do not inherit it, as they would an ignored signal.
+pub(crate) fn survive_size_limit() {
+    #[cfg(unix)]
+    // Without it the program is as it was.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+}
+
+/// Whether whoever started the program had it ignore a signal; only Linux tells.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    u32::try_from(signal - 1).ok().and_then(|bit| mask.checked_shr(bit)).is_some_and(|mask| mask & 1 == 1)
 }

@@ -7,6 +7,9 @@
 //! behind end with it and never delay its result. Dropping a run kills all of it. What it prints can be
 //! read while it runs ([`run_with`], [`Lines`]), and the beginning and the end of it are kept ([`Capture`]).
 //!
+//! On Linux, in a host that calls [`supervise`], nothing that a program started outlives its run or the host,
+//! in whatever group or session it is and whatever ended the host.
+//!
 //! This is the one crate of the workspace that starts and ends processes. It knows no other of them, and
 //! nothing of tools, agents or models. It needs a Unix system and the runtime of tokio.
 //!
@@ -32,6 +35,7 @@
 compile_error!("harness-process ends process groups by signals and needs a Unix system");
 
 mod capture;
+mod child;
 mod environment;
 mod group;
 mod inspection;
@@ -40,14 +44,17 @@ mod run;
 mod sandbox;
 mod signal;
 mod start;
-mod strays;
+mod supervisor;
+mod table;
 
 pub use capture::{Capture, Shown};
+pub use child::Child;
 pub use environment::{Environment, PASSED};
-pub use group::{Group, REAP};
+pub use group::REAP;
 pub use inspection::deny_inspection;
 pub use lines::{Line, Lines};
 pub use run::{Ended, Ending, Launch, Limits, MAX_PRINTED, run, run_with};
 pub use sandbox::{SYSTEM_FOLDERS, Sandbox, SandboxFault};
 pub use signal::signal_name;
-pub use start::{is_path, start, why_not_started};
+pub use start::{Command, is_path, start, why_not_started};
+pub use supervisor::{OrphansLeft, supervise, supervise_by, wait_for_orphans};

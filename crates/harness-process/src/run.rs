@@ -4,18 +4,19 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::pin::{Pin, pin};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin};
+use tokio::process::ChildStdin;
 use tokio::time::{sleep, timeout};
 
 use crate::capture::Capture;
+use crate::child::Child;
 use crate::environment::Environment;
-use crate::group::{Group, REAP};
+use crate::group::REAP;
 use crate::sandbox::Sandbox;
-use crate::start::start;
+use crate::start::{Command, start};
 
 /// How many bytes a program may print to stdout or stderr before it is stopped: 128 MiB. What is
 /// printed is read and counted up to there, and only what [`Limits`] say of it is kept.
@@ -42,6 +43,9 @@ pub struct Launch<'a> {
     pub limits: Limits,
     /// What it may reach; `None` restricts nothing.
     pub sandbox: Option<&'a Sandbox>,
+    /// Whether it runs under the supervisor of this process, if there is one. Default `true`; see
+    /// [`supervise`](crate::supervise).
+    pub supervised: bool,
 }
 
 impl<'a> Launch<'a> {
@@ -52,7 +56,8 @@ impl<'a> Launch<'a> {
         env: Environment,
         limits: Limits,
     ) -> Self {
-        Self { program: program.as_ref(), args, cwd: None, env, stdin: None, limits, sandbox: None }
+        let program = program.as_ref();
+        Self { program, args, cwd: None, env, stdin: None, limits, sandbox: None, supervised: true }
     }
 
     /// In this folder.
@@ -67,6 +72,17 @@ impl<'a> Launch<'a> {
     pub fn sandbox(mut self, sandbox: Option<&'a Sandbox>) -> Self {
         self.sandbox = sandbox;
         self
+    }
+
+    fn command(&self) -> Command<'_> {
+        Command {
+            cwd: self.cwd,
+            stdin: self.stdin.is_some(),
+            grace: self.limits.grace,
+            sandbox: self.sandbox,
+            supervised: self.supervised,
+            ..Command::new(self.program, self.args, &self.env)
+        }
     }
 
     /// With this to read. The pipe is closed behind it. A program need not read it.
@@ -158,9 +174,7 @@ pub async fn run_with(
     unwanted: impl Future<Output = ()> + Send,
     tap: impl FnMut(&[u8]) + Send,
 ) -> io::Result<Ended> {
-    let stdin = if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-    let mut child = start(launch.program, launch.args, launch.cwd, &launch.env, stdin, launch.sandbox)?;
-    let mut group = Group::of(&child).with_strays();
+    let mut child = start(&launch.command()).await?;
     let limits = launch.limits;
     let (mut stdout, mut stderr) = (Capture::new(limits.stdout), Capture::new(limits.stderr));
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -170,9 +184,9 @@ pub async fn run_with(
             tokio::try_join!(feed, pump(out, &mut stdout, tap), pump(err, &mut stderr, |_: &[u8]| {}))
                 .map(|_| ())
         });
-        let mut watch = Watch { child: &mut child, flow, flowing: true, status: None };
+        let mut watch = Watch { child: &mut child, flow, flowing: true };
         let ending = watch.until_ended(limits.time, unwanted).await?;
-        watch.end(&mut group, limits.grace).await;
+        watch.end(limits.grace).await;
         ending
     };
     let flooded = stdout.total() > MAX_PRINTED || stderr.total() > MAX_PRINTED;
@@ -219,7 +233,6 @@ struct Watch<'a, F> {
     child: &'a mut Child,
     flow: Pin<&'a mut F>,
     flowing: bool,
-    status: Option<ExitStatus>,
 }
 
 impl<F: Future<Output = Result<(), Flood>>> Watch<'_, F> {
@@ -234,11 +247,7 @@ impl<F: Future<Output = Result<(), Flood>>> Watch<'_, F> {
         loop {
             tokio::select! {
                 biased;
-                status = self.child.wait() => {
-                    let status = status?;
-                    self.status = Some(status);
-                    return Ok(Ending::Exited(status));
-                }
+                status = self.child.wait() => return Ok(Ending::Exited(status?)),
                 () = &mut unwanted => return Ok(Ending::Cancelled),
                 () = &mut limit => return Ok(Ending::TimedOut),
                 flood = &mut self.flow, if self.flowing => {
@@ -251,35 +260,31 @@ impl<F: Future<Output = Result<(), Flood>>> Watch<'_, F> {
         }
     }
 
-    /// Waits, at most for `span`, until the program has exited and its pipes are read to their end.
-    async fn settle(&mut self, span: Duration) {
+    /// Waits, at most for `span`, until the program and all that its supervisor knows of it have ended and
+    /// its pipes are read to their end. Whether they have.
+    async fn settle(&mut self, span: Duration) -> bool {
+        let mut running = true;
         let settled = async {
-            while self.flowing || self.status.is_none() {
+            while self.flowing || running {
                 tokio::select! {
                     biased;
                     _ = &mut self.flow, if self.flowing => self.flowing = false,
-                    status = self.child.wait(), if self.status.is_none() => match status {
-                        Ok(status) => self.status = Some(status),
-                        Err(_) => return,
-                    },
+                    // An error says that nobody knows of it any more.
+                    _ = self.child.wait_for_all(), if running => running = false,
                 }
             }
         };
         // What does not settle in time is given up: the caller has something stronger, or answers.
-        let _ = timeout(span, settled).await;
+        timeout(span, settled).await.is_ok()
     }
 
-    /// Ends whatever of the group still runs: asks first, and kills what does not go within `grace`.
-    async fn end(&mut self, group: &mut Group, grace: Duration) {
-        if self.status.is_some() {
-            group.leader_ended();
-        }
-        group.ask_to_end();
+    /// Ends whatever still runs of the program: asks first, and kills what does not go within `grace`.
+    async fn end(&mut self, grace: Duration) {
+        self.child.ask_to_end();
         self.settle(grace).await;
-        if self.status.is_some() {
-            group.leader_ended();
+        self.child.kill();
+        if !self.settle(REAP).await {
+            self.child.kill_without_supervisor();
         }
-        group.kill();
-        self.settle(REAP).await;
     }
 }

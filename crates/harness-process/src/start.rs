@@ -4,43 +4,109 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
-use tokio::process::Child;
-
+use crate::child::Child;
 use crate::environment::Environment;
-use crate::sandbox::{Sandbox, spawn};
+use crate::sandbox::Sandbox;
+use crate::supervisor;
+
+/// A program to start with [`start`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Command<'a> {
+    /// The program: a path, or a name that is looked up in the `PATH` of its environment.
+    pub program: &'a OsStr,
+    /// Its arguments, passed as they are: there is no shell.
+    pub args: &'a [OsString],
+    /// The folder it runs in; `None` is the folder of this process.
+    pub cwd: Option<&'a Path>,
+    /// Its whole environment.
+    pub env: &'a Environment,
+    /// Whether its stdin is a pipe; otherwise it is empty. Default `false`.
+    pub stdin: bool,
+    /// How long it and what it started may take to end after SIGTERM, before SIGKILL. Default 500 ms.
+    pub grace: Duration,
+    /// What it may reach; `None` restricts nothing.
+    pub sandbox: Option<&'a Sandbox>,
+    /// Whether it runs under the supervisor of this process, if there is one. Default `true`; see
+    /// [`supervise`](crate::supervise).
+    pub supervised: bool,
+}
+
+impl<'a> Command<'a> {
+    /// A program in this process's folder, with an empty stdin.
+    pub fn new(program: &'a OsStr, args: &'a [OsString], env: &'a Environment) -> Self {
+        let grace = Duration::from_millis(500);
+        Self { program, args, cwd: None, env, stdin: false, grace, sandbox: None, supervised: true }
+    }
+
+    /// In this folder.
+    #[must_use]
+    pub fn cwd(mut self, folder: Option<&'a Path>) -> Self {
+        self.cwd = folder;
+        self
+    }
+
+    /// With a pipe as stdin.
+    #[must_use]
+    pub fn piped_stdin(mut self) -> Self {
+        self.stdin = true;
+        self
+    }
+
+    /// Killed this long after it was asked to end.
+    #[must_use]
+    pub fn grace(mut self, span: Duration) -> Self {
+        self.grace = span;
+        self
+    }
+}
 
 /// Starts a program as the leader of a process group of its own, with its output in pipes. Dropping the
-/// child kills it, but not its group: see [`Group`](crate::Group).
-///
-/// `sandbox` says what it may reach, if it is restricted; `env` is its whole environment; a program that is no path is looked up in the `PATH` of it.
+/// child kills it with all that it started.
 ///
 /// # Errors
 /// Those of the operating system; [`why_not_started`] says what to do about them.
-pub fn start(
-    program: &OsStr,
-    args: &[OsString],
-    cwd: Option<&Path>,
-    env: &Environment,
-    stdin: Stdio,
-    sandbox: Option<&Sandbox>,
-) -> io::Result<Child> {
-    #[expect(clippy::disallowed_methods, reason = "this is the one module that starts processes")]
-    let mut command = tokio::process::Command::new(program);
-    command
-        .args(args)
-        .env_clear()
-        .envs(env.iter())
-        .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
+pub async fn start(command: &Command<'_>) -> io::Result<Child> {
+    match supervisor::executable().filter(|_| command.supervised) {
+        #[cfg(target_os = "linux")]
+        Some(executable) => supervisor::start(executable, command).await,
+        _ => start_alone(command),
+    }
+}
+
+/// Starts a program as a child of this process.
+fn start_alone(command: &Command<'_>) -> io::Result<Child> {
+    let mut process = process(command.program, command);
+    process
+        .args(command.args)
+        .stdin(if command.stdin { Stdio::piped() } else { Stdio::null() })
         // Lets the runtime reap the process when the future is dropped before its end.
         .kill_on_drop(true);
-    if let Some(cwd) = cwd {
-        command.current_dir(cwd);
+    let Some(sandbox) = command.sandbox else { return process.spawn().map(Child::alone) };
+    let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+    let start = || {
+        let _guard = runtime.enter();
+        process.spawn()
+    };
+    sandbox.start(command.program, command.env, start).map(Child::alone)
+}
+
+/// A process in a group of its own, with the folder, the environment and the output pipes of a program.
+pub(crate) fn process(program: &OsStr, command: &Command<'_>) -> tokio::process::Command {
+    #[expect(clippy::disallowed_methods, reason = "this is the module that starts processes")]
+    let mut process = tokio::process::Command::new(program);
+    process
+        .env_clear()
+        .envs(command.env.iter())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    if let Some(cwd) = command.cwd {
+        process.current_dir(cwd);
     }
-    spawn(&mut command, sandbox)
+    process
 }
 
 /// What to tell of a program that could not be started, and what to do about it.

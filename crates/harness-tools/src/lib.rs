@@ -94,7 +94,8 @@
 //! - Any other code is an *error result* (`nonzero_exit`) with the code, stderr and stdout; the turn goes
 //!   on. Code 75 (temporary failure) asks for another attempt, where the tool's class allows one.
 //! - It leads a process group of its own. At the timeout, on cancellation, and when it leaves children
-//!   behind, the whole group gets SIGTERM and soon after SIGKILL. What was printed until then is kept.
+//!   behind, the whole group gets SIGTERM and soon after SIGKILL. What was printed until then is kept. In a
+//!   host that calls [`supervise`], on Linux, so does everything else that it started.
 //! - Of long output the beginning and the end are kept, with the count of what was left out. A program
 //!   that prints more than [`MAX_PRINTED`] is stopped.
 //!
@@ -141,7 +142,8 @@ pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
 pub use harness_core::port::MemoryWorkspace;
 pub use harness_process::{
-    Environment, MAX_PRINTED, PASSED, SYSTEM_FOLDERS, Sandbox, SandboxFault, deny_inspection,
+    Environment, MAX_PRINTED, OrphansLeft, PASSED, SYSTEM_FOLDERS, Sandbox, SandboxFault, deny_inspection,
+    supervise, supervise_by, wait_for_orphans,
 };
 pub use modes::{Mode, ModeCalls, ModeGate, ModeNotes, Modes};
 pub use planning::PlanningTools;

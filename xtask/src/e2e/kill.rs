@@ -1,17 +1,23 @@
-//! Killed at two hundred moments: whatever the program had told is in its session, the session is legal,
-//! its lock is free, the run goes on to its end, and no tool runs twice.
+//! Ended at five hundred random moments, by SIGKILL, by SIGHUP and by a closed terminal: whatever the program
+//! had told is in its session, the session is legal, its lock is free, the run goes on to its end, no tool
+//! runs twice, and of the processes that its tools left in the background none is left.
 //!
 //! The program tells an event once its record is safe, so every message that was told is one that must be
 //! there.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::BufRead;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use harness_core::message::Message;
 use harness_session::{JsonlSession, Limits, Stored};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
 use super::crash::{calls_and_results, kill};
@@ -21,18 +27,39 @@ use super::program::Program;
 use crate::fault::{Fault, Result};
 use crate::process;
 use crate::repo::read;
+use crate::stopwatch::Stopwatch;
 
-/// How often the program is killed.
-const RUNS: usize = 200;
+/// How often the program is ended.
+const RUNS: usize = 500;
 
-/// How long after a line of its output the program is killed; one after the other, as rounds go on.
-const DELAYS: [Duration; 5] = [
-    Duration::ZERO,
-    Duration::from_micros(100),
-    Duration::from_micros(500),
-    Duration::from_millis(2),
-    Duration::from_millis(8),
-];
+/// The longest time after a line of its output until the program is ended, in microseconds.
+const DELAY: u64 = 8_000;
+
+/// What the moments are drawn from, so that a fault can be had again.
+const SEED: u64 = 7;
+
+/// How long what a program left may take to end.
+const ENDING: Duration = Duration::from_secs(20);
+
+/// A way in which the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blow {
+    Kill,
+    HangUp,
+    ClosedTerminal,
+}
+
+impl Blow {
+    const ALL: [Self; 3] = [Self::Kill, Self::HangUp, Self::ClosedTerminal];
+}
+
+/// A moment at which the program ends: some time after a line of its output.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    blow: Blow,
+    line: usize,
+    delay: Duration,
+}
 
 const DESCRIPTOR: &str = "\
 metadata: { name: kill }
@@ -54,11 +81,19 @@ tools:
     name: note
     description: Takes a note.
     command: sh
-    args: [-c, cat >> notes]
+    args: [note.sh]
     timeout: 60s
     input: json-stdin
     class: unsafe
     parameters: { type: object, properties: { n: { type: integer } } }
+";
+
+/// Takes the note, and leaves two processes in the background, outside of its group and deaf to SIGTERM.
+const TOOL: &str = "\
+for way in one two; do
+  ( setsid sh -c 'trap \"\" TERM HUP; exec sleep 1000' </dev/null >/dev/null 2>&1 & )
+done
+cat >> notes
 ";
 
 /// Asks for three notes, one after the other, and is done then.
@@ -74,26 +109,37 @@ fn answer(body: &str) -> Answer {
 pub(super) fn run(program: &Program) -> Result<String> {
     let endpoint = Endpoint::by(answer)?;
     let whole = process::capture(&mut Desk::set_up()?.begin(program, &endpoint))?;
-    let moments = whole.lines().count();
-    let mut resumed = 0;
+    let moments = whole.lines().count().max(1) as u64;
+    let (mut resumed, mut killed) = (0, 0);
+    let mut random = SEED;
     for number in 0..RUNS {
-        let (line, round) = (number % moments, number / moments);
-        let delay = DELAYS.get(round % DELAYS.len()).copied().unwrap_or_default();
-        let went_on = die_and_go_on(program, &endpoint, line, delay).map_err(|fault| {
-            Fault::because(format!("killed {delay:?} after line {line} of its output"), fault)
-        })?;
-        resumed += usize::from(went_on);
+        let blow = Blow::ALL.get(number % Blow::ALL.len()).copied().unwrap_or(Blow::Kill);
+        let line = usize::try_from(next(&mut random) % moments).unwrap_or_default();
+        let moment = Moment { blow, line, delay: Duration::from_micros(next(&mut random) % DELAY) };
+        let went_on = die_and_go_on(program, &endpoint, moment)
+            .map_err(|fault| Fault::because(format!("run {number}: {moment:?}"), fault))?;
+        killed += usize::from(blow == Blow::Kill);
+        resumed += usize::from(went_on && blow == Blow::Kill);
     }
-    if resumed < RUNS / 2 {
-        return Err(Fault::new(format!("only {resumed} of {RUNS} runs were killed before their end")));
+    if resumed < killed / 2 {
+        return Err(Fault::new(format!("only {resumed} of {killed} runs were killed before their end")));
     }
-    Ok(format!("killed {RUNS} times, went on {resumed} times"))
+    Ok(format!("ended {RUNS} times, nothing was left; went on after {resumed} of {killed} kills"))
+}
+
+/// The next number of a simple generator (SplitMix64).
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// Whether the run was killed before its end, and went on.
-fn die_and_go_on(program: &Program, endpoint: &Endpoint, line: usize, delay: Duration) -> Result<bool> {
+fn die_and_go_on(program: &Program, endpoint: &Endpoint, moment: Moment) -> Result<bool> {
     let desk = Desk::set_up()?;
-    let told = desk.kill_after(program, endpoint, line, delay)?;
+    let told = desk.end_at(program, endpoint, moment)?;
     let session = desk.path("session.jsonl");
     let Stored { loaded, .. } = stored(&session)?;
     let kept = loaded.messages.iter().map(|message| value(message)).collect::<Result<Vec<_>>>()?;
@@ -101,11 +147,13 @@ fn die_and_go_on(program: &Program, endpoint: &Endpoint, line: usize, delay: Dur
         return Err(Fault::new(format!("{} messages were told, {} are there", told.len(), kept.len())));
     }
     let went_on = !kept.is_empty() && !loaded.ended;
+    // At once, beside what may still be ending.
     if went_on {
         process::capture(desk.command(program, endpoint).arg("--resume"))?;
         check_end(&session)?;
     }
     desk.check_notes()?;
+    desk.check_processes()?;
     Ok(went_on)
 }
 
@@ -158,7 +206,7 @@ impl Desk {
     fn set_up() -> Result<Self> {
         let folder = tempfile::tempdir().map_err(|e| Fault::because("temporary folder", e))?;
         let desk = Self { folder };
-        for (name, text) in [("harness.yaml", DESCRIPTOR), ("registry.yaml", REGISTRY)] {
+        for (name, text) in [("harness.yaml", DESCRIPTOR), ("registry.yaml", REGISTRY), ("note.sh", TOOL)] {
             std::fs::write(desk.path(name), text).map_err(|e| Fault::because(name, e))?;
         }
         Ok(desk)
@@ -180,24 +228,48 @@ impl Desk {
         command
     }
 
-    /// Kills the program some time after it has written so many lines; gives the messages that it told.
-    fn kill_after(
-        &self,
-        program: &Program,
-        endpoint: &Endpoint,
-        lines: usize,
-        delay: Duration,
-    ) -> Result<Vec<Value>> {
-        let (mut child, output) = process::start_reading(&mut self.begin(program, endpoint))?;
+    /// Ends the program some time after it has written so many lines; gives the messages that it told.
+    fn end_at(&self, program: &Program, endpoint: &Endpoint, moment: Moment) -> Result<Vec<Value>> {
+        let mut command = self.begin(program, endpoint);
+        let terminal = match moment.blow {
+            Blow::ClosedTerminal => Some(at_terminal(&mut command)?),
+            Blow::Kill | Blow::HangUp => None,
+        };
+        let (mut child, output) = process::start_reading(&mut command)?;
+        // What keeps the other side of the terminal open must go.
+        drop(command);
         let mut output = output.split(b'\n');
-        let mut seen: Vec<_> = output.by_ref().take(lines).map_while(std::io::Result::ok).collect();
-        std::thread::sleep(delay);
-        kill(&mut child)?;
+        let mut seen: Vec<_> = output.by_ref().take(moment.line).map_while(std::io::Result::ok).collect();
+        std::thread::sleep(moment.delay);
+        match moment.blow {
+            Blow::Kill => kill(&mut child)?,
+            Blow::HangUp => {
+                // It may have ended by itself.
+                let _ = rustix::process::kill_process(Pid::from_child(&child), Signal::HUP);
+            }
+            Blow::ClosedTerminal => drop(terminal),
+        }
         seen.extend(output.map_while(std::io::Result::ok));
+        child.wait().map_err(|e| Fault::because("waiting for the program", e))?;
         // The last line may be torn.
         let events = seen.iter().filter_map(|line| serde_json::from_slice::<Value>(line).ok());
         let told = events.filter(|event| event.get("type").is_some_and(|kind| kind == "message_appended"));
         Ok(told.filter_map(|mut event| event.get_mut("message").map(Value::take)).collect())
+    }
+
+    /// No process of the program or of its tools is left: all of them work in the folder.
+    fn check_processes(&self) -> Result<()> {
+        let watch = Stopwatch::start();
+        loop {
+            let left = processes_in(self.folder.path())?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            if watch.elapsed() > ENDING {
+                return Err(Fault::new(format!("processes are left: {left:?}")));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// No note was taken twice.
@@ -208,4 +280,49 @@ impl Desk {
         let different: HashSet<_> = notes.iter().collect();
         if different.len() == notes.len() { Ok(()) } else { Err(Fault::new(format!("notes {notes:?}"))) }
     }
+}
+
+/// Gives a start a terminal of its own as its controlling terminal and standard input; the other side of it.
+fn at_terminal(command: &mut Command) -> Result<File> {
+    let failed = |errno: rustix::io::Errno| Fault::because("a terminal", errno);
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(failed)?;
+    grantpt(&ours).and_then(|()| unlockpt(&ours)).map_err(failed)?;
+    let name = ptsname(&ours, Vec::new()).map_err(failed)?;
+    let not_ours = i32::try_from(OFlags::NOCTTY.bits()).unwrap_or_default();
+    let theirs = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(not_ours)
+        .open(name.to_string_lossy().as_ref())
+        .map_err(|e| Fault::because("a terminal", e))?;
+    let mut at_it = process::command("setsid");
+    at_it.arg("--ctty").arg(command.get_program()).args(command.get_args()).stdin(theirs);
+    if let Some(folder) = command.get_current_dir() {
+        at_it.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => at_it.env(name, value),
+            None => at_it.env_remove(name),
+        };
+    }
+    *command = at_it;
+    Ok(File::from(ours))
+}
+
+/// The processes that work in a folder, with their command lines.
+fn processes_in(folder: &Path) -> Result<Vec<String>> {
+    let folder = folder.canonicalize().map_err(|e| Fault::because("temporary folder", e))?;
+    let entries = std::fs::read_dir("/proc").map_err(|e| Fault::because("/proc", e))?;
+    let ours = entries.flatten().filter(|entry| {
+        let works_in = std::fs::read_link(entry.path().join("cwd"));
+        works_in.is_ok_and(|works_in| works_in == folder)
+    });
+    Ok(ours
+        .map(|entry| {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            format!("{} {line}", entry.file_name().to_string_lossy())
+        })
+        .collect())
 }

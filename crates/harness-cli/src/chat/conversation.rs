@@ -12,7 +12,7 @@ use harness::memory::compact::{LadderCompactor, ModelSummarizer, SummaryModel};
 use harness::runtime::template::expand_command;
 use harness::runtime::{Approvals, StartAt, Stream, Thread};
 use harness::system::SystemClock;
-use harness::tools::StandingApprovals;
+use harness::tools::{StandingApprovals, wait_for_orphans};
 use serde::{Deserialize, Serialize};
 
 use super::command;
@@ -95,6 +95,8 @@ impl Conversation {
         let (meta, store, now) = (meta(args, &hash), Store::default(), clock.now());
         let thread = file.map(|file| store.open(file, meta.clone(), now)).transpose()?;
         if let (Some(file), Some(thread)) = (file, &thread) {
+            // Its earlier owner may have been killed: nothing that it had started works beside what follows.
+            wait_for_orphans().await?;
             same_descriptor(&store, thread, file, &hash, args.allow_changed)?;
         }
         let thread = thread.unwrap_or_else(|| ThreadId::from(format!("chat-{:x}", now.0)));

@@ -80,8 +80,19 @@ impl Desk {
         Self { chat, app, screen, size, inputs: look.inputs, events, history, done, home }
     }
 
-    /// Talks until the person leaves. Everything that was going on has ended then.
-    pub(super) async fn talk(&mut self, signals: &mut Signals) -> Result<(), CliError> {
+    /// Talks until the person leaves. Everything that was going on has ended then. Whether it was the person
+    /// who left, and no signal.
+    pub(super) async fn talk(&mut self, signals: &mut Signals) -> Result<bool, CliError> {
+        let talked = self.converse(signals).await;
+        // Also when the terminal is gone: what runs has to end in good order.
+        self.leave().await;
+        let left = talked?;
+        let cleared = self.screen.clear(self.size.0);
+        cleared.map_err(|source| CliError::Io { action: "write to the terminal", source })?;
+        Ok(left)
+    }
+
+    async fn converse(&mut self, signals: &mut Signals) -> Result<bool, CliError> {
         let written = |source| CliError::Io { action: "write to the terminal", source };
         loop {
             self.take_stock();
@@ -89,7 +100,7 @@ impl Desk {
             self.screen.draw(&finished, &self.app.view(), self.size.0).map_err(written)?;
             let wish = tokio::select! {
                 biased;
-                () = signals.next() => Some(Wish::Quit),
+                () = signals.next() => return Ok(false),
                 input = self.inputs.recv() => self.input(input.unwrap_or(Input::Closed)),
                 told = self.events.next() => {
                     self.see(told);
@@ -107,14 +118,12 @@ impl Desk {
                 () = tokio::time::sleep(TICK), if self.app.is_at_work() => None,
             };
             match wish {
-                Some(Wish::Quit) => break,
+                Some(Wish::Quit) => return Ok(true),
                 Some(Wish::Wipe) => self.screen.wipe().map_err(written)?,
                 Some(wish) => self.grant(wish).await,
                 None => {}
             }
         }
-        self.leave().await;
-        self.screen.clear(self.size.0).map_err(written)
     }
 
     /// The file that the conversation is kept in, when anything was said.

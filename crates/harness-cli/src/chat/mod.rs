@@ -98,11 +98,11 @@ async fn at_terminal(args: &ChatArgs) -> Result<Exit, CliError> {
     let mut desk = Desk::new(chat, &begun, Look { styling, inputs });
     let talked = desk.talk(&mut signals).await;
     drop(terminal);
-    talked?;
+    let exit = if talked? { Exit::Completed } else { Exit::Cancelled };
     if let Some(file) = desk.file() {
-        return output::print(&format!("go on with: {}\n", go_on(args, &file)), Exit::Completed);
+        return output::print(&format!("go on with: {}\n", go_on(args, &file)), exit);
     }
-    Ok(Exit::Completed)
+    Ok(exit)
 }
 
 fn listen() -> Result<Signals, CliError> {

@@ -23,6 +23,7 @@ use harness::descriptor::Map;
 use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
+use harness::tools::wait_for_orphans;
 use harness::{BoundGraph, Builder, Harness, HarnessError, Prompt, Report};
 
 use self::until::{Told, Until};
@@ -67,6 +68,10 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let now = clock.now();
     let session =
         args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
+    if session.is_some() {
+        // Its earlier owner may have been killed: nothing that it had started works beside what follows.
+        wait_for_orphans().await?;
+    }
     let asking =
         Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
     let thread = session.as_ref().and_then(Session::id);
@@ -296,7 +301,9 @@ fn what_next(args: &RunArgs, exit: Exit, report: &Report) -> Option<String> {
     match exit {
         Exit::Deferred if report.control().is_some() => Some(more(report, &session.to_string())),
         Exit::Deferred => Some(format!("go on with: {again} --resume")),
-        Exit::Cancelled => Some(format!("the session is in order; go on with: {again} --resume")),
+        Exit::HungUp | Exit::Cancelled | Exit::Quit | Exit::Terminated => {
+            Some(format!("the session is in order; go on with: {again} --resume"))
+        }
         Exit::AwaitingApproval if matches!(evidence, Evidence::Held(_)) => {
             Some(format!("approve it with: {again} --resume --approve always"))
         }

@@ -202,7 +202,7 @@ fn the_terminal_is_put_back_whatever_ends_the_chat() {
     let raw = tcgetattr(&terminal).unwrap().local_modes;
     kill_process(Pid::from_child(&person.program), Signal::TERM).unwrap();
     let (code, shown) = person.leaves();
-    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(code, Some(143), "{shown}");
     let cooked = tcgetattr(&terminal).unwrap().local_modes;
     assert!(!raw.contains(LocalModes::ICANON) && cooked.contains(LocalModes::ICANON | LocalModes::ECHO));
 }

@@ -369,7 +369,7 @@ fn a_session_that_cannot_be_taken_up() {
 }
 
 #[test]
-fn a_session_that_cannot_be_written() {
+fn fault_37_sigxfsz_a_session_that_cannot_be_written_ends_no_run() {
     let server = Server::start([
         Reply::Stream(Answer::call("pay-1", "pay", &serde_json::json!({}))),
         Reply::text("It was not paid."),

@@ -25,6 +25,7 @@ mod hostile;
 mod json;
 mod limits;
 mod models;
+mod orphans;
 mod otlp;
 mod outcomes;
 mod record;

@@ -1,8 +1,17 @@
 //! What a program may reach: files by Landlock, sockets by seccomp.
 
+use std::ffi::OsStr;
+#[cfg(target_os = "linux")]
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::os::unix::ffi::OsStrExt as _;
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::environment::Environment;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -24,6 +33,12 @@ pub const SYSTEM_FOLDERS: [&str; 13] = [
     "/sys",
     "/dev",
 ];
+
+/// The argument of a supervisor whose program may make sockets, and of one whose program may not.
+#[cfg(target_os = "linux")]
+const NETWORK: &str = "network";
+#[cfg(target_os = "linux")]
+const NO_NETWORK: &str = "no-network";
 
 /// What a program may reach, with all that it starts. Everything else is refused by the kernel.
 ///
@@ -108,51 +123,71 @@ impl Sandbox {
         Err(SandboxFault("only Linux is supported".to_owned()))
     }
 
-    /// Restricts the calling thread, and all that is started from it, for good. `programs`: folders of programs.
+    /// Starts a program, from a thread of its own that is restricted first: restrictions are those of a thread
+    /// and of what is started from it, and cannot be lifted.
+    pub(crate) fn start<T: Send>(
+        &self,
+        program: &OsStr,
+        env: &Environment,
+        start: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = (program, env);
+            Self::available()?;
+            start()
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let programs = folders_of(program, env);
+            // The program is started from it and nothing else is done: it is gone as soon as a start takes.
+            std::thread::scope(|scope| {
+                let start = || {
+                    linux::restrict(self, &programs)?;
+                    start()
+                };
+                let thread =
+                    std::thread::Builder::new().name("sandbox".to_owned()).spawn_scoped(scope, start)?;
+                let panicked = |_| Err(io::Error::other("the start of a sandboxed program panicked"));
+                thread.join().unwrap_or_else(panicked)
+            })
+        }
+    }
+
+    /// The sandbox as arguments of a supervisor, which may run in another folder.
     #[cfg(target_os = "linux")]
-    fn restrict(&self, programs: &[PathBuf]) -> Result<(), SandboxFault> {
-        linux::restrict(self, programs)
+    pub(crate) fn to_args(&self) -> io::Result<Vec<OsString>> {
+        let mut args = vec![OsString::from(if self.network { NETWORK } else { NO_NETWORK })];
+        for (letter, paths) in [("r", &self.read), ("w", &self.write)] {
+            for path in paths {
+                let mut arg = OsString::from(letter);
+                arg.push(std::path::absolute(path)?);
+                args.push(arg);
+            }
+        }
+        Ok(args)
+    }
+
+    /// The sandbox of the arguments that [`to_args`](Self::to_args) makes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_args(args: &[OsString]) -> Option<Self> {
+        let (network, paths) = args.split_first()?;
+        let mut sandbox = Self { network: network == NETWORK, ..Self::default() };
+        for path in paths {
+            match path.as_bytes().split_first()? {
+                (b'r', path) => sandbox.read.push(OsStr::from_bytes(path).into()),
+                (b'w', path) => sandbox.write.push(OsStr::from_bytes(path).into()),
+                _ => return None,
+            }
+        }
+        (network == NETWORK || network == NO_NETWORK).then_some(sandbox)
     }
 }
 
-/// Starts a program, from a thread of its own that is restricted first: restrictions are those of a thread and of what
-/// is started from it, and cannot be lifted.
-pub(crate) fn spawn(
-    process: &mut tokio::process::Command,
-    sandbox: Option<&Sandbox>,
-) -> io::Result<tokio::process::Child> {
-    let Some(sandbox) = sandbox else { return process.spawn() };
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = sandbox;
-        Sandbox::available()?;
-        process.spawn()
-    }
-    #[cfg(target_os = "linux")]
-    {
-        let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
-        let programs = folders_of(process);
-        // The program is started from it and nothing else is done: it is gone as soon as a start takes.
-        std::thread::scope(|scope| {
-            let start = || {
-                sandbox.restrict(&programs)?;
-                let _guard = runtime.enter();
-                process.spawn()
-            };
-            let thread = std::thread::Builder::new().name("sandbox".to_owned()).spawn_scoped(scope, start)?;
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the start of a sandboxed program panicked")))
-        })
-    }
-}
-
-/// Where the programs of a command may be: the program itself and the folders of its `PATH`.
+/// Where a program may be: the program itself and the folders of its `PATH`.
 #[cfg(target_os = "linux")]
-fn folders_of(process: &tokio::process::Command) -> Vec<PathBuf> {
-    let process = process.as_std();
-    let own = Path::new(process.get_program()).canonicalize().ok();
-    let path = process.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
-    let path = path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute());
-    own.into_iter().chain(path).collect()
+fn folders_of(program: &OsStr, env: &Environment) -> Vec<PathBuf> {
+    let own = Path::new(program).canonicalize().ok();
+    let path = env.get("PATH").into_iter().flat_map(std::env::split_paths);
+    own.into_iter().chain(path.filter(|folder| folder.is_absolute())).collect()
 }

@@ -6,4 +6,5 @@ mod ending;
 mod running;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod supervised;
 mod support;

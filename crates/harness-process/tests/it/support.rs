@@ -1,5 +1,6 @@
 //! What several topics need.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -7,6 +8,26 @@ use harness_process::{Ended, Environment, Launch, Limits, run_with};
 
 /// Longer than any test takes.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
+
+thread_local! {
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does a test twice: with programs that have a supervisor, and with programs that have none.
+pub(crate) fn both_ways(test: impl Fn()) {
+    harness_process::supervise_by(env!("CARGO_BIN_EXE_harness-supervisor"));
+    for alone in [false, true] {
+        ALONE.set(alone);
+        test();
+    }
+}
+
+/// A launch with or without a supervisor, as the test has it.
+pub(crate) fn launch<'a>(program: &'a str, args: &'a [OsString], limits: Limits) -> Launch<'a> {
+    let mut launch = Launch::new(program, args, environment(), limits);
+    launch.supervised = !ALONE.get();
+    launch
+}
 
 pub(crate) fn environment() -> Environment {
     Environment::from_iter([("PATH", "/usr/bin:/bin")])
@@ -25,8 +46,7 @@ pub(crate) async fn script(
     tap: impl FnMut(&[u8]) + Send,
 ) -> std::io::Result<Ended> {
     let args = ["-c", text].map(OsString::from);
-    let launch = Launch::new("/bin/sh", &args, environment(), limits).stdin(input);
-    run_with(launch, unwanted, tap).await
+    run_with(launch("/bin/sh", &args, limits).stdin(input), unwanted, tap).await
 }
 
 /// Whether a process goes away: a dead one that nobody has asked for its end has. A killed one may still have

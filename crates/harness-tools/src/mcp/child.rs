@@ -2,17 +2,18 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::Pin;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use harness_core::Cancel;
-use harness_process::{Capture, Group, REAP, Shown, start, why_not_started};
+use harness_process::{Capture, Child, Command, REAP, Shown, start, why_not_started};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::fault::McpFault;
@@ -46,13 +47,13 @@ pub(super) struct Life {
 }
 
 /// Starts a program and a task that keeps it: reads its stderr, reaps it, and ends its group.
-pub(super) fn launch(command: &McpCommand, grace: Duration) -> Result<(Pipes, Life), McpFault> {
+pub(super) async fn launch(command: &McpCommand, grace: Duration) -> Result<(Pipes, Life), McpFault> {
     let (program, cwd) = (command.program.as_os_str(), command.cwd.as_deref());
     let not_started =
         |problem: String| McpFault::NotStarted { program: program.to_string_lossy().into_owned(), problem };
-    let mut child = start(program, &command.args, cwd, &command.env, Stdio::piped(), None)
-        .map_err(|error| not_started(why_not_started(program, cwd, &error)))?;
-    let group = Group::of(&child);
+    let start_of = Command::new(program, &command.args, &command.env).cwd(cwd).piped_stdin().grace(grace);
+    let mut child =
+        start(&start_of).await.map_err(|error| not_started(why_not_started(program, cwd, &error)))?;
     let (Some(stdin), Some(stdout), Some(err)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
@@ -62,7 +63,7 @@ pub(super) fn launch(command: &McpCommand, grace: Duration) -> Result<(Pipes, Li
     let flooded = Arc::<AtomicBool>::default();
     let stop = Cancel::new();
     let (tell, ended) = watch::channel(None);
-    let keeper = Keeper { child, group, grace, stop: stop.clone(), tell };
+    let keeper = Keeper { child, grace, stop: stop.clone(), tell };
     tokio::spawn(keeper.keep(err, Arc::clone(&stderr)));
     let stdout = Bounded { pipe: stdout, line: 0, most: MAX_MESSAGE, flooded: Arc::clone(&flooded) };
     Ok((Pipes { stdin, stdout }, Life { stop, ended, stderr, flooded, grace }))
@@ -119,7 +120,6 @@ fn how(status: ExitStatus) -> String {
 /// The task that a running program belongs to. When it is dropped, with its runtime, the group is killed.
 struct Keeper {
     child: Child,
-    group: Group,
     grace: Duration,
     stop: Cancel,
     tell: watch::Sender<Option<ExitStatus>>,
@@ -133,11 +133,11 @@ impl Keeper {
             () = self.stop.cancelled() => self.end().await,
         };
         // Children that it left behind would hold its pipes open.
-        self.group.ask_to_end();
-        let drained = timeout(self.grace, &mut reading).await;
-        self.group.kill();
-        if drained.is_err() {
-            let _ = timeout(REAP, &mut reading).await;
+        self.child.ask_to_end();
+        let settled = timeout(self.grace, self.settle(&mut reading)).await;
+        self.child.kill();
+        if settled.is_err() {
+            let _ = timeout(REAP, self.settle(&mut reading)).await;
             reading.abort();
         }
         // Without a status the kernel has lost track of it, and the dropped sender says that it is gone.
@@ -146,16 +146,25 @@ impl Keeper {
         }
     }
 
+    /// Waits until everything of it is gone and its stderr is read to its end.
+    async fn settle(&mut self, reading: &mut JoinHandle<()>) {
+        // An error says that nobody knows of it any more.
+        let _ = self.child.wait_for_all().await;
+        if !reading.is_finished() {
+            let _ = reading.await;
+        }
+    }
+
     /// Lets it end by itself, now that its stdin is closed; asks it to; kills it.
     async fn end(&mut self) -> Option<ExitStatus> {
         if let Ok(status) = timeout(self.grace, self.child.wait()).await {
             return status.ok();
         }
-        self.group.ask_to_end();
+        self.child.ask_to_end();
         if let Ok(status) = timeout(self.grace, self.child.wait()).await {
             return status.ok();
         }
-        self.group.kill();
+        self.child.kill();
         timeout(REAP, self.child.wait()).await.ok()?.ok()
     }
 }

@@ -90,7 +90,7 @@ impl Connection {
         let within = spec.connect_timeout;
         let (greeting, life): (Greeting, _) = match &spec.transport {
             McpTransport::Stdio(command) => {
-                let (pipes, life) = child::launch(command, spec.grace)?;
+                let (pipes, life) = child::launch(command, spec.grace).await?;
                 let transport = AsyncRwTransport::new(pipes.stdout, pipes.stdin);
                 (Box::pin(serve_client(client, transport)), Some(life))
             }

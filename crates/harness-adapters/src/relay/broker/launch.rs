@@ -4,12 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use harness_process::{Capture, Environment, Group, start, why_not_started};
+use harness_process::{Capture, Child, Command, Environment, start, why_not_started};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
-use tokio::process::Child;
 
 use super::super::fault::RelayFault;
 use super::connection::Connection;
@@ -100,10 +98,11 @@ impl BrokerStart {
         let channels = self.channels.join(",");
         let args = ["init", "--name", &self.name, "--channels", &channels].map(OsString::from);
         let (program, folder) = (self.program.as_os_str(), Some(self.folder.as_path()));
-        let mut child = start(program, &args, folder, &environment, Stdio::null(), None)
+        let mut child = start(&Command::new(program, &args, &environment).cwd(folder))
+            .await
             .map_err(|fault| failed(why_not_started(program, folder, &fault)))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let broker = Broker { group: Group::of(&child), child };
+        let broker = Broker { child };
         let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
             return Err(failed("its output cannot be read".to_owned()));
         };
@@ -128,18 +127,17 @@ impl BrokerStart {
 /// A broker that runs. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct Broker {
-    group: Group,
     child: Child,
 }
 
 impl Broker {
     /// Asks it to end, and kills it when it does not.
     pub(super) async fn end(mut self) {
-        self.group.ask_to_end();
+        self.child.ask_to_end();
         if tokio::time::timeout(ENDING, self.child.wait()).await.is_err() {
             tracing::warn!("the broker did not end by itself and was killed");
         }
-        self.group.kill();
+        self.child.kill();
     }
 }
 
