@@ -103,7 +103,7 @@ impl Conversation {
         let approver = if asks && args.approve == Approve::Ask {
             Decider::Person(standing.clone())
         } else {
-            Decider::Rule(CommandLineApprover(args.approve))
+            Decider::Rule(CommandLineApprover::new(args.approve))
         };
         let of = Of { descriptor: args.descriptor.as_deref(), sessions: None, thread: Some(thread.clone()) };
         let descriptor = args.descriptor.as_deref();

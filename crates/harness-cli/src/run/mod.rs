@@ -4,6 +4,7 @@ pub(crate) mod approve;
 pub(crate) mod context;
 pub(crate) mod deliverables;
 mod message;
+mod question;
 mod resume;
 mod session;
 mod until;
@@ -25,6 +26,7 @@ use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
 use harness::{BoundGraph, Builder, Harness, Prompt, Report};
 
+use self::approve::CommandLineApprover;
 use self::until::{Told, Until};
 use crate::args::{BackendArgs, LimitArgs, ModelArgs, RunArgs};
 use crate::backend;
@@ -35,7 +37,7 @@ use crate::model::{self, Asking, Source};
 use crate::output;
 use crate::outputs;
 use crate::records::recording::recording;
-use crate::render::{AnswerOn, Human, JsonLines, Render, Rendering, Status};
+use crate::render::{AnswerOn, Human, JsonLines, Render, RenderControl, Rendering, Status};
 use crate::signal::Signals;
 use crate::terminal::{self, Stream};
 
@@ -77,13 +79,15 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let Bound { graph, registry } = bound;
     let (needs, model) = (Needs::of(registry.as_ref()), Arc::clone(&source.model));
     let parts = Parts { graph, needs, overrides, session, model, clock };
-    let mut builder = parts.put_together(args)?;
+    let (control, commands) = RenderControl::new();
+    let approver = CommandLineApprover::new(args.approve).beside(control.clone());
+    let mut builder = parts.put_together(args, approver)?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
     let spec = harness.spec();
 
     let stop = Cancel::new();
-    let rendering = Rendering::start(seen, renderer(args.json, &spec), stop.clone())
+    let rendering = Rendering::start(seen, commands, renderer(args.json, &spec), stop.clone())
         .map_err(|source| CliError::Io { action: "start to show the run", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let prompt = prompt(&harness, args, message).await?;
@@ -91,7 +95,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         biased;
         report = prompt.cancel_with(stop.clone()).into_future() => report,
         // The run is dropped, and with it every program that it has started.
-        () = signals.watch(stop) => return Ok(Exit::Cancelled),
+        () = signals.watch_beside(stop, &control) => return Ok(Exit::Cancelled),
     };
     // The renderer ends when nobody can tell it anything more.
     drop(harness);
@@ -126,14 +130,14 @@ struct Parts {
 }
 
 impl Parts {
-    fn put_together(self, args: &RunArgs) -> Result<Builder, CliError> {
+    fn put_together(self, args: &RunArgs, approver: CommandLineApprover) -> Result<Builder, CliError> {
         let Self { graph, needs, overrides, session, model, clock } = self;
         let section = graph.graph().run().cloned();
         let until = Until::of(&args.until, section.as_ref(), &args.descriptor)?;
         let mut builder = Harness::new(Arc::clone(&model))
             .graph(graph)
             .context(overrides)
-            .approver(approve::CommandLineApprover(args.approve))
+            .approver(approver)
             .clock(Arc::clone(&clock))
             .spec(|spec| set_limits(spec, &args.limits));
         builder = needs.meet(args.spans.apply(builder));

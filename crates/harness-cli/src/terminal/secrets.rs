@@ -22,14 +22,19 @@ pub(crate) fn conceal(key: &str) {
 
 /// The text without keys that are known, and without what looks like one.
 pub(super) fn without_secrets(text: &str) -> Cow<'_, str> {
+    match without_known(text) {
+        Cow::Borrowed(text) => mask_secrets(text),
+        Cow::Owned(text) => Cow::Owned(mask_secrets(&text).into_owned()),
+    }
+}
+
+/// The text without keys that are known.
+pub(super) fn without_known(text: &str) -> Cow<'_, str> {
     let mut known = Cow::Borrowed(text);
     for key in KEYS.read().unwrap_or_else(PoisonError::into_inner).iter() {
         if known.contains(key.as_str()) {
             known = Cow::Owned(known.replace(key.as_str(), "***"));
         }
     }
-    match known {
-        Cow::Borrowed(text) => mask_secrets(text),
-        Cow::Owned(text) => Cow::Owned(mask_secrets(&text).into_owned()),
-    }
+    known
 }
