@@ -126,8 +126,9 @@ mod tests {
 
     #[test]
     fn fault_01_what_is_not_seen_is_an_escape() {
-        for c in "\u{1b}\u{9b}\u{202e}\u{2066}\u{200e}\u{61c}\u{200b}\u{2060}\u{feff}\u{e0041}\u{a0}\u{3164}\r"
-            .chars()
+        for c in
+            "\u{1b}\u{9b}\u{202e}\u{2066}\u{200e}\u{61c}\u{200b}\u{2060}\u{feff}\u{e0041}\u{a0}\u{3164}\r"
+                .chars()
         {
             assert_eq!(visible(&format!("a{c}b")), format!("a{}b", c.escape_unicode()), "{c:?}");
         }

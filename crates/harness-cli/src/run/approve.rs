@@ -1,12 +1,13 @@
 //! Who decides about calls that need approval.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _, stdin};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use harness::core::port::{ApprovalAsk, Approver, Decision};
+use harness::core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
 use tokio::sync::{Mutex, oneshot};
 
+use super::decisions::Decisions;
 use super::question::{self, Question, Reply};
 use crate::args::Approve;
 use crate::render::RenderControl;
@@ -21,17 +22,56 @@ pub(crate) struct CommandLineApprover {
     approve: Approve,
     rendering: RenderControl,
     keyboard: Arc<Mutex<Keyboard>>,
+    decisions: Arc<std::sync::Mutex<Decisions>>,
+    pending: Arc<std::sync::Mutex<Vec<ProposedCall>>>,
 }
+
+/// Pending calls that are known, at most.
+const MOST_PENDING: usize = 1_000;
 
 impl CommandLineApprover {
     pub(crate) fn new(approve: Approve) -> Self {
-        Self { approve, rendering: RenderControl::default(), keyboard: Arc::default() }
+        Self {
+            approve,
+            rendering: RenderControl::default(),
+            keyboard: Arc::default(),
+            decisions: Arc::default(),
+            pending: Arc::default(),
+        }
     }
 
     /// The same beside a renderer, which shows nothing while a question is open.
     #[must_use]
     pub(crate) fn beside(self, rendering: RenderControl) -> Self {
         Self { rendering, ..self }
+    }
+
+    /// The same with decisions that are made already.
+    #[must_use]
+    pub(super) fn with_decisions(self, decisions: Decisions) -> Self {
+        Self { decisions: Arc::new(std::sync::Mutex::new(decisions)), ..self }
+    }
+
+    /// The calls that were left pending.
+    pub(super) fn pending(&self) -> Vec<ProposedCall> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The decision about a call.
+    async fn decided(&self, ask: &ApprovalAsk) -> Decision {
+        let named = self.decisions.lock().unwrap_or_else(PoisonError::into_inner).take(&ask.proposed);
+        if let Some(decision) = named {
+            return decision;
+        }
+        match self.approve {
+            Approve::Always => Decision::Granted,
+            Approve::Never => {
+                Decision::Denied { reason: "the person who runs this does not approve such calls".to_owned() }
+            }
+            // Without a terminal there is nobody who could read the question, or answer it.
+            Approve::Ask if stdin().is_terminal() && Stream::Err.is_terminal() => self.at_terminal(ask).await,
+            Approve::Ask => Decision::Later,
+        }
     }
 
     /// Asks on the terminal, one question at a time.
@@ -50,15 +90,14 @@ impl CommandLineApprover {
 
 impl Approver for CommandLineApprover {
     async fn decide(&self, ask: ApprovalAsk) -> Decision {
-        match self.approve {
-            Approve::Always => Decision::Granted,
-            Approve::Never => {
-                Decision::Denied { reason: "the person who runs this does not approve such calls".to_owned() }
+        let decision = self.decided(&ask).await;
+        if decision == Decision::Later {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if pending.len() < MOST_PENDING {
+                pending.push(ask.proposed);
             }
-            // Without a terminal there is nobody who could read the question, or answer it.
-            Approve::Ask if stdin().is_terminal() && Stream::Err.is_terminal() => self.at_terminal(&ask).await,
-            Approve::Ask => Decision::Later,
         }
+        decision
     }
 }
 

@@ -2,8 +2,10 @@
 
 pub(crate) mod approve;
 pub(crate) mod context;
+pub(crate) mod decisions;
 pub(crate) mod deliverables;
 mod message;
+mod pending;
 mod question;
 mod resume;
 mod session;
@@ -17,18 +19,21 @@ use std::sync::Arc;
 
 use harness::adapters::{Recorder, Replay};
 use harness::core::control::ControlSpec;
-use harness::core::port::{Clock, DynModel, Session};
+use harness::core::message::ToolCall;
+use harness::core::port::{Clock, DynModel, Loaded, ProposedCall, Session};
 use harness::core::run::RunSpec;
-use harness::core::{Cancel, Evidence, StopReason, ThreadId};
+use harness::core::{Cancel, Evidence, Json, StopReason, ThreadId};
 use harness::descriptor::Map;
 use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
-use harness::{BoundGraph, Builder, Harness, Prompt, Report};
+use harness::{BoundGraph, Builder, Harness, HarnessError, Prompt, Report};
 
 use self::approve::CommandLineApprover;
+use self::decisions::Decisions;
+use self::pending::PendingCalls;
 use self::until::{Told, Until};
-use crate::args::{BackendArgs, LimitArgs, ModelArgs, RunArgs};
+use crate::args::{Approve, BackendArgs, LimitArgs, ModelArgs, RunArgs};
 use crate::backend;
 use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
@@ -69,6 +74,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let now = clock.now();
     let session =
         args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
+    let decisions = decisions(args, &bound.graph, session.as_ref()).await?;
     let asking =
         Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
     let thread = session.as_ref().and_then(Session::id);
@@ -80,8 +86,9 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let (needs, model) = (Needs::of(registry.as_ref()), Arc::clone(&source.model));
     let parts = Parts { graph, needs, overrides, session, model, clock };
     let (control, commands) = RenderControl::new();
-    let approver = CommandLineApprover::new(args.approve).beside(control.clone());
-    let mut builder = parts.put_together(args, approver)?;
+    let approver = CommandLineApprover::new(args.approvals.policy().unwrap_or(Approve::Ask));
+    let approver = approver.beside(control.clone()).with_decisions(decisions);
+    let mut builder = parts.put_together(args, approver.clone())?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
     let spec = harness.spec();
@@ -103,7 +110,8 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         registry.close().await;
     }
     let report = report?;
-    let run = Ran { hash: &hash, control: spec.control.as_deref() };
+    let proposed = approver.pending();
+    let run = Ran { hash: &hash, control: spec.control.as_deref(), proposed: &proposed };
     finish(args, &report, &run, rendering, source.replay.as_deref())
 }
 
@@ -181,6 +189,28 @@ async fn prompt<'h>(
 struct Ran<'a> {
     hash: &'a str,
     control: Option<&'a ControlSpec>,
+    /// Calls that were proposed and stay pending.
+    proposed: &'a [ProposedCall],
+}
+
+/// The decisions of the command line about the calls that are pending in the session.
+async fn decisions(
+    args: &RunArgs,
+    graph: &BoundGraph,
+    session: Option<&JsonlSession>,
+) -> Result<Decisions, CliError> {
+    if !args.approvals.names_calls() {
+        return Ok(Decisions::default());
+    }
+    let loaded = match session {
+        Some(session) => session.load().await.map_err(HarnessError::from)?,
+        None => Loaded::default(),
+    };
+    let check = |call: &ToolCall, arguments: &Json| {
+        let tool = graph.tools().iter().find(|tool| tool.tool_def().name == call.name);
+        tool.map_or(Ok(()), |tool| tool.check_dyn(arguments).map_err(|fault| fault.to_string()))
+    };
+    Ok(Decisions::of(&args.approvals, &decisions::pending(&loaded), check)?)
 }
 
 /// Who answers: a backend, or a model that `choose` finds.
@@ -232,7 +262,10 @@ fn finish(
             "line {line} of the session was not written to its end; its {bytes} bytes were left out"
         );
     }
-    let next = what_next(args, exit, report);
+    let pending = PendingCalls::of(&report.end.stop.evidence, run.proposed);
+    let _ = write!(terminal::questions(), "{}", pending.describe());
+    let next = pending.next(args.session.as_deref(), &on_backend(args));
+    let next = next.or_else(|| what_next(args, exit, report));
     let told = Told {
         descriptor: &args.descriptor,
         descriptor_hash: run.hash,
@@ -269,12 +302,16 @@ fn more(report: &Report, session: &str) -> String {
     format!("go on, with more of what ran out: harness resume {session}")
 }
 
+/// The option that names the backend again.
+fn on_backend(args: &RunArgs) -> String {
+    args.backend.backend.as_ref().map(|backend| format!(" --backend {backend}")).unwrap_or_default()
+}
+
 /// What a person can do about a run that is not over.
 fn what_next(args: &RunArgs, exit: Exit, report: &Report) -> Option<String> {
     let evidence = &report.end.stop.evidence;
     let (descriptor, session) = (args.descriptor.display(), args.session.as_ref()?.display());
-    let backend = args.backend.backend.as_ref().map(|backend| format!(" --backend {backend}"));
-    let again = format!("harness run {descriptor} --session {session}{}", backend.unwrap_or_default());
+    let again = format!("harness run {descriptor} --session {session}{}", on_backend(args));
     match exit {
         Exit::Deferred if report.control().is_some() => Some(more(report, &session.to_string())),
         Exit::Deferred => Some(format!("go on with: {again} --resume")),

@@ -24,6 +24,7 @@ mod json;
 mod models;
 mod otlp;
 mod outcomes;
+mod questions;
 mod record;
 mod resume;
 mod run;

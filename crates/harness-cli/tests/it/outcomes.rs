@@ -66,7 +66,11 @@ fn a_call_that_needs_approval_waits_for_it() {
     • approval later
     ! waits for approval: `pay` needs approval
     awaiting_approval (approval_required) · 1 iteration · 0 tool calls · 100 + 7 tokens · cost 0.0001 · [TIME]
-    approve it with: harness run harness.yaml --session s.jsonl --resume --approve always
+    pending call `p1`: `pay` needs approval
+      pay {}
+    approve with: harness resume s.jsonl --approve p1@DIGEST
+    deny with: harness resume s.jsonl --deny p1@DIGEST=REASON
+    change with: harness resume s.jsonl --edit p1@DIGEST=JSON
     "#);
 
     let url = server.url.as_str();
