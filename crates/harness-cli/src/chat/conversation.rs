@@ -187,7 +187,9 @@ impl Conversation {
     fn go_to(&mut self, thread: ThreadId) {
         let config = self.thread.config();
         // Approvals are for one conversation.
-        self.standing.rules().iter().for_each(|rule| drop(self.standing.revoke(rule)));
+        for rule in self.standing.rules() {
+            self.standing.revoke(&rule);
+        }
         self.thread = self.threads.runtime.thread(thread);
         // What was changed by commands holds on.
         self.thread.configure(|fresh| *fresh = config);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use harness::core::message::{Message, ToolCall};
+use harness::core::message::ToolCall;
 use harness::core::port::{Decision, Loaded, ProposedCall};
 use harness::core::{CallDigest, CallId, Json};
 
@@ -159,11 +159,7 @@ impl<'p, 't> Named<'p, 't> {
 
 /// The calls of a session that wait for a decision: those of the last answer that have no result and never started.
 pub(super) fn pending(loaded: &Loaded) -> Vec<ToolCall> {
-    let mut messages = loaded.messages.iter().rev();
-    let results = messages.by_ref().map_while(|message| match &**message {
-        Message::ToolResult(_) => Some(()),
-        _ => None,
-    });
+    let results = loaded.messages.iter().rev().take_while(|message| message.as_tool_result().is_some());
     let answered = results.count();
     let last = loaded.messages.iter().rev().nth(answered).and_then(|message| message.as_assistant());
     let calls = last.into_iter().flat_map(|answer| answer.tool_calls().skip(answered));

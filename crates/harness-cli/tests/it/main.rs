@@ -13,6 +13,7 @@ mod approval;
 mod backends;
 mod chat;
 mod cookbook;
+mod decisions;
 mod descriptors;
 mod doctor;
 mod door;

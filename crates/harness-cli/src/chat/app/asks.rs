@@ -13,7 +13,7 @@ use crate::render::{DIM, NOTE, call_rows, visible};
 const QUIET: Millis = Millis(300);
 
 /// Rows that a page of a call leaves to the editor and what stands around it.
-const ROWS_AROUND: usize = 8;
+const ROWS_AROUND: usize = 9;
 
 /// Rows of a page, at most: the conversation stays in sight.
 const MOST_ROWS: usize = 16;
@@ -160,11 +160,11 @@ impl Asks {
             return None;
         }
         let decided = |verdict| Some(Pressed::Decided(Box::new(ask.clone()), verdict));
-        let letter = match code {
-            Code::Char(letter) => letter.to_ascii_lowercase(),
-            Code::Esc if self.step != Step::Decide => return self.go(Step::Decide, now),
-            _ => return None,
-        };
+        if *code == Code::Esc && self.step != Step::Decide {
+            return self.go(Step::Decide, now);
+        }
+        let Code::Char(letter) = code else { return None };
+        let letter = letter.to_ascii_lowercase();
         let is_unsafe = ask.def.class == RetryClass::Unsafe;
         match (self.step, letter) {
             (_, 'v') if self.rows.len() > self.page => {
