@@ -20,6 +20,7 @@ use crate::model;
 use crate::model::keys::KeyFileFault;
 use crate::paths::Paths;
 use crate::render::{BAD, NOTE};
+use crate::run::decisions::DecisionError;
 use crate::terminal::painted;
 
 /// Why nothing was run.
@@ -131,6 +132,8 @@ pub(crate) enum CliError {
     /// The answer, or what else a command prints.
     #[error("cannot write to standard output: {source}")]
     NoOutput { source: io::Error },
+    #[error(transparent)]
+    Decision(#[from] DecisionError),
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: io::Error },
 }
@@ -186,6 +189,7 @@ impl CliError {
             Self::BackendFile { .. } => "cli.backend_file",
             Self::Memory { source, .. } => source.kind(),
             Self::Runtime(error) => error.kind(),
+            Self::Decision(error) => error.kind(),
             Self::NobodyToTalkTo => "cli.nobody",
             Self::NoConversation { .. } => "cli.no_conversation",
             Self::NoFolder { .. } => "cli.no_folder",
@@ -237,6 +241,7 @@ impl CliError {
                 Some("give one of them another `name` in the registry file".to_owned())
             }
             Self::Harness(_) | Self::Acp(_) => None,
+            Self::Decision(error) => error.hint(),
             Self::Tools(error) => error.hint(),
             Self::Adapter(error) => error.hint().map(str::to_owned),
             Self::Relay(fault) => fault.hint().map(str::to_owned),

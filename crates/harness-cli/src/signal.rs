@@ -1,13 +1,13 @@
 //! Signals: the first one that asks the program to end stops the run, the second one ends the program.
 
-use std::io::{self, Write as _};
+use std::io;
 #[cfg(unix)]
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use harness::core::Cancel;
 
 use crate::exit::Exit;
-use crate::terminal;
+use crate::render::RenderControl;
 
 /// The first signal that asked the program to end; 0 while there was none.
 #[cfg(unix)]
@@ -44,15 +44,17 @@ impl Signals {
     }
 
     /// Fires `cancel` at the first signal, and completes at the second.
-    pub(crate) async fn watch(mut self, cancel: Cancel) {
+    pub(crate) async fn watch(self, cancel: Cancel) {
+        self.watch_beside(cancel, &RenderControl::default()).await;
+    }
+
+    /// The same while `rendering` shows something: what it says stands between two lines of that.
+    pub(crate) async fn watch_beside(mut self, cancel: Cancel, rendering: &RenderControl) {
         self.next().await;
-        let _ = writeln!(terminal::messages(), "\nstopping; press Ctrl-C again to end at once");
+        rendering.notice("stopping; press Ctrl-C again to end at once").await;
         cancel.cancel();
         self.next().await;
-        let _ = writeln!(
-            terminal::messages(),
-            "ended at once; the session is put in order when it is next opened"
-        );
+        rendering.notice("ended at once; the session is put in order when it is next opened").await;
     }
 
     /// Completes at the next signal.

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod acp;
+mod approvals;
 mod backend;
 mod bridge;
 mod chat;
@@ -24,6 +25,7 @@ use harness::core::Millis;
 use harness::core::message::Cost;
 
 pub(crate) use acp::AcpArgs;
+pub(crate) use approvals::ApprovalArgs;
 pub(crate) use backend::{BackendArg, BackendArgs};
 pub(crate) use bridge::{BridgeArgs, BrokerArgs};
 pub(crate) use chat::{ChatArgs, Color};
@@ -192,9 +194,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 
-    /// What happens to a call that needs approval
-    #[arg(long, value_enum, default_value_t = Approve::Ask)]
-    pub(crate) approve: Approve,
+    #[command(flatten)]
+    pub(crate) approvals: ApprovalArgs,
 
     /// Write the record of the run to this file, for `harness inspect`, `replay` and `regress`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::{
-    Approve, BackendArgs, ContextArg, LimitArgs, MessageArg, ModelArgs, RunArgs, SpanArgs, UntilArgs,
+    ApprovalArgs, BackendArgs, ContextArg, LimitArgs, MessageArg, ModelArgs, RunArgs, SpanArgs, UntilArgs,
     ViewArgs,
 };
 use crate::exit::Exit;
@@ -37,9 +37,8 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "KEY=VALUE|FILE")]
     pub(crate) context: Vec<ContextArg>,
 
-    /// What happens to a call that needs approval
-    #[arg(long, value_enum, default_value_t = Approve::Ask)]
-    pub(crate) approve: Approve,
+    #[command(flatten)]
+    pub(crate) approvals: ApprovalArgs,
 
     /// Write the record of the run to this file, for `harness inspect`, `replay` and `regress`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -79,7 +78,7 @@ impl ResumeArgs {
             resume: true,
             allow_changed: self.allow_changed,
             context: self.context.clone(),
-            approve: self.approve,
+            approvals: self.approvals.clone(),
             run_record: self.run_record.clone(),
             json: self.json,
             model: self.model.clone(),

@@ -34,6 +34,10 @@ pub(crate) enum Command {
     Queue,
     /// Takes a waiting message out; its number, from 1.
     Drop(usize),
+    /// Lists the approvals that stand.
+    Grants,
+    /// Takes one of them back; its number, from 1.
+    Revoke(usize),
     Quit,
 }
 
@@ -60,7 +64,7 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
     Entry { name, arguments, does }
 }
 
-const COMMANDS: [Entry; 16] = [
+const COMMANDS: [Entry; 18] = [
     entry("help", "", "show this"),
     entry("model", "[NAME]", "say which model answers, or take another one from the next message on"),
     entry("tools", "[last [N]]", "list the tools; `last` shows the last call, or the last N, whole (Ctrl-O)"),
@@ -77,6 +81,8 @@ const COMMANDS: [Entry; 16] = [
         "[drop N]",
         "show what waits to be delivered; `drop` takes a message out (Alt-Up: the last)",
     ),
+    entry("grants", "", "list the calls that run without a question"),
+    entry("revoke", "N", "ask about them again; N is a number of /grants"),
     entry("quit", "", "leave; the conversation is kept"),
     entry("exit", "", ""),
     entry("q", "", ""),
@@ -122,6 +128,11 @@ fn known(name: &str, rest: &str) -> Option<Said> {
         "cost" => Command::Cost,
         "status" => Command::Status,
         "queue" => return Some(queue(rest)),
+        "grants" => Command::Grants,
+        "revoke" => match rest.parse() {
+            Ok(number @ 1..) => Command::Revoke(number),
+            Ok(0) | Err(_) => return Some(Said::Misused("/revoke N")),
+        },
         "quit" | "exit" | "q" => Command::Quit,
         _ => return None,
     };
@@ -238,6 +249,8 @@ mod tests {
         check("/undo", &command(Command::Undo(1)));
         check("/undo 2", &command(Command::Undo(2)));
         check("/save out.md", &command(Command::Save("out.md".to_owned())));
+        check("/grants", &command(Command::Grants));
+        check("/revoke 2", &command(Command::Revoke(2)));
         check("/queue drop 2", &command(Command::Drop(2)));
         check("/exit", &command(Command::Quit));
     }
@@ -248,6 +261,8 @@ mod tests {
         check("/undo all", &Said::Misused("/undo [N]"));
         check("/undo 0", &Said::Misused("/undo [N]"));
         check("/tools lasts", &Said::Misused("/tools [last [N]]"));
+        check("/revoke", &Said::Misused("/revoke N"));
+        check("/revoke 0", &Said::Misused("/revoke N"));
         check("/queue drop 0", &Said::Misused("/queue [drop N]"));
     }
 

@@ -105,7 +105,7 @@ impl Conversation {
         let approver = if asks && args.approve == Approve::Ask {
             Decider::Person(standing.clone())
         } else {
-            Decider::Rule(CommandLineApprover(args.approve))
+            Decider::Rule(CommandLineApprover::new(args.approve))
         };
         let of = Of { descriptor: args.descriptor.as_deref(), sessions: None, thread: Some(thread.clone()) };
         let descriptor = args.descriptor.as_deref();
@@ -188,6 +188,10 @@ impl Conversation {
 
     fn go_to(&mut self, thread: ThreadId) {
         let config = self.thread.config();
+        // Approvals are for one conversation.
+        for rule in self.standing.rules() {
+            self.standing.revoke(&rule);
+        }
         self.thread = self.threads.runtime.thread(thread);
         // What was changed by commands holds on.
         self.thread.configure(|fresh| *fresh = config);

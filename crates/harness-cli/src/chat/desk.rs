@@ -9,12 +9,12 @@ use harness::core::message::UserMessage;
 use harness::core::port::Decision;
 use harness::runtime::skill::Skill;
 use harness::runtime::{DeliveryMode, Status, Stream, Told};
-use harness::tools::ApprovalRule;
 use tokio::sync::mpsc;
 
 use super::app::{About, App, Verdict, Waiting, Wish};
 use super::command::{self, Command};
 use super::conversation::{Begun, Conversation};
+use super::grants;
 use super::history::History;
 use super::images;
 use super::terminal::Input;
@@ -186,8 +186,9 @@ impl Desk {
             Wish::Answer { proposed, verdict } => {
                 let decision = match verdict {
                     Verdict::Once => Decision::Granted,
-                    Verdict::Always { tool } => {
-                        self.chat.standing.add(ApprovalRule::of_tool(tool));
+                    Verdict::Grant(scope) => {
+                        let told = grants::add(&self.chat.standing, &proposed.call, scope);
+                        self.app.tell(&told);
                         Decision::Granted
                     }
                     Verdict::Deny { reason } => Decision::Denied { reason },
@@ -279,6 +280,11 @@ impl Desk {
             Command::Status => self.tell_status(),
             Command::Queue => self.tell_queue(),
             Command::Drop(number) => self.drop_waiting(number),
+            Command::Grants => self.app.tell(&grants::list(&self.chat.standing)),
+            Command::Revoke(number) => match grants::revoke(&self.chat.standing, number) {
+                Ok(text) => self.app.tell(&text),
+                Err(text) => self.app.complain(&text),
+            },
             Command::Help => self.app.tell(&command::help(&self.chat.thread.config().templates)),
             Command::Calls(_) | Command::Quit => {}
         }
@@ -427,11 +433,9 @@ impl Desk {
             Status::Idle | _ => "idle",
         };
         let file = self.chat.file().map_or_else(|| "in memory only".to_owned(), |file| self.shown(&file));
-        let rules: Vec<String> =
-            self.chat.standing.rules().iter().map(|rule| rule.tool_name.to_string()).collect();
-        let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };
+        let grants = grants::summary(&self.chat.standing);
         let text = format!(
-            "conversation   {thread}, {doing}\nkept           {file}\nwaiting        {}\nalways allowed {rules}",
+            "conversation   {thread}, {doing}\nkept           {file}\nwaiting        {}\ngrants         {grants}",
             self.chat.thread.queue_len()
         );
         self.app.tell(&text);

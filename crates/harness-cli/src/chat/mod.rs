@@ -9,6 +9,7 @@ mod command;
 mod composer;
 mod conversation;
 mod desk;
+mod grants;
 mod history;
 mod images;
 mod pick;

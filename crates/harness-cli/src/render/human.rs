@@ -166,6 +166,11 @@ impl<A: Write + Send, P: Write + Send> Render for Human<A, P> {
         }
     }
 
+    fn pause(&mut self) -> io::Result<()> {
+        self.hide_status();
+        self.answer.end_line()
+    }
+
     fn end(&mut self, end: &End) -> io::Result<()> {
         self.hide_status();
         self.status = None;

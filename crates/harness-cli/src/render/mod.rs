@@ -1,6 +1,7 @@
 //! What a person or a program sees of a run.
 
 mod answer;
+mod control;
 mod cost;
 mod harmless;
 mod human;
@@ -8,6 +9,7 @@ mod json;
 pub(crate) mod limit;
 pub(crate) mod line;
 pub(crate) mod markdown;
+mod proposed;
 pub(crate) mod screen;
 mod status;
 mod style;
@@ -20,10 +22,12 @@ use harness::core::event::{Seen, Subscription};
 use harness::core::{Cancel, End};
 
 pub(crate) use answer::{AnswerOn, size};
+pub(crate) use control::{RenderCommands, RenderControl};
 pub(crate) use cost::CostNotice;
 pub(crate) use harmless::{harmless, one_line};
 pub(crate) use human::{Human, why};
 pub(crate) use json::JsonLines;
+pub(crate) use proposed::{call_rows, visible};
 pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
 pub(crate) use told::{repaired, shortened};
@@ -32,6 +36,11 @@ pub(crate) use told::{repaired, shortened};
 pub(crate) trait Render: Send {
     /// Shows one thing.
     fn see(&mut self, seen: &Seen) -> io::Result<()>;
+
+    /// Ends the line at hand, so that others may write to the terminal until the next thing is shown.
+    fn pause(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Shows how it ended.
     fn end(&mut self, end: &End) -> io::Result<()>;
@@ -42,23 +51,21 @@ pub(crate) trait Render: Send {
 pub(crate) struct Rendering(JoinHandle<io::Result<Box<dyn Render>>>);
 
 impl Rendering {
-    /// Starts to show a subscription. When the output cannot be written any more, `stop` is fired.
+    /// Starts to show a subscription, and to obey `commands` between two things. When the output cannot be written
+    /// any more, `stop` is fired.
     pub(crate) fn start(
-        mut subscription: Subscription,
+        subscription: Subscription,
+        commands: RenderCommands,
         mut renderer: Box<dyn Render>,
         stop: Cancel,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let work = move || {
-            runtime.block_on(async move {
-                while let Some(seen) = subscription.next().await {
-                    if let Err(fault) = renderer.see(&seen) {
-                        stop.cancel();
-                        return Err(fault);
-                    }
-                }
-                Ok(renderer)
-            })
+            let shown = runtime.block_on(show(subscription, commands, &mut *renderer));
+            if shown.is_err() {
+                stop.cancel();
+            }
+            shown.map(|()| renderer)
         };
         std::thread::Builder::new().name("output".to_owned()).spawn(work).map(Self)
     }
@@ -67,5 +74,23 @@ impl Rendering {
     pub(crate) fn finish(self, end: &End) -> io::Result<()> {
         let mut renderer = self.0.join().map_err(|_| io::Error::other("the renderer panicked"))??;
         renderer.end(end)
+    }
+}
+
+/// Shows everything; what is there to be seen goes before a command.
+async fn show(
+    mut subscription: Subscription,
+    mut commands: RenderCommands,
+    renderer: &mut dyn Render,
+) -> io::Result<()> {
+    loop {
+        tokio::select! {
+            biased;
+            seen = subscription.next() => match seen {
+                Some(seen) => renderer.see(&seen)?,
+                None => return Ok(()),
+            },
+            command = commands.next() => control::obey(command, &mut commands, renderer).await?,
+        }
     }
 }

@@ -1,72 +1,167 @@
 //! Who decides about calls that need approval.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _, stdin};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use harness::core::port::{ApprovalAsk, Approver, Decision};
+use harness::core::port::{ApprovalAsk, Approver, Decision, ProposedCall};
+use tokio::sync::{Mutex, oneshot};
 
+use super::decisions::Decisions;
+use super::question::{self, Question, Reply};
 use crate::args::Approve;
-use crate::render::one_line;
-use crate::terminal;
+use crate::render::RenderControl;
+use crate::terminal::{self, Stream};
+
+/// For how long a question takes no answer: whoever is typing has not read it.
+const QUIET: Duration = Duration::from_millis(300);
 
 /// Decides as `--approve` says.
-pub(crate) struct CommandLineApprover(pub(crate) Approve);
+#[derive(Clone, Debug)]
+pub(crate) struct CommandLineApprover {
+    approve: Approve,
+    rendering: RenderControl,
+    keyboard: Arc<Mutex<Keyboard>>,
+    decisions: Arc<std::sync::Mutex<Decisions>>,
+    pending: Arc<std::sync::Mutex<Vec<ProposedCall>>>,
+}
 
-impl Approver for CommandLineApprover {
-    async fn decide(&self, ask: ApprovalAsk) -> Decision {
-        match self.0 {
+/// Pending calls that are known, at most.
+const MOST_PENDING: usize = 1_000;
+
+impl CommandLineApprover {
+    pub(crate) fn new(approve: Approve) -> Self {
+        Self {
+            approve,
+            rendering: RenderControl::default(),
+            keyboard: Arc::default(),
+            decisions: Arc::default(),
+            pending: Arc::default(),
+        }
+    }
+
+    /// The same beside a renderer, which shows nothing while a question is open.
+    #[must_use]
+    pub(crate) fn beside(self, rendering: RenderControl) -> Self {
+        Self { rendering, ..self }
+    }
+
+    /// The same with decisions that are made already.
+    #[must_use]
+    pub(super) fn with_decisions(self, decisions: Decisions) -> Self {
+        Self { decisions: Arc::new(std::sync::Mutex::new(decisions)), ..self }
+    }
+
+    /// The calls that were left pending.
+    pub(super) fn pending(&self) -> Vec<ProposedCall> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The decision about a call.
+    async fn decided(&self, ask: &ApprovalAsk) -> Decision {
+        let named = self.decisions.lock().unwrap_or_else(PoisonError::into_inner).take(&ask.proposed);
+        if let Some(decision) = named {
+            return decision;
+        }
+        match self.approve {
             Approve::Always => Decision::Granted,
             Approve::Never => {
                 Decision::Denied { reason: "the person who runs this does not approve such calls".to_owned() }
             }
-            Approve::Ask if stdin().is_terminal() => at_terminal(&ask).await,
+            // Without a terminal there is nobody who could read the question, or answer it.
+            Approve::Ask if stdin().is_terminal() && Stream::Err.is_terminal() => self.at_terminal(ask).await,
             Approve::Ask => Decision::Later,
+        }
+    }
+
+    /// Asks on the terminal, one question at a time.
+    async fn at_terminal(&self, ask: &ApprovalAsk) -> Decision {
+        let asked = async {
+            let mut keyboard = self.keyboard.lock().await;
+            let _paused = self.rendering.pause().await;
+            keyboard.ask(ask).await.unwrap_or(Decision::Later)
+        };
+        tokio::select! {
+            () = ask.cancel.cancelled() => Decision::Later,
+            decision = asked => decision,
         }
     }
 }
 
-/// Asks on the terminal. The line is read by a thread of its own, so that Ctrl-C works while it waits.
-async fn at_terminal(ask: &ApprovalAsk) -> Decision {
-    let call = one_line(&format!("{} {}", ask.proposed.call.name, ask.proposed.call.arguments.text()));
-    let question =
-        format!("? {call}\n  {}\n  run it? [y]es, [n]o, [l]ater: ", one_line(&ask.proposed.reason));
-    let (answer, answered) = tokio::sync::oneshot::channel();
-    let reader = std::thread::Builder::new().name("approval".to_owned()).spawn(move || {
-        let mut err = terminal::questions();
-        let _ = err.write_all(question.as_bytes()).and_then(|()| err.flush());
+impl Approver for CommandLineApprover {
+    async fn decide(&self, ask: ApprovalAsk) -> Decision {
+        let decision = self.decided(&ask).await;
+        if decision == Decision::Later {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if pending.len() < MOST_PENDING {
+                pending.push(ask.proposed);
+            }
+        }
+        decision
+    }
+}
+
+/// Lines that are typed.
+#[derive(Debug, Default)]
+struct Keyboard {
+    /// A line that a question waited for which was cancelled. It was not typed for the next one.
+    stale: Option<oneshot::Receiver<io::Result<String>>>,
+}
+
+impl Keyboard {
+    /// Asks about a call until there is an answer.
+    async fn ask(&mut self, ask: &ApprovalAsk) -> io::Result<Decision> {
+        let mut question = Question::new(&ask.proposed, terminal::question_size());
+        show(&question.next_page())?;
+        loop {
+            let line = self.line(question.prompt()).await?;
+            match question.reply(&line) {
+                Reply::Decided(decision) => return Ok(decision),
+                Reply::View => show(&question.next_page())?,
+                Reply::Explain => return Ok(question::denied(&self.line("  why? ").await?)),
+                Reply::Again(why) => show(&format!("  {why}\n"))?,
+            }
+        }
+    }
+
+    /// The line that is typed after the prompt was there to be read. What was typed before, and in the moment in
+    /// which it appeared, counts for nothing.
+    async fn line(&mut self, prompt: &str) -> io::Result<String> {
+        tokio::time::sleep(QUIET).await;
+        terminal::discard_input();
+        let waits = match self.stale.as_mut().map(oneshot::Receiver::try_recv) {
+            Some(Err(oneshot::error::TryRecvError::Empty)) => true,
+            Some(Ok(_) | Err(oneshot::error::TryRecvError::Closed)) | None => false,
+        };
+        let line = match self.stale.take().filter(|_| waits) {
+            Some(line) => line,
+            None => typed()?,
+        };
+        show(prompt)?;
+        // It stays here when the question is cancelled.
+        let line = self.stale.insert(line).await;
+        self.stale = None;
+        match line {
+            Ok(Ok(line)) if line.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(line) => line,
+            Err(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+fn show(text: &str) -> io::Result<()> {
+    let mut out = terminal::questions();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Reads a line in a thread of its own, so that Ctrl-C works while it waits.
+fn typed() -> io::Result<oneshot::Receiver<io::Result<String>>> {
+    let (answer, answered) = oneshot::channel();
+    std::thread::Builder::new().name("approval".to_owned()).spawn(move || {
         let mut line = String::new();
         let read = stdin().lock().read_line(&mut line);
         let _ = answer.send(read.map(|_| line));
-    });
-    if reader.is_err() {
-        return Decision::Later;
-    }
-    tokio::select! {
-        () = ask.cancel.cancelled() => Decision::Later,
-        line = answered => match line {
-            Ok(Ok(line)) => decision(&line),
-            Ok(Err(_)) | Err(_) => Decision::Later,
-        },
-    }
-}
-
-fn decision(line: &str) -> Decision {
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => Decision::Granted,
-        "" | "l" | "later" => Decision::Later,
-        "n" | "no" => Decision::Denied { reason: "not approved".to_owned() },
-        reason => Decision::Denied { reason: reason.to_owned() },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_yes_runs_a_call() {
-        assert_eq!(decision("Yes\n"), Decision::Granted);
-        assert_eq!(decision("\n"), Decision::Later);
-        assert_eq!(decision("n\n"), Decision::Denied { reason: "not approved".to_owned() });
-        assert_eq!(decision("too much\n"), Decision::Denied { reason: "too much".to_owned() });
-    }
+    })?;
+    Ok(answered)
 }

@@ -2,8 +2,11 @@
 
 pub(crate) mod approve;
 pub(crate) mod context;
+pub(crate) mod decisions;
 pub(crate) mod deliverables;
 mod message;
+mod pending;
+mod question;
 mod resume;
 mod session;
 mod until;
@@ -16,9 +19,10 @@ use std::sync::Arc;
 
 use harness::adapters::{Recorder, Replay};
 use harness::core::control::ControlSpec;
-use harness::core::port::{Clock, DynModel, Session};
+use harness::core::message::ToolCall;
+use harness::core::port::{Clock, DynModel, Loaded, ProposedCall, Session};
 use harness::core::run::RunSpec;
-use harness::core::{Cancel, Evidence, StopReason, ThreadId};
+use harness::core::{Cancel, Evidence, Json, StopReason, ThreadId};
 use harness::descriptor::Map;
 use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
@@ -26,8 +30,11 @@ use harness::system::SystemClock;
 use harness::tools::wait_for_orphans;
 use harness::{BoundGraph, Builder, Harness, HarnessError, Prompt, Report};
 
+use self::approve::CommandLineApprover;
+use self::decisions::Decisions;
+use self::pending::PendingCalls;
 use self::until::{Told, Until};
-use crate::args::{BackendArgs, LimitArgs, ModelArgs, RunArgs};
+use crate::args::{Approve, BackendArgs, LimitArgs, ModelArgs, RunArgs};
 use crate::backend;
 use crate::bind::{self, Bound, Needs};
 use crate::error::CliError;
@@ -36,7 +43,9 @@ use crate::model::{self, Asking, Source};
 use crate::output;
 use crate::outputs;
 use crate::records::recording::recording;
-use crate::render::{AnswerOn, CostNotice, Human, JsonLines, Render, Rendering, Status};
+use crate::render::{
+    AnswerOn, CostNotice, Human, JsonLines, Render, RenderControl, Rendering, Status,
+};
 use crate::signal::Signals;
 use crate::terminal::{self, Stream};
 
@@ -72,6 +81,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         // Its earlier owner may have been killed: nothing that it had started works beside what follows.
         wait_for_orphans().await?;
     }
+    let decisions = decisions(args, &bound.graph, session.as_ref()).await?;
     let asking =
         Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
     let thread = session.as_ref().and_then(Session::id);
@@ -82,13 +92,16 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let Bound { graph, registry } = bound;
     let (needs, model) = (Needs::of(registry.as_ref()), Arc::clone(&source.model));
     let parts = Parts { graph, needs, overrides, session, model, clock };
-    let mut builder = parts.put_together(args)?;
+    let (control, commands) = RenderControl::new();
+    let approver = CommandLineApprover::new(args.approvals.policy().unwrap_or(Approve::Ask));
+    let approver = approver.beside(control.clone()).with_decisions(decisions);
+    let mut builder = parts.put_together(args, approver.clone())?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
     let spec = harness.spec();
 
     let stop = Cancel::new();
-    let rendering = Rendering::start(seen, renderer(args, &spec), stop.clone())
+    let rendering = Rendering::start(seen, commands, renderer(args, &spec), stop.clone())
         .map_err(|source| CliError::Io { action: "start to show the run", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let prompt = prompt(&harness, args, message).await?;
@@ -96,7 +109,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         biased;
         report = prompt.cancel_with(stop.clone()).into_future() => report,
         // The run is dropped, and with it every program that it has started.
-        () = signals.watch(stop) => return Ok(Exit::Cancelled),
+        () = signals.watch_beside(stop, &control) => return Ok(Exit::Cancelled),
     };
     // The renderer ends when nobody can tell it anything more.
     drop(harness);
@@ -107,7 +120,8 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         Err(error @ HarnessError::NothingToResume { .. }) => return nothing_to_resume(&error, args.json),
         report => report?,
     };
-    let run = Ran { hash: &hash, control: spec.control.as_deref() };
+    let proposed = approver.pending();
+    let run = Ran { hash: &hash, control: spec.control.as_deref(), proposed: &proposed };
     finish(args, &report, &run, rendering, source.replay.as_deref())
 }
 
@@ -144,14 +158,14 @@ struct Parts {
 }
 
 impl Parts {
-    fn put_together(self, args: &RunArgs) -> Result<Builder, CliError> {
+    fn put_together(self, args: &RunArgs, approver: CommandLineApprover) -> Result<Builder, CliError> {
         let Self { graph, needs, overrides, session, model, clock } = self;
         let section = graph.graph().run().cloned();
         let until = Until::of(&args.until, section.as_ref(), &args.descriptor)?;
         let mut builder = Harness::new(Arc::clone(&model))
             .graph(graph)
             .context(overrides)
-            .approver(approve::CommandLineApprover(args.approve))
+            .approver(approver)
             .clock(Arc::clone(&clock))
             .spec(|spec| set_limits(spec, &args.limits));
         builder = args.model.model.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
@@ -196,6 +210,28 @@ async fn prompt<'h>(
 struct Ran<'a> {
     hash: &'a str,
     control: Option<&'a ControlSpec>,
+    /// Calls that were proposed and stay pending.
+    proposed: &'a [ProposedCall],
+}
+
+/// The decisions of the command line about the calls that are pending in the session.
+async fn decisions(
+    args: &RunArgs,
+    graph: &BoundGraph,
+    session: Option<&JsonlSession>,
+) -> Result<Decisions, CliError> {
+    if !args.approvals.names_calls() {
+        return Ok(Decisions::default());
+    }
+    let loaded = match session {
+        Some(session) => session.load().await.map_err(HarnessError::from)?,
+        None => Loaded::default(),
+    };
+    let check = |call: &ToolCall, arguments: &Json| {
+        let tool = graph.tools().iter().find(|tool| tool.tool_def().name == call.name);
+        tool.map_or(Ok(()), |tool| tool.check_dyn(arguments).map_err(|fault| fault.to_string()))
+    };
+    Ok(Decisions::of(&args.approvals, &decisions::pending(&loaded), check)?)
 }
 
 /// Who answers: a backend, or a model that `choose` finds.
@@ -255,7 +291,10 @@ fn finish(
     for repair in &report.repairs {
         let _ = writeln!(notes, "the session was repaired: {repair}");
     }
-    let next = what_next(args, exit, report);
+    let pending = PendingCalls::of(&report.end.stop.evidence, run.proposed);
+    let _ = write!(terminal::questions(), "{}", pending.describe());
+    let next = pending.next(args.session.as_deref(), &on_backend(args));
+    let next = next.or_else(|| what_next(args, exit, report));
     let told = Told {
         descriptor: &args.descriptor,
         descriptor_hash: run.hash,
@@ -292,12 +331,16 @@ fn more(report: &Report, session: &str) -> String {
     format!("go on, with more of what ran out: harness resume {session}")
 }
 
+/// The option that names the backend again.
+fn on_backend(args: &RunArgs) -> String {
+    args.backend.backend.as_ref().map(|backend| format!(" --backend {backend}")).unwrap_or_default()
+}
+
 /// What a person can do about a run that is not over.
 fn what_next(args: &RunArgs, exit: Exit, report: &Report) -> Option<String> {
     let evidence = &report.end.stop.evidence;
     let (descriptor, session) = (args.descriptor.display(), args.session.as_ref()?.display());
-    let backend = args.backend.backend.as_ref().map(|backend| format!(" --backend {backend}"));
-    let again = format!("harness run {descriptor} --session {session}{}", backend.unwrap_or_default());
+    let again = format!("harness run {descriptor} --session {session}{}", on_backend(args));
     match exit {
         Exit::Deferred if report.control().is_some() => Some(more(report, &session.to_string())),
         Exit::Deferred => Some(format!("go on with: {again} --resume")),

@@ -5,6 +5,7 @@
 //! look like one become `***`. The program's own styles are [`Paint`], which no text of another can imitate.
 #![expect(clippy::disallowed_methods, reason = "this module is the one that writes to the terminal")]
 
+mod input;
 mod paint;
 mod secrets;
 mod write;
@@ -13,6 +14,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
+pub(crate) use input::{discard_input, question_size};
 pub(crate) use paint::{Paint, erase_line, painted};
 pub(crate) use secrets::conceal;
 
@@ -54,8 +56,11 @@ impl Stream {
 enum Kind {
     /// Errors, hints, progress, logs: harmless, without secrets, lines of a bounded length.
     Message,
-    /// The same without a bound: what a command prints for people, and questions.
+    /// The same without a bound: what a command prints for people.
     Text,
+    /// What a person decides about: the same, and only keys that are known are masked. What merely looks like one
+    /// may be what the decision is about.
+    Question,
     /// JSON: what is not harmless is escaped, so that the value stays as it is.
     Json,
     /// An answer or a file's content: harmless on a terminal; a pipe or file gets its bytes.
@@ -78,7 +83,7 @@ pub(crate) fn messages() -> Out {
 
 /// Questions, on standard error: nothing of them is cut.
 pub(crate) fn questions() -> Out {
-    Out { stream: Stream::Err, kind: Kind::Text }
+    Out { stream: Stream::Err, kind: Kind::Question }
 }
 
 /// What a command prints for people, on standard output.
@@ -118,6 +123,7 @@ impl Write for Out {
         match self.kind {
             Kind::Message => stream.write(write::message(&text, stream.has_styles()).as_bytes()),
             Kind::Text => stream.write(write::text(&text, stream.has_styles()).as_bytes()),
+            Kind::Question => stream.write(write::question(&text, stream.has_styles()).as_bytes()),
             Kind::Json => stream.write(write::json(&text).as_bytes()),
             Kind::Payload if stream.is_terminal() => stream.write(write::plain(&text).as_bytes()),
             Kind::Payload | Kind::Drawing => stream.write(bytes),

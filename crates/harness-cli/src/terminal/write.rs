@@ -49,10 +49,19 @@ pub(super) fn message(text: &str, styles: bool) -> String {
 
 /// A text for people: the same without a bound.
 pub(super) fn text(text: &str, styles: bool) -> String {
+    unbounded(text, styles, without_secrets)
+}
+
+/// A question: the same, and what merely looks like a secret stays.
+pub(super) fn question(text: &str, styles: bool) -> String {
+    unbounded(text, styles, without_known)
+}
+
+fn unbounded(text: &str, styles: bool, mask: fn(&str) -> Cow<'_, str>) -> String {
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {
         match piece {
-            Piece::Text(text) => out.push_str(&harmless(&without_secrets(text))),
+            Piece::Text(text) => out.push_str(&harmless(&mask(text))),
             Piece::Style(_) | Piece::EraseLine => style(&piece, styles, &mut out),
         }
     }

@@ -213,9 +213,36 @@ fn a_person_allows_a_tool_for_good() {
     let server = Server::start([calls("p1"), calls("p2"), Reply::text("Paid twice.")]);
     let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
     let person = at_terminal(&project, &server.url).sees("/help shows").types("pay\r");
-    let person = person.sees("a always for pay").types("a").sees("Paid twice.");
+    let person = person.sees("a always").types("a").sees("2 every call of pay").types("2");
+    let person = person.sees("Grant every call?").sees("y yes").types("y").sees("Paid twice.");
     let (code, shown) = person.types("\u{4}").leaves();
     assert_eq!((code, project.read("pay.log").lines().count()), (Some(0), 2), "{shown}");
+}
+
+#[test]
+fn fault_05_a_grant_of_one_payment_does_not_approve_another_and_can_be_revoked() {
+    let pays = |id: &str, cents: u64| Reply::Stream(Answer::call(id, "pay", &json!({ "cents": cents })));
+    let replies = [
+        pays("p1", 1),
+        pays("p2", 1),
+        pays("p3", 1_000_000),
+        Reply::text("First done."),
+        pays("p4", 1),
+        Reply::text("Second done."),
+    ];
+    let server = Server::start(replies);
+    let project = Project::new("", "cat >>pay.log; echo >>pay.log").with_pay("    requires_approval: true\n");
+    let person = at_terminal(&project, &server.url).sees("/help shows").types("pay\r");
+    let person = person.sees("a always").types("a").sees("1 pay with exactly these").types("1");
+    let person =
+        person.sees("y yes").types("y").sees("1000000").sees("y once").types("n").sees("First done.");
+    let person = person.types("/grants\r").sees("/revoke N asks again");
+    let person = person.types("/revoke 1\r").sees("revoked: pay").types("/grants\r").sees("no grants");
+    let person = person.types("again\r").sees("y once").types("n").sees("Second done.");
+    let (code, shown) = person.types("\u{4}").leaves();
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(project.read("pay.log").lines().filter(|line| !line.is_empty()).count(), 2, "{shown}");
+    assert!(!project.read("pay.log").contains("1000000"), "{shown}");
 }
 
 #[test]

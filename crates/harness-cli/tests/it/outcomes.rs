@@ -59,7 +59,9 @@ fn a_call_that_needs_approval_waits_for_it() {
     let server = Server::start([pay_once(), Reply::text("paid")]);
     let project = Project::plain().with_pay("    requires_approval: true\n");
     let output = project.ask(&server.url, &["--session", "s.jsonl"]);
-    insta::assert_snapshot!(project.told(&output), @r#"
+    let told = project.told(&output);
+    let digest = told.split("--approve pay-1@").nth(1).and_then(|rest| rest.get(..12)).unwrap().to_owned();
+    insta::assert_snapshot!(told.replace(&digest, "DIGEST"), @r#"
     exit 4
     ---
     • desk
@@ -67,7 +69,11 @@ fn a_call_that_needs_approval_waits_for_it() {
     • approval later
     ! waits for approval: `pay` needs approval
     awaiting_approval (approval_required) · 1 iteration · 0 tool calls · 100 + 7 tokens · cost 0.0001 · [TIME]
-    approve it with: harness run harness.yaml --session s.jsonl --resume --approve always
+    pending call `pay-1`: `pay` needs approval
+      pay {}
+    approve with: harness resume s.jsonl --approve pay-1@DIGEST
+    deny with: harness resume s.jsonl --deny pay-1@DIGEST=REASON
+    change with: harness resume s.jsonl --edit pay-1@DIGEST=JSON
     "#);
 
     let url = server.url.as_str();

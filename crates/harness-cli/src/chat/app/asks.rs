@@ -2,23 +2,29 @@
 
 use std::collections::VecDeque;
 
-use harness::core::port::ProposedCall;
+use harness::core::port::{ProposedCall, RetryClass};
 use harness::core::{CallId, Millis, Time};
 
-use super::calls::shown_call;
 use crate::chat::composer::Code;
-use crate::render::line::{Line, Look, Text};
-use crate::render::{BOLD, DIM, NOTE};
+use crate::render::line::{Line, Look, Text, fitted};
+use crate::render::{DIM, NOTE, call_rows, visible};
 
 /// For how long a question that just appeared takes no key: whoever is typing has not read it.
 const QUIET: Millis = Millis(300);
 
-/// A call that is held.
-#[derive(Clone, Debug)]
-struct Ask {
-    proposed: ProposedCall,
-    name: String,
-    arguments: String,
+/// Rows that a page of a call leaves to the editor and what stands around it.
+const ROWS_AROUND: usize = 9;
+
+/// Rows of a page, at most: the conversation stays in sight.
+const MOST_ROWS: usize = 16;
+
+/// What an approval that stands is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Calls of the tool with exactly these arguments.
+    Arguments,
+    /// Every call of the tool in this conversation.
+    Tool,
 }
 
 /// What a person decided.
@@ -26,11 +32,8 @@ struct Ask {
 pub(crate) enum Verdict {
     /// Run it.
     Once,
-    /// Run it, and every call of this tool from now on.
-    Always {
-        /// The tool.
-        tool: String,
-    },
+    /// Run it, and all calls that the scope covers, in this conversation.
+    Grant(Scope),
     /// Do not run it; the model is told why.
     Deny {
         /// Why.
@@ -44,6 +47,8 @@ pub(super) enum Pressed {
     Decided(Box<ProposedCall>, Verdict),
     /// The call is denied, and the reason is about to be written.
     Why,
+    /// The question shows something else now.
+    Shown,
 }
 
 /// What keys do while a question is open.
@@ -59,12 +64,30 @@ pub(super) enum Keys {
     Explain,
 }
 
+/// How far the answer to a question is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Step {
+    #[default]
+    Decide,
+    /// For what an approval shall stand.
+    Choose,
+    /// Once more, because a repeat of such calls may do harm.
+    Confirm(Scope),
+}
+
 /// The questions that are open.
 #[derive(Debug, Default)]
 pub(super) struct Asks {
-    open: VecDeque<Ask>,
-    /// When the first of them appeared.
+    open: VecDeque<ProposedCall>,
+    /// When the first of them appeared, or asked for something else.
     since: Time,
+    step: Step,
+    columns: usize,
+    page: usize,
+    /// The rows of the first one, where its page begins, and how many rows were shown so far.
+    rows: Vec<Line>,
+    at: usize,
+    seen: usize,
 }
 
 impl Asks {
@@ -72,17 +95,36 @@ impl Asks {
         self.open.is_empty()
     }
 
+    /// Questions are shown on a terminal of this size; what of them was seen on another one does not count.
+    pub(super) fn resize(&mut self, width: usize, rows: usize) {
+        self.columns = width;
+        self.page = rows.saturating_sub(ROWS_AROUND).clamp(2, MOST_ROWS);
+        self.lay_out();
+    }
+
+    fn lay_out(&mut self) {
+        let rows = |first: &ProposedCall| {
+            let (name, arguments) = (first.call.name.as_str(), first.call.arguments.text());
+            call_rows(name, arguments, self.columns.saturating_sub(2).max(4))
+        };
+        self.rows = self.open.front().map(rows).unwrap_or_default();
+        (self.at, self.seen) = (0, self.page);
+    }
+
+    /// The first question has just appeared.
+    fn start(&mut self, now: Time) {
+        self.since = now;
+        self.step = Step::Decide;
+        self.lay_out();
+    }
+
     /// These are open now. Whether the first of them is the one that was it before.
     pub(super) fn set<'c>(&mut self, held: impl IntoIterator<Item = &'c ProposedCall>, now: Time) -> bool {
-        let before = self.open.front().map(|ask| ask.proposed.digest());
-        self.open.clear();
-        for proposed in held {
-            let (name, arguments) = shown_call(&proposed.call);
-            self.open.push_back(Ask { proposed: proposed.clone(), name, arguments });
-        }
-        let same = self.open.front().map(|ask| ask.proposed.digest()) == before;
+        let before = self.open.pop_front();
+        self.open = held.into_iter().cloned().collect();
+        let same = self.open.front() == before.as_ref();
         if !same {
-            self.since = now;
+            self.start(now);
         }
         same
     }
@@ -94,67 +136,96 @@ impl Asks {
 
     /// Somebody decided about a call, or it is not wanted any more.
     pub(super) fn remove(&mut self, call: &CallId, now: Time) {
-        let first = self.open.front().is_some_and(|ask| ask.proposed.call.id == *call);
-        self.open.retain(|ask| ask.proposed.call.id != *call);
+        let first = self.open.front().is_some_and(|ask| ask.call.id == *call);
+        self.open.retain(|ask| ask.call.id != *call);
         if first {
-            self.since = now;
+            self.start(now);
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.open.clear();
+        self.rows.clear();
+    }
+
+    /// Characters of the first call that were not shown yet.
+    fn hidden(&self) -> usize {
+        self.rows.iter().skip(self.seen).map(|row| row.plain().chars().count()).sum()
     }
 
     /// What a key means to the first question; it stays open until the thread says that it is answered.
-    pub(super) fn key(&self, code: &Code, now: Time) -> Option<Pressed> {
+    pub(super) fn key(&mut self, code: &Code, now: Time) -> Option<Pressed> {
         let ask = self.open.front()?;
         if self.is_fresh(now) {
             return None;
         }
+        let decided = |verdict| Some(Pressed::Decided(Box::new(ask.clone()), verdict));
+        if *code == Code::Esc && self.step != Step::Decide {
+            return self.go(Step::Decide, now);
+        }
         let Code::Char(letter) = code else { return None };
-        let verdict = match letter.to_ascii_lowercase() {
-            'y' => Verdict::Once,
-            'a' => Verdict::Always { tool: ask.name.clone() },
-            'n' => Verdict::Deny { reason: "the user does not want this call".to_owned() },
-            'd' => return Some(Pressed::Why),
-            _ => return None,
-        };
-        Some(Pressed::Decided(Box::new(ask.proposed.clone()), verdict))
+        let letter = letter.to_ascii_lowercase();
+        let is_unsafe = ask.def.class == RetryClass::Unsafe;
+        match (self.step, letter) {
+            (_, 'v') if self.rows.len() > self.page => {
+                self.at = if self.at + self.page < self.rows.len() { self.at + self.page } else { 0 };
+                self.seen = self.seen.max(self.at + self.page);
+                Some(Pressed::Shown)
+            }
+            (_, 'n') => decided(Verdict::Deny { reason: DENIED.to_owned() }),
+            (Step::Decide, 'd') => Some(Pressed::Why),
+            _ if self.hidden() > 0 => None,
+            (Step::Decide, 'y') => decided(Verdict::Once),
+            (Step::Decide, 'a') => self.go(Step::Choose, now),
+            (Step::Choose, '1') if is_unsafe => self.go(Step::Confirm(Scope::Arguments), now),
+            (Step::Choose, '2') if is_unsafe => self.go(Step::Confirm(Scope::Tool), now),
+            (Step::Choose, '1') => decided(Verdict::Grant(Scope::Arguments)),
+            (Step::Choose, '2') => decided(Verdict::Grant(Scope::Tool)),
+            (Step::Confirm(scope), 'y') => decided(Verdict::Grant(scope)),
+            (Step::Decide | Step::Choose | Step::Confirm(_), _) => None,
+        }
+    }
+
+    /// Asks for something else, which must be read first.
+    fn go(&mut self, step: Step, now: Time) -> Option<Pressed> {
+        (self.step, self.since) = (step, now);
+        Some(Pressed::Shown)
     }
 
     /// The first question denied for a reason.
     pub(super) fn deny(&self, reason: &str) -> Option<(Box<ProposedCall>, Verdict)> {
         let ask = self.open.front()?;
-        let reason =
-            if reason.trim().is_empty() { "the user does not want this call" } else { reason.trim() };
-        Some((Box::new(ask.proposed.clone()), Verdict::Deny { reason: reason.to_owned() }))
+        let reason = if reason.trim().is_empty() { DENIED } else { reason.trim() };
+        Some((Box::new(ask.clone()), Verdict::Deny { reason: reason.to_owned() }))
     }
 
     /// The first question.
     pub(super) fn rows(&self, width: usize, keys: Keys) -> Vec<Line> {
         let Some(ask) = self.open.front() else { return Vec::new() };
-        let mut head = Text::default();
-        head.push("? ", &Look::of(NOTE));
-        head.push(&ask.name, &Look::of(BOLD));
-        head.push(&format!(" {}", ask.arguments), &Look::default());
-        let mut rows = head.chop(width);
-        if rows.len() > MOST_ROWS {
-            rows.truncate(MOST_ROWS - 1);
-            rows.push(Line::of(DIM, "  … (it is longer than there is room for)"));
+        let mut rows = Vec::new();
+        for (number, row) in self.rows.iter().skip(self.at).take(self.page).enumerate() {
+            let mut line = Line::of(NOTE, if number == 0 && self.at == 0 { "? " } else { "  " });
+            line.append(row.clone());
+            rows.push(line);
+        }
+        let hidden = self.hidden();
+        if hidden > 0 {
+            let lines = self.rows.len().saturating_sub(self.seen);
+            let text = format!("  … {hidden} characters in {lines} lines are not shown yet");
+            rows.push(fitted(&text, width, &Look::of(DIM)));
         }
         let mut why = Text::default();
         let more = if self.open.len() > 1 { format!(" · 1 of {}", self.open.len()) } else { String::new() };
-        why.push(&format!("{}{more}", ask.proposed.reason), &Look::of(DIM));
+        why.push(&format!("{}{more}", visible(&ask.reason)), &Look::of(DIM));
         let mut below = why.wrap(width.saturating_sub(2));
         below.truncate(2);
         let mut shown = Text::default();
-        let always = format!("y once · a always for {} · n no · d no, and say why", ask.name);
         let choices = match keys {
-            Keys::Decide => always.as_str(),
-            Keys::Write => "send or empty what you are writing, then decide",
-            Keys::Wait | Keys::Explain => "",
+            Keys::Decide => self.choices(ask),
+            Keys::Write => "send or empty what you are writing, then decide".to_owned(),
+            Keys::Wait | Keys::Explain => String::new(),
         };
-        shown.push(choices, &Look::of(NOTE));
+        shown.push(&choices, &Look::of(NOTE));
         below.extend(shown.wrap(width.saturating_sub(2)).into_iter().filter(|row| !row.is_empty()));
         rows.extend(below.into_iter().map(|row| {
             let mut line = Line::new();
@@ -164,7 +235,26 @@ impl Asks {
         }));
         rows
     }
+
+    /// What keys do now.
+    fn choices(&self, ask: &ProposedCall) -> String {
+        let name = visible(ask.call.name.as_str());
+        let view = if self.rows.len() > self.page { "v view more · " } else { "" };
+        match self.step {
+            _ if self.hidden() > 0 => "v view more · n no · d no, and say why".to_owned(),
+            Step::Decide => format!("{view}y once · a always … · n no · d no, and say why"),
+            Step::Choose => {
+                format!(
+                    "{view}grant: 1 {name} with exactly these arguments · 2 every call of {name} · Esc back"
+                )
+            }
+            Step::Confirm(Scope::Arguments) => {
+                format!("{name} is unsafe. Grant these arguments? y yes · Esc back")
+            }
+            Step::Confirm(Scope::Tool) => format!("{name} is unsafe. Grant every call? y yes · Esc back"),
+        }
+    }
 }
 
-/// Rows of one call.
-const MOST_ROWS: usize = 6;
+/// What the model is told without a reason.
+const DENIED: &str = "the user does not want this call";

@@ -23,8 +23,8 @@ use super::composer::{Code, Complete, Composer, Edit, Key};
 use crate::render::line::{Line, Styling};
 use crate::render::{BAD, DIM, NOTE};
 
-pub(crate) use asks::Verdict;
 use asks::{Asks, Pressed};
+pub(crate) use asks::{Scope, Verdict};
 use talk::Talk;
 
 /// What is to be done for a person, by whoever holds the thread.
@@ -99,10 +99,12 @@ impl App {
         history: Vec<String>,
         complete: Box<dyn Complete>,
     ) -> Self {
+        let mut asks = Asks::default();
+        asks.resize(room(columns), rows);
         Self {
             composer: Composer::new(history, complete),
             talk: Talk::new(styling, room(columns)),
-            asks: Asks::default(),
+            asks,
             waiting: Vec::new(),
             doing: Doing::Nothing,
             leaving: false,
@@ -125,6 +127,7 @@ impl App {
     pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         (self.columns, self.rows) = (columns, rows);
         self.talk.set_width(room(columns));
+        self.asks.resize(room(columns), rows);
     }
 
     /// How late it is.
@@ -284,6 +287,7 @@ impl App {
                 self.explaining = true;
                 Some(None)
             }
+            Pressed::Shown => Some(None),
         }
     }
 

@@ -254,7 +254,7 @@ fn a_person_decides_about_a_call() {
     ───────────────────────────────────────────────────────────
     ? pay {"amount":5}
       it needs approval
-      y once · a always for pay · n no · d no, and say why
+      y once · a always … · n no · d no, and say why
     ›
     waits for you · Esc interrupts
     "#);
@@ -269,11 +269,69 @@ fn a_person_decides_about_a_call() {
     "#);
     let deny = |reason: &str| Verdict::Deny { reason: reason.to_owned() };
     check_answer("y", &[Verdict::Once]);
-    check_answer("a", &[Verdict::Always { tool: "pay".to_owned() }]);
     check_answer("n", &[deny("the user does not want this call")]);
     check_answer("dtoo much⏎", &[deny("too much")]);
     check_answer("dtoo⎋y", &[Verdict::Once]);
     check_answer("xy", &[]);
+}
+
+#[test]
+fn fault_05_a_grant_says_what_it_is_for_and_is_confirmed_when_the_tool_is_unsafe() {
+    let mut stage = held();
+    stage.tick(500);
+    stage.keys("a");
+    stage.tick(500);
+    stage.keys("2");
+    assert!(!stage.shown().contains("y yes"), "nobody can have read it");
+    stage.keys("y");
+    assert_eq!(stage.wishes, [], "it has just appeared");
+    stage.app.key(Key::of(Code::Backspace));
+    stage.tick(500);
+    assert!(stage.shown().contains("pay is unsafe. Grant every call? y yes"), "{}", stage.shown());
+    stage.keys("⎋");
+    stage.tick(500);
+    assert!(stage.shown().contains("a always …"), "{}", stage.shown());
+    for (key, scope) in [("1", Scope::Arguments), ("2", Scope::Tool)] {
+        let mut stage = held();
+        for key in ["a", key, "y"] {
+            stage.tick(500);
+            assert_eq!(stage.wishes, []);
+            stage.keys(key);
+        }
+        let verdict = Verdict::Grant(scope);
+        assert_eq!(stage.wishes, [Wish::Answer { proposed: Box::new(payment()), verdict }]);
+    }
+}
+
+#[test]
+fn fault_01_a_call_in_the_chat_runs_only_after_all_of_it_was_shown() {
+    let mut stage = Stage::new(60, 14);
+    stage.works();
+    let note = "\u{202e}".to_owned() + &"x".repeat(900);
+    let arguments = format!(r#"{{"note":"{note}","account":"ATTACKER"}}"#);
+    let call = ToolCall::new("p1", "pay", Json::parse(&arguments).unwrap());
+    let proposed = ProposedCall::new(Arc::new(call), ToolDef::new("pay", "Pays"), "main".into(), 1);
+    stage.app.set_asks([&proposed]);
+    stage.tick(500);
+    let mut pages = String::new();
+    for _ in 0..10 {
+        let shown = stage.shown();
+        pages.push_str(&shown);
+        if shown.contains("y once") {
+            break;
+        }
+        assert!(shown.contains("are not shown yet") && !shown.contains("ATTACKER"), "{shown}");
+        stage.keys("ya");
+        assert_eq!(stage.wishes, []);
+        // What no question takes is written in the editor.
+        while !stage.app.composer.text().is_empty() {
+            stage.app.key(Key::of(Code::Backspace));
+        }
+        stage.keys("v");
+    }
+    assert!(pages.contains("ATTACKER") && pages.contains(r"\u{202e}"), "{pages}");
+    stage.keys("y");
+    assert_eq!(stage.wishes, [Wish::Answer { proposed: Box::new(proposed), verdict: Verdict::Once }]);
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! Approvals that stand for the rest of a conversation.
+
+use harness::core::message::ToolCall;
+use harness::tools::{ApprovalRule, StandingApprovals};
+
+use super::app::Scope;
+use crate::render::visible;
+
+/// Bytes of arguments that an approval can stand for.
+const LONGEST: usize = 64 << 10;
+
+/// Approves calls like this one from now on; what a person is told of it.
+pub(super) fn add(standing: &StandingApprovals, call: &ToolCall, scope: Scope) -> String {
+    let rule = match scope {
+        Scope::Arguments if call.arguments.text().len() > LONGEST => {
+            return format!("approved once: arguments of more than {LONGEST} bytes cannot be granted");
+        }
+        Scope::Arguments => ApprovalRule::of_call(call),
+        Scope::Tool => ApprovalRule::of_tool(call.name.clone()),
+    };
+    let text = format!("granted in this conversation: {}; /grants lists grants", describe(&rule));
+    standing.add(rule);
+    text
+}
+
+/// All of them, numbered.
+pub(super) fn list(standing: &StandingApprovals) -> String {
+    let rules = standing.rules();
+    if rules.is_empty() {
+        return "no grants: every call that needs approval is asked about".to_owned();
+    }
+    let lines = rules.iter().enumerate().map(|(number, rule)| format!("{}  {}", number + 1, describe(rule)));
+    lines.chain(["/revoke N asks again".to_owned()]).collect::<Vec<_>>().join("\n")
+}
+
+/// In one line.
+pub(super) fn summary(standing: &StandingApprovals) -> String {
+    let rules: Vec<String> = standing.rules().iter().map(describe).collect();
+    if rules.is_empty() { "none".to_owned() } else { rules.join("; ") }
+}
+
+/// Takes one back, by its number in [`list`].
+///
+/// # Errors
+/// There is none of that number.
+pub(super) fn revoke(standing: &StandingApprovals, number: usize) -> Result<String, String> {
+    let rules = standing.rules();
+    match rules.get(number.saturating_sub(1)).filter(|rule| standing.revoke(rule)) {
+        Some(rule) => Ok(format!("revoked: {}", describe(rule))),
+        None => Err(format!("there is no grant {number}; /grants lists them")),
+    }
+}
+
+/// `pay {"cents":5}` or `every call of pay`
+fn describe(rule: &ApprovalRule) -> String {
+    let name = visible(rule.tool_name.as_str());
+    match &rule.arguments {
+        Some(arguments) => format!("{name} {}", visible(arguments.text())),
+        None => format!("every call of {name}"),
+    }
+}

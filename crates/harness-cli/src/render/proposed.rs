@@ -1,0 +1,164 @@
+//! Proposed calls for the person who decides: everything that would be executed, and nothing that cannot be seen.
+
+use std::borrow::Cow;
+
+use harness::core::display::is_hidden;
+use unicode_width::UnicodeWidthChar as _;
+
+use super::line::{Line, Look, Text};
+use super::style::BOLD;
+
+/// Levels of nesting that are indented; deeper ones would push the text off the screen.
+const DEEPEST_INDENT: usize = 8;
+
+/// Marks in a row that a letter may have; more could bury it.
+const MOST_MARKS: usize = 3;
+
+/// The text with everything that cannot be seen, or looks like a space and is none, as an escape: `\u{202e}`.
+/// Line ends and tabs stay.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| matches!(c, '\n' | '\t' | ' '..='~');
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut marks = 0;
+    for c in text.chars() {
+        let is_mark = !is_hidden(c) && c.width() == Some(0);
+        marks = if is_mark { marks + 1 } else { 0 };
+        if is_plain(c) || !is_unseen(c) && marks <= MOST_MARKS {
+            shown.push(c);
+        } else {
+            shown.extend(c.escape_unicode());
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether nothing is seen of a character, beside those that [`is_hidden`] knows: other spaces, blank letters and
+/// variation selectors.
+fn is_unseen(c: char) -> bool {
+    is_hidden(c)
+        || c.is_whitespace()
+        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}')
+}
+
+/// The rows of a call: its tool and its arguments in one row when they fit there, or else with the arguments laid
+/// out below. The arguments are the exact text that would be executed, not what a parser makes of it.
+pub(crate) fn call_rows(name: &str, arguments: &str, width: usize) -> Vec<Line> {
+    let mut head = Text::default();
+    head.push(&visible(name).replace('\n', "\\n"), &Look::of(BOLD));
+    let mut whole = head.clone();
+    whole.push(&format!(" {}", visible(arguments)), &Look::default());
+    if whole.widest() <= width && !arguments.contains(['\n', '\t']) {
+        return whole.chop(width);
+    }
+    let arguments = laid_out(arguments);
+    let mut below = Text::default();
+    for (number, line) in arguments.lines().enumerate() {
+        if number > 0 {
+            below.break_line();
+        }
+        below.push(&visible(line), &Look::default());
+    }
+    let mut rows = head.chop(width);
+    rows.extend(below.chop(width));
+    rows
+}
+
+/// JSON with one member or element a line. Each character outside of white space stays: names that occur twice and
+/// digits that no number type holds included.
+fn laid_out(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    let mut depth = 0_usize;
+    let (mut inside, mut escaped, mut opened) = (false, false, false);
+    for c in json.chars() {
+        if inside {
+            (inside, escaped) = (c != '"' || escaped, c == '\\' && !escaped);
+            out.push(c);
+            continue;
+        }
+        if matches!(c, ' ' | '\n' | '\r' | '\t') {
+            continue;
+        }
+        let closes = matches!(c, '}' | ']');
+        if closes {
+            depth = depth.saturating_sub(1);
+        }
+        if opened != closes {
+            // What was opened has content, or what has content is closed.
+            break_line(&mut out, depth);
+        }
+        opened = false;
+        match c {
+            '{' | '[' => {
+                out.push(c);
+                depth += 1;
+                opened = true;
+            }
+            ',' => {
+                out.push(c);
+                break_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c => {
+                inside = c == '"';
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+fn break_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.push_str(&"  ".repeat(depth.min(DEEPEST_INDENT)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(arguments: &str, width: usize) -> String {
+        call_rows("pay", arguments, width).iter().map(|row| row.plain() + "\n").collect()
+    }
+
+    #[test]
+    fn fault_01_what_is_not_seen_is_an_escape() {
+        for c in
+            "\u{1b}\u{9b}\u{202e}\u{2066}\u{200e}\u{61c}\u{200b}\u{2060}\u{feff}\u{e0041}\u{a0}\u{3164}\r"
+                .chars()
+        {
+            assert_eq!(visible(&format!("a{c}b")), format!("a{}b", c.escape_unicode()), "{c:?}");
+        }
+        assert_eq!(visible("é 🙂 日本\n\te\u{301}"), "é 🙂 日本\n\te\u{301}");
+        assert_eq!(visible("e\u{301}\u{301}\u{301}\u{301}"), "e\u{301}\u{301}\u{301}\\u{301}");
+    }
+
+    #[test]
+    fn fault_01_a_call_is_laid_out_as_it_is_executed() {
+        assert_eq!(rows("{}", 40), "pay {}\n");
+        assert_eq!(rows(r#"{"to": "a"}"#, 40), "pay {\"to\": \"a\"}\n");
+        assert_eq!(
+            rows("{\"to\":\n\"a\\\" {,\",\"n\":[1]}", 40),
+            "pay\n{\n  \"to\": \"a\\\" {,\",\n  \"n\": [\n    1\n  ]\n}\n"
+        );
+        let twice = r#"{"to":"alice","to":"attacker","cents":10000000000000000000000001,"x":[]}"#;
+        assert_eq!(
+            rows(twice, 40),
+            "pay\n{\n  \"to\": \"alice\",\n  \"to\": \"attacker\",\n  \"cents\": 10000000000000000000000001,\n  \
+             \"x\": []\n}\n"
+        );
+    }
+
+    #[test]
+    fn fault_01_no_part_of_a_long_call_is_left_out() {
+        let note = "x".repeat(500) + "\u{202e}tail";
+        let shown = rows(&format!(r#"{{"note":"{note}"}}"#), 20);
+        assert!(shown.lines().all(|row| row.chars().count() <= 20), "{shown}");
+        assert!(shown.replace('\n', "").contains(&("x".repeat(500) + "\\u{202e}tail")), "{shown}");
+        let deep = rows(&("[".repeat(50) + &"]".repeat(50)), 30);
+        assert_eq!(deep.matches('[').count(), 50, "{deep}");
+    }
+}

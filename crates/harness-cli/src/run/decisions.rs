@@ -1,0 +1,183 @@
+//! Decisions about pending calls that the command line makes.
+
+use std::collections::HashMap;
+
+use harness::core::message::ToolCall;
+use harness::core::port::{Decision, Loaded, ProposedCall};
+use harness::core::{CallDigest, CallId, Json};
+
+use crate::args::ApprovalArgs;
+use crate::render::visible;
+
+/// Hexadecimal digits of a call's digest behind its id.
+const DIGITS: usize = 12;
+
+/// Goes before an id that would mean something else: `call:always`.
+const PREFIX: &str = "call:";
+
+/// Why a decision cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DecisionError {
+    #[error("`{}` is not a pending call", visible(call))]
+    NotPending { call: String, pending: Vec<String> },
+    #[error("call `{}` is decided more than once", visible(call))]
+    DecidedTwice { call: String },
+    #[error("the arguments for call `{}` are invalid: {problem}", visible(call))]
+    Arguments { call: String, problem: String },
+}
+
+impl DecisionError {
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::NotPending { .. } => "cli.not_pending",
+            Self::DecidedTwice { .. } => "cli.decided_twice",
+            Self::Arguments { .. } => "cli.edited_arguments",
+        }
+    }
+
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotPending { pending, .. } if pending.is_empty() => {
+                Some("no call of the session is pending".to_owned())
+            }
+            Self::NotPending { pending, .. } => Some(format!("pending: {}", pending.join(", "))),
+            Self::DecidedTwice { .. } => Some("name it in one of --approve, --deny and --edit".to_owned()),
+            Self::Arguments { .. } => Some("write --edit CALL='{\"key\": \"value\"}'".to_owned()),
+        }
+    }
+}
+
+/// What was decided about a call, and about which one.
+#[derive(Debug)]
+struct Decided {
+    decision: Decision,
+    /// What the one who decided has seen.
+    seen: Option<String>,
+}
+
+/// Decisions about the calls that were pending when the program started.
+#[derive(Debug, Default)]
+pub(crate) struct Decisions {
+    decided: HashMap<CallId, Decided>,
+    /// Pending calls that are not named, while they stay pending.
+    kept: Vec<CallId>,
+}
+
+impl Decisions {
+    /// The decisions of the arguments about these calls; `check` says what is wrong with edited arguments.
+    pub(super) fn of(
+        args: &ApprovalArgs,
+        pending: &[ToolCall],
+        check: impl Fn(&ToolCall, &Json) -> Result<(), String>,
+    ) -> Result<Self, DecisionError> {
+        let mut this = Self::default();
+        for text in args.approved() {
+            let named = Named::of(text, pending, false)?;
+            this.add(named, Decision::Granted)?;
+        }
+        for text in &args.deny {
+            let named = Named::of(text, pending, true)?;
+            let reason = named.value.map(str::trim).filter(|reason| !reason.is_empty());
+            let reason = reason.unwrap_or("not approved").to_owned();
+            this.add(named, Decision::Denied { reason })?;
+        }
+        for text in &args.edit {
+            let named = Named::of(text, pending, true)?;
+            let problem =
+                |problem: String| DecisionError::Arguments { call: named.call.id.to_string(), problem };
+            let value = named.value.ok_or_else(|| problem("they are missing".to_owned()))?;
+            let json = Json::parse(value).map_err(|fault| problem(format!("invalid JSON: {fault}")))?;
+            if !json.is_object() {
+                return Err(problem("not a JSON object".to_owned()));
+            }
+            check(named.call, &json).map_err(problem)?;
+            this.add(named, Decision::Edited(json))?;
+        }
+        if args.names_calls() && args.policy().is_none() {
+            let kept = pending.iter().filter(|call| !this.decided.contains_key(&call.id));
+            this.kept = kept.map(|call| call.id.clone()).collect();
+        }
+        Ok(this)
+    }
+
+    fn add(&mut self, named: Named<'_, '_>, decision: Decision) -> Result<(), DecisionError> {
+        let decided = Decided { decision, seen: named.seen.map(str::to_owned) };
+        match self.decided.insert(named.call.id.clone(), decided) {
+            Some(_) => Err(DecisionError::DecidedTwice { call: named.call.id.to_string() }),
+            None => Ok(()),
+        }
+    }
+
+    /// What was decided about a call; it counts once. A decision about another call than the one that is proposed
+    /// leaves it pending.
+    pub(super) fn take(&mut self, proposed: &ProposedCall) -> Option<Decision> {
+        let id = &proposed.call.id;
+        if proposed.origin.parent.is_some() {
+            // A call of a sub-agent has the ids of another transcript.
+            return None;
+        }
+        if let Some(at) = self.kept.iter().position(|kept| kept == id) {
+            self.kept.swap_remove(at);
+            return Some(Decision::Later);
+        }
+        let Decided { decision, seen } = self.decided.remove(id)?;
+        let same = seen.is_none_or(|seen| seen == fingerprint(proposed));
+        Some(if same { decision } else { Decision::Later })
+    }
+}
+
+/// A call that an argument names.
+struct Named<'p, 't> {
+    call: &'p ToolCall,
+    seen: Option<&'t str>,
+    value: Option<&'t str>,
+}
+
+impl<'p, 't> Named<'p, 't> {
+    /// The pending call that `CALL[@DIGEST][=VALUE]` names; of two whose ids fit, the longer one.
+    fn of(text: &'t str, pending: &'p [ToolCall], has_value: bool) -> Result<Self, DecisionError> {
+        let text = text.strip_prefix(PREFIX).unwrap_or(text);
+        let mut calls: Vec<&ToolCall> = pending.iter().collect();
+        calls.sort_by_key(|call| std::cmp::Reverse(call.id.as_str().len()));
+        let found = calls.into_iter().find_map(|call| {
+            let rest = text.strip_prefix(call.id.as_str())?;
+            let digest = |rest: &'t str| Some(rest.strip_prefix('@')?.split('=').next().unwrap_or_default());
+            let seen = digest(rest);
+            let rest = seen.map_or(Some(rest), |seen| rest.get(1 + seen.len()..))?;
+            match rest.strip_prefix('=') {
+                Some(value) if has_value => Some(Self { call, seen, value: Some(value) }),
+                None if rest.is_empty() => Some(Self { call, seen, value: None }),
+                Some(_) | None => None,
+            }
+        });
+        found.ok_or_else(|| DecisionError::NotPending {
+            call: text.split('=').next().unwrap_or(text).to_owned(),
+            pending: pending.iter().map(|call| visible(call.id.as_str()).into_owned()).collect(),
+        })
+    }
+}
+
+/// The calls of a session that wait for a decision: those of the last answer that have no result and never started.
+pub(super) fn pending(loaded: &Loaded) -> Vec<ToolCall> {
+    let results = loaded.messages.iter().rev().take_while(|message| message.as_tool_result().is_some());
+    let answered = results.count();
+    let last = loaded.messages.iter().rev().nth(answered).and_then(|message| message.as_assistant());
+    let calls = last.into_iter().flat_map(|answer| answer.tool_calls().skip(answered));
+    let started = |call: &ToolCall| loaded.open_calls.iter().any(|open| open.call == call.id);
+    calls.filter(|call| !started(call)).map(|call| ToolCall::clone(call)).collect()
+}
+
+/// What a decision about a call is bound to, whichever run proposes it: the call, its tool's contract, its arguments.
+pub(super) fn fingerprint(proposed: &ProposedCall) -> String {
+    let digest = CallDigest::of(None, &proposed.call.id, &proposed.def, &proposed.call.arguments);
+    digest.as_str().chars().take(DIGITS).collect()
+}
+
+/// A call as a shell and this program read it again.
+pub(super) fn named(proposed: &ProposedCall) -> String {
+    let id = proposed.call.id.as_str();
+    let taken = matches!(id, "ask" | "always" | "never") || id.starts_with(PREFIX) || id.starts_with('-');
+    let text = format!("{}{id}@{}", if taken { PREFIX } else { "" }, fingerprint(proposed));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | ':' | '/');
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
