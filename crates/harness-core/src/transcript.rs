@@ -385,10 +385,10 @@ mod tests {
     fn fault_46_fork_shares_full_pages_and_grows_independently() {
         let mut log = log(100);
         for len in [0, 1, PAGE - 1, PAGE, PAGE + 1, 99, 100] {
-            let prefix = Prefix { log: Arc::clone(&log.0.log), len };
+            let prefix = Prefix { log: Arc::clone(&log.prefix.log), len };
             let mut fork = prefix.fork();
             assert!(fork.iter().eq(prefix.iter()), "{len}");
-            for (shared, page) in fork.log.full.iter().zip(log.0.log.full.iter()) {
+            for (shared, page) in fork.log.full.iter().zip(log.prefix.log.full.iter()) {
                 assert!(Arc::ptr_eq(shared, page), "{len}");
             }
             fork.push(Arc::new(Message::user("fork")));

@@ -43,9 +43,7 @@ use crate::model::{self, Asking, Source};
 use crate::output;
 use crate::outputs;
 use crate::records::recording::recording;
-use crate::render::{
-    AnswerOn, CostNotice, Human, JsonLines, Render, RenderControl, Rendering, Status,
-};
+use crate::render::{AnswerOn, CostNotice, Human, JsonLines, Render, RenderControl, Rendering, Status};
 use crate::signal::Signals;
 use crate::terminal::{self, Stream};
 

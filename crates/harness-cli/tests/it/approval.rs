@@ -119,7 +119,7 @@ fn fault_06_a_completed_run_is_not_resumed() {
         (output.code, output.stdout.trim_end()),
         (
             Some(0),
-            r#"{"message":"nothing to resume: the run completed (answer_finalized)","type":"nothing_to_resume"}"#
+            r#"{"type":"nothing_to_resume","message":"nothing to resume: the run completed (answer_finalized)"}"#
         )
     );
     assert_eq!((project.read("s.jsonl"), server.requests().len()), before, "nothing was asked or stored");

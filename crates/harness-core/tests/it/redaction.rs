@@ -1,5 +1,6 @@
 //! Known secrets are in nothing that a run emits, stores or sends, wherever they come from.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
@@ -19,7 +20,7 @@ struct Notes(Arc<Mutex<String>>);
 
 impl Notes {
     fn add(&self, value: &impl std::fmt::Debug) {
-        self.0.lock().expect("the notes").push_str(&format!("{value:?}\n"));
+        let _ = writeln!(self.0.lock().expect("the notes"), "{value:?}");
     }
 }
 

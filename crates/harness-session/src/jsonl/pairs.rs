@@ -69,7 +69,7 @@ impl Pairs<'_> {
             Item::Call(_)
             | Item::Message(_)
             | Item::RunState(_)
-            | Item::RunEnd
+            | Item::RunEnd(_)
             | Item::Compaction(_)
             | Item::Other => None,
         })
@@ -78,7 +78,7 @@ impl Pairs<'_> {
     fn message(&self, place: u32) -> Option<&Arc<Message>> {
         match &self.records.get(place as usize)?.item {
             Item::Message(message) => Some(message),
-            Item::Call(_) | Item::RunState(_) | Item::RunEnd | Item::Compaction(_) | Item::Other => None,
+            Item::Call(_) | Item::RunState(_) | Item::RunEnd(_) | Item::Compaction(_) | Item::Other => None,
         }
     }
 
