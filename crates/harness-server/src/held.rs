@@ -18,10 +18,12 @@ pub(crate) fn begin(run: impl Future<Output = Result<Report, RuntimeError>>) -> 
 
 /// How a thread stands; one whose sub-agent waits for a decision waits, too.
 pub(crate) fn status(status: Status, held: usize) -> Status {
-    match status {
-        Status::Generating { run, since } if held > 0 => Status::AwaitingApproval { run, since },
-        status => status,
+    if let Status::Generating { run, since } = &status
+        && held > 0
+    {
+        return Status::AwaitingApproval { run: run.clone(), since: *since };
     }
+    status
 }
 
 /// The calls that an idle thread's transcript ends with and that have no result: the thread settles them when it

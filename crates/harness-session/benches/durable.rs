@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Instant;
 
 use harness_core::message::Message;
-use harness_core::port::{Durability, Entry, EntryHead, Session};
+use harness_core::port::{Durability, Entry, EntryHead};
 use harness_core::{RunId, Time};
 use harness_session::{JsonlSession, OpenOptions, SyncPolicy};
 

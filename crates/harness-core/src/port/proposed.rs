@@ -165,8 +165,7 @@ mod tests {
     #[test]
     fn proposed_call_survives_its_json_form() {
         let call = Arc::new(ToolCall::new("c1", "pay", json(r#"{"n":1.10}"#)));
-        let mut origin = Origin::default();
-        origin.run = Some("r1".into());
+        let origin = Origin { run: Some("r1".into()), ..Origin::default() };
         let proposed = ProposedCall::new(call, ToolDef::new("pay", "pays"), "main".into(), 2)
             .in_work_of(Arc::new(origin))
             .held("above 50");

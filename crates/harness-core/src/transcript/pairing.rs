@@ -281,7 +281,9 @@ mod tests {
                 format!("!{}", result.tool_call_id)
             }
             Message::ToolResult(result) => result.tool_call_id.to_string(),
-            other => format!("say {}", other.joined_text()),
+            Message::System(_) | Message::User(_) | Message::Custom(_) => {
+                format!("say {}", message.joined_text())
+            }
         }
     }
 

@@ -284,7 +284,9 @@ async fn fault_32_the_machine_never_sees_an_orphan() {
         result("c2").into(),
         Message::user("on"),
     ];
-    messages.into_iter().for_each(|message| log.push(Arc::new(message)));
+    for message in messages {
+        log.push(Arc::new(message));
+    }
     assert_eq!(transcript::check(log.iter()).len(), 3);
     let model = ScriptedModel::new([AssistantMessage::text("done")]);
     let ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::jumping(Time(0))));

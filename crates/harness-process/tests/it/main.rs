@@ -1,6 +1,6 @@
 //! Integration tests of harness-process: real programs, no sleeping, no ambient environment.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod ending;
 mod running;

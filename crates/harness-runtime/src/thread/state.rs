@@ -165,12 +165,12 @@ impl Shared {
 
     /// The status as others see it: the state knows nothing of calls.
     pub(crate) fn shown(&self, status: Status) -> Status {
-        match status {
-            Status::Generating { run, since } if self.tape.live(|live| !live.held.is_empty()) => {
-                Status::AwaitingApproval { run, since }
-            }
-            status => status,
+        if let Status::Generating { run, since } = &status
+            && self.tape.live(|live| !live.held.is_empty())
+        {
+            return Status::AwaitingApproval { run: run.clone(), since: *since };
         }
+        status
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -110,11 +110,9 @@ fn if_match(headers: &HeaderMap) -> Result<Option<CallDigest>, Fault> {
     let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
     let tag = value.to_str().ok().map(str::trim);
     let tag = tag.and_then(|tag| tag.strip_prefix('"')?.strip_suffix('"'));
-    match tag.filter(|tag| !tag.is_empty() && !tag.contains('"')) {
-        Some(digest) => Ok(Some(CallDigest::from(digest))),
-        None => {
-            let message = "`If-Match` must be one digest in double quotes";
-            Err(Fault::new(StatusCode::BAD_REQUEST, "request.if_match", message))
-        }
-    }
+    let digest = tag.filter(|tag| !tag.is_empty() && !tag.contains('"')).ok_or_else(|| {
+        let message = "`If-Match` must be one digest in double quotes";
+        Fault::new(StatusCode::BAD_REQUEST, "request.if_match", message)
+    })?;
+    Ok(Some(CallDigest::from(digest)))
 }

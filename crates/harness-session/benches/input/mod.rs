@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::Time;
 use harness_core::message::Message;
-use harness_core::port::{Durability, Entry, EntryHead, Session};
+use harness_core::port::{Durability, Entry, EntryHead};
 use harness_session::{JsonlSession, OpenOptions};
 
 /// The messages, in order.

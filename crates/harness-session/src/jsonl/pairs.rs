@@ -123,7 +123,7 @@ impl Pairs<'_> {
                 None => out.push(line),
                 Some(place) if stays.contains(&place) => drop(own.insert(place, line)),
                 Some(place) if on_path.contains(&place) => {
-                    report.quarantined.push(self.left_out(&line, report))
+                    report.quarantined.push(left_out(&line, report));
                 }
                 Some(place) => {
                     let parent = self.standing(self.chain.parent(place), &on_path, &stays);
@@ -136,7 +136,7 @@ impl Pairs<'_> {
         report.quarantined.sort_by_key(|line| line.line);
         out.extend(branches.remove(&None).unwrap_or_default());
         let (mut last, mut made) = (None, self.chain.made());
-        let mut branched = false;
+        let mut ends_in_branch = false;
         for step in steps {
             let (id, line) = match &step {
                 Step::Made(message) => {
@@ -155,10 +155,10 @@ impl Pairs<'_> {
             out.extend(line);
             last = id.or(last);
             let here = step.place().and_then(|place| branches.remove(&Some(place)));
-            branched = here.is_some();
+            ends_in_branch = here.is_some();
             out.extend(here.unwrap_or_default());
         }
-        if branched {
+        if ends_in_branch {
             // The last line of a file is where it goes on.
             let id = numbered(made.saturating_add(1));
             let parent = crate::tree::named(last.as_ref());
@@ -169,13 +169,6 @@ impl Pairs<'_> {
             out.push(KeptLine::made(text));
         }
         Ok(out)
-    }
-
-    fn left_out(&self, line: &KeptLine, report: &RepairReport) -> Quarantined {
-        let repair = report.repairs.iter().find(|repair| repair.line == Some(line.line));
-        let reason =
-            repair.map_or_else(|| "it belongs to no call".to_owned(), |repair| repair.defect.to_string());
-        Quarantined { line: line.line, offset: line.offset, bytes: line.bytes, reason }
     }
 
     /// The nearest entry from `place` upwards that stays.
@@ -220,4 +213,12 @@ impl Step {
             Self::Made(_) => None,
         }
     }
+}
+
+/// A line that goes, with what the repair says about it.
+fn left_out(line: &KeptLine, report: &RepairReport) -> Quarantined {
+    let repair = report.repairs.iter().find(|repair| repair.line == Some(line.line));
+    let reason =
+        repair.map_or_else(|| "it belongs to no call".to_owned(), |repair| repair.defect.to_string());
+    Quarantined { line: line.line, offset: line.offset, bytes: line.bytes, reason }
 }

@@ -19,7 +19,7 @@ use harness_session::{JsonlSession, SyncPolicy};
 use crate::support::{Place, head, load, options, say, texts, user};
 
 /// How long a test may take before it has failed.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// Drives a future on one thread, which must be done in time: work that blocked that thread would hang.
 #[track_caller]

@@ -32,7 +32,7 @@ fn words(messages: &[Arc<Message>]) -> Vec<String> {
     let word = |message: &Arc<Message>| match message.as_tool_result() {
         Some(result) if result.is_error => format!("!{}", result.tool_call_id),
         _ => match message.as_assistant() {
-            Some(answer) => answer.tool_calls().map(|call| format!("+{}", call.id)).collect(),
+            Some(answer) => answer.tool_calls().flat_map(|call| ["+", call.id.as_str()]).collect(),
             None => message.joined_text(),
         },
     };
