@@ -139,9 +139,9 @@ fn a_stream_with_everything_keeps_everything() {
     {"thinking":"Ålesund?"}
     {"text":"It is mild 🌤"}
     {"text":" there."}
-    {"callStarted":{"index":0,"name":"find_it"}}
+    {"callStarted":{"index":0,"id":"toolu_1","name":"find_it"}}
     {"callArguments":{"index":0,"text":"{\"n\": 1.1"}}
-    {"callStarted":{"index":1,"name":"other"}}
+    {"callStarted":{"index":1,"id":"toolu_2","name":"other"}}
     {"callArguments":{"index":0,"text":"0}"}}
     "#);
 }

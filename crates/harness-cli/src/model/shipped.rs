@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::adapters::Replay;
-use harness::core::message::{AssistantMessage, Message};
+use harness::core::CallId;
+use harness::core::message::{AssistantMessage, Block, Message};
 use harness::core::port::{Deltas, DynModel as _, Model, ModelFault, ModelFaultCode, ModelRequest};
 use harness::core::transcript::{Transcript, View};
 
@@ -79,14 +80,45 @@ impl Model for Shipped {
     ) -> Result<AssistantMessage, ModelFault> {
         let Some((known, said)) = self.find(&request.view) else { return Err(self.unknown()) };
         let answers = said.iter().filter(|message| message.as_assistant().is_some()).count();
-        request.view = View::whole(said.into_iter().collect::<Transcript>().prefix());
+        // A conversation that plays a recording again has other ids for the same calls.
+        let as_recorded: Vec<_> = said.iter().map(with_first_ids).collect();
         let mut told = self.unknown();
         for replay in self.replays(known, answers)? {
-            match replay.step_boxed(request.clone(), deltas).await {
-                Ok(answer) => return Ok(answer),
-                Err(fault) => told = fault,
+            for said in [&said, &as_recorded] {
+                request.view = View::whole(said.iter().cloned().collect::<Transcript>().prefix());
+                match replay.step_boxed(request.clone(), deltas).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(fault) => told = fault,
+                }
             }
         }
         Err(told)
+    }
+}
+
+/// The message with the ids that its calls had before they were made unique: `call_1` for `call_1-2`.
+fn with_first_ids(message: &Arc<Message>) -> Arc<Message> {
+    let mut message = Arc::clone(message);
+    match Arc::make_mut(&mut message) {
+        Message::Assistant(answer) => {
+            for block in &mut answer.content {
+                if let Block::ToolCall(call) = block {
+                    let call = Arc::make_mut(call);
+                    call.id = first_id(&call.id);
+                }
+            }
+        }
+        Message::ToolResult(result) => result.tool_call_id = first_id(&result.tool_call_id),
+        Message::System(_) | Message::User(_) | Message::Custom(_) | _ => {}
+    }
+    message
+}
+
+fn first_id(id: &CallId) -> CallId {
+    match id.as_str().rsplit_once('-') {
+        Some((first, count)) if !first.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit()) => {
+            CallId::from(first)
+        }
+        Some(_) | None => id.clone(),
     }
 }

@@ -304,7 +304,7 @@ fn a_stream_of_garbage() {
     exit 1
     ---
     • desk
-    ! model: 127.0.0.1:[PORT]/v1/chat/completions sent an event stream that is no chat completion; check that the base URL is that of an OpenAI-compatible endpoint
+    ! model: 127.0.0.1:[PORT]/v1/chat/completions sent an event that is no chat completion: `{{{` and 1 more; check that the base URL is that of an OpenAI-compatible endpoint
     failed (runtime_error) · 1 iteration · 0 tool calls · [TIME]
     "#);
 }

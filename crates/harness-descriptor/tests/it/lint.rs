@@ -348,8 +348,9 @@ agents:
 
 #[test]
 fn lists_of_warnings_are_bounded() {
-    let keys: String = (0..300).flat_map(|at| ["k".to_owned(), at.to_string(), ": 1\n".to_owned()]).collect();
-    let report = check_text(one("", &keys), &CheckOptions::default());
+    let tools: String =
+        (0..300).fold("tools:\n".to_owned(), |text, at| text + &format!("  t{at}: {{ target: x }}\n"));
+    let report = check_text(one("", &tools), &CheckOptions::default());
     assert!(report.is_truncated() && report.is_sound());
     assert_eq!(report.warnings().count(), 200);
 }

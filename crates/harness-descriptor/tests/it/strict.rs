@@ -57,7 +57,7 @@ fn fault_25_a_graph_is_not_built_from_a_misspelled_key() {
     check_refused(
         "Quick, where",
         "Quick, whre",
-        (14, 22),
+        (14, 24),
         "unknown key `whre` in an item of instructions_sequence",
         "did you mean `where`?",
     );
