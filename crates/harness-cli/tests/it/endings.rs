@@ -56,7 +56,10 @@ fn fault_22_an_answer_that_cannot_be_written_has_a_code_of_its_own() {
         command.stdout(full()).stderr(Stdio::piped());
         let output = within("the end", move || command.output().unwrap());
         assert_eq!(output.status.code(), Some(6), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(server.requests().len(), 1);
+        // The first line of `--json` is written, and fails, while the request is on its way.
+        if more.is_empty() {
+            assert_eq!(server.requests().len(), 1);
+        }
     }
     let project = Project::plain();
     let mut command = project.command(&["show", "harness.yaml"]);
