@@ -1,10 +1,12 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! [`tree`] reads the files once; [`arrows`], [`manifests`], [`modules`], [`stops`] and [`text`] are
+//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`faults`], [`manifests`], [`modules`], [`stops`] and [`text`] are
 //! the rules, pure functions from the tree to problems; [`rules`] lists them. `cargo test` applies
 //! them too.
 
 mod arrows;
+mod deviations;
+mod faults;
 mod manifests;
 mod modules;
 mod rules;

@@ -1,7 +1,7 @@
 //! All rules, applied.
 
 use super::tree::Tree;
-use super::{arrows, manifests, modules, stops, text};
+use super::{arrows, deviations, faults, manifests, modules, stops, text};
 use crate::fault::{Fault, Result};
 use crate::repo::{Workspace, root};
 
@@ -22,6 +22,8 @@ fn problems() -> Result<Vec<String>> {
     let workspace = Workspace::load()?;
     let rules = [
         arrows::problems(&workspace.packages),
+        deviations::problems(&tree),
+        faults::problems(&tree),
         manifests::problems(&workspace.packages, &tree),
         modules::problems(&tree),
         stops::problems(&tree),
