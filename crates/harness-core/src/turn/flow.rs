@@ -294,11 +294,8 @@ impl TurnState {
         cx: &mut Cx<'_>,
         result: Result<Arc<Message>, Box<ModelFault>>,
     ) -> Option<End> {
-        let answer = result.map(|answer| {
-            let answer = super::call_ids::unique(cx.log, answer);
-            self.estimated(spec, cx, answer)
-        });
-        match answer {
+        let answer = result.map(|answer| super::call_ids::unique(cx.log, answer));
+        match answer.map(|answer| self.estimated(spec, cx, answer)) {
             Ok(answer) => match answer.as_assistant() {
                 Some(_) if self.drops_step(spec) => {
                     cx.sh.budgets.settle(std::mem::take(&mut self.grant), Amount::NONE);
