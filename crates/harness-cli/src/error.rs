@@ -241,7 +241,7 @@ impl CliError {
                 Some("give one of them another `name` in the registry file".to_owned())
             }
             Self::Harness(_) | Self::Acp(_) => None,
-            Self::Decision(error) => error.hint(),
+            Self::Decision(error) => Some(error.hint()),
             Self::Tools(error) => error.hint(),
             Self::Adapter(error) => error.hint().map(str::to_owned),
             Self::Relay(fault) => fault.hint().map(str::to_owned),

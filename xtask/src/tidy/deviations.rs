@@ -14,7 +14,7 @@ pub(super) fn problems(tree: &Tree) -> Vec<String> {
     let tests: BTreeSet<&str> = tree
         .files()
         .iter()
-        .filter(|file| file.path.ends_with(".rs"))
+        .filter(|file| file.is_rust())
         .flat_map(|file| file.text.lines())
         .filter_map(|line| line.trim_start().trim_start_matches("async ").strip_prefix("fn "))
         .filter_map(|rest| rest.split(['(', '<']).next())

@@ -19,7 +19,7 @@ pub(super) fn problems(tree: &Tree) -> Vec<String> {
     let tests: BTreeSet<&str> = tree
         .files()
         .iter()
-        .filter(|file| file.path.ends_with(".rs") && file.path != OWN)
+        .filter(|file| file.is_rust() && file.path != OWN)
         .flat_map(|file| file.text.lines())
         .filter_map(|line| test_name(line.trim_start()))
         .collect();

@@ -23,6 +23,13 @@ pub(super) struct File {
     pub(super) text: String,
 }
 
+impl File {
+    /// Whether it is Rust source.
+    pub(super) fn is_rust(&self) -> bool {
+        Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
+    }
+}
+
 impl Tree {
     /// Reads everything below `root`; files that are not UTF-8 are left out.
     pub(super) fn read(root: &Path) -> Result<Self> {

@@ -9,7 +9,7 @@ use super::{Checked, Sound};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
-use crate::render::{BAD, GOOD, NOTE};
+use crate::render::{BAD, GOOD, NOTE, counted};
 use crate::terminal::{self, painted};
 
 /// Shows what is wrong on standard error, and what is sound on standard output.
@@ -22,7 +22,7 @@ pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
     let mut text = String::new();
     for one in checked {
         if let Some(Sound { hash, entry, agents, tools }) = one.sound.as_ref().filter(|_| one.errors() == 0) {
-            let (agents, tools) = (count(*agents, "agent"), count(*tools, "tool"));
+            let (agents, tools) = (counted(*agents, "agent"), counted(*tools, "tool"));
             let file = one.file.display();
             let _ =
                 writeln!(text, "{file} is {GOOD}sound{GOOD:#}: {agents} from `{entry}` on, {tools}\n{hash}");
@@ -35,7 +35,7 @@ pub(super) fn print(checked: &[Checked], exit: Exit) -> Result<Exit, CliError> {
         }
         if let Some(contract) = one.contract.as_ref().filter(|_| one.errors() == 0) {
             let (file, outputs) =
-                (one.file.display(), count(contract.required_outputs.len(), "required output"));
+                (one.file.display(), counted(contract.required_outputs.len(), "required output"));
             let _ = writeln!(text, "{file} is {GOOD}sound{GOOD:#}: a contract with {outputs}");
         }
         if one.truncated {
@@ -53,10 +53,10 @@ fn summary(checked: &[Checked], err: &mut impl std::io::Write) {
     let warnings: usize = checked.iter().map(Checked::warnings).sum();
     let mut parts = Vec::new();
     if errors > 0 {
-        parts.push(format!("{BAD}{}{BAD:#}", count(errors, "error")));
+        parts.push(format!("{BAD}{}{BAD:#}", counted(errors, "error")));
     }
     if warnings > 0 {
-        parts.push(format!("{NOTE}{}{NOTE:#}", count(warnings, "warning")));
+        parts.push(format!("{NOTE}{}{NOTE:#}", counted(warnings, "warning")));
     }
     if parts.is_empty() {
         return;
@@ -64,8 +64,4 @@ fn summary(checked: &[Checked], err: &mut impl std::io::Write) {
     let what = if checked.iter().any(|one| one.is_contract) { "files" } else { "descriptors" };
     let files = if checked.len() > 1 { format!(" in {} {what}", checked.len()) } else { String::new() };
     let _ = writeln!(err, "{}{files}", parts.join(", "));
-}
-
-fn count(number: usize, one: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }

@@ -8,7 +8,7 @@ use super::finding::{Finding, Status};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
-use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, harmless};
+use crate::render::{BAD, BOLD, DIM, GOOD, NOTE, counted, harmless};
 
 /// The findings for programs.
 #[derive(Serialize)]
@@ -48,9 +48,4 @@ fn text(findings: &[Finding]) -> String {
     let (faults, warnings) = (count(Status::Fault), count(Status::Warning));
     let _ = writeln!(text, "{}, {}", counted(faults, "fault"), counted(warnings, "warning"));
     text
-}
-
-fn counted(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }

@@ -41,6 +41,11 @@ fn shown(c: char) -> char {
     }
 }
 
+/// A number of things: `1 line`, `2 lines`.
+pub(crate) fn counted(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

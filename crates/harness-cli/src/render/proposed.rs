@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use harness::core::display::is_hidden;
 use unicode_width::UnicodeWidthChar as _;
 
+use super::harmless::counted;
 use super::line::{Line, Look, Text};
 use super::style::BOLD;
 
@@ -13,6 +14,12 @@ const DEEPEST_INDENT: usize = 8;
 
 /// Marks in a row that a letter may have; more could bury it.
 const MOST_MARKS: usize = 3;
+
+/// How much of a call is still to be read: `300 characters in 4 lines are not shown yet`.
+pub(crate) fn not_shown(characters: usize, lines: usize) -> String {
+    let are = if characters == 1 { "is" } else { "are" };
+    format!("{} in {} {are} not shown yet", counted(characters, "character"), counted(lines, "line"))
+}
 
 /// The text with everything that cannot be seen, or looks like a space and is none, as an escape: `\u{202e}`.
 /// Line ends and tabs stay.

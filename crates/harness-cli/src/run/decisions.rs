@@ -35,14 +35,14 @@ impl DecisionError {
         }
     }
 
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> String {
         match self {
             Self::NotPending { pending, .. } if pending.is_empty() => {
-                Some("no call of the session is pending".to_owned())
+                "no call of the session is pending".to_owned()
             }
-            Self::NotPending { pending, .. } => Some(format!("pending: {}", pending.join(", "))),
-            Self::DecidedTwice { .. } => Some("name it in one of --approve, --deny and --edit".to_owned()),
-            Self::Arguments { .. } => Some("write --edit CALL='{\"key\": \"value\"}'".to_owned()),
+            Self::NotPending { pending, .. } => format!("pending: {}", pending.join(", ")),
+            Self::DecidedTwice { .. } => "name it in one of --approve, --deny and --edit".to_owned(),
+            Self::Arguments { .. } => "write --edit CALL='{\"key\": \"value\"}'".to_owned(),
         }
     }
 }

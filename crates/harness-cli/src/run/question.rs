@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness::core::port::{Decision, ProposedCall};
 
 use crate::render::line::{Line, Look, Text};
-use crate::render::{call_rows, visible};
+use crate::render::{call_rows, not_shown, visible};
 
 /// Rows that a page leaves to what stands around the call.
 const ROWS_AROUND: usize = 6;
@@ -65,8 +65,7 @@ impl Question {
         }
         let hidden = self.hidden();
         if hidden > 0 {
-            let rows = self.rows.len() - self.shown;
-            let _ = writeln!(text, "  … {hidden} characters in {rows} lines are not shown yet");
+            let _ = writeln!(text, "  … {}", not_shown(hidden, self.rows.len() - self.shown));
         }
         text
     }

@@ -11,7 +11,7 @@ use crate::args::ListArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
-use crate::render::{BAD, BOLD, DIM, one_line};
+use crate::render::{BAD, BOLD, DIM, counted, one_line};
 
 /// Prints the sessions of a folder.
 pub(super) fn list(args: &ListArgs) -> Result<Exit, CliError> {
@@ -88,7 +88,7 @@ impl Row {
         if let Some(title) = title {
             let _ = writeln!(text, "  {}", one_line(title));
         }
-        let mut parts = vec![plural(about.messages, "message")];
+        let mut parts = vec![counted(about.messages, "message")];
         if about.branches > 1 {
             parts.push(format!("{} branches", about.branches));
         }
@@ -125,8 +125,4 @@ impl Problem {
     fn of(error: &Error) -> Self {
         Self { kind: error.kind(), message: error.to_string(), hint: error.hint() }
     }
-}
-
-fn plural(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

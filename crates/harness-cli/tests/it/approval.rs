@@ -140,7 +140,7 @@ fn fault_03_calls_of_one_answer_with_one_id_are_two_calls() {
     let last = server.requests().pop().unwrap();
     let messages = last["messages"].as_array().unwrap();
     let asked: Vec<&serde_json::Value> =
-        messages.iter().flat_map(|message| message["tool_calls"].as_array()).flatten().collect();
+        messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten().collect();
     let ids: Vec<&serde_json::Value> = asked.iter().map(|call| &call["id"]).collect();
     let answered: Vec<&serde_json::Value> = messages
         .iter()

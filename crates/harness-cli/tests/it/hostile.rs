@@ -125,8 +125,8 @@ fn endpoint(case: &Case) -> String {
 
 /// Ends when the program closes the connection.
 fn answer(mut stream: TcpStream, message: &[u8], then: &Then) -> Option<()> {
-    let mut head = [0; 65_536];
-    stream.read(&mut head).ok()?;
+    let mut head = vec![0; 65_536];
+    let _ = stream.read(&mut head).ok()?;
     stream.write_all(message).ok()?;
     match then {
         Then::Close => {}
@@ -144,7 +144,7 @@ fn hostile_models() {
         let url = endpoint(case);
         let common = ["--base-url", &url, "--timeout", "2s", "--max-iterations", "3"];
         let run = |more: &[&str]| {
-            place.watch(case, &[&["run", "harness.yaml", "hello"], &common[..], more].concat())
+            place.watch(case, &[&["run", "harness.yaml", "hello"], &common[..], more].concat());
         };
         run(&["--session", "s.jsonl", "--run-record", "run.json"]);
         run(&["--json"]);

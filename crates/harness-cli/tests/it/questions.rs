@@ -92,7 +92,7 @@ fn hostile() -> Value {
 
 #[track_caller]
 fn check_whole(shown: &str) {
-    let rows: String = shown.split("\n").map(str::trim).collect();
+    let rows: String = shown.split('\n').map(str::trim).collect();
     for part in ["ATTACKER", "99999999", r"a\u{202e}b\u{2066}c\u{200b}d\u{9b}e", &"x".repeat(90)] {
         assert!(rows.contains(part), "{part} is not in {shown}");
     }

@@ -7,7 +7,7 @@ use harness::core::{CallId, Millis, Time};
 
 use crate::chat::composer::Code;
 use crate::render::line::{Line, Look, Text, fitted};
-use crate::render::{DIM, NOTE, call_rows, visible};
+use crate::render::{DIM, NOTE, call_rows, not_shown, visible};
 
 /// For how long a question that just appeared takes no key: whoever is typing has not read it.
 const QUIET: Millis = Millis(300);
@@ -161,7 +161,7 @@ impl Asks {
         }
         let decided = |verdict| Some(Pressed::Decided(Box::new(ask.clone()), verdict));
         if *code == Code::Esc && self.step != Step::Decide {
-            return self.go(Step::Decide, now);
+            return Some(self.go(Step::Decide, now));
         }
         let Code::Char(letter) = code else { return None };
         let letter = letter.to_ascii_lowercase();
@@ -176,9 +176,9 @@ impl Asks {
             (Step::Decide, 'd') => Some(Pressed::Why),
             _ if self.hidden() > 0 => None,
             (Step::Decide, 'y') => decided(Verdict::Once),
-            (Step::Decide, 'a') => self.go(Step::Choose, now),
-            (Step::Choose, '1') if is_unsafe => self.go(Step::Confirm(Scope::Arguments), now),
-            (Step::Choose, '2') if is_unsafe => self.go(Step::Confirm(Scope::Tool), now),
+            (Step::Decide, 'a') => Some(self.go(Step::Choose, now)),
+            (Step::Choose, '1') if is_unsafe => Some(self.go(Step::Confirm(Scope::Arguments), now)),
+            (Step::Choose, '2') if is_unsafe => Some(self.go(Step::Confirm(Scope::Tool), now)),
             (Step::Choose, '1') => decided(Verdict::Grant(Scope::Arguments)),
             (Step::Choose, '2') => decided(Verdict::Grant(Scope::Tool)),
             (Step::Confirm(scope), 'y') => decided(Verdict::Grant(scope)),
@@ -187,9 +187,9 @@ impl Asks {
     }
 
     /// Asks for something else, which must be read first.
-    fn go(&mut self, step: Step, now: Time) -> Option<Pressed> {
+    fn go(&mut self, step: Step, now: Time) -> Pressed {
         (self.step, self.since) = (step, now);
-        Some(Pressed::Shown)
+        Pressed::Shown
     }
 
     /// The first question denied for a reason.
@@ -211,7 +211,7 @@ impl Asks {
         let hidden = self.hidden();
         if hidden > 0 {
             let lines = self.rows.len().saturating_sub(self.seen);
-            let text = format!("  … {hidden} characters in {lines} lines are not shown yet");
+            let text = format!("  … {}", not_shown(hidden, lines));
             rows.push(fitted(&text, width, &Look::of(DIM)));
         }
         let mut why = Text::default();

@@ -74,7 +74,7 @@ pub(crate) fn check_memory(process: u32, what: &str) {
 }
 
 fn read(mut ours: File) -> String {
-    let (mut shown, mut buffer) = (Vec::new(), [0; 65_536]);
+    let (mut shown, mut buffer) = (Vec::new(), vec![0; 65_536]);
     // Reading fails when the program's side is closed.
     while let Ok(read @ 1..) = ours.read(&mut buffer) {
         shown.extend_from_slice(&buffer[..read]);
