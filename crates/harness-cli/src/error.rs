@@ -59,7 +59,7 @@ pub(crate) enum CliError {
     #[error("session `{}` does not say which descriptor it was begun with", session.display())]
     SessionWithoutDescriptor { session: PathBuf },
     /// The session was begun under another descriptor.
-    #[error("session `{}` was begun under the descriptor {began}, this one is {now}", session.display())]
+    #[error("session `{}` was started under descriptor {began}, this is {now}", session.display())]
     OtherDescriptor { session: PathBuf, began: String, now: String },
     /// `show --agent` with an id that is no agent's.
     #[error("{} has no agent `{agent}`", descriptor.display())]
@@ -165,7 +165,7 @@ impl CliError {
             Self::Unbound { why, .. } => why.kind(),
             Self::NoSession { .. } => "session.not_found",
             Self::SessionWithoutDescriptor { .. } => "session.no_descriptor",
-            Self::OtherDescriptor { .. } => "cli.other_descriptor",
+            Self::OtherDescriptor { .. } => "session.other_descriptor",
             Self::NoAgent { .. } => "descriptor.unknown_agent",
             Self::NoTurn { fault, .. } => fault.kind(),
             Self::Exists { .. } => "cli.exists",
@@ -262,8 +262,8 @@ impl CliError {
             Self::NoSession { .. } => Some("check the path".to_owned()),
             Self::SessionWithoutDescriptor { .. } => Some("name it with --descriptor FILE".to_owned()),
             Self::OtherDescriptor { .. } => Some(
-                "use the descriptor that it was begun with, another session file, or --allow-changed to go on \
-                 with this one all the same"
+                "use the descriptor that it was started under, another session, or --allow-changed to go on with this one \
+                 all the same"
                     .to_owned(),
             ),
             Self::NoAgent { known, .. } => Some(format!("its agents are {}", listed(known))),

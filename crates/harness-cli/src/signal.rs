@@ -5,6 +5,8 @@ use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use harness::core::Cancel;
+#[cfg(unix)]
+use harness::tools::is_ignored;
 
 use crate::exit::Exit;
 use crate::render::RenderControl;
@@ -110,13 +112,4 @@ pub(crate) fn survive_size_limit() {
     #[cfg(unix)]
     // Without it the program is as it was.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
-}
-
-/// Whether whoever started the program had it ignore a signal; only Linux tells.
-#[cfg(unix)]
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
-    u32::try_from(signal - 1).ok().and_then(|bit| mask.checked_shr(bit)).is_some_and(|mask| mask & 1 == 1)
 }

@@ -55,6 +55,6 @@ pub use inspection::deny_inspection;
 pub use lines::{Line, Lines};
 pub use run::{Ended, Ending, Launch, Limits, MAX_PRINTED, run, run_with};
 pub use sandbox::{SYSTEM_FOLDERS, Sandbox, SandboxFault};
-pub use signal::signal_name;
+pub use signal::{is_ignored, signal_name};
 pub use start::{Command, is_path, start, why_not_started};
 pub use supervisor::{OrphansLeft, supervise, supervise_by, wait_for_orphans};

@@ -1,4 +1,4 @@
-//! Names of signals.
+//! Names of signals, and which are ignored.
 
 use rustix::process::Signal;
 
@@ -25,6 +25,15 @@ const NAMES: [(Signal, &str); 15] = [
 pub fn signal_name(number: i32) -> String {
     let known = NAMES.iter().find(|(signal, _)| signal.as_raw() == number);
     known.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
+}
+
+/// Whether whoever started this process had it ignore a signal, as `nohup` does; only Linux tells. Programs that it
+/// starts inherit that.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    u32::try_from(signal - 1).ok().and_then(|bit| mask.checked_shr(bit)).is_some_and(|mask| mask & 1 == 1)
 }
 
 #[cfg(test)]

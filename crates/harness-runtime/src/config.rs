@@ -177,6 +177,9 @@ pub struct ThreadConfig {
     pub tools: Arc<dyn DynToolRegistry>,
     /// The names of the tools in use; those that are not registered match nothing. Default: all.
     pub active_tools: Option<Arc<[ToolName]>>,
+    /// Whether sessions are continued that were started under another descriptor than that of `origin`.
+    /// Default false: the thread rejects them.
+    pub any_descriptor: bool,
     /// Skills.
     pub skills: SkillSet,
     /// Prompt templates.
@@ -249,6 +252,7 @@ impl ThreadConfig {
             agents: None,
             tools: Arc::new(Toolbox::default()),
             active_tools: None,
+            any_descriptor: false,
             skills: SkillSet::default(),
             templates: TemplateSet::default(),
             steering_mode: QueueMode::default(),

@@ -1,7 +1,7 @@
 //! Why a thread refuses something.
 
 use harness_core::continuation::ResumeError;
-use harness_core::port::SessionError;
+use harness_core::port::{OtherDescriptor, SessionError};
 use harness_core::{ApprovalId, CallDigest, EntryId, Fault, ThreadId, ToolName};
 
 /// Why a thread, or the runtime, does not do what it is asked to. How a run ended is never an error: it
@@ -134,6 +134,10 @@ pub enum RuntimeError {
     /// A continuation that does not fit.
     #[error(transparent)]
     Resume(#[from] ResumeError),
+    /// The session of the thread was started under another descriptor, and
+    /// [`ThreadConfig::any_descriptor`](crate::ThreadConfig::any_descriptor) is not set.
+    #[error(transparent)]
+    OtherDescriptor(#[from] OtherDescriptor),
     /// The session cannot be read or written.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -193,6 +197,7 @@ impl RuntimeError {
             | Self::OtherCall { .. }
             | Self::Decided { .. }
             | Self::Compaction(_)
+            | Self::OtherDescriptor(_)
             | Self::Resume(_) => ErrorClass::Conflict,
             Self::Closed { .. } => ErrorClass::Closed,
             Self::QueueFull { .. } | Self::QueueBytesFull { .. } | Self::AllQueuesFull { .. } => {
@@ -222,6 +227,7 @@ impl RuntimeError {
             Self::OtherCall { .. } => "runtime.other_call",
             Self::Decided { .. } => "runtime.decided",
             Self::Resume(_) => "runtime.resume",
+            Self::OtherDescriptor(_) => OtherDescriptor::KIND,
             Self::Session(_) => "runtime.session",
             Self::Compaction(_) => "runtime.compaction",
             Self::Part(_) => "runtime.part",
@@ -249,6 +255,7 @@ impl RuntimeError {
             Self::NotHeld { .. } | Self::OtherCall { .. } => {
                 Some("list the pending approvals again, and decide about the call that is shown now")
             }
+            Self::OtherDescriptor(_) => Some(OtherDescriptor::HINT),
             Self::NoTokio => Some("build the runtime of threads inside a tokio runtime"),
             Self::Closed { .. }
             | Self::EmptyTranscript { .. }

@@ -24,6 +24,8 @@ struct Kept {
     chain: Chain,
     records: Vec<Record>,
     spine: Spine,
+    /// The hash of the descriptor of the first entry.
+    descriptor: Option<Arc<str>>,
     /// Where the next entry goes in the tree.
     end: End,
 }
@@ -73,6 +75,9 @@ impl MemorySession {
             ));
         }
         let kept = &mut *self.kept();
+        if kept.records.is_empty() && !entries.is_empty() {
+            kept.descriptor.clone_from(&head.descriptor);
+        }
         for entry in entries {
             let item = item(entry, &kept.spine);
             kept.records.push(Record { line: 0, in_run: head.run.is_some(), item });
@@ -156,6 +161,9 @@ impl Session for MemorySession {
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {
-        Ok(self.kept().fold().loaded)
+        let kept = self.kept();
+        let mut loaded = kept.fold().loaded;
+        loaded.descriptor.clone_from(&kept.descriptor);
+        Ok(loaded)
     }
 }

@@ -143,7 +143,7 @@ pub use error::{Place, Problem, RegistryFault, ToolsError};
 pub use harness_core::port::MemoryWorkspace;
 pub use harness_process::{
     Environment, MAX_PRINTED, OrphansLeft, PASSED, SYSTEM_FOLDERS, Sandbox, SandboxFault, deny_inspection,
-    supervise, supervise_by, wait_for_orphans,
+    is_ignored, supervise, supervise_by, wait_for_orphans,
 };
 pub use modes::{Mode, ModeCalls, ModeGate, ModeNotes, Modes};
 pub use planning::PlanningTools;

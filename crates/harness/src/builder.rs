@@ -54,6 +54,7 @@ pub struct Builder {
     pub(crate) ports: Ports,
     spec: RunSpec,
     pub(crate) origin: Origin,
+    pub(crate) any_descriptor: bool,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     /// Tools that every agent has.
@@ -97,6 +98,7 @@ impl Builder {
             ports: Ports::new(Arc::new(model), Arc::new(SystemClock::new())),
             spec: RunSpec::default(),
             origin: Origin::default(),
+            any_descriptor: false,
             ids: Arc::new(SystemIds::new()),
             tools: Vec::new(),
             common: Vec::new(),
@@ -194,6 +196,13 @@ impl Builder {
     /// the digest of the candidate name it. Default: the model of each agent.
     pub fn model_name(mut self, name: impl Into<ModelName>) -> Self {
         self.model_name = Some(name.into());
+        self
+    }
+
+    /// Continues sessions that were started under another descriptor: an explicit choice, because agents and
+    /// tools may not be what they were. Default: such a session is rejected with `session.other_descriptor`.
+    pub fn any_descriptor(mut self) -> Self {
+        self.any_descriptor = true;
         self
     }
 
@@ -385,7 +394,7 @@ impl Builder {
     /// # Errors
     /// [`HarnessError::Setup`] with all problems.
     pub fn build(mut self) -> Result<Harness, HarnessError> {
-        let recording = self.recording.take();
+        let (recording, any_descriptor) = (self.recording.take(), self.any_descriptor);
         if let Some(spans) = self.threads.spans.take() {
             self.ports.hub.fold(spans);
         }
@@ -410,7 +419,18 @@ impl Builder {
         if let Some(recorder) = &recorder {
             ports.hub.fold(recorder.fold());
         }
-        Ok(Harness::of(Parts { ports, spec, modes, origin, ids, graph, context, recorder, work }))
+        Ok(Harness::of(Parts {
+            any_descriptor,
+            ports,
+            spec,
+            modes,
+            origin,
+            ids,
+            graph,
+            context,
+            recorder,
+            work,
+        }))
     }
 
     /// Everything in its place, but for what belongs to one conversation or to one run.

@@ -2,7 +2,7 @@
 
 use harness_core::continuation::ResumeError;
 use harness_core::control::ControlFault;
-use harness_core::port::SessionError;
+use harness_core::port::{OtherDescriptor, SessionError};
 use harness_core::run::TakeUpError;
 use harness_core::turn::SpecFault;
 use harness_core::{Fault, RunId, StopReason};
@@ -56,6 +56,11 @@ pub enum HarnessError {
     /// The transcript could not be made shorter; it is as it was.
     #[error("the transcript was not made shorter: {0}")]
     Compaction(Fault),
+    /// The session was started under another descriptor. To continue it all the same is an explicit choice:
+    /// [`Builder::any_descriptor`](crate::Builder::any_descriptor),
+    /// [`Prompt::under_any_descriptor`](crate::Prompt::under_any_descriptor).
+    #[error(transparent)]
+    OtherDescriptor(#[from] OtherDescriptor),
     /// The session could not be read.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -78,6 +83,7 @@ impl HarnessError {
             Self::NoCheckpoints => "harness.no_checkpoints",
             Self::Busy => "harness.busy",
             Self::Compaction(fault) => &fault.code,
+            Self::OtherDescriptor(_) => OtherDescriptor::KIND,
             Self::Session(error) => &error.kind,
             Self::Runtime(error) => error.kind(),
         }

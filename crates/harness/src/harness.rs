@@ -7,7 +7,7 @@ use harness_core::continuation::{Continuation, Resume, ResumeError};
 use harness_core::driver::{Ports, compact, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
-use harness_core::port::{CompactionNote, Ids, Model, SessionError};
+use harness_core::port::{CompactionNote, Ids, Loaded, Model, SessionError};
 use harness_core::run::{Run, RunSpec, TakeUp};
 use harness_core::transcript::Prefix;
 use harness_core::{Cancel, FaultSource, RunId, Time};
@@ -26,6 +26,7 @@ pub(crate) struct Parts {
     pub(crate) ports: Ports,
     pub(crate) spec: Arc<RunSpec>,
     pub(crate) modes: Option<Modes>,
+    pub(crate) any_descriptor: bool,
     pub(crate) origin: Origin,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) graph: Option<Arc<GraphAgents>>,
@@ -168,7 +169,8 @@ impl Harness {
     ) -> Result<Option<Arc<CompactionNote>>, HarnessError> {
         let Parts { ports, spec, .. } = &self.parts;
         let mut thread = self.thread.try_lock().map_err(|_| HarnessError::Busy)?;
-        let opened = thread.open(ports.session.as_deref()).await?;
+        // No agent of a descriptor is asked.
+        let opened = thread.open(ports.session.as_deref(), |_| Ok(())).await?;
         let mut origin = self.parts.origin.clone();
         if let Some(session) = &ports.session {
             origin.session = session.session_id();
@@ -193,11 +195,14 @@ impl Harness {
         let Parts { ports, spec, ids, graph, recorder, work, .. } = &self.parts;
         let message = message.filter(|message| !is_blank(message));
         let mut thread = self.thread.lock().await;
+        let any_descriptor = options.any_descriptor || self.parts.any_descriptor;
         let saved = match &options.run {
-            Some(run) => Some(self.saved(run, options.any_descriptor).await?),
+            Some(run) => Some(self.saved(run, any_descriptor).await?),
             None => None,
         };
-        let opened = thread.open(ports.session.as_deref()).await?;
+        let here = self.parts.origin.descriptor_hash.as_deref();
+        let fits = |loaded: &Loaded| if any_descriptor { Ok(()) } else { loaded.check_descriptor(here) };
+        let opened = thread.open(ports.session.as_deref(), fits).await?;
         let resumes = message.is_none() && saved.is_none() && options.taken_up.is_none();
         let is_plain = spec.control.is_none() && ports.stop_gates.is_empty();
         if let Some(reason) = thread.completed(&opened.log, is_plain).filter(|_| resumes) {

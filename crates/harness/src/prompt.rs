@@ -70,8 +70,8 @@ impl<'h> Prompt<'h> {
         self
     }
 
-    /// Takes a run up that was begun under another descriptor: an explicit choice, because agents and tools may
-    /// not be what they were.
+    /// Continues a session, or resumes a run, that was started under another descriptor: an explicit choice,
+    /// because agents and tools may not be what they were.
     pub fn under_any_descriptor(mut self) -> Self {
         self.options.any_descriptor = true;
         self

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use harness_core::machine::ViewState;
 use harness_core::message::{Message, ModelOutput};
-use harness_core::port::{DynSession, OpenCall, SessionError, TornTail, TranscriptRepair};
+use harness_core::port::{DynSession, Loaded, OpenCall, OtherDescriptor, TornTail, TranscriptRepair};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
 use harness_core::{AgentId, End, Fault, FaultSource, Outcome, StopReason};
 use serde::Deserialize;
+
+use crate::HarnessError;
 
 /// A thread between, and during, its runs.
 #[derive(Debug, Default)]
@@ -50,13 +52,20 @@ pub(crate) struct Opened {
 
 impl Thread {
     /// The transcript, from memory or from the session.
-    pub(crate) async fn open(&mut self, session: Option<&dyn DynSession>) -> Result<Opened, SessionError> {
+    ///
+    /// `check` judges what a session holds, before anything is made of it.
+    pub(crate) async fn open(
+        &mut self,
+        session: Option<&dyn DynSession>,
+        check: impl FnOnce(&Loaded) -> Result<(), OtherDescriptor>,
+    ) -> Result<Opened, HarnessError> {
         let (mut torn_tail, mut repairs) = (None, Vec::new());
         let dropped = self.running.take();
         let Idle { log, open_calls, view } = match (self.idle.take(), session, dropped) {
             (Some(idle), _, _) => idle,
             (None, Some(session), _) => {
                 let loaded = session.load_boxed().await?;
+                check(&loaded)?;
                 (torn_tail, repairs) = (loaded.torn_tail, loaded.repairs);
                 self.stop = loaded.stop;
                 Idle {

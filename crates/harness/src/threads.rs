@@ -117,6 +117,7 @@ impl Builder {
         if let Some(spans) = spans {
             listeners.push(Arc::new(move |_| Box::new(spans.clone())));
         }
+        let any_descriptor = self.any_descriptor;
         let assembled = match (self.assemble(), single.is_empty()) {
             (Ok(assembled), true) => assembled,
             (Ok(_), false) => return Err(HarnessError::Setup(single)),
@@ -132,6 +133,7 @@ impl Builder {
         );
         let mut config = config(assembled, from_entry);
         config.listeners.extend(listeners);
+        config.any_descriptor = any_descriptor;
         (config.skills, config.templates) = (skills, templates);
         let mut runtime = Runtime::builder(config, clock, ids);
         if let Some(checkpoints) = checkpoints {

@@ -27,10 +27,6 @@ pub(crate) struct ChatArgs {
     #[arg(long)]
     pub(crate) pick: bool,
 
-    /// Go on with the conversation although the descriptor has changed since it was begun
-    #[arg(long)]
-    pub(crate) allow_changed: bool,
-
     /// Whether to use colours
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,

@@ -13,6 +13,10 @@ pub(crate) struct ThreadArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) registry: Option<PathBuf>,
 
+    /// Continue sessions even if the descriptor has changed
+    #[arg(long)]
+    pub(crate) allow_changed: bool,
+
     /// A value of the descriptor's context (customer.premium=true), or a YAML or JSON file of them;
     /// may be repeated
     #[arg(long, value_name = "KEY=VALUE|FILE")]

@@ -22,6 +22,7 @@ use crate::env;
 use crate::error::CliError;
 use crate::model::{self, Asking};
 use crate::run::approve::CommandLineApprover;
+use crate::run::session::same_descriptor;
 use crate::run::view::policy;
 use crate::threads::{Of, Threads, found};
 
@@ -45,8 +46,6 @@ pub(super) struct Begun {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
-    #[serde(default)]
-    descriptor_hash: String,
     #[serde(default)]
     run: MetaRun,
 }
@@ -91,13 +90,15 @@ impl Conversation {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         somebody(args)?;
         let hash = args.descriptor.as_deref().map(load_file).transpose()?;
-        let hash = hash.map(|descriptor| descriptor.hash().to_string()).unwrap_or_default();
-        let (meta, store, now) = (meta(args, &hash), Store::default(), clock.now());
+        let hash = hash.map(|descriptor| descriptor.hash().to_string());
+        let (meta, store, now) = (meta(args), Store::default(), clock.now());
         let thread = file.map(|file| store.open(file, meta.clone(), now)).transpose()?;
         if let (Some(file), Some(thread)) = (file, &thread) {
             // Its earlier owner may have been killed: nothing that it had started works beside what follows.
             wait_for_orphans().await?;
-            same_descriptor(&store, thread, file, &hash, args.allow_changed)?;
+            if let Some(session) = store.session(thread).filter(|_| !args.threads.allow_changed) {
+                same_descriptor(&session, file, hash.as_deref())?;
+            }
         }
         let thread = thread.unwrap_or_else(|| ThreadId::from(format!("chat-{:x}", now.0)));
         let approvals = Approvals::new();
@@ -256,33 +257,13 @@ fn somebody(args: &ChatArgs) -> Result<(), CliError> {
     if named || args.threads.backend.backend.is_some() { Ok(()) } else { Err(CliError::NobodyToTalkTo) }
 }
 
-fn meta(args: &ChatArgs, hash: &str) -> Json {
+fn meta(args: &ChatArgs) -> Json {
     let whole = |path: &PathBuf| std::path::absolute(path).ok();
     let run = MetaRun {
         descriptor: args.descriptor.as_ref().and_then(whole),
         registry: args.threads.registry.as_ref().and_then(whole),
     };
-    Json::of(&Meta { descriptor_hash: hash.to_owned(), run }).unwrap_or_default()
-}
-
-/// A conversation that another descriptor began is gone on with only when the caller says so (law 9).
-fn same_descriptor(
-    store: &Store,
-    thread: &ThreadId,
-    file: &Path,
-    now: &str,
-    allow_changed: bool,
-) -> Result<(), CliError> {
-    let header = store.session(thread).and_then(|session| session.header());
-    let began = header.and_then(|header| header.meta?.to::<Meta>().ok());
-    match began {
-        Some(began) if began.descriptor_hash != now && !allow_changed => Err(CliError::OtherDescriptor {
-            session: file.to_owned(),
-            began: if began.descriptor_hash.is_empty() { "none".to_owned() } else { began.descriptor_hash },
-            now: if now.is_empty() { "none".to_owned() } else { now.to_owned() },
-        }),
-        Some(_) | None => Ok(()),
-    }
+    Json::of(&Meta { run }).unwrap_or_default()
 }
 
 /// What a descriptor is called on the first line: its folder's name says more than `harness.yaml`.

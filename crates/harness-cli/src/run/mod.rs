@@ -8,7 +8,7 @@ mod message;
 mod pending;
 mod question;
 mod resume;
-mod session;
+pub(crate) mod session;
 mod until;
 pub(crate) mod view;
 

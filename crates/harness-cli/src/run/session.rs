@@ -14,7 +14,6 @@ use crate::error::CliError;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
-    descriptor_hash: String,
     #[serde(default)]
     run: Begun,
 }
@@ -72,9 +71,8 @@ pub(super) fn open(
     args: &RunArgs,
     now: Time,
 ) -> Result<JsonlSession, CliError> {
-    let hash = graph.hash();
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let meta = Json::of(&Meta { descriptor_hash: hash.clone(), run: Begun::of(args) });
+    let meta = Json::of(&Meta { run: Begun::of(args) });
     let mut options = OpenOptions::new()
         .create(!args.resume)
         .id(format!("{stem}-{:x}", now.0))
@@ -83,15 +81,24 @@ pub(super) fn open(
         options = options.meta(meta);
     }
     let session = JsonlSession::open(path, options)?;
-    let began = session.header().and_then(|header| header.meta?.to::<Meta>().ok());
-    match began {
-        Some(began) if began.descriptor_hash != hash && !args.allow_changed => {
-            Err(CliError::OtherDescriptor {
-                session: path.to_owned(),
-                began: began.descriptor_hash,
-                now: hash,
-            })
-        }
-        Some(_) | None => Ok(session),
+    if !args.allow_changed {
+        same_descriptor(&session, path, Some(&graph.hash()))?;
+    }
+    Ok(session)
+}
+
+/// Refuses a session that was started under another descriptor, before anything is asked of a model.
+pub(crate) fn same_descriptor(
+    session: &JsonlSession,
+    path: &Path,
+    now: Option<&str>,
+) -> Result<(), CliError> {
+    match session.header().and_then(|header| header.descriptor_hash()) {
+        Some(began) if Some(began.as_str()) != now => Err(CliError::OtherDescriptor {
+            session: path.to_owned(),
+            began,
+            now: now.map_or_else(|| "no descriptor".to_owned(), |hash| format!("descriptor {hash}")),
+        }),
+        Some(_) | None => Ok(()),
     }
 }

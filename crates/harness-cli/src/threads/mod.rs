@@ -84,6 +84,9 @@ impl Threads {
         if let Some(sessions) = of.sessions {
             builder = builder.sessions(sessions);
         }
+        if args.allow_changed {
+            builder = builder.any_descriptor();
+        }
         if source.shipped {
             // Each recording is of a conversation of its own.
             builder = builder.runs_from_entry();

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Running, harness, within};
+use crate::support::{Project, Reply, Running, Server, harness, within};
 
 const EXAMPLE: &str = "fixtures/examples/customer-support/harness.yaml";
 
@@ -24,7 +24,11 @@ struct Editor {
 
 impl Editor {
     fn start(arguments: &[&str]) -> Self {
-        let arguments: Vec<&str> = ["acp", EXAMPLE].iter().chain(arguments).copied().collect();
+        Self::with(EXAMPLE, arguments)
+    }
+
+    fn with(descriptor: &str, arguments: &[&str]) -> Self {
+        let arguments: Vec<&str> = ["acp", descriptor].iter().chain(arguments).copied().collect();
         let mut command = harness(&root(), &arguments);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -145,6 +149,35 @@ fn a_conversation_is_opened_again_by_another_process() {
         assert!(told.answer.get("error").is_none(), "{}", told.answer);
         assert!(told.said().contains("NP-77342"), "{:?}", told.updates);
         assert_eq!(editor.ask("session/load", load("nobody")).answer["error"]["code"], -32002);
+        assert_eq!(editor.end(), Some(0));
+    });
+}
+
+#[test]
+fn fault_33_an_editor_continues_sessions_of_another_descriptor_only_by_choice() {
+    let model = Server::start(["one", "two"].map(Reply::text));
+    let project = Project::plain();
+    let path = |name: &str| project.path().join(name).to_str().unwrap().to_owned();
+    let (descriptor, sessions, url) = (path("harness.yaml"), path("sessions"), model.url.clone());
+    within("three conversations", move || {
+        let common = ["--sessions", &sessions, "--base-url", &url];
+        let mut editor = Editor::with(&descriptor, &common);
+        let session = editor.session();
+        assert_eq!(editor.prompt(&session, "hello").said(), "one");
+        assert_eq!(editor.end(), Some(0));
+        project.write("harness.yaml", &project.read("harness.yaml").replace("the desk", "another desk"));
+
+        let load = json!({ "sessionId": session, "cwd": root(), "mcpServers": [] });
+        let mut editor = Editor::with(&descriptor, &common);
+        editor.ask("session/load", load.clone());
+        let refused = editor.prompt(&session, "hello").answer;
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("the session was started under descriptor sha256:"), "{refused}");
+        assert_eq!(editor.end(), Some(0));
+
+        let mut editor = Editor::with(&descriptor, &[&common[..], &["--allow-changed"]].concat());
+        editor.ask("session/load", load);
+        assert_eq!(editor.prompt(&session, "hello").said(), "two");
         assert_eq!(editor.end(), Some(0));
     });
 }

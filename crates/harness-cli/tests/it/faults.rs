@@ -402,8 +402,8 @@ fn a_session_that_another_descriptor_began() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error: session `s.jsonl` was begun under the descriptor sha256:425d534efb726584b262655c04d050b255c8d1ab96018e3e7ad7587024b60b5a, this one is sha256:1bac7956508a43b640fe3a00b849c3ee888521ea3156b8d01ed5f663adf43f50
-      hint: use the descriptor that it was begun with, another session file, or --allow-changed to go on with this one all the same
+    error: session `s.jsonl` was started under descriptor sha256:425d534efb726584b262655c04d050b255c8d1ab96018e3e7ad7587024b60b5a, this is descriptor sha256:1bac7956508a43b640fe3a00b849c3ee888521ea3156b8d01ed5f663adf43f50
+      hint: use the descriptor that it was started under, another session, or --allow-changed to go on with this one all the same
     "#);
     let output = project.ask(&server.url, &["--session", "s.jsonl", "--allow-changed"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "two\n"), "{}", output.stderr);

@@ -90,7 +90,7 @@ fn check_signal(signal: Signal, code: i32) {
     for line in escapes(DEAF) {
         let server = Server::start([pay()]);
         let project = project(&format!("{line}\ncat release"));
-        let running = Running::start(project.command(&run(&server, &[])));
+        let running = Running::start(through(&project, &["env", "--default-signal"], &run(&server, &[])));
         let alive = started(&project);
         running.signal(signal);
         check_end(&project, &running.end(), code);
@@ -125,11 +125,7 @@ fn fault_22_sigterm_ends_a_run_with_143() {
 fn a_hangup_that_was_ignored_at_the_start_stays_so() {
     let server = Server::start([pay(), Reply::text("Paid.")]);
     let project = project("exec 3>alive; echo started >&3; exec 3>&-; cat release");
-    let mut command = project.command(&[]);
-    let program = command.get_program().to_owned();
-    command = with_program(&command, "nohup");
-    command.arg(program).args(run(&server, &[]));
-    let running = Running::start(command);
+    let running = Running::start(through(&project, &["nohup"], &run(&server, &[])));
     let alive = started(&project);
     running.signal(Signal::HUP);
     let release = project.path().join("release");
@@ -139,12 +135,14 @@ fn a_hangup_that_was_ignored_at_the_start_stays_so() {
     gone(alive);
 }
 
-/// The same start, of another program without arguments.
+/// The program with these arguments, started by another one: what ran the tests may have had signals ignored.
 #[expect(clippy::disallowed_methods, reason = "a test starts the program under test through another one")]
-fn with_program(command: &Command, program: &str) -> Command {
-    let mut other = Command::new(program);
+fn through(project: &Project, starter: &[&str], arguments: &[&str]) -> Command {
+    let command = project.command(arguments);
+    let mut other = Command::new(starter[0]);
     other.current_dir(command.get_current_dir().unwrap()).env_clear().stdin(Stdio::null());
     other.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    other.args(&starter[1..]).arg(command.get_program()).args(arguments);
     other
 }
 
@@ -161,9 +159,9 @@ fn at_terminal(project: &Project, arguments: &[&str]) -> (Running, File) {
         .custom_flags(no_terminal_of_ours)
         .open(name.to_str().unwrap())
         .unwrap();
-    let plain = project.command(arguments);
-    let mut command = with_program(&plain, "setsid");
-    command.arg("--ctty").arg(plain.get_program()).args(arguments).stdin(theirs).env("TERM", "xterm");
+    let starter = ["env", "--default-signal", "setsid", "--ctty"];
+    let mut command = through(project, &starter, arguments);
+    command.stdin(theirs).env("TERM", "xterm");
     (Running::start(command), File::from(ours))
 }
 

@@ -186,6 +186,26 @@ fn a_server_that_was_killed_comes_back_with_its_threads_and_approvals() {
     comes_back(|served| served.running.kill());
 }
 
+#[test]
+fn fault_33_a_server_continues_threads_of_another_descriptor_only_by_choice() {
+    let model = Server::start(["one", "two"].map(Reply::text));
+    let project = Project::plain();
+    let more = ["--sessions", "sessions"];
+    let served = Served::start(&project, &model, &more);
+    assert_eq!(served.post("/v1/threads", json!({ "id": "t" })).0, 201);
+    let prompt = |served: &Served| served.post("/v1/threads/t/prompt?wait", json!({ "text": "hello" }));
+    assert_eq!(prompt(&served).1["text"], "one");
+    served.stop();
+    project.write("harness.yaml", &project.read("harness.yaml").replace("the desk", "another desk"));
+    let served = Served::start(&project, &model, &more);
+    let (status, body) = prompt(&served);
+    assert_eq!((status, &body["error"]["kind"]), (409, &json!("session.other_descriptor")), "{body}");
+    served.stop();
+    let served = Served::start(&project, &model, &[&more[..], &["--allow-changed"]].concat());
+    assert_eq!(prompt(&served).1["text"], "two");
+    served.stop();
+}
+
 fn private(project: &Project, name: &str, text: &str) {
     project.write(name, text);
     let mode = std::fs::Permissions::from_mode(0o600);

@@ -89,7 +89,8 @@ impl<'p> Journal<'p> {
             return Ok(());
         }
         let origin = machine.origin();
-        let head = EntryHead::new(now, origin.run.clone(), machine.turn(), origin.turn.clone());
+        let mut head = EntryHead::new(now, origin.run.clone(), machine.turn(), origin.turn.clone());
+        head.descriptor.clone_from(&origin.descriptor_hash);
         let durability = record.durability();
         match append(session, &head, &entries, durability).await {
             Ok(()) => {

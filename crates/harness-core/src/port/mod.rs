@@ -65,8 +65,8 @@ pub use process::{
 pub use proposed::ProposedCall;
 pub use secrets::{DynSecrets, Secret, Secrets};
 pub use session::{
-    Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, Session, SessionError, TornTail,
-    TranscriptRepair,
+    Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,
+    TornTail, TranscriptRepair,
 };
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};

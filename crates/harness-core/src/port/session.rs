@@ -25,12 +25,14 @@ pub struct EntryHead {
     pub turn: u32,
     /// The turn's id.
     pub turn_id: Option<TurnId>,
+    /// The hash of the descriptor in force. A session keeps the one of its first entry.
+    pub descriptor: Option<Arc<str>>,
 }
 
 impl EntryHead {
     /// The head of entries of a turn.
     pub fn new(at: Time, run: Option<RunId>, turn: u32, turn_id: Option<TurnId>) -> Self {
-        Self { at, run, turn, turn_id }
+        Self { at, run, turn, turn_id, descriptor: None }
     }
 }
 
@@ -157,6 +159,46 @@ pub struct Loaded {
     pub torn_tail: Option<TornTail>,
     /// What was wrong with calls and results of what is stored; `messages` is repaired.
     pub repairs: Vec<TranscriptRepair>,
+    /// The hash of the descriptor under which the session was started; `None` when it names none.
+    pub descriptor: Option<Arc<str>>,
+}
+
+impl Loaded {
+    /// Checks that the session was started under this descriptor: continuing it under another one is an explicit
+    /// choice (law 9). A session that names none fits all.
+    ///
+    /// # Errors
+    /// Both hashes, when they differ.
+    pub fn check_descriptor(&self, here: Option<&str>) -> Result<(), OtherDescriptor> {
+        match &self.descriptor {
+            Some(started) if Some(&**started) != here => {
+                Err(OtherDescriptor { started: Arc::clone(started), here: here.map(Into::into) })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// A session that was started under another descriptor than the one in force. Nothing was asked, and nothing ran.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the session was started under descriptor {started}, this is {}",
+    here.as_ref().map_or_else(|| "no descriptor".to_owned(), |hash| format!("descriptor {hash}"))
+)]
+pub struct OtherDescriptor {
+    /// The hash of the descriptor of the session.
+    pub started: Arc<str>,
+    /// The hash of the one in force, if any.
+    pub here: Option<Arc<str>>,
+}
+
+impl OtherDescriptor {
+    /// A stable code.
+    pub const KIND: &str = "session.other_descriptor";
+
+    /// What to do about it.
+    pub const HINT: &str =
+        "use the descriptor that the session was started under, another session, or allow any descriptor";
 }
 
 /// A call or a result of a stored transcript that was repaired when it was loaded

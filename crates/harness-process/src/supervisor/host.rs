@@ -21,6 +21,7 @@ use super::END;
 use super::report::{ASK, KILL, NO_STDIN, Report, STDIN};
 use crate::environment::Environment;
 use crate::sandbox::Sandbox;
+use crate::signal::is_ignored;
 use crate::table::{descendants, rows, signal_all};
 
 /// How long is waited between two rounds of killing.
@@ -78,7 +79,7 @@ fn job(args: Vec<OsString>) -> Result<Job, &'static str> {
 }
 
 fn supervise(job: &Job) -> io::Result<()> {
-    for signal in IGNORED {
+    for signal in IGNORED.into_iter().filter(|signal| !is_ignored(signal.as_raw())) {
         // A handler and not "ignored", which the program would inherit.
         signal_hook::flag::register(signal.as_raw(), Arc::<AtomicBool>::default())?;
     }

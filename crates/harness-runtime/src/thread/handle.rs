@@ -323,7 +323,8 @@ impl Thread {
 
     async fn replace(&self, messages: &[Arc<Message>]) -> Result<bool, SessionError> {
         let Some(sessions) = &self.0.parts.sessions else { return Ok(false) };
-        let head = EntryHead::new(self.0.parts.clock.now(), None, 0, None);
+        let mut head = EntryHead::new(self.0.parts.clock.now(), None, 0, None);
+        head.descriptor.clone_from(&self.0.lock().settled.config.origin.descriptor_hash);
         sessions.replace_boxed(&self.0.id, &head, messages).await
     }
 

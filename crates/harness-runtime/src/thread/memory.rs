@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::machine::ViewState;
 use harness_core::message::Message;
-use harness_core::port::{DynSession, OpenCall};
+use harness_core::port::{DynSession, OpenCall, OtherDescriptor};
 use harness_core::run::Run;
 use harness_core::transcript::{Prefix, Transcript};
 use harness_core::{AgentId, End};
@@ -22,6 +22,8 @@ pub(crate) struct Memory {
     pub(crate) view: ViewState,
     /// Messages that were pushed in while calls were parked.
     pub(crate) waiting: Vec<Arc<Message>>,
+    /// Why the session must not be continued under the descriptor of this thread.
+    pub(crate) misfit: Option<OtherDescriptor>,
 }
 
 impl Memory {
@@ -33,7 +35,7 @@ impl Memory {
     /// What a run, or a compaction, leaves.
     pub(crate) fn of(run: Run, open_calls: Vec<OpenCall>, waiting: Vec<Arc<Message>>) -> Self {
         let (stored, view) = (run.stored(), run.view_state().clone());
-        Self { log: run.into_log(), stored, open_calls, view, waiting }
+        Self { log: run.into_log(), stored, open_calls, view, waiting, misfit: None }
     }
 
     /// What a run that has ended leaves.
@@ -51,6 +53,7 @@ impl Memory {
             open_calls: self.open_calls.clone(),
             view: self.view.clone(),
             waiting: self.waiting.clone(),
+            misfit: self.misfit.clone(),
         }
     }
 
@@ -74,6 +77,10 @@ impl Shared {
     pub(crate) async fn open(&self) -> Result<(Memory, Option<Arc<dyn DynSession>>), RuntimeError> {
         let mut session = self.session.lock().await;
         let memory = self.load(&mut session).await?;
+        if let Some(misfit) = memory.misfit.clone() {
+            self.keep(memory);
+            return Err(misfit.into());
+        }
         self.tape.live(|live| live.reset(memory.log.prefix()));
         self.lock().opened = true;
         Ok((memory, session.clone()))
@@ -132,6 +139,12 @@ impl Shared {
         if let Some(torn) = &loaded.torn_tail {
             tracing::warn!(thread = %self.id, ?torn, "an unfinished line of the session was left out");
         }
+        let misfit = {
+            let state = self.lock();
+            let config = &state.settled.config;
+            let fits = loaded.check_descriptor(config.origin.descriptor_hash.as_deref());
+            fits.err().filter(|_| !config.any_descriptor)
+        };
         for repair in &loaded.repairs {
             tracing::warn!(thread = %self.id, %repair, "the transcript of the session was repaired");
         }
@@ -142,6 +155,7 @@ impl Shared {
             open_calls: loaded.open_calls,
             view: ViewState::of(loaded.plan),
             waiting: Vec::new(),
+            misfit,
         })
     }
 

@@ -430,6 +430,7 @@ impl Shared {
         let mut header = Header::new(id);
         header.created_at = head.at.iso();
         header.program = Some(self.options.program.clone());
+        header.descriptor = head.descriptor.as_deref().map(str::to_owned);
         header.meta.clone_from(&self.options.meta);
         header
     }

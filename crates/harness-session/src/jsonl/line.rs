@@ -43,7 +43,10 @@ pub struct Header {
     /// The session that this one was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
-    /// The caller's data, for example the hash of the descriptor.
+    /// The hash of the descriptor under which the session was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptor: Option<String>,
+    /// The caller's data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Json>,
 }
@@ -57,8 +60,20 @@ impl Header {
             program: None,
             cwd: None,
             parent_session: None,
+            descriptor: None,
             meta: None,
         }
+    }
+
+    /// The hash of the descriptor under which the session was started. Programs before 0.2 kept it in `meta`.
+    pub fn descriptor_hash(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Meta {
+            descriptor_hash: String,
+        }
+        let earlier = || Some(self.meta.as_ref()?.to::<Meta>().ok()?.descriptor_hash);
+        self.descriptor.clone().or_else(earlier).filter(|hash| !hash.is_empty())
     }
 }
 
@@ -482,6 +497,8 @@ pub(crate) struct WrittenHeader<'a> {
     #[serde(rename = "harness", skip_serializing_if = "Option::is_none")]
     program: Option<&'a Program>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    descriptor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     meta: Option<&'a Json>,
 }
 
@@ -496,6 +513,7 @@ impl<'a> From<&'a Header> for WrittenHeader<'a> {
             cwd: header.cwd.as_deref(),
             parent_session: header.parent_session.as_deref(),
             program: header.program.as_ref(),
+            descriptor: header.descriptor.as_deref(),
             meta: header.meta.as_ref(),
         }
     }

@@ -363,6 +363,8 @@ impl<'p> Scanner<'p> {
         let folded = fold.finish();
         (self.scan.loaded, self.scan.spine) = (folded.loaded, folded.spine);
         self.scan.loaded.torn_tail = torn_tail;
+        let descriptor = self.scan.header.as_ref().and_then(Header::descriptor_hash);
+        self.scan.loaded.descriptor = descriptor.map(Into::into);
         self.scan.tail.last = self.chain.at(end).and_then(|last| self.chain.id(last));
         self.scan.tail.made = self.chain.made();
         self.scan.chain = self.chain;

@@ -33,6 +33,7 @@ pub async fn session_contract<S: Session>(mut make: impl FnMut() -> S) {
     a_run_is_open_until_its_end(&make()).await;
     nothing_may_be_appended(&make()).await;
     a_load_is_a_legal_transcript(&make()).await;
+    the_descriptor_of_the_first_entry_is_kept(&make()).await;
     super::shortening::compactions(&mut make).await;
 }
 
@@ -203,6 +204,21 @@ fn finished<'a>(
     result: &'a Arc<Message>,
 ) -> Entry<'a> {
     Entry::CallFinished { call: &call.id, attempt, class, result }
+}
+
+async fn the_descriptor_of_the_first_entry_is_kept<S: Session>(session: &S) {
+    for hash in ["sha256:01", "sha256:02"] {
+        let mut head = head();
+        head.descriptor = Some(hash.into());
+        let message = Arc::new(Message::user(hash));
+        let appended = session.append(&head, &[Entry::Message(&message)], Durability::Flush).await;
+        assert_eq!(appended, Ok(()), "an append works");
+    }
+    let loaded = load(session).await;
+    assert_eq!(loaded.descriptor.as_deref(), Some("sha256:01"), "the hash of the first entry is kept");
+    assert_eq!(loaded.check_descriptor(Some("sha256:01")), Ok(()));
+    assert!(loaded.check_descriptor(Some("sha256:02")).is_err(), "another descriptor is an explicit choice");
+    assert!(loaded.check_descriptor(None).is_err(), "and so is none");
 }
 
 async fn a_load_is_a_legal_transcript<S: Session>(session: &S) {

@@ -2,9 +2,11 @@
 
 use harness::core::run::StopMode;
 use harness::core::{RunId, StopReason};
+use harness::descriptor::load_text;
 use harness::prelude::*;
 use harness::session::MemorySession;
 use harness::session::checkpoint::MemoryCheckpoints;
+use harness::{BoundGraph, HarnessError};
 
 use crate::support::{Script, call};
 
@@ -70,4 +72,25 @@ async fn what_does_not_belong_here_is_refused_and_the_conversation_goes_on_all_t
     let harness = next(&model, &session, &saved, 1);
     let before = harness.resume().await.unwrap().transcript.len();
     assert!(before > 4, "the transcript is all there");
+}
+
+#[tokio::test]
+async fn fault_33_a_conversation_of_another_descriptor_is_continued_only_by_choice() {
+    let session = MemorySession::new();
+    let harness = |who: &str| {
+        let text = format!(
+            "runtime: {{ entry_agent: desk }}\nagent_defaults: {{ model: small }}\nagents: {{ desk: {{ instructions: You are {who}. }} }}\n"
+        );
+        let graph = BoundGraph::bind(&load_text(&text).unwrap(), Vec::<(String, _)>::new()).unwrap();
+        Harness::new(Script::new([AssistantMessage::text("Yes.")])).graph(graph).session(session.clone())
+    };
+    harness("a desk").build().unwrap().prompt("hello").await.unwrap();
+    let other = harness("a robber").build().unwrap();
+    let refused = other.prompt("the keys?").await.unwrap_err();
+    assert!(matches!(&refused, HarnessError::OtherDescriptor(_)), "{refused}");
+    let refused = other.resume().await.unwrap_err();
+    assert!(matches!(&refused, HarnessError::OtherDescriptor(_)), "{refused}");
+    other.prompt("I mean it").under_any_descriptor().await.unwrap();
+    harness("a new desk").any_descriptor().build().unwrap().prompt("me, too").await.unwrap();
+    harness("a desk").build().unwrap().prompt("bye").await.unwrap();
 }

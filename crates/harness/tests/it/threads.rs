@@ -148,6 +148,40 @@ async fn threads_come_back_from_their_folder() {
 }
 
 #[tokio::test]
+async fn fault_33_a_session_of_another_descriptor_is_continued_only_by_choice() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = |who: &str, answer: &str| {
+        let text = DESK.replace("To {{context.user.name}}", who);
+        let graph = BoundGraph::bind(&load_text(&text).unwrap(), Vec::<(String, _)>::new()).unwrap();
+        Harness::new(Script::new([AssistantMessage::text(answer)]))
+            .graph(graph)
+            .sessions(SessionFolder::new(folder.path()))
+    };
+    let threads = |builder: harness::Builder| builder.build_runtime().unwrap();
+    let first = threads(builder("Desk", "Hello."));
+    first.thread("a").prompt("hello").await.unwrap();
+    first.shutdown().await;
+
+    for other in [
+        builder("Robber", "Hands up!"),
+        Harness::new(Script::new([])).sessions(SessionFolder::new(folder.path())),
+    ] {
+        let other = threads(other);
+        let refused = other.thread("a").prompt("the keys?").await.unwrap_err();
+        assert_eq!(refused.kind(), "session.other_descriptor", "{refused}");
+        assert_eq!(refused.class(), harness::runtime::ErrorClass::Conflict);
+        assert_eq!(other.thread("a").messages().await.unwrap().iter().count(), 2, "reading is no continuing");
+        other.shutdown().await;
+    }
+
+    let same = threads(builder("Desk", "Bye."));
+    same.thread("a").prompt("bye").await.unwrap();
+    same.shutdown().await;
+    let meant = threads(builder("Other desk", "Welcome.").any_descriptor());
+    meant.thread("a").prompt("good day").await.unwrap();
+}
+
+#[tokio::test]
 async fn fault_37_empty_prompts_continue_a_thread_without_an_empty_message() {
     let script = Script::new([call("c1", "pay", "{}"), AssistantMessage::text("It is paid.")]);
     let approvals = Approvals::new();
