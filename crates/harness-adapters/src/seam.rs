@@ -23,6 +23,7 @@ impl Piece {
     }
 
     /// The text alone, with a mark in place of each half.
+    #[cfg(any(test, feature = "openrouter"))]
     pub(crate) fn into_text(self) -> String {
         let mut seam = Seam::default();
         let text = seam.join(self);

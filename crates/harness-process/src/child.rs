@@ -157,6 +157,6 @@ impl Drop for Child {
 }
 
 /// The number of a process that was not waited for.
-fn number_of(process: &tokio::process::Child) -> Option<Pid> {
+pub(crate) fn number_of(process: &tokio::process::Child) -> Option<Pid> {
     process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
 }

@@ -177,6 +177,10 @@ pub struct ThreadConfig {
     pub tools: Arc<dyn DynToolRegistry>,
     /// The names of the tools in use; those that are not registered match nothing. Default: all.
     pub active_tools: Option<Arc<[ToolName]>>,
+    /// Whether [`Thread::compact`](crate::Thread::compact) removes from the session what it leaves out, and other
+    /// branches with it. Default false: the session keeps everything. A store that cannot replace keeps it in
+    /// either case.
+    pub forget_compacted: bool,
     /// Whether sessions are continued that were started under another descriptor than that of `origin`.
     /// Default false: the thread rejects them.
     pub any_descriptor: bool,
@@ -253,6 +257,7 @@ impl ThreadConfig {
             tools: Arc::new(Toolbox::default()),
             active_tools: None,
             any_descriptor: false,
+            forget_compacted: false,
             skills: SkillSet::default(),
             templates: TemplateSet::default(),
             steering_mode: QueueMode::default(),

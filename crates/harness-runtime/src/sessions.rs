@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use harness_core::ThreadId;
-use harness_core::message::Message;
-use harness_core::port::{BoxFuture, DynSession, EntryHead, SessionError};
+use harness_core::port::{BoxFuture, DynSession, SessionError};
 
 /// Opens the session of a thread: when the thread is first used, and again after it was unloaded.
 pub trait Sessions: Send + Sync {
@@ -13,20 +12,6 @@ pub trait Sessions: Send + Sync {
         &self,
         thread: &ThreadId,
     ) -> impl Future<Output = Result<Arc<dyn DynSession>, SessionError>> + Send;
-
-    /// Makes a session hold these messages and nothing else, after a permanent compaction or when a history is
-    /// seeded. The default keeps everything: `false`.
-    ///
-    /// # Errors
-    /// When it cannot be written; what it held before is still there then.
-    fn replace(
-        &self,
-        _thread: &ThreadId,
-        _head: &EntryHead,
-        _messages: &[Arc<Message>],
-    ) -> impl Future<Output = Result<bool, SessionError>> + Send {
-        std::future::ready(Ok(false))
-    }
 }
 
 /// The object-safe twin of [`Sessions`].
@@ -36,14 +21,6 @@ pub trait DynSessions: Send + Sync {
         &'a self,
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Arc<dyn DynSession>, SessionError>>;
-
-    /// [`Sessions::replace`], boxed.
-    fn replace_boxed<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        head: &'a EntryHead,
-        messages: &'a [Arc<Message>],
-    ) -> BoxFuture<'a, Result<bool, SessionError>>;
 }
 
 impl<S: Sessions> DynSessions for S {
@@ -52,14 +29,5 @@ impl<S: Sessions> DynSessions for S {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Arc<dyn DynSession>, SessionError>> {
         Box::pin(self.open(thread))
-    }
-
-    fn replace_boxed<'a>(
-        &'a self,
-        thread: &'a ThreadId,
-        head: &'a EntryHead,
-        messages: &'a [Arc<Message>],
-    ) -> BoxFuture<'a, Result<bool, SessionError>> {
-        Box::pin(self.replace(thread, head, messages))
     }
 }

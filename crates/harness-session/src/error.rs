@@ -155,6 +155,16 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// An artifact does not fit beside the others.
+    #[error("an artifact of {bytes} bytes does not fit: {used} of {limit} bytes are in use")]
+    FullArtifacts {
+        /// Its size.
+        bytes: u64,
+        /// What the others have.
+        used: u64,
+        /// The largest permitted sum.
+        limit: u64,
+    },
     /// A stored value, an artifact or a checkpoint is larger than permitted, or would be.
     #[error("{store} `{name}` has {bytes} bytes, the limit is {limit} bytes")]
     Oversize {
@@ -351,6 +361,7 @@ impl Error {
             Self::LongKey { store, .. } => {
                 by_store(*store, ["storage.long_key", "artifact.long_key", "checkpoint.long_key"])
             }
+            Self::FullArtifacts { .. } => "artifact.full",
             Self::NewerCheckpoint { .. } => "checkpoint.newer_version",
             Self::ManyOwners { .. } => "artifact.many_owners",
             Self::Refused { store, .. } => by_store(*store, ["storage.io", "artifact.io", "checkpoint.io"]),
@@ -394,6 +405,7 @@ impl Error {
             }
             Self::Damaged { .. } => "remove the file, or put a good copy in its place; it was left as it is",
             Self::Oversize { .. } => "raise the limit of the store, or store less",
+            Self::FullArtifacts { .. } => "remove artifacts, or raise `total_bytes`",
             Self::LongKey { .. } => "use a shorter name",
             Self::NewerCheckpoint { .. } => {
                 "use the version of harness that wrote it, or a newer one; the checkpoints were left as they are"

@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 use harness_core::{EntryId, SessionId};
 
 use crate::chain::{Chain, End};
 use crate::fold::{CallNote, Fold, Folded, Item, Record};
+use crate::jsonl::{calls, places};
 use crate::spine::{Spine, advance};
 
 /// A session that lives as long as its value, for tests and for threads that need not outlive the program.
@@ -98,6 +100,50 @@ impl Kept {
         self.chain.grow(parent)
     }
 
+    /// Keeps these messages, as [`Session::replace`] says.
+    fn replace(&mut self, messages: &[Arc<Message>]) {
+        let old = std::mem::take(&mut self.records);
+        let held = old.iter().map(|record| match &record.item {
+            Item::Message(message) => Some(message),
+            Item::Call(_) | Item::RunState(_) | Item::RunEnd(_) | Item::Compaction(_) | Item::Other => None,
+        });
+        let (places, calls) = (places(held, messages), calls(messages));
+        let last_state = old.iter().rposition(|record| matches!(record.item, Item::RunState(_)));
+        (self.chain, self.spine, self.end) = (Chain::default(), Spine::default(), End::Last);
+        let mut next = 0;
+        for (place, record) in old.into_iter().enumerate() {
+            match &record.item {
+                Item::Message(_) => {
+                    let Some(to) = places.get(&place).copied() else { continue };
+                    self.add_new(messages.get(next..to).unwrap_or_default());
+                    next = to.saturating_add(1);
+                    self.add(record);
+                }
+                Item::Call(note) if !calls.contains(&note.call) => {}
+                Item::RunState(_) if Some(place) != last_state => {}
+                Item::Compaction(_) => {}
+                Item::Call(_) | Item::RunState(_) | Item::RunEnd(_) | Item::Other => self.add(record),
+            }
+        }
+        self.add_new(messages.get(next..).unwrap_or_default());
+    }
+
+    fn add_new(&mut self, messages: &[Arc<Message>]) {
+        for message in messages {
+            let item = Item::Message(Arc::clone(message));
+            self.add(Record { line: 0, in_run: false, item });
+        }
+    }
+
+    fn add(&mut self, record: Record) {
+        let is_message = record.item.is_message();
+        self.records.push(record);
+        let place = self.grow();
+        if is_message {
+            self.spine.push(place);
+        }
+    }
+
     fn fold(&self) -> Folded {
         let path = self.chain.path(self.end);
         let mut fold = Fold::along(&path);
@@ -158,6 +204,11 @@ impl Session for MemorySession {
         _durability: Durability,
     ) -> Result<(), SessionError> {
         self.write(head, entries)
+    }
+
+    async fn replace(&self, _head: &EntryHead, messages: &[Arc<Message>]) -> Result<bool, SessionError> {
+        self.kept().replace(messages);
+        Ok(true)
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {

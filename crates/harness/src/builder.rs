@@ -420,10 +420,10 @@ impl Builder {
             ports.hub.fold(recorder.fold());
         }
         Ok(Harness::of(Parts {
-            any_descriptor,
             ports,
             spec,
             modes,
+            any_descriptor,
             origin,
             ids,
             graph,

@@ -120,7 +120,7 @@ impl Case {
                     Err(error) => json!({"op": name, "error": code(&error)}),
                 }
             }
-            "replace" => match self.session.replace(&head, &messages) {
+            "replace" => match self.session.replace_blocking(&head, &messages) {
                 Ok(()) => json!({"op": name, "temp_file_left": self.temporary()?}),
                 Err(error) => json!({"op": name, "error": code(&error.into())}),
             },

@@ -14,25 +14,31 @@ pub(crate) struct Options {
     /// The same.
     #[arg(long, value_name = "CHECK", conflicts_with = "check")]
     only: Option<String>,
+    /// How many runs the check `kill` ends at random moments; default 60.
+    #[arg(long, value_name = "N")]
+    kills: Option<usize>,
 }
 
-type Check = fn(&Program) -> Result<String>;
+/// Runs that are ended where nothing else is said.
+const KILLS: usize = 60;
+
+type Check = fn(&Program, &Options) -> Result<String>;
 
 /// Name, and what does it; the text that a check returns is its finding.
 const CHECKS: &[(&str, Check)] = &[
-    ("start-up", start_up::run),
-    ("first-run", first_run::run),
-    ("crash", crash::run),
-    ("kill", kill::run),
-    ("owner", kill::one_owner),
-    ("chat", chat::run),
-    ("graphs", graphs::run),
-    ("mcp", mcp::run),
-    ("acp", acp::run),
-    ("relay", relay::run),
-    ("serve", serve::run),
-    ("agents", agents::run),
-    ("local-model", local_model::run),
+    ("start-up", |program, _| start_up::run(program)),
+    ("first-run", |program, _| first_run::run(program)),
+    ("crash", |program, _| crash::run(program)),
+    ("kill", |program, options| kill::run(program, options.kills.unwrap_or(KILLS))),
+    ("owner", |program, _| kill::one_owner(program)),
+    ("chat", |program, _| chat::run(program)),
+    ("graphs", |program, _| graphs::run(program)),
+    ("mcp", |program, _| mcp::run(program)),
+    ("acp", |program, _| acp::run(program)),
+    ("relay", |program, _| relay::run(program)),
+    ("serve", |program, _| serve::run(program)),
+    ("agents", |program, _| agents::run(program)),
+    ("local-model", |program, _| local_model::run(program)),
 ];
 
 /// Builds the release program and runs the checks; goes on after a failed one.
@@ -47,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut failed = 0;
     for (name, check) in CHECKS.iter().filter(|(name, _)| wanted(name)) {
         let watch = Stopwatch::start();
-        let result = check(&program);
+        let result = check(&program, options);
         let (verdict, text) = match result {
             Ok(finding) => ("ok  ", finding),
             Err(fault) => {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use harness_core::message::Message;
+use harness_core::message::{Message, ModelOutput};
 use harness_session::{JsonlSession, Limits, Stored};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal};
@@ -28,9 +28,6 @@ use crate::fault::{Fault, Result};
 use crate::process;
 use crate::repo::read;
 use crate::stopwatch::Stopwatch;
-
-/// How often the program is ended.
-const RUNS: usize = 500;
 
 /// The longest time after a line of its output until the program is ended, in microseconds.
 const DELAY: u64 = 8_000;
@@ -106,13 +103,13 @@ fn answer(body: &str) -> Answer {
     }
 }
 
-pub(super) fn run(program: &Program) -> Result<String> {
+pub(super) fn run(program: &Program, runs: usize) -> Result<String> {
     let endpoint = Endpoint::by(answer)?;
     let whole = process::capture(&mut Desk::set_up()?.begin(program, &endpoint))?;
     let moments = whole.lines().count().max(1) as u64;
     let (mut resumed, mut killed) = (0, 0);
     let mut random = SEED;
-    for number in 0..RUNS {
+    for number in 0..runs {
         let blow = Blow::ALL.get(number % Blow::ALL.len()).copied().unwrap_or(Blow::Kill);
         let line = usize::try_from(next(&mut random) % moments).unwrap_or_default();
         let moment = Moment { blow, line, delay: Duration::from_micros(next(&mut random) % DELAY) };
@@ -124,7 +121,7 @@ pub(super) fn run(program: &Program) -> Result<String> {
     if resumed < killed / 2 {
         return Err(Fault::new(format!("only {resumed} of {killed} runs were killed before their end")));
     }
-    Ok(format!("ended {RUNS} times, nothing was left; went on after {resumed} of {killed} kills"))
+    Ok(format!("ended {runs} times, nothing was left; went on after {resumed} of {killed} kills"))
 }
 
 /// The next number of a simple generator (SplitMix64).
@@ -150,7 +147,16 @@ fn die_and_go_on(program: &Program, endpoint: &Endpoint, moment: Moment) -> Resu
     // At once, beside what may still be ending.
     if went_on {
         process::capture(desk.command(program, endpoint).arg("--resume"))?;
-        check_end(&session)?;
+        // Only the record of its end was missing: nothing is left to do, and nothing is done.
+        let answer = loaded.messages.last().and_then(|last| last.as_assistant());
+        if answer.is_some_and(|answer| matches!(answer.output(), ModelOutput::FinalAnswer)) {
+            let again = stored(&session)?.loaded;
+            if again.messages != loaded.messages {
+                return Err(Fault::new("a run with its final answer was resumed"));
+            }
+        } else {
+            check_end(&session)?;
+        }
     }
     desk.check_notes()?;
     desk.check_processes()?;

@@ -98,6 +98,10 @@ pub(crate) struct CompactArgs {
     #[arg(long, value_name = "N", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) window: u64,
 
+    /// Remove what the compaction leaves out from the file, and other branches; default: the file keeps it
+    #[arg(long)]
+    pub(crate) forget: bool,
+
     /// What a summary is to keep, in your words
     #[arg(long, value_name = "TEXT")]
     pub(crate) keep: Option<String>,

@@ -117,7 +117,7 @@ fn of_run(kind: &EventKind) -> Note {
             (BAD, "!", format!("compaction failed: {}", one_line(&fault.to_string())))
         }
         EventKind::PartFailed { fault, .. } => {
-            (BAD, "!", format!("{}, went on without it", one_line(&fault.to_string())))
+            (BAD, "!", format!("{}; the run continues", one_line(&fault.to_string())))
         }
         EventKind::PersistFailed { message, .. } => {
             (BAD, "!", format!("the session was not written: {}", one_line(message)))

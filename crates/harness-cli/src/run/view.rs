@@ -8,10 +8,10 @@ use harness::core::port::{Clock, DynArtifactStore, DynModel};
 use harness::descriptor::{CompactionPreset, CompactionSetting};
 use harness::memory::builtin::notes::{LongTermMemory, SqliteNotes};
 use harness::memory::builtin::{SemanticRecall, memory_tools};
-use harness::memory::compact::artifacts::{LargeResults, MemoryArtifacts, read_artifact_tool};
+use harness::memory::compact::artifacts::{LargeResults, read_artifact_tool};
 use harness::memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
 use harness::memory::layer::{LayerSetup, Pipeline, ViewBudget};
-use harness::session::artifact::FolderArtifacts;
+use harness::session::artifact::{FolderArtifacts, MemoryArtifacts};
 
 use crate::args::{Preset, ViewArgs};
 use crate::error::CliError;

@@ -4,15 +4,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::Harness;
 use harness::core::Cancel;
 use harness::core::message::AssistantMessage;
 use harness::core::port::{
-    Clock, CompactionNote, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest,
+    Clock, CompactionNote, Deltas, DynModel, EntryHead, Model, ModelFault, ModelFaultCode, ModelRequest,
+    Session as _,
 };
 use harness::memory::compact::{LadderCompactor, ModelSummarizer, SummaryModel};
 use harness::session::{JsonlSession, OpenOptions};
 use harness::system::SystemClock;
+use harness::{Harness, HarnessError};
 use serde::Serialize;
 
 use crate::args::CompactArgs;
@@ -39,19 +40,27 @@ struct Told<'a> {
     compacted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a CompactionNote>,
+    /// Bytes of the file before and after, when it was written anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<[u64; 2]>,
 }
 
-/// Makes a session shorter for good; its file keeps everything.
+struct Done {
+    note: Option<Arc<CompactionNote>>,
+    bytes: Option<[u64; 2]>,
+}
+
+/// Makes a session shorter for good; its file keeps everything unless that is to be forgotten.
 pub(super) fn compact(args: &CompactArgs) -> Result<Exit, CliError> {
-    let note = block_on(compact_here(args))?;
+    let done = block_on(compact_here(args))?;
     if args.json {
-        let told = Told { compacted: note.is_some(), note: note.as_deref() };
+        let told = Told { compacted: done.note.is_some(), note: done.note.as_deref(), bytes: done.bytes };
         return output::print_json(&told, Exit::Completed);
     }
-    output::print(&text(note.as_deref()), Exit::Completed)
+    output::print(&text(&done), Exit::Completed)
 }
 
-async fn compact_here(args: &CompactArgs) -> Result<Option<Arc<CompactionNote>>, CliError> {
+async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let session = JsonlSession::open(&args.session, OpenOptions::new().create(false))?;
     let asked = args.model.model.is_some() || args.model.replay.is_some();
@@ -65,21 +74,45 @@ async fn compact_here(args: &CompactArgs) -> Result<Option<Arc<CompactionNote>>,
     }
     let harness = Harness::new(model)
         .redactor(secrets::redactor())
-        .session(session)
+        .session(session.clone())
         .compactor(compactor)
-        .clock(clock)
+        .clock(Arc::clone(&clock))
         .build()?;
-    Ok(harness.compact(args.keep.clone(), &Cancel::never()).await?)
+    let before = size(&args.session);
+    let note = harness.compact(args.keep.clone(), &Cancel::never()).await?;
+    if !args.forget {
+        return Ok(Done { note, bytes: None });
+    }
+    let messages = session.load().await.map_err(HarnessError::from)?.messages;
+    let head = EntryHead::new(clock.now(), None, 0, None);
+    session.replace(&head, &messages).await.map_err(HarnessError::from)?;
+    Ok(Done { note, bytes: Some([before, size(&args.session)]) })
 }
 
-fn text(note: Option<&CompactionNote>) -> String {
-    let Some(note) = note else {
-        return "there was nothing to make shorter; the session is as it was\n".to_owned();
-    };
+/// Bytes of the file.
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |about| about.len())
+}
+
+fn text(done: &Done) -> String {
+    let mut text =
+        done.note.as_deref().map_or_else(|| "there was nothing to make shorter".to_owned(), shorter);
+    match (done.bytes, &done.note) {
+        (Some([before, after]), _) => {
+            let _ =
+                write!(text, "; the file has {after} bytes instead of {before}: only what is shown is left");
+        }
+        (None, Some(_)) => text += "; the file still holds what was there before (--forget removes it)",
+        (None, None) => text += "; the session is as it was",
+    }
+    text + "\n"
+}
+
+fn shorter(note: &CompactionNote) -> String {
     let mut text = format!("{} tokens are {} now", note.tokens_before, note.tokens_after);
     let actions: Vec<_> = note.actions.iter().map(|(action, times)| format!("{action} {times}")).collect();
     if !actions.is_empty() {
         let _ = write!(text, " ({})", actions.join(", "));
     }
-    text + "; the file still holds what was there before\n"
+    text
 }

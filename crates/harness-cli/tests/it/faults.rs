@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use serde_json::json;
+
 use crate::support::{Answer, Gate, Project, Reply, Running, Server, harness_on_a_full_disk, within};
 
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
@@ -439,4 +441,25 @@ fn a_command_line_that_is_wrong() {
     error: the log filter `!!` cannot be used: invalid filter directive
       hint: use error, warn, info, debug or trace, or a list such as harness_adapters=debug
     "#);
+}
+
+/// What is told of a session that a tool damages during the run, with the exit code, and how many lines it has then.
+fn check_damaged(damage: &str, code: i32, told: &str, lines: usize) {
+    let server = Server::start([Reply::Stream(Answer::call("c1", "pay", &json!({}))), Reply::text("Paid.")]);
+    let project = Project::new("", &format!("{damage}; echo '{{}}'"));
+    let output = project.ask(&server.url, &["--session", "s.jsonl"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(code), "Paid.\n"), "{}", output.stderr);
+    assert!(output.stderr.contains(told), "{}", output.stderr);
+    assert_eq!(project.read("s.jsonl").lines().count(), lines);
+}
+
+#[test]
+fn fault_31_a_session_that_is_damaged_during_a_run_is_reported() {
+    check_damaged(
+        "rm s.jsonl",
+        0,
+        "was removed while in use; it was written again, nothing is lost; the run continues",
+        8,
+    );
+    check_damaged(": >s.jsonl", 6, "the session does not hold all of this", 0);
 }

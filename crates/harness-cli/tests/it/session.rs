@@ -238,7 +238,7 @@ fn a_session_is_made_shorter_for_good_and_keeps_everything() {
     let arguments = [&["compact", "chat.jsonl", "--window", "16000"], &model[..]].concat();
     insta::assert_snapshot!(told(&project, &arguments), @"
     exit 0
-    19603 tokens are 4473 now (summarize 62); the file still holds what was there before
+    19603 tokens are 4473 now (summarize 62); the file still holds what was there before (--forget removes it)
     ---
     ");
     assert!(project.read("chat.jsonl").starts_with(&before), "nothing is taken out");
@@ -256,6 +256,38 @@ fn a_session_is_made_shorter_for_good_and_keeps_everything() {
     assert_eq!(next.code, Some(0), "{}", next.stderr);
     let shown = server.requests()[2]["messages"].to_string();
     assert!(shown.contains("line 7 matters") && shown.len() < before.len() / 2, "{} bytes", shown.len());
+}
+
+#[test]
+fn fault_34_forget_frees_what_a_compaction_leaves_out() {
+    let summary = r#"{"current_task":"to hear long lines","facts":["line 7 matters"]}"#;
+    let server = Server::start([Reply::text(summary), Reply::text(summary)]);
+    let project = Project::plain();
+    long(&project);
+    let before = project.read("chat.jsonl").len();
+    let output = project.harness(&[
+        "session",
+        "compact",
+        "chat.jsonl",
+        "--window",
+        "16000",
+        "--forget",
+        "--json",
+        "--base-url",
+        &server.url,
+        "--model",
+        "small",
+    ]);
+    let told: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    let after = project.read("chat.jsonl");
+    assert_eq!(told["bytes"], serde_json::json!([before, after.len()]), "{told}");
+    assert!(after.len() < before / 2, "{} of {before} bytes", after.len());
+    assert!(!after.contains("\"5 a long line"), "what was summarized is gone");
+    let shown = project.harness(&["session", "show", "chat.jsonl"]);
+    assert!(shown.stdout.contains("39 a long line"), "{}", shown.stdout);
+    let again = project.harness(&["session", "repair", "chat.jsonl"]);
+    assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
+    assert_eq!(project.read("chat.jsonl"), after, "it is sound");
 }
 
 #[test]

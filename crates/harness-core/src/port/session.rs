@@ -288,6 +288,20 @@ pub trait Session: Send + Sync {
         None
     }
 
+    /// Makes the session hold these messages and nothing else, and frees what it held: one that is in the
+    /// session keeps its entry, records of calls stay as long as their call, and of the run states the last
+    /// one. Whether it did: the default only appends, `false`.
+    ///
+    /// # Errors
+    /// When it cannot be written; what it held before is still there then.
+    fn replace(
+        &self,
+        _head: &EntryHead,
+        _messages: &[Arc<Message>],
+    ) -> impl Future<Output = Result<bool, SessionError>> + Send {
+        std::future::ready(Ok(false))
+    }
+
     /// Reads everything. The messages are a legal transcript: a store repairs what breaks the pairing of calls
     /// and results, and reports it ([`Loaded::repairs`]).
     ///
@@ -320,6 +334,13 @@ pub trait DynSession: Send + Sync {
     /// [`Session::notice`].
     fn take_notice(&self) -> Option<SessionError>;
 
+    /// [`Session::replace`], boxed.
+    fn replace_boxed<'a>(
+        &'a self,
+        head: &'a EntryHead,
+        messages: &'a [Arc<Message>],
+    ) -> BoxFuture<'a, Result<bool, SessionError>>;
+
     /// [`Session::load`], boxed.
     fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>>;
 }
@@ -349,6 +370,14 @@ impl<S: Session> DynSession for S {
 
     fn take_notice(&self) -> Option<SessionError> {
         self.notice()
+    }
+
+    fn replace_boxed<'a>(
+        &'a self,
+        head: &'a EntryHead,
+        messages: &'a [Arc<Message>],
+    ) -> BoxFuture<'a, Result<bool, SessionError>> {
+        Box::pin(self.replace(head, messages))
     }
 
     fn load_boxed(&self) -> BoxFuture<'_, Result<Loaded, SessionError>> {

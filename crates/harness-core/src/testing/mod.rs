@@ -49,6 +49,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod artifacts;
 mod clock;
 mod driver;
 mod events;
@@ -57,6 +58,7 @@ mod model;
 mod script;
 mod tools;
 
+pub use artifacts::ArtifactShelf;
 pub use clock::VirtualClock;
 pub use driver::{Answer, Outside, Ran, ScriptedDriver, replay};
 pub use events::{EventLog, RecordingObserver, event_line};

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage};
 use harness_core::port::{CompactAsk, Compaction, Compactor as _, ViewCx};
+use harness_core::testing::ArtifactShelf;
 use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::{Json, Time};
-use harness_memory::compact::artifacts::MemoryArtifacts;
 use harness_memory::compact::group::{is_pinned, pin};
 use harness_memory::compact::{
     CompactionPolicy, LadderCompactor, Recency, Rung, Summarizer, Summary, SummaryAsk, SummaryFault,
@@ -101,7 +101,7 @@ fn grow(log: &mut Transcript, step: &Step, ids: &mut u32) {
     }
 }
 
-fn compactor(fails: u32, store: &Arc<MemoryArtifacts>) -> LadderCompactor {
+fn compactor(fails: u32, store: &Arc<ArtifactShelf>) -> LadderCompactor {
     let mut policy = CompactionPolicy::ladder(3_000);
     policy.recency = Recency::new(3, 200);
     policy.excerpt = 100;
@@ -109,7 +109,7 @@ fn compactor(fails: u32, store: &Arc<MemoryArtifacts>) -> LadderCompactor {
     assert!(policy.ladder.contains(&Rung::Drop));
     LadderCompactor::new(policy)
         .with_summarizer(Counting { asked: AtomicU32::new(1), fails })
-        .with_artifacts(Arc::<MemoryArtifacts>::clone(store))
+        .with_artifacts(Arc::<ArtifactShelf>::clone(store))
 }
 
 fn ask(log: &Transcript, plan: Option<&Plan>) -> CompactAsk {
@@ -181,7 +181,7 @@ fn check_compaction(compactor: &LadderCompactor, log: &Transcript, plan: Option<
 
 fn converse(steps: &[Step], fails: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let store = Arc::new(MemoryArtifacts::default());
+    let store = Arc::new(ArtifactShelf::default());
     let (mut compactor, mut log, mut ids) = (compactor(fails, &store), Transcript::default(), 0);
     let mut plan: Option<Plan> = None;
     let mut before: Vec<Arc<Message>> = Vec::new();

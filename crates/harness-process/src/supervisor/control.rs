@@ -8,9 +8,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::process::ChildStdin;
@@ -18,9 +19,15 @@ use tokio::process::ChildStdin;
 use super::orphans;
 use super::report::{ASK, KILL, LENGTH, NO_STDIN, Report, STDIN};
 use super::{ARGUMENT, END, NAME};
-use crate::child::Child;
+use crate::child::{Child, number_of};
 use crate::sandbox::Sandbox;
 use crate::start::{Command, process};
+
+/// How long a supervisor may take to report the start of its program, until it is told to go on.
+const START_ROUND: Duration = Duration::from_secs(1);
+
+/// How often it is told to.
+const START_ROUNDS: u32 = 10;
 
 /// This process's end of a lifeline.
 #[derive(Debug)]
@@ -52,7 +59,7 @@ pub(crate) async fn start(executable: &Path, command: &Command<'_>) -> io::Resul
     // The supervisor's end of the lifeline must be open in the supervisor alone.
     drop(process);
     let stdin = control.hand_over_stdin(command.stdin)?;
-    match control.report().await? {
+    match control.first_report(&supervisor).await? {
         Report::Started(number) => Ok(Child::supervised(supervisor, control, stdin, Pid::from_raw(number))),
         Report::Failed(errno) => {
             supervisor.wait().await?;
@@ -80,6 +87,21 @@ impl Control {
         sendmsg(&self.socket, &[IoSlice::new(&first)], &mut ancillary, SendFlags::NOSIGNAL)?;
         let stdin = writer.map(|writer| std::process::ChildStdin::from(OwnedFd::from(writer)));
         stdin.map(ChildStdin::from_std).transpose()
+    }
+
+    /// What became of the start. A program can stop its supervisor before that has reported it, so the supervisor is
+    /// told to go on now and then, and given up in the end: the end of the lifeline kills what it has started.
+    async fn first_report(&mut self, supervisor: &tokio::process::Child) -> io::Result<Report> {
+        for _ in 0..START_ROUNDS {
+            if let Ok(report) = tokio::time::timeout(START_ROUND, self.report()).await {
+                return report;
+            }
+            if let Some(supervisor) = number_of(supervisor) {
+                let _ = rustix::process::kill_process(supervisor, Signal::CONT);
+            }
+        }
+        let seconds = (START_ROUND * START_ROUNDS).as_secs();
+        Err(io::Error::other(format!("the supervisor of the program did not answer within {seconds} s")))
     }
 
     /// Waits for the program's end.

@@ -113,8 +113,9 @@ fn a_program_that_kills_its_supervisor_ends_too() {
     harness_process::supervise_by(env!("CARGO_BIN_EXE_harness-supervisor"));
     let (sender, mut printed) = unbounded_channel();
     let tap = move |part: &[u8]| sender.send(String::from_utf8_lossy(part).into_owned()).unwrap();
-    let text = "echo $$; kill -KILL $PPID; exec sleep 77";
-    let error = block_on(script(text, "", Limits::new(LONG), pending(), tap)).unwrap_err();
+    // Stdin comes after the start was reported.
+    let text = "read -r go; echo $$; kill -KILL $PPID; exec sleep 77";
+    let error = block_on(script(text, "go\n", Limits::new(LONG), pending(), tap)).unwrap_err();
     assert_eq!(error.to_string(), "the supervisor of the program was killed");
     assert!(gone(printed.blocking_recv().unwrap().trim()));
 }

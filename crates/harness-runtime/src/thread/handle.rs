@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness_core::continuation::{Continuation, Resume};
 use harness_core::driver::compact;
 use harness_core::message::{Message, UserMessage};
-use harness_core::port::{CompactionNote, EntryHead, SessionError};
+use harness_core::port::{CompactionNote, DynSession, EntryHead, SessionError};
 use harness_core::run::Run;
 use harness_core::transcript::{self, Defect, Prefix, Repaired, Transcript};
 use harness_core::{CallId, Cancel, FaultSource, ModelName, ThreadId};
@@ -285,14 +285,14 @@ impl Thread {
         let Repaired { messages, defects, .. } = transcript::repair(&messages);
         let messages: Vec<_> = messages.into_iter().map(|(message, _)| message).collect();
         let owner = self.hold()?;
-        let (memory, _) = match self.0.open().await {
+        let (memory, session) = match self.0.open().await {
             Ok(opened) => opened,
             Err(error) => {
                 owner.let_go();
                 return Err(error);
             }
         };
-        let replaced = self.replace(&messages).await;
+        let replaced = self.replace(session.as_deref(), &messages).await;
         let seeded = match replaced {
             Ok(true) => {
                 let (log, stored): (Transcript, _) = (messages.iter().cloned().collect(), messages.len());
@@ -321,15 +321,20 @@ impl Thread {
         done
     }
 
-    async fn replace(&self, messages: &[Arc<Message>]) -> Result<bool, SessionError> {
-        let Some(sessions) = &self.0.parts.sessions else { return Ok(false) };
+    async fn replace(
+        &self,
+        session: Option<&dyn DynSession>,
+        messages: &[Arc<Message>],
+    ) -> Result<bool, SessionError> {
+        let Some(session) = session else { return Ok(false) };
         let mut head = EntryHead::new(self.0.parts.clock.now(), None, 0, None);
         head.descriptor.clone_from(&self.0.lock().settled.config.origin.descriptor_hash);
-        sessions.replace_boxed(&self.0.id, &head, messages).await
+        session.replace_boxed(&head, messages).await
     }
 
     /// Makes the transcript of an idle thread shorter for good, whatever the compactor's trigger says. A session
-    /// keeps everything, unless its [`Sessions`](crate::Sessions) replace it. `instructions` say what a summary is
+    /// keeps everything, unless [`ThreadConfig::forget_compacted`](crate::ThreadConfig::forget_compacted) is set.
+    /// `instructions` say what a summary is
     /// to keep. Gives what was done; `None` when there was nothing to do. [`Thread::abort`] stops it.
     ///
     /// # Errors
@@ -377,9 +382,9 @@ impl Thread {
             }
             RuntimeError::Compaction(fault)
         })?;
-        if note.is_some() {
+        if note.is_some() && settled.config.forget_compacted {
             let shown: Vec<Arc<Message>> = self.0.tape.live(|live| live.base.iter().cloned().collect());
-            self.replace(&shown).await?;
+            self.replace(session.as_deref(), &shown).await?;
         }
         Ok(note)
     }

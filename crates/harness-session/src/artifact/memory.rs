@@ -16,7 +16,11 @@ use crate::folder::Store;
 pub struct MemoryArtifacts {
     kept: Arc<Mutex<BTreeMap<ArtifactId, Held>>>,
     most_bytes: u64,
+    total_bytes: u64,
 }
+
+/// Bytes of all artifacts together when nothing else is said.
+const TOTAL_BYTES: u64 = 256 << 20;
 
 #[derive(Debug)]
 struct Held {
@@ -33,13 +37,20 @@ impl Default for MemoryArtifacts {
 impl MemoryArtifacts {
     /// No artifacts yet.
     pub fn new() -> Self {
-        Self { kept: Arc::default(), most_bytes: MOST_BYTES }
+        Self { kept: Arc::default(), most_bytes: MOST_BYTES, total_bytes: TOTAL_BYTES }
     }
 
     /// The largest artifact, in bytes. Default 64 MiB.
     #[must_use]
     pub fn most_bytes(mut self, most: u64) -> Self {
         self.most_bytes = most;
+        self
+    }
+
+    /// The bytes of all artifacts together. What does not fit is refused with `artifact.full`. Default 256 MiB.
+    #[must_use]
+    pub fn total_bytes(mut self, total: u64) -> Self {
+        self.total_bytes = total;
         self
     }
 
@@ -70,6 +81,10 @@ impl ArtifactStore for MemoryArtifacts {
             return Err(Error::Oversize { store: Store::Artifacts, name, bytes: size, limit }.into());
         }
         let mut kept = self.kept();
+        let used: u64 = kept.values().map(|held| held.bytes.len() as u64).sum();
+        if !kept.contains_key(&id) && used.saturating_add(size) > self.total_bytes {
+            return Err(Error::FullArtifacts { bytes: size, used, limit: self.total_bytes }.into());
+        }
         let held = kept
             .entry(id.clone())
             .or_insert_with(|| Held { bytes: Arc::from(bytes), holders: Holders::default() });

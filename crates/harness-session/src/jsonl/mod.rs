@@ -22,5 +22,6 @@ pub use lock::Owner;
 pub use options::{Limits, OpenOptions, SyncPolicy};
 pub(crate) use read::{Whole, open as open_to_read, scan_whole};
 pub use repair::{Quarantined, RepairReport};
+pub(crate) use replace::{calls, places};
 pub(crate) use session::check_file;
 pub use session::{JsonlSession, Stored};

@@ -32,7 +32,7 @@ impl JsonlSession {
     ///
     /// # Errors
     /// As of an append and a load; the old session is there then.
-    pub fn replace(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<(), Error> {
+    pub fn replace_blocking(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<(), Error> {
         self.0.replace(head, messages)
     }
 }
@@ -89,7 +89,11 @@ impl Shared {
         head: &EntryHead,
         messages: &[Arc<Message>],
     ) -> Result<Vec<u8>, Error> {
-        let places = places(&old, messages);
+        let stored = old.iter().map(|line| match &line.what {
+            What::Message(message) => Some(message),
+            What::Call(_) | What::RunState | What::Compaction | What::Other => None,
+        });
+        let places = places(stored, messages);
         let kept_calls = calls(messages);
         let last_state = old.iter().rposition(|line| matches!(line.what, What::RunState));
         let mut out = Rewriter {
@@ -195,10 +199,13 @@ fn name_of(parent: Parent<'_>) -> Option<EntryId> {
 
 /// Which old line (by its place) is the line of which new message (by its place): for each message in turn
 /// the first line that holds it, after the line of the message before.
-fn places(old: &[Old], messages: &[Arc<Message>]) -> HashMap<usize, usize> {
+pub(crate) fn places<'a>(
+    old: impl Iterator<Item = Option<&'a Arc<Message>>>,
+    messages: &[Arc<Message>],
+) -> HashMap<usize, usize> {
     let mut known: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
-    for (place, line) in old.iter().enumerate() {
-        if let What::Message(message) = &line.what {
+    for (place, message) in old.enumerate() {
+        if let Some(message) = message {
             known.entry(text(message)).or_default().push(place);
         }
     }
@@ -220,7 +227,8 @@ fn text(message: &Message) -> Vec<u8> {
     serde_json::to_vec(message).unwrap_or_default()
 }
 
-fn calls(messages: &[Arc<Message>]) -> HashSet<CallId> {
+/// The calls of a transcript.
+pub(crate) fn calls(messages: &[Arc<Message>]) -> HashSet<CallId> {
     let assistant = messages.iter().filter_map(|message| message.as_assistant());
     assistant.flat_map(AssistantMessage::tool_calls).map(|call| call.id.clone()).collect()
 }

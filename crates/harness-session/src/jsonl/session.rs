@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use harness_core::SessionId;
+use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Loaded, Session, SessionError};
 
 use super::append::Batch;
@@ -42,7 +43,7 @@ const MOST_LINKS: usize = 40;
 /// storage or for other appends, waits on a blocking thread of the tokio runtime, and so does a load. Without
 /// a runtime all of it happens in place.
 ///
-/// Other methods block: [`JsonlSession::open`], [`JsonlSession::append_blocking`], [`JsonlSession::replace`].
+/// Other methods block: [`JsonlSession::open`], [`JsonlSession::append_blocking`], [`JsonlSession::replace_blocking`].
 ///
 /// # One owner
 /// [`JsonlSession::open`] takes a lock that holds until the value and all its clones are dropped or their
@@ -275,6 +276,17 @@ impl Session for JsonlSession {
             shared.append(&head, &entries, durability, Some(turn))
         };
         blocking::run(append).await?
+    }
+
+    async fn replace(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<bool, SessionError> {
+        let turn = Arc::clone(&self.0.queue).lock_owned().await;
+        let (session, head, messages) = (self.clone(), head.clone(), messages.to_vec());
+        let replace = move || {
+            let _turn = turn;
+            session.replace_blocking(&head, &messages)
+        };
+        blocking::run(replace).await??;
+        Ok(true)
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {

@@ -34,6 +34,7 @@ pub async fn session_contract<S: Session>(mut make: impl FnMut() -> S) {
     nothing_may_be_appended(&make()).await;
     a_load_is_a_legal_transcript(&make()).await;
     the_descriptor_of_the_first_entry_is_kept(&make()).await;
+    a_replaced_session_holds_the_new_messages_only(&make()).await;
     super::shortening::compactions(&mut make).await;
 }
 
@@ -204,6 +205,27 @@ fn finished<'a>(
     result: &'a Arc<Message>,
 ) -> Entry<'a> {
     Entry::CallFinished { call: &call.id, attempt, class, result }
+}
+
+async fn a_replaced_session_holds_the_new_messages_only<S: Session>(session: &S) {
+    let all = transcript();
+    for message in &all {
+        append(session, &[Entry::Message(message)]).await;
+    }
+    append(session, &[Entry::RunState { schema_version: 1, state: &Json::empty_object() }]).await;
+    let before = load(session).await;
+    let kept: Vec<_> = std::iter::once(user("a summary")).chain(all.last().cloned()).collect();
+    let replaced = session.replace(&head(), &kept).await;
+    let after = load(session).await;
+    if replaced == Ok(false) {
+        assert_eq!(after, before, "a store that does not replace keeps everything");
+        return;
+    }
+    assert_eq!(replaced, Ok(true), "replacing works");
+    assert_eq!(after.messages, kept);
+    assert_eq!(after.run_state, before.run_state, "the last run state is kept");
+    append(session, &[Entry::Message(&user("next"))]).await;
+    assert_eq!(load(session).await.messages.len(), 3, "an append goes on from there");
 }
 
 async fn the_descriptor_of_the_first_entry_is_kept<S: Session>(session: &S) {

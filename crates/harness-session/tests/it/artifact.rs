@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use harness_core::port::{ArtifactMeta, ArtifactStore, StorageError};
+use harness_core::port::{ArtifactMeta, ArtifactStore, Sensitivity, StorageError};
 use harness_core::{ArtifactId, SessionId, Time};
 use harness_session::artifact::{FolderArtifacts, MemoryArtifacts};
 use harness_session::testing::{Fault, Faults};
@@ -88,6 +88,26 @@ fn what_is_too_large_is_refused_with_its_size() {
         assert_eq!(&*error.kind, "artifact.too_large");
         assert!(error.message.contains("6 bytes") && error.message.contains("limit is 5 bytes"), "{error}");
     }
+}
+
+#[test]
+fn fault_35_artifacts_in_memory_have_a_bound_together_and_are_their_owners() {
+    let store = MemoryArtifacts::new().total_bytes(6);
+    let secret = |owner: &str| {
+        let mut meta = meta(owner, None);
+        meta.sensitivity = Sensitivity::Restricted;
+        meta
+    };
+    let id = now(store.put(b"abcd", secret("a"))).unwrap();
+    assert_eq!(now(store.put(b"abcd", secret("b"))).unwrap(), id, "the same bytes are kept once");
+    for (who, sees) in [("a", true), ("b", true), ("c", false)] {
+        let part = now(store.read(&id, 0..4, Some(&SessionId::from(who)), Time(0))).unwrap();
+        assert_eq!(part.is_some(), sees, "{who}");
+    }
+    let error = now(store.put(b"xyz", meta("a", None))).unwrap_err();
+    assert_eq!(&*error.kind, "artifact.full");
+    assert!(now(store.delete(&id)).unwrap());
+    now(store.put(b"xyz", meta("a", None))).unwrap();
 }
 
 #[test]

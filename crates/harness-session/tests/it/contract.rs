@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use harness_core::message::Message;
+use harness_core::port::{Durability, DynSession, Entry};
 use harness_session::artifact::{FolderArtifacts, MemoryArtifacts};
 use harness_session::checkpoint::{FileCheckpoints, MemoryCheckpoints};
 use harness_session::storage::{FolderStorage, MemoryStorage};
@@ -11,7 +14,7 @@ use harness_session::testing::{
 };
 use harness_session::{JsonlSession, MemorySession, SyncPolicy};
 
-use crate::support::{Place, options};
+use crate::support::{Place, head, options};
 
 #[tokio::test]
 async fn the_memory_store_keeps_the_contract() {
@@ -21,6 +24,19 @@ async fn the_memory_store_keeps_the_contract() {
         sessions.entry(name.to_owned()).or_insert_with(|| MemorySession::named(name)).clone()
     })
     .await;
+}
+
+#[tokio::test]
+async fn fault_34_every_store_replaces_what_it_holds() {
+    let place = Place::new();
+    let (file, memory) = (place.open(), MemorySession::new());
+    let head = head();
+    let [old, new] = ["old", "new"].map(|text| Arc::new(Message::user(text)));
+    for session in [&file as &dyn DynSession, &memory] {
+        session.append_boxed(&head, &[Entry::Message(&old)], Durability::Flush).await.unwrap();
+        assert_eq!(session.replace_boxed(&head, &[Arc::clone(&new)]).await, Ok(true));
+        assert_eq!(session.load_boxed().await.unwrap().messages, [Arc::clone(&new)]);
+    }
 }
 
 #[tokio::test]

@@ -186,7 +186,7 @@ fn law_4_every_crash_point_of_a_replacement_leaves_the_old_or_the_new() {
             place.open().append_blocking(&head(), &entries, Durability::Flush).unwrap();
             let session =
                 JsonlSession::open(place.path(), options().faults(&Faults::at(step, fault))).unwrap();
-            let outcome = session.replace(&head(), &new);
+            let outcome = session.replace_blocking(&head(), &new);
             drop(session);
             let session = place.open();
             let kept = load(&session).unwrap().messages;

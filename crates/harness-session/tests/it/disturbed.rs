@@ -69,7 +69,7 @@ fn fault_29_a_file_written_anew_is_locked_before_it_has_its_name() {
     let place = Place::new();
     let session = place.open();
     say(&session, "one").unwrap();
-    session.replace(&head(), &[user("all")]).unwrap();
+    session.replace_blocking(&head(), &[user("all")]).unwrap();
     let link = place.folder().join("other.jsonl");
     fs::hard_link(place.path(), &link).unwrap();
     assert!(JsonlSession::open(&link, options()).is_err());
@@ -86,7 +86,7 @@ fn fault_29_after_a_replacement_that_failed_the_file_in_place_is_owned() {
             say(&place.open(), "one").unwrap();
             let faults = Faults::at(step, fault);
             let session = JsonlSession::open(place.path(), options().faults(&faults)).unwrap();
-            assert!(session.replace(&head(), &[user("all")]).is_err(), "step {step}");
+            assert!(session.replace_blocking(&head(), &[user("all")]).is_err(), "step {step}");
             let second = fs::File::open(place.path()).unwrap().try_lock();
             assert!(matches!(second, Err(TryLockError::WouldBlock)), "step {step}, {fault:?}: {second:?}");
             say(&session, "two").unwrap();
@@ -172,7 +172,7 @@ fn fault_31_a_replaced_or_added_to_session_takes_no_more_entries() {
     let before = place.text();
     fs::write(place.path(), format!("{before}\n")).unwrap();
     check_refused(&session, "session.disturbed", "grew from");
-    let error = session.replace(&head(), &[]).unwrap_err();
+    let error = session.replace_blocking(&head(), &[]).unwrap_err();
     assert!(matches!(error, Error::Disturbed { how: Disturbance::Grown { .. }, .. }), "{error:?}");
 }
 

@@ -80,7 +80,7 @@ fn a_replaced_file_is_still_owned() {
     let place = Place::new();
     let session = place.open();
     say(&session, "one").unwrap();
-    session.replace(&crate::support::head(), &[]).unwrap();
+    session.replace_blocking(&crate::support::head(), &[]).unwrap();
     check_locked(&place.path(), Some(std::process::id()));
 }
 

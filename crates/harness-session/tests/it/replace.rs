@@ -21,7 +21,7 @@ fn other_lines_and_unknown_keys_survive() {
     let place = Place::with(OTHERS);
     let session = place.open();
     let kept = load(&session).unwrap().messages;
-    session.replace(&head(), &[vec![user("summary")], kept[1..].to_vec()].concat()).unwrap();
+    session.replace_blocking(&head(), &[vec![user("summary")], kept[1..].to_vec()].concat()).unwrap();
     insta::assert_snapshot!(place.text(), @r##"
     {"type":"session","format":"harness.session","version":1,"id":"s","created_at":"t","x-owner":[1.10]}
     {"type":"vendor:note","id":"b","parent_id":null,"z":1,"a":[1,  2]}
@@ -38,7 +38,7 @@ fn the_same_transcript_gives_the_same_file() {
     let place = Place::with(OTHERS);
     let session = place.open();
     let messages = load(&session).unwrap().messages;
-    session.replace(&head(), &messages).unwrap();
+    session.replace_blocking(&head(), &messages).unwrap();
     assert_eq!(place.text(), OTHERS);
 }
 
@@ -46,10 +46,10 @@ fn the_same_transcript_gives_the_same_file() {
 fn an_empty_transcript_leaves_the_header() {
     let place = Place::new();
     let session = place.open();
-    session.replace(&head(), &[]).unwrap();
+    session.replace_blocking(&head(), &[]).unwrap();
     assert!(!place.path().exists(), "nothing to write makes no file");
     say(&session, "one").unwrap();
-    session.replace(&head(), &[]).unwrap();
+    session.replace_blocking(&head(), &[]).unwrap();
     assert_eq!(place.text().lines().count(), 1);
     say(&session, "two").unwrap();
     assert_eq!(texts(&load(&session).unwrap()), ["two"]);
@@ -70,9 +70,9 @@ fn records_of_calls_go_with_their_call() {
         append(&session, &[Entry::RunState { schema_version: 1, state: &state }]).unwrap();
     }
     let asked = load(&session).unwrap().messages;
-    session.replace(&head(), &asked).unwrap();
+    session.replace_blocking(&head(), &asked).unwrap();
     assert_eq!(load(&session).unwrap().open_calls.len(), 1, "a call that stays keeps its records");
-    session.replace(&head(), &[user("nothing happened")]).unwrap();
+    session.replace_blocking(&head(), &[user("nothing happened")]).unwrap();
     assert!(!place.text().contains("purge me"), "{}", place.text());
     assert_eq!(place.text().matches("run_state").count(), 1);
     assert_eq!(load(&session).unwrap().run_state, Some(Json::parse("2").unwrap()));
@@ -86,7 +86,7 @@ fn permissions_and_links_stay() {
     let session = JsonlSession::open(&link, options()).unwrap();
     say(&session, "one").unwrap();
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o640)).unwrap();
-    session.replace(&head(), &[user("two")]).unwrap();
+    session.replace_blocking(&head(), &[user("two")]).unwrap();
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(std::fs::metadata(place.path()).unwrap().permissions().mode() & 0o777, 0o640);
     say(&session, "three").unwrap();
@@ -98,7 +98,7 @@ fn bare_messages_get_a_header_and_the_ids_they_had() {
     let place = Place::with([bare("one"), bare("two")].concat());
     let session = place.open();
     let messages = load(&session).unwrap().messages;
-    session.replace(&head(), &messages).unwrap();
+    session.replace_blocking(&head(), &messages).unwrap();
     assert!(session.header().is_some());
     say(&session, "three").unwrap();
     let lines: Vec<_> = place.text().lines().map(|line| line[..44].to_owned()).collect();
@@ -125,7 +125,7 @@ fn other_branches_go() {
     let place = Place::with([line("a", "null"), line("b", "\"a\""), line("c", "\"a\"")].concat());
     let session = place.open();
     let messages = load(&session).unwrap().messages;
-    session.replace(&head(), &messages).unwrap();
+    session.replace_blocking(&head(), &messages).unwrap();
     assert_eq!(texts(&load(&session).unwrap()), ["a", "c"]);
     assert!(!place.text().contains("\"b\""), "{}", place.text());
 }
@@ -134,7 +134,7 @@ fn other_branches_go() {
 fn a_damaged_session_is_not_replaced() {
     let content = format!("{}oops\n{}", bare("one"), bare("two"));
     let place = Place::with(&content);
-    let error = place.open().replace(&head(), &[]).unwrap_err();
+    let error = place.open().replace_blocking(&head(), &[]).unwrap_err();
     assert!(matches!(error, Error::CorruptLine { line: 2, .. }), "{error:?}");
     assert_eq!(place.text(), content);
 }

@@ -63,7 +63,7 @@ impl Step {
                 let entries: Vec<_> = entries.iter().map(Own::entry).collect();
                 session.append_blocking(&head(), &entries, *durability)
             }
-            Self::Replace(messages) => Ok(session.replace(&head(), messages)?),
+            Self::Replace(messages) => Ok(session.replace_blocking(&head(), messages)?),
             Self::Note(note) => session.note(&head(), note).map(drop).map_err(SessionError::from),
             Self::GoBack(at, entry) => {
                 session.branch(Some(&EntryId::from(*at)))?;

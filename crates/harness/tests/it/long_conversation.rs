@@ -7,11 +7,12 @@ use harness::core::port::{Loaded, Session as _};
 use harness::core::testing::EventLog;
 use harness::core::transcript::{Transcript, View};
 use harness::core::{Json, StopReason};
-use harness::memory::compact::artifacts::{MemoryArtifacts, read_artifact_tool};
+use harness::memory::compact::artifacts::read_artifact_tool;
 use harness::memory::compact::tokens::{CharacterCounter, message_tokens};
 use harness::memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
 use harness::prelude::*;
 use harness::session::MemorySession;
+use harness::session::artifact::MemoryArtifacts;
 
 const TURNS: u32 = 300;
 const WINDOW: u64 = 16_000;

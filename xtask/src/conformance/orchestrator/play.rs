@@ -72,6 +72,7 @@ impl Player {
         let options = &self.world.options;
         let model = ModelChoice::new(Script(Arc::clone(&self.world))).named("m1").of(PROVIDER, PROTOCOL);
         let mut config = ThreadConfig::source_004(model);
+        config.forget_compacted = true;
         config.tools = Arc::new(Tools::new(&self.world, None)?);
         config.thinking = ThinkingLevel::parse(text(options, "thinking_level"));
         config.instructions = Instructions::Text(Arc::from(text(options, "system_prompt")));

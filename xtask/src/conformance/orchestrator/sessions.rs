@@ -103,18 +103,6 @@ impl harness_runtime::Sessions for Opener {
         }
         Ok(file as _)
     }
-
-    async fn replace(
-        &self,
-        _: &ThreadId,
-        head: &EntryHead,
-        messages: &[Arc<Message>],
-    ) -> Result<bool, SessionError> {
-        let file = self.0.file.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(file) = file else { return Ok(false) };
-        file.replace(head, messages)?;
-        Ok(true)
-    }
 }
 
 /// A session whose appends fail during the first runs.
@@ -135,6 +123,10 @@ impl Session for Failing {
             return Err(SessionError::new("session.write_failed", "the append fails as the vector wants"));
         }
         self.file.append(head, entries, durability).await
+    }
+
+    async fn replace(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<bool, SessionError> {
+        self.file.replace(head, messages).await
     }
 
     async fn load(&self) -> Result<Loaded, SessionError> {

@@ -130,7 +130,7 @@ fn offline(program: &Program, home: &Path) -> Result<()> {
 fn approval(screen: &mut Screen, home: &Path) -> Result<()> {
     screen.says("Please pay")?;
     screen.sees("? pay {\"amount\":5}")?;
-    screen.sees("y once · a always for pay · n no")?;
+    screen.sees("y once · a always … · n no")?;
     screen.presses("y")?;
     screen.sees("✓ pay")?;
     screen.sees("It is paid.")?;

@@ -28,7 +28,7 @@ pub(super) fn note(kind: &EventKind) -> Option<(Paint, &'static str, String)> {
         } else if let EventKind::CompactionFailed { fault, .. } = kind {
             (BAD, "!", format!("compaction failed: {fault}"))
         } else if let EventKind::PartFailed { fault, .. } = kind {
-            (BAD, "!", format!("{fault}, went on without it"))
+            (BAD, "!", format!("{fault}; the run continues"))
         } else if let EventKind::PersistFailed { message, .. } = kind {
             (BAD, "!", format!("the session was not written: {message}"))
         } else if let EventKind::RuntimePolicy { action, reason, .. } = kind {

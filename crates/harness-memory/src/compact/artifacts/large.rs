@@ -141,7 +141,7 @@ mod tests {
     use harness_core::{ArtifactId, Time};
 
     use super::*;
-    use crate::compact::artifacts::MemoryArtifacts;
+    use harness_core::testing::ArtifactShelf;
 
     /// What is left of a result of the tool `name`.
     async fn left(store: Arc<dyn DynArtifactStore>, name: &str, block: Block) -> Block {
@@ -157,8 +157,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_text_is_stored_and_its_beginning_stays() {
-        let store = Arc::new(MemoryArtifacts::default());
-        let kept = left(Arc::<MemoryArtifacts>::clone(&store), "look", Block::text("0123456789ab")).await;
+        let store = Arc::new(ArtifactShelf::default());
+        let kept = left(Arc::<ArtifactShelf>::clone(&store), "look", Block::text("0123456789ab")).await;
         let text = kept.as_text().unwrap();
         let id = text.split('"').nth(1).unwrap();
         assert!(
@@ -171,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_small_or_was_read_back_stays() {
-        let store = || Arc::new(MemoryArtifacts::default());
+        let store = || Arc::new(ArtifactShelf::default());
         let small = Block::text("0123456789");
         assert_eq!(left(store(), "look", small.clone()).await, small);
         let read = Block::text("0123456789ab");
@@ -181,7 +181,7 @@ mod tests {
     #[tokio::test]
     async fn an_image_goes_whole() {
         let image = Block::image("aGVsbG8gd29ybGQh", "image/png");
-        let kept = left(Arc::new(MemoryArtifacts::default()), "look", image).await;
+        let kept = left(Arc::new(ArtifactShelf::default()), "look", image).await;
         assert!(kept.as_text().unwrap().contains("16 bytes"), "{kept:?}");
     }
 

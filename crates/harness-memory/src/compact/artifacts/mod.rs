@@ -11,10 +11,8 @@ use serde::Deserialize;
 use super::summarize::cut;
 
 mod large;
-mod memory;
 
 pub use large::LargeResults;
-pub use memory::MemoryArtifacts;
 
 /// The name of the tool that reads artifacts.
 pub const READ_ARTIFACT: &str = "read_artifact";
@@ -114,11 +112,13 @@ mod tests {
     use harness_core::testing::VirtualClock;
     use harness_core::{Json, Time};
 
+    use harness_core::testing::ArtifactShelf;
+
     use super::*;
 
     /// Reads `aä😀`: 1, 2 and 4 bytes.
     async fn check(session: Option<&str>, arguments: &str, expected: &str) {
-        let store = Arc::new(MemoryArtifacts::default());
+        let store = Arc::new(ArtifactShelf::default());
         let mut meta = ArtifactMeta::default();
         meta.owner = Some("s1".into());
         meta.sensitivity = harness_core::port::Sensitivity::Restricted;

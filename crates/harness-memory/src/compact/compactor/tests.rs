@@ -8,8 +8,8 @@ use harness_core::{Json, Time};
 
 use super::*;
 use crate::compact::Trigger;
-use crate::compact::artifacts::MemoryArtifacts;
 use crate::compact::{Summary, SummaryAsk, SummaryFault};
+use harness_core::testing::ArtifactShelf;
 
 /// Numbers its summaries; notes new messages, all messages, and instructions of each.
 #[derive(Clone, Default)]
@@ -318,10 +318,10 @@ async fn a_summary_that_is_not_shorter_is_not_taken() {
 
 #[tokio::test]
 async fn what_cannot_be_got_again_is_stored_and_can_be_read() {
-    let store = Arc::new(MemoryArtifacts::default());
+    let store = Arc::new(ArtifactShelf::default());
     let mut rungs = policy(&[Rung::Clear, Rung::Externalize]);
     rungs.excerpt = 20;
-    let compactor = LadderCompactor::new(rungs).with_artifacts(Arc::<MemoryArtifacts>::clone(&store));
+    let compactor = LadderCompactor::new(rungs).with_artifacts(Arc::<ArtifactShelf>::clone(&store));
     let log = log("u10 web600 read10 a100 a100");
     let compaction = compact(&compactor, ask(&log, None)).await;
     check_told(&compaction, &[("externalize", 1)], &[]);
@@ -337,7 +337,7 @@ async fn what_cannot_be_got_again_is_stored_and_can_be_read() {
 
 #[tokio::test]
 async fn a_store_that_fails_loses_nothing() {
-    let store = Arc::new(MemoryArtifacts::bounded(10));
+    let store = Arc::new(ArtifactShelf::bounded(10));
     let compactor = LadderCompactor::new(policy(&[Rung::Externalize])).with_artifacts(store);
     let log = log("u10 web600 a100 a100");
     let compaction = compact(&compactor, ask(&log, None)).await;
@@ -452,7 +452,7 @@ async fn a_cancelled_ask_changes_nothing() {
 
 #[tokio::test]
 async fn what_is_named_is_shown_once_when_that_is_wanted() {
-    let store = Arc::new(MemoryArtifacts::default());
+    let store = Arc::new(ArtifactShelf::default());
     let put = |text: &'static str, sensitivity| {
         let mut meta = harness_core::port::ArtifactMeta::default();
         "text/plain".clone_into(&mut meta.media_type);
@@ -462,9 +462,9 @@ async fn what_is_named_is_shown_once_when_that_is_wanted() {
     };
     let open = put("the open one", harness_core::port::Sensitivity::Internal).await;
     let secret = put("the secret one", harness_core::port::Sensitivity::Confidential).await;
-    let off = LadderCompactor::new(policy(&[])).with_artifacts(Arc::<MemoryArtifacts>::clone(&store));
+    let off = LadderCompactor::new(policy(&[])).with_artifacts(Arc::<ArtifactShelf>::clone(&store));
     let on = LadderCompactor::new(policy(&[]))
-        .with_artifacts(Arc::<MemoryArtifacts>::clone(&store))
+        .with_artifacts(Arc::<ArtifactShelf>::clone(&store))
         .with_rehydration(Rehydration::default());
 
     let mut log = log("u10");
