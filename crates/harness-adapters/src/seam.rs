@@ -23,7 +23,13 @@ impl Piece {
     }
 
     /// The text alone, with a mark in place of each half.
-    #[cfg(any(test, feature = "openrouter"))]
+    #[cfg(any(
+        test,
+        feature = "anthropic",
+        feature = "openrouter",
+        feature = "relay",
+        feature = "responses"
+    ))]
     pub(crate) fn into_text(self) -> String {
         let mut seam = Seam::default();
         let text = seam.join(self);

@@ -39,6 +39,9 @@ const MAX_EXCERPT: usize = 200;
 /// Characters of a long line that are shown before the value.
 const BEFORE_VALUE: usize = 60;
 
+/// Characters on both sides of an excerpt that are looked at for the beginning and the end of a key.
+const AROUND: usize = 2048;
+
 impl Place {
     pub(crate) fn new(file: &Arc<str>, text: &str, lines: &Lines, bytes: Bytes) -> Self {
         let start = text.floor_char_boundary(bytes.start as usize);
@@ -78,10 +81,15 @@ impl Place {
 fn excerpt(line: &str, at: usize) -> (String, usize) {
     // A terminal must not obey what the text says.
     let visible = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
-    // A key file that was named by mistake is quoted, too.
-    let line = mask_line(line);
     let left_out = if at < MAX_EXCERPT - BEFORE_VALUE { 0 } else { at - BEFORE_VALUE };
-    let mut rest = line.chars().skip(left_out).map(visible);
+    // Many places may be in one long line.
+    let far_left = left_out.saturating_sub(AROUND);
+    let byte = |text: &str, count: usize| text.char_indices().nth(count).map_or(text.len(), |(at, _)| at);
+    let line = line.get(byte(line, far_left)..).unwrap_or_default();
+    let near = line.get(..byte(line, 2 * AROUND + MAX_EXCERPT)).unwrap_or(line);
+    // A key file that was named by mistake is quoted, too.
+    let near = mask_line(near);
+    let mut rest = near.chars().skip(left_out - far_left).map(visible);
     let mut shown: String = rest.by_ref().take(MAX_EXCERPT).collect();
     if left_out > 0 {
         shown = std::iter::once('…').chain(shown.chars().skip(1)).collect();
