@@ -164,7 +164,7 @@ fn interruption(screen: &mut Screen) -> Result<()> {
 
 /// A template is completed and sent, a skill is loaded by the model and asked for by name.
 fn skills_and_templates(screen: &mut Screen) -> Result<()> {
-    screen.types("/gr")?;
+    screen.types("/gre")?;
     screen.presses("Tab")?;
     screen.sees("› /greet")?;
     screen.says("Ada")?;
