@@ -7,11 +7,9 @@ use std::path::PathBuf;
 
 use harness::HarnessError;
 use harness::adapters::AdapterError;
-use harness::adapters::relay::RelayFault;
 use harness::descriptor::check::{Diagnostic, Style};
 use harness::descriptor::{DescriptorError, Fault};
 use harness::memory::MemoryError;
-use harness::telemetry::otlp::OtlpError;
 use harness::tools::ToolsError;
 
 use crate::env;
@@ -35,17 +33,12 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Adapter(#[from] AdapterError),
     #[error(transparent)]
-    Relay(#[from] RelayFault),
-    #[error(transparent)]
-    Acp(#[from] harness_acp::AcpError),
-    #[error(transparent)]
     Session(#[from] harness::session::Error),
     #[error(transparent)]
-    Server(#[from] harness_server::ServerError),
-    #[error(transparent)]
     Orphans(#[from] harness::tools::OrphansLeft),
-    #[error(transparent)]
-    Otlp(#[from] OtlpError),
+    /// An error of a part that a build may leave out.
+    #[error("{message}")]
+    Part { kind: String, message: String, hint: Option<String> },
     /// A tool has no program, and there is no registry file that could name one.
     #[error("{fault}; there is no registry file at {}", registry.display())]
     NoRegistry { fault: DescriptorError, registry: PathBuf },
@@ -139,6 +132,11 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
+    /// An error of a part that a build may leave out.
+    pub(crate) fn part(kind: &str, error: &dyn std::error::Error, hint: Option<&str>) -> Self {
+        Self::Part { kind: kind.to_owned(), message: error.to_string(), hint: hint.map(str::to_owned) }
+    }
+
     /// How the program ends with it.
     pub(crate) fn exit(&self) -> Exit {
         let was_run = model::was_called();
@@ -155,12 +153,9 @@ impl CliError {
             Self::Descriptor(error) => error.kind(),
             Self::Tools(error) => error.kind(),
             Self::Adapter(error) => error.kind(),
-            Self::Relay(fault) => fault.kind(),
-            Self::Acp(error) => error.kind(),
             Self::Session(error) => error.kind(),
-            Self::Server(error) => error.kind(),
             Self::Orphans(_) => "session.orphans",
-            Self::Otlp(error) => error.kind(),
+            Self::Part { kind, .. } => kind,
             Self::NoRegistry { .. } => "cli.no_registry",
             Self::Unbound { why, .. } => why.kind(),
             Self::NoSession { .. } => "session.not_found",
@@ -240,21 +235,16 @@ impl CliError {
             Self::Harness(HarnessError::SameName { .. }) => {
                 Some("give one of them another `name` in the registry file".to_owned())
             }
-            Self::Harness(_) | Self::Acp(_) => None,
+            Self::Harness(_) => None,
             Self::Decision(error) => Some(error.hint()),
             Self::Tools(error) => error.hint(),
             Self::Adapter(error) => error.hint().map(str::to_owned),
-            Self::Relay(fault) => fault.hint().map(str::to_owned),
             Self::Session(harness::session::Error::NotFound { .. }) => {
                 Some("check the path; without --resume a message begins a new session there".to_owned())
             }
             Self::Session(error) => Some(error.hint().to_owned()),
-            Self::Server(harness_server::ServerError::TokenRequired { .. }) => Some(
-                "give a token with --token-file FILE, or let it listen on 127.0.0.1".to_owned(),
-            ),
-            Self::Server(error) => error.hint().map(str::to_owned),
             Self::Orphans(_) => Some("end these processes, then try again".to_owned()),
-            Self::Otlp(error) => Some(error.hint().to_owned()),
+            Self::Part { hint, .. } => hint.clone(),
             Self::NoRegistry { .. } => {
                 Some("write one there, or name another with --registry FILE".to_owned())
             }

@@ -1,5 +1,8 @@
 //! The `harness` program: arguments, rendering, exit codes. Everything else is in the libraries.
 
+#![cfg_attr(not(feature = "full"), allow(dead_code, reason = "what only the left-out parts use"))]
+
+#[cfg(feature = "acp")]
 mod acp;
 mod args;
 mod backend;
@@ -14,6 +17,8 @@ mod error;
 mod exit;
 mod graph;
 mod hash;
+#[cfg(not(feature = "full"))]
+mod left_out;
 mod log;
 mod model;
 mod new;
@@ -21,12 +26,14 @@ mod output;
 mod outputs;
 mod paths;
 mod records;
+#[cfg(feature = "relay")]
 mod relay;
 mod render;
 mod report;
 mod run;
 mod schema;
 mod secrets;
+#[cfg(feature = "serve")]
 mod serve;
 mod session;
 mod show;
@@ -71,9 +78,9 @@ fn main() -> ExitCode {
 }
 
 fn go(cli: &Cli) -> Result<Exit, CliError> {
-    let emitting = telemetry::start(cli.log.as_deref(), cli.command.spans())?;
+    let finish = telemetry::start(cli.log.as_deref(), cli.command.spans())?;
     let done = carry_out(&cli.command);
-    emitting.finish();
+    finish();
     done
 }
 
@@ -93,9 +100,18 @@ fn carry_out(command: &Command) -> Result<Exit, CliError> {
         Command::Regress(args) => records::regress(args),
         Command::Inspect(args) => records::inspect(args),
         Command::Tools(args) => tools::tools(args),
+        #[cfg(feature = "acp")]
         Command::Acp(args) => acp::acp(args),
+        #[cfg(not(feature = "acp"))]
+        Command::Acp(_) => Err(left_out::left_out("`harness acp`", "acp")),
+        #[cfg(feature = "relay")]
         Command::Bridge(args) => relay::bridge(args),
+        #[cfg(not(feature = "relay"))]
+        Command::Bridge(_) => Err(left_out::left_out("`harness bridge`", "relay")),
+        #[cfg(feature = "serve")]
         Command::Serve(args) => serve::serve(args),
+        #[cfg(not(feature = "serve"))]
+        Command::Serve(_) => Err(left_out::left_out("`harness serve`", "serve")),
         Command::Session(args) => session::session(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Completions(args) => completions::completions(args),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use harness::core::Cancel;
 use harness::core::port::Clock;
 use harness::system::SystemClock;
-use harness_acp::AcpServer;
+use harness_acp::{AcpError, AcpServer};
 use tokio::io::BufReader;
 
 use self::host::CommandLine;
@@ -17,6 +17,12 @@ use crate::exit::Exit;
 use crate::run::block_on;
 use crate::signal::Signals;
 use crate::terminal;
+
+impl From<AcpError> for CliError {
+    fn from(error: AcpError) -> Self {
+        Self::part(error.kind(), &error, None)
+    }
+}
 
 /// Serves the editor that started this program.
 pub(crate) fn acp(args: &AcpArgs) -> Result<Exit, CliError> {

@@ -30,7 +30,12 @@ pub(crate) fn choose(
         Some(BackendArg::Command(file)) => {
             Arc::new(CommandFile::read(file)?.adapter(model, timeout, Arc::clone(clock)))
         }
+        #[cfg(feature = "relay")]
         Some(BackendArg::Relay(channel)) => super::relay::adapter(channel, args, timeout, clock)?,
+        #[cfg(not(feature = "relay"))]
+        Some(BackendArg::Relay(_)) => {
+            return Err(crate::left_out::left_out("`--backend relay:CHANNEL`", "relay"));
+        }
     };
     let backend = BackendModel::shared(adapter, Arc::new(SystemIds::new())).tools(args.backend_tool.clone());
     Ok(Some(match thread {

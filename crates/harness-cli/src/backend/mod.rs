@@ -2,6 +2,7 @@
 
 mod choose;
 mod command;
+#[cfg(feature = "relay")]
 mod relay;
 mod template;
 

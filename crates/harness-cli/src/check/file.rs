@@ -85,6 +85,7 @@ fn bindings(registry: &Registry, descriptor: &Path) -> Bindings {
 }
 
 /// What is wrong with the servers that the agents use; they are ended again.
+#[cfg(feature = "mcp")]
 fn connected(registry: &Registry, graph: &Graph) -> Vec<Diagnostic> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Vec::new() };
@@ -95,6 +96,12 @@ fn connected(registry: &Registry, graph: &Graph) -> Vec<Diagnostic> {
         problems
     });
     registry::diagnostics(registry, problems)
+}
+
+/// A registry with servers is refused by a build without them.
+#[cfg(not(feature = "mcp"))]
+fn connected(_: &Registry, _: &Graph) -> Vec<Diagnostic> {
+    Vec::new()
 }
 
 fn sound(report: &Report) -> Option<Sound> {

@@ -3,11 +3,13 @@
 //! Each area is a module that gives [`Finding`]s; [`report`] shows them.
 
 mod agents;
+#[cfg(feature = "http")]
 mod endpoints;
 mod files;
 mod finding;
 mod keys;
 mod machine;
+#[cfg(feature = "relay")]
 mod relay;
 mod report;
 
@@ -36,11 +38,13 @@ async fn look(args: &DoctorArgs) -> Vec<Finding> {
     match Keys::load(args.keys.as_deref()) {
         Ok(keys) => {
             findings.extend(keys::findings(&keys));
+            #[cfg(feature = "http")]
             findings.extend(endpoints::findings(&keys, args, args.timeout.duration(), &clock).await);
         }
         Err(fault) => findings.push(keys::unreadable(&fault)),
     }
     findings.extend(agents::findings().await);
+    #[cfg(feature = "relay")]
     findings.push(relay::finding(args.timeout.duration()).await);
     findings.extend(files::findings(&args.folder, &clock).await);
     findings.extend(machine::findings(clock.now()));

@@ -8,6 +8,7 @@ mod choose;
 pub(crate) mod keys;
 pub(crate) mod providers;
 mod recordings;
+#[cfg_attr(not(feature = "http"), path = "no_routes.rs")]
 mod routes;
 mod shipped;
 

@@ -11,6 +11,13 @@ use harness::adapters::relay::{BrokerConfig, BrokerTransport, Connection, RelayF
 pub(crate) use bridge::bridge;
 
 use crate::args::BrokerArgs;
+use crate::error::CliError;
+
+impl From<RelayFault> for CliError {
+    fn from(fault: RelayFault) -> Self {
+        Self::part(fault.kind(), &fault, fault.hint())
+    }
+}
 
 /// The relay of the folder's running broker, and the connection to it.
 pub(crate) fn attach(args: &BrokerArgs) -> Result<(Arc<BrokerTransport>, Connection), RelayFault> {

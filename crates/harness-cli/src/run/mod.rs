@@ -4,6 +4,7 @@ pub(crate) mod approve;
 pub(crate) mod context;
 pub(crate) mod decisions;
 pub(crate) mod deliverables;
+pub(crate) mod memory;
 mod message;
 mod pending;
 mod question;
@@ -184,7 +185,7 @@ impl Parts {
         builder = until.build(builder);
         let compaction = section.and_then(|section| section.compaction);
         builder = view::compacted(builder, &args.view, compaction, file, &model, &clock)?;
-        view::remembering(builder, &args.view, &model, &clock)
+        memory::remembering(builder, &args.view, &model, &clock)
     }
 }
 

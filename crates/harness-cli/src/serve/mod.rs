@@ -10,7 +10,7 @@ use harness::core::Cancel;
 use harness::core::port::Clock;
 use harness::runtime::Approvals;
 use harness::system::SystemClock;
-use harness_server::ServerOptions;
+use harness_server::{ServerError, ServerOptions};
 use tokio::net::TcpListener;
 
 use crate::args::ServeArgs;
@@ -21,6 +21,18 @@ use crate::secrets;
 use crate::signal::Signals;
 use crate::terminal;
 use crate::threads::{Of, Threads};
+
+impl From<ServerError> for CliError {
+    fn from(error: ServerError) -> Self {
+        let hint = match &error {
+            ServerError::TokenRequired { .. } => {
+                Some("give a token with --token-file FILE, or let it listen on 127.0.0.1")
+            }
+            _ => error.hint(),
+        };
+        Self::part(error.kind(), &error, hint)
+    }
+}
 
 /// Serves conversations until told to stop.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, CliError> {

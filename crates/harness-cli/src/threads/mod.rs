@@ -18,7 +18,7 @@ use crate::args::ThreadArgs;
 use crate::bind::{self, Needs};
 use crate::error::CliError;
 use crate::model::{self, Asking};
-use crate::run::{answers, context, set_limits, view};
+use crate::run::{answers, context, memory, set_limits, view};
 
 /// Conversations, ready to begin.
 pub(crate) struct Threads {
@@ -80,7 +80,7 @@ impl Threads {
         builder =
             builder.approver(approver).clock(Arc::clone(clock)).spec(|spec| set_limits(spec, &args.limits));
         builder = view::compacted(builder, &args.view, compaction, None, &source.model, clock)?;
-        builder = view::remembering(builder, &args.view, &source.model, clock)?;
+        builder = memory::remembering(builder, &args.view, &source.model, clock)?;
         if let Some(sessions) = of.sessions {
             builder = builder.sessions(sessions);
         }

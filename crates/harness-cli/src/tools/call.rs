@@ -10,9 +10,10 @@ use harness::core::port::{
 };
 use harness::core::{Cancel, Json};
 use harness::tools::Registry;
-use harness::tools::mcp::McpServer;
 
-use super::{Offered, local, of_servers};
+#[cfg(feature = "mcp")]
+use super::servers;
+use super::{Offered, local};
 use crate::args::{Approve, InputArg, ToolsArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -47,23 +48,22 @@ async fn find(registry: &Registry, name: &str) -> Result<Offered, CliError> {
     if let Some(at) = known.iter().position(is_it) {
         return Ok(known.swap_remove(at));
     }
-    let owns = |server: &&McpServer| {
-        let below = |id: &str| name.strip_prefix(id).is_some_and(|rest| rest.starts_with('.'));
-        name.starts_with(server.namespace()) || below(server.id())
-    };
-    let (remote, faults) = of_servers(registry.servers().filter(owns)).await;
-    if let Some(fault) = faults.into_iter().next() {
-        return Err(fault.into());
+    #[cfg(feature = "mcp")]
+    {
+        let (remote, faults) = servers::that_may_have(registry, name).await;
+        if let Some(fault) = faults.into_iter().next() {
+            return Err(fault.into());
+        }
+        known.extend(remote);
+        if let Some(at) = known.iter().position(is_it) {
+            return Ok(known.swap_remove(at));
+        }
     }
-    known.extend(remote);
-    match known.iter().position(is_it) {
-        Some(at) => Ok(known.swap_remove(at)),
-        None => Err(CliError::NoTool {
-            registry: registry.file().to_owned(),
-            name: name.to_owned(),
-            known: known.iter().map(|tool| tool.def.name.to_string()).collect(),
-        }),
-    }
+    Err(CliError::NoTool {
+        registry: registry.file().to_owned(),
+        name: name.to_owned(),
+        known: known.iter().map(|tool| tool.def.name.to_string()).collect(),
+    })
 }
 
 /// The arguments: a JSON object, exactly as it is written.

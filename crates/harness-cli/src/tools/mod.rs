@@ -2,14 +2,14 @@
 
 mod call;
 mod list;
+#[cfg(feature = "mcp")]
+mod servers;
 
 use std::io::Write as _;
 use std::sync::Arc;
 
 use harness::core::port::{DynToolRegistry, ToolDef, Toolbox};
-use harness::tools::mcp::McpServer;
-use harness::tools::{Registry, ToolsError};
-use tokio::task::JoinSet;
+use harness::tools::Registry;
 
 use crate::args::ToolsArgs;
 use crate::error::CliError;
@@ -45,15 +45,19 @@ async fn list_all(args: &ToolsArgs, registry: &Registry) -> Result<Exit, CliErro
     for problem in registry.problems() {
         let _ = writeln!(err, "{problem}");
     }
-    let (remote, faults) = of_servers(registry.servers()).await;
-    for fault in faults {
-        let _ = writeln!(err, "{fault}");
-        if let Some(hint) = fault.hint() {
-            let _ = writeln!(err, "  hint: {hint}");
-        }
-    }
+    #[cfg_attr(not(feature = "mcp"), expect(unused_mut, reason = "only servers add tools"))]
     let mut tools = local(registry);
-    tools.extend(remote);
+    #[cfg(feature = "mcp")]
+    {
+        let (remote, faults) = servers::all(registry).await;
+        for fault in faults {
+            let _ = writeln!(err, "{fault}");
+            if let Some(hint) = fault.hint() {
+                let _ = writeln!(err, "  hint: {hint}");
+            }
+        }
+        tools.extend(remote);
+    }
     list::list(&tools, args.json)
 }
 
@@ -65,32 +69,4 @@ fn local(registry: &Registry) -> Vec<Offered> {
         registry: Arc::new(Toolbox::new([Arc::clone(tool)])),
     });
     offered.collect()
-}
-
-/// The tools of servers, all asked at once, and why some could not be asked.
-async fn of_servers<'r>(servers: impl Iterator<Item = &'r McpServer>) -> (Vec<Offered>, Vec<ToolsError>) {
-    let mut asked = JoinSet::new();
-    for (at, server) in servers.cloned().enumerate() {
-        asked.spawn(async move { (at, server.tools().await, server) });
-    }
-    let mut answers = asked.join_all().await;
-    answers.sort_by_key(|(at, ..)| *at);
-    let (mut tools, mut faults) = (Vec::new(), Vec::new());
-    for (_, answer, server) in answers {
-        match answer {
-            Ok(defs) => tools.extend(defs.iter().map(|def| offered(&server, def))),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    (tools, faults)
-}
-
-fn offered(server: &McpServer, def: &ToolDef) -> Offered {
-    let name = def.name.as_str();
-    let name = name.strip_prefix(server.namespace()).unwrap_or(name);
-    Offered {
-        target: format!("{}.{name}", server.id()),
-        def: def.clone(),
-        registry: Arc::new(server.clone()),
-    }
 }
