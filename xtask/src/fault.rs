@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why a chore failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// A sentence for the person at the terminal.
     Text(String),
     /// The output so far says it all, and its last line has to stay the last.
@@ -12,16 +12,16 @@ pub(crate) enum Fault {
 }
 
 /// What a chore returns.
-pub(crate) type Result<T> = std::result::Result<T, Fault>;
+pub type Result<T> = std::result::Result<T, Fault>;
 
 impl Fault {
     /// A fault with this text.
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
     /// A fault of something that has a cause: `doing: cause`.
-    pub(crate) fn because(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
+    pub fn because(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::Text(format!("{doing}: {cause}"))
     }
 }

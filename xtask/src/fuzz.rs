@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::fault::{Fault, Result};
-use crate::process;
-use crate::stopwatch::Stopwatch;
+use xtask::fault::{Fault, Result};
+use xtask::process;
+use xtask::stopwatch::Stopwatch;
 
 /// How long, and from where.
 #[derive(clap::Args, Debug)]
@@ -20,10 +20,18 @@ pub(crate) struct Options {
     cases: u64,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { seconds: 60, seed: 1, cases: 4000 }
+impl Options {
+    /// So many seconds, from a seed that nobody has tried.
+    pub(crate) fn fresh(seconds: u64) -> Self {
+        Self { seconds, seed: fresh_seed(), cases: 4000 }
     }
+}
+
+/// A seed that differs from run to run; whoever uses it prints it.
+pub(crate) fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    // Short enough to be typed again.
+    RandomState::new().hash_one("seed") % 1_000_000_000
 }
 
 /// The fuzz tests: a package and a test of its integration binary.

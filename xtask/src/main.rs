@@ -1,29 +1,24 @@
 //! The project's own chores: `cargo xtask CHORE`.
 //!
 //! A chore is a module with a `run` function. Chores print to the terminal, start other programs
-//! only through [`process`], read the clock only through [`stopwatch`], and never belong to the
-//! product: no crate depends on this one.
+//! only through [`xtask::process`], read the clock only through [`xtask::stopwatch`], and never belong to the
+//! product: none of its crates depends on this one. Chores that need the product are in the package `checks`, so that the
+//! others start after seconds of compiling.
 #![expect(clippy::print_stdout, reason = "a chore's output is its result")]
 #![expect(clippy::print_stderr, reason = "faults of a chore go to the terminal")]
 
 mod bench;
+mod checks;
 mod ci;
-mod conformance;
-mod e2e;
-mod fault;
 mod fuzz;
-mod process;
-mod repo;
-mod schema;
 mod sim;
-mod stopwatch;
 mod tidy;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::fault::Fault;
+use xtask::fault::Fault;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own chores")]
@@ -36,12 +31,17 @@ struct Arguments {
 enum Chore {
     /// Check everything that a change must pass, in order, until the first failure.
     Ci(ci::Options),
+    /// Run what the gate leaves out for its length, and go on after a failure.
+    Nightly(ci::Options),
     /// Run every conformance vector below the given folders.
-    Conformance(conformance::Options),
+    #[command(disable_help_flag = true)]
+    Conformance(checks::Arguments),
     /// Run the release program end to end.
-    E2e(e2e::Options),
+    #[command(disable_help_flag = true)]
+    E2e(checks::Arguments),
     /// Serve the model of the end-to-end checks until stopped, to try local agents by hand.
-    ModelServer(e2e::ServerOptions),
+    #[command(disable_help_flag = true)]
+    ModelServer(checks::Arguments),
     /// Measure this project and its peers.
     #[command(subcommand)]
     Bench(bench::Chore),
@@ -60,21 +60,23 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Ci(options) => ci::run(&options),
-        Chore::Conformance(options) => conformance::run(&options),
-        Chore::E2e(options) => e2e::run(&options),
-        Chore::ModelServer(options) => e2e::serve(&options),
+        Chore::Nightly(options) => ci::run_nightly(&options),
+        Chore::Conformance(arguments) => checks::run("conformance", &arguments),
+        Chore::E2e(arguments) => checks::run("e2e", &arguments),
+        Chore::ModelServer(arguments) => checks::run("model-server", &arguments),
         Chore::Bench(chore) => bench::run(&chore),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),
-        Chore::Schema => schema::run(),
+        Chore::Schema => checks::run("schema", &checks::Arguments::default()),
         Chore::Tidy => tidy::run(),
-        Chore::StopReasons => tidy::write_stop_reasons(),
+        Chore::StopReasons => checks::run("stop-reasons", &checks::Arguments::default()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Fault::Shown) => ExitCode::FAILURE,
-        Err(Fault::Text(text)) => {
-            eprintln!("error: {text}");
+        Err(fault) => {
+            if let Fault::Text(text) = fault {
+                eprintln!("error: {text}");
+            }
             ExitCode::FAILURE
         }
     }

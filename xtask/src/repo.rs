@@ -9,57 +9,57 @@ use crate::fault::{Fault, Result};
 use crate::process;
 
 /// The folder of the workspace.
-pub(crate) fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask)
 }
 
 /// A path as people write it: relative to the workspace where it lies inside.
-pub(crate) fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
 /// Reads a text file; the fault names the path.
-pub(crate) fn read(path: &Path) -> Result<String> {
+pub fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|e| Fault::because(shown(path), e))
 }
 
 /// What `cargo metadata` says of the workspace's own packages.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Workspace {
+pub struct Workspace {
     /// The workspace's packages, without their dependencies.
-    pub(crate) packages: Vec<Package>,
+    pub packages: Vec<Package>,
     /// Where cargo builds.
-    pub(crate) target_directory: PathBuf,
+    pub target_directory: PathBuf,
 }
 
 /// One package of the workspace.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Package {
+pub struct Package {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its features with what each switches on.
-    pub(crate) features: BTreeMap<String, Vec<String>>,
+    pub features: BTreeMap<String, Vec<String>>,
     /// Everything it depends on, dev dependencies included.
-    pub(crate) dependencies: Vec<Dependency>,
+    pub dependencies: Vec<Dependency>,
     /// `Some([])` means that it cannot be published.
-    pub(crate) publish: Option<Vec<String>>,
+    pub publish: Option<Vec<String>>,
     /// The path of its `Cargo.toml`.
-    pub(crate) manifest_path: PathBuf,
+    pub manifest_path: PathBuf,
 }
 
 /// One line of a dependency table.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Dependency {
+pub struct Dependency {
     /// The package depended on.
-    pub(crate) name: String,
+    pub name: String,
     /// `None` for an ordinary one, else `dev` or `build`.
-    pub(crate) kind: Option<String>,
+    pub kind: Option<String>,
 }
 
 impl Workspace {
     /// Asks cargo; needs no network.
-    pub(crate) fn load() -> Result<Self> {
+    pub fn load() -> Result<Self> {
         let mut cargo = process::cargo(["metadata", "--no-deps", "--format-version", "1"]);
         let text = process::capture(&mut cargo)?;
         serde_json::from_str(&text).map_err(|e| Fault::because("output of cargo metadata", e))

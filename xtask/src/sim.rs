@@ -1,7 +1,7 @@
 //! `cargo xtask sim`: timelines of threads that a number alone decides, one again or as many as one likes.
 
-use crate::fault::{Fault, Result};
-use crate::process;
+use xtask::fault::{Fault, Result};
+use xtask::process;
 
 /// Which timelines.
 #[derive(clap::Args, Debug)]
@@ -14,6 +14,13 @@ pub(crate) struct Options {
     count: u64,
 }
 
+impl Options {
+    /// So many timelines, from a seed that nobody has tried.
+    pub(crate) fn fresh(count: u64) -> Self {
+        Self { seed: crate::fuzz::fresh_seed(), count }
+    }
+}
+
 /// The test that plays them.
 const TEST: &str = "sim::whatever_happens_when_the_laws_hold";
 
@@ -23,7 +30,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cargo.args(["--", "--exact", TEST]);
     cargo.env("HARNESS_SIM_SEED", options.seed.to_string());
     cargo.env("HARNESS_SIM_COUNT", options.count.to_string());
-    process::run(&mut cargo).map_err(|fault| Fault::new(format!("a law is broken: {fault}")))?;
+    process::run(&mut cargo).map_err(|fault| {
+        let again = format!("cargo xtask sim --seed {} --count {}", options.seed, options.count);
+        Fault::new(format!("a law is broken: {fault}; again with `{again}`"))
+    })?;
     println!("{} timelines from seed {}: every law holds", options.count, options.seed);
     Ok(())
 }

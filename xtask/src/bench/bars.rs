@@ -5,7 +5,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::fault::{Fault, Result};
+use xtask::fault::{Fault, Result};
 
 /// One line of the table.
 #[derive(Debug)]

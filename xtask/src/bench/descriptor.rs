@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use super::bars::{Row, least, parse_line, table};
 use super::peers::npm_install;
-use crate::fault::{Fault, Result};
-use crate::process;
-use crate::repo::{Workspace, root};
+use xtask::fault::{Fault, Result};
+use xtask::process;
+use xtask::repo::{Workspace, root};
 
 const ROUNDS: usize = 5;
 const PEER: &str = "js-yaml@4.1.1";

@@ -15,4 +15,4 @@ mod session;
 mod table;
 mod threads;
 
-pub(crate) use runner::{Chore, run};
+pub(crate) use runner::{Chore, peers, run};

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::fault::{Fault, Result};
-use crate::process;
-use crate::repo::{Workspace, root};
+use xtask::fault::{Fault, Result};
+use xtask::process;
+use xtask::repo::{Workspace, root};
 
 /// One figure of a peer, and the case of ours that does the same work.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::peers::{PEERS, Place};
 use super::{adapters, descriptor, ours, session, table, threads};
-use crate::fault::Result;
+use xtask::fault::Result;
 
 /// What to measure.
 #[derive(clap::Subcommand)]
@@ -44,6 +44,11 @@ pub(crate) fn run(chore: &Chore) -> Result<()> {
         Chore::Threads => threads::run(),
         Chore::Session { drivers } => session::run(&Place::find(drivers.as_deref())?),
     }
+}
+
+/// Our turn loop and those of other projects, with the drivers that lie beside the checkout.
+pub(crate) fn peers() -> Result<()> {
+    beside_peers(None)
 }
 
 fn beside_peers(drivers: Option<&Path>) -> Result<()> {

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::bars::{Row, least, parse_line, table};
 use super::peers::{Place, npm_install};
-use crate::fault::{Fault, Result};
-use crate::process;
+use xtask::fault::{Fault, Result};
+use xtask::process;
 
 const ROUNDS: usize = 3;
 const MESSAGES: &str = "100000";

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::fault::{Fault, Result};
-use crate::process;
-use crate::repo::{Workspace, read, root};
+use xtask::fault::{Fault, Result};
+use xtask::process;
+use xtask::repo::{Workspace, read, root};
+use xtask::stopwatch::{Stopwatch, Took};
 
 /// The first command of the README's first shell block.
 fn first_command() -> Result<String> {
@@ -14,21 +15,23 @@ fn first_command() -> Result<String> {
     Ok(command)
 }
 
-/// Clones the last commit into an empty folder and runs the command there; it must succeed and
-/// print something. Dependencies are shared with the workspace's own builds through its target
-/// folder, the project's crates are built anew.
+/// Clones the last commit into an empty folder and runs the command there, with an empty target folder; it must
+/// succeed and print something. The time is printed.
 pub(super) fn try_first_command(workspace: &Workspace) -> Result<()> {
     let line = first_command()?;
-    let folder = tempfile::tempdir().map_err(|e| Fault::because("temporary folder", e))?;
+    let folder = tempfile::tempdir_in(&workspace.target_directory);
+    let folder = folder.map_err(|e| Fault::because("temporary folder", e))?;
     let clone = folder.path().join("clone");
     clone_into(&clone)?;
     println!("$ {line}");
     let mut printed = 0;
     let mut shell = shell(&line);
-    shell.current_dir(&clone).env("CARGO_TARGET_DIR", &workspace.target_directory);
+    shell.current_dir(&clone).env("CARGO_TARGET_DIR", folder.path().join("target"));
     // The promise is that it works without a key.
     process::without_keys(&mut shell);
+    let watch = Stopwatch::start();
     process::run_watching(&mut shell, &mut |text| printed += text.len())?;
+    println!("from a clone to the answer: {}", Took(watch.elapsed()));
     if printed == 0 { Err(Fault::new(format!("`{line}` printed nothing"))) } else { Ok(()) }
 }
 

@@ -1,14 +1,16 @@
 //! The steps, in their order.
 //!
-//! Steps share one target folder. Everything that only has to compile goes through clippy, so that
+//! The steps of the gate share one target folder. Everything that only has to compile goes through clippy, so that
 //! the builds of single crates reuse its metadata and still refuse warnings.
 
-use super::alone::builds;
+use xtask::fault::{Fault, Result};
+use xtask::process;
+use xtask::repo::{Workspace, root};
+
+use super::features;
 use super::plan::Progress;
 use super::readme;
-use crate::fault::Result;
-use crate::repo::{Workspace, root};
-use crate::{conformance, e2e, fuzz, process};
+use crate::{bench, checks, fuzz, sim};
 
 /// One step.
 pub(super) struct Step {
@@ -20,18 +22,34 @@ pub(super) struct Step {
     pub(super) run: fn(&mut Progress) -> Result<()>,
 }
 
-/// All steps: cheap ones first, and none that needs what a later one builds.
-pub(super) const STEPS: &[Step] = &[
-    Step { name: "fmt", what: "formatting", run: fmt },
-    Step { name: "clippy", what: "lints, all targets and features", run: clippy },
-    Step { name: "tests", what: "tests and doc tests of all crates", run: tests },
-    Step { name: "docs", what: "documentation without warnings", run: docs },
-    Step { name: "alone", what: "each crate and each feature alone", run: alone },
-    Step { name: "conformance", what: "golden vectors", run: vectors },
-    Step { name: "fuzz", what: "a minute of changed descriptors", run: fuzz },
-    Step { name: "deny", what: "licences, duplicates and sources of dependencies", run: deny },
-    Step { name: "readme", what: "the README's first command in a fresh clone", run: first_command },
-    Step { name: "e2e", what: "the release program end to end", run: end_to_end },
+const fn step(name: &'static str, what: &'static str, run: fn(&mut Progress) -> Result<()>) -> Step {
+    Step { name, what, run }
+}
+
+/// What every change passes: cheap steps first, and none that needs what a later one builds.
+pub(super) const GATE: &[Step] = &[
+    step("fmt", "formatting", fmt),
+    step("clippy", "lints, all targets and features", clippy),
+    step("tests", "tests and doc tests of all crates", tests),
+    step("docs", "documentation without warnings", docs),
+    step("features", "a sample of crates and features alone", sampled_features),
+    step("conformance", "golden vectors", vectors),
+    step("deny", "licenses, duplicates and sources of dependencies", deny),
+    step("readme", "the README's first command in a fresh clone", first_command),
+    step("release", "the program as it is shipped", release),
+    step("e2e", "the program end to end", end_to_end),
+];
+
+/// What takes too long for every change.
+pub(super) const NIGHTLY: &[Step] = &[
+    step("features", "every crate and every feature alone", all_features),
+    step("fuzz", "ten minutes of changed documents and streams, from a fresh seed", long_fuzz),
+    step("sim", "10,000 simulated timelines, from a fresh seed", simulations),
+    step("release", "the program as it is shipped", release),
+    step("kills", "2,000 runs killed at random moments", kills),
+    step("agents", "four agents of other makers, installed and driven", |_| e2e(&["agents"])),
+    step("local-model", "a small model on this machine", |_| e2e(&["local-model"])),
+    step("peers", "benchmarks beside other projects", peers),
 ];
 
 fn fmt(_: &mut Progress) -> Result<()> {
@@ -39,15 +57,8 @@ fn fmt(_: &mut Progress) -> Result<()> {
 }
 
 fn clippy(_: &mut Progress) -> Result<()> {
-    process::run(&mut process::cargo([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    let arguments = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    process::run(&mut process::cargo(arguments))
 }
 
 fn tests(progress: &mut Progress) -> Result<()> {
@@ -61,25 +72,21 @@ fn docs(_: &mut Progress) -> Result<()> {
     process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn alone(_: &mut Progress) -> Result<()> {
-    for build in builds(&Workspace::load()?) {
-        println!("{build}");
-        process::run(&mut build.command())?;
-    }
-    Ok(())
+fn sampled_features(_: &mut Progress) -> Result<()> {
+    features::build_sample(&Workspace::load()?)
+}
+
+fn all_features(_: &mut Progress) -> Result<()> {
+    features::build_all(&Workspace::load()?)
 }
 
 /// The project's own vectors, and the full collections where they lie beside the checkout.
 fn vectors(_: &mut Progress) -> Result<()> {
     let beside =
         ["turn", "descriptor", "workspace-tools"].map(|kind| root().join("../shared/vectors").join(kind));
-    let mut folders = vec![root().join("fixtures/conformance")];
-    folders.extend(beside.into_iter().filter(|folder| folder.is_dir()));
-    conformance::run_folders(folders)
-}
-
-fn fuzz(_: &mut Progress) -> Result<()> {
-    fuzz::run(&fuzz::Options::default())
+    let folders = std::iter::once(root().join("fixtures/conformance")).chain(beside);
+    let folders = folders.filter(|folder| folder.is_dir()).map(|folder| folder.display().to_string());
+    checks::run_tested("conformance", &folders.collect::<Vec<_>>())
 }
 
 fn deny(_: &mut Progress) -> Result<()> {
@@ -93,6 +100,45 @@ fn first_command(_: &mut Progress) -> Result<()> {
     readme::try_first_command(&Workspace::load()?)
 }
 
+/// Bytes that the shipped program may have.
+const LARGEST: u64 = 25_000_000;
+
+fn release(_: &mut Progress) -> Result<()> {
+    process::run(&mut process::cargo(["build", "--release", "--package", "harness-cli"]))?;
+    let program = Workspace::load()?.target_directory.join("release").join("harness");
+    let size = std::fs::metadata(&program).map_err(|e| Fault::because(program.display(), e))?.len();
+    println!(
+        "{}: {:.1} MB",
+        program.display(),
+        f64::from(u32::try_from(size / 1000).unwrap_or(u32::MAX)) / 1000.0
+    );
+    if size <= LARGEST {
+        Ok(())
+    } else {
+        Err(Fault::new(format!("the program has more than {LARGEST} bytes")))
+    }
+}
+
 fn end_to_end(_: &mut Progress) -> Result<()> {
-    e2e::run(&e2e::Options::default())
+    e2e(&[])
+}
+
+fn e2e(arguments: &[&str]) -> Result<()> {
+    checks::run_tested("e2e", &arguments.iter().map(ToString::to_string).collect::<Vec<_>>())
+}
+
+fn kills(_: &mut Progress) -> Result<()> {
+    e2e(&["kill", "--kills", "2000"])
+}
+
+fn long_fuzz(_: &mut Progress) -> Result<()> {
+    fuzz::run(&fuzz::Options::fresh(600))
+}
+
+fn simulations(_: &mut Progress) -> Result<()> {
+    sim::run(&sim::Options::fresh(10_000))
+}
+
+fn peers(_: &mut Progress) -> Result<()> {
+    bench::peers()
 }

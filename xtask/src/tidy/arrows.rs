@@ -1,10 +1,11 @@
 //! Which crate may depend on which: the house of `ARCHITECTURE.md`.
 //!
 //! Core and the leaves depend on no crate of the workspace, a sibling on core and leaves alone, the
-//! facade on core and its siblings, what serves a protocol on the facade, the program on these two. The chores stand apart: they may look at every
-//! library, and nothing depends on them. Dev dependencies obey the same arrows.
+//! facade on core and its siblings, what serves a protocol on the facade, the program on these two. The chores stand
+//! apart: `checks` may look at every library, `xtask` at none, and no crate of the product depends on them. Dev
+//! dependencies obey the same arrows.
 
-use crate::repo::Package;
+use xtask::repo::Package;
 
 const CORE: &str = "harness-core";
 /// Crates that know nothing of the others and that siblings share.
@@ -13,6 +14,7 @@ const FACADE: &str = "harness";
 /// Crates that serve the facade's threads over a protocol.
 const SERVERS: &[&str] = &["harness-acp", "harness-server"];
 const PROGRAM: &str = "harness-cli";
+const CHECKS: &str = "checks";
 const CHORES: &str = "xtask";
 
 /// The storeys, lowest first; an arrow may only point to a lower one.
@@ -24,6 +26,7 @@ enum Storey {
     Facade,
     Server,
     Program,
+    Checks,
     Chores,
 }
 
@@ -34,6 +37,7 @@ fn storey(name: &str) -> Storey {
         FACADE => Storey::Facade,
         _ if SERVERS.contains(&name) => Storey::Server,
         PROGRAM => Storey::Program,
+        CHECKS => Storey::Checks,
         CHORES => Storey::Chores,
         _ => Storey::Sibling,
     }
@@ -41,12 +45,14 @@ fn storey(name: &str) -> Storey {
 
 fn allowed(from: Storey, to: Storey) -> bool {
     match from {
-        Storey::Leaf | Storey::Core => false,
+        Storey::Leaf | Storey::Core | Storey::Chores => false,
         Storey::Sibling => matches!(to, Storey::Leaf | Storey::Core),
         Storey::Facade => matches!(to, Storey::Core | Storey::Sibling),
         Storey::Server => to == Storey::Facade,
         Storey::Program => matches!(to, Storey::Facade | Storey::Server),
-        Storey::Chores => matches!(to, Storey::Core | Storey::Sibling | Storey::Facade | Storey::Server),
+        Storey::Checks => {
+            matches!(to, Storey::Core | Storey::Sibling | Storey::Facade | Storey::Server | Storey::Chores)
+        }
     }
 }
 
@@ -80,6 +86,7 @@ mod tests {
             FACADE,
             "harness-acp",
             PROGRAM,
+            CHECKS,
             CHORES,
         ];
         let package = |name: &str| {
@@ -102,8 +109,9 @@ mod tests {
         check("harness-acp", FACADE, &[]);
         check(PROGRAM, FACADE, &[]);
         check(PROGRAM, "harness-acp", &[]);
-        check(CHORES, FACADE, &[]);
-        check(CHORES, "harness-tools", &[]);
+        check(CHECKS, FACADE, &[]);
+        check(CHECKS, "harness-tools", &[]);
+        check(CHECKS, CHORES, &[]);
         check(CORE, "serde", &[]);
         check(CORE, CORE, &[]);
     }
@@ -126,6 +134,7 @@ mod tests {
         check(PROGRAM, CORE, &["harness-cli must not depend on harness-core"]);
         check(PROGRAM, "harness-session", &["harness-cli must not depend on harness-session"]);
         check(PROGRAM, CHORES, &["harness-cli must not depend on xtask"]);
-        check(CHORES, PROGRAM, &["xtask must not depend on harness-cli"]);
+        check(CHECKS, PROGRAM, &["checks must not depend on harness-cli"]);
+        check(CHORES, CORE, &["xtask must not depend on harness-core"]);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::tree::Tree;
-use crate::repo::{Package, shown};
+use xtask::repo::{Package, shown};
 
 #[derive(Deserialize)]
 struct Manifest {

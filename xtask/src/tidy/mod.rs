@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`faults`], [`manifests`], [`modules`], [`stops`] and [`text`] are
+//! [`tree`] reads the files once; [`arrows`], [`deviations`], [`faults`], [`manifests`], [`modules`] and [`text`] are
 //! the rules, pure functions from the tree to problems; [`rules`] lists them. `cargo test` applies
 //! them too.
 
@@ -10,9 +10,7 @@ mod faults;
 mod manifests;
 mod modules;
 mod rules;
-mod stops;
 mod text;
 mod tree;
 
 pub(crate) use rules::run;
-pub(crate) use stops::write as write_stop_reasons;

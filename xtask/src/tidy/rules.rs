@@ -1,9 +1,9 @@
 //! All rules, applied.
 
 use super::tree::Tree;
-use super::{arrows, deviations, faults, manifests, modules, stops, text};
-use crate::fault::{Fault, Result};
-use crate::repo::{Workspace, root};
+use super::{arrows, deviations, faults, manifests, modules, text};
+use xtask::fault::{Fault, Result};
+use xtask::repo::{Workspace, root};
 
 /// Applies every rule; prints each problem on a line.
 pub(crate) fn run() -> Result<()> {
@@ -26,7 +26,6 @@ fn problems() -> Result<Vec<String>> {
         faults::problems(&tree),
         manifests::problems(&workspace.packages, &tree),
         modules::problems(&tree),
-        stops::problems(&tree),
         text::problems(&tree),
     ];
     Ok(rules.into_iter().flatten().collect())
