@@ -77,7 +77,10 @@ fn explained(error: HarnessError, registry: Option<&Registry>, path: PathBuf) ->
     }
 }
 
-/// `registry.yaml` in the descriptor's folder.
+/// The name of the registry file next to a descriptor.
+pub(crate) const REGISTRY: &str = "registry.yaml";
+
+/// The registry file in the descriptor's directory.
 pub(crate) fn beside(descriptor: &Path) -> PathBuf {
-    descriptor.with_file_name("registry.yaml")
+    descriptor.with_file_name(REGISTRY)
 }

@@ -6,6 +6,7 @@ use harness::descriptor::diff::DescriptorDiff;
 use harness::descriptor::load_file;
 
 use crate::args::DiffArgs;
+use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -13,7 +14,8 @@ use crate::render::{BAD, DIM, GOOD, NOTE, harmless};
 
 /// Prints what changed between two descriptors, and tells by the exit code whether something did.
 pub(crate) fn diff(args: &DiffArgs) -> Result<Exit, CliError> {
-    let diff = load_file(&args.before)?.diff(&load_file(&args.after)?);
+    let (before, after) = (descriptor::at(&args.before)?, descriptor::find(args.after.as_deref())?);
+    let diff = load_file(&before)?.diff(&load_file(&after)?);
     let exit = if diff.is_empty() { Exit::Completed } else { Exit::Failed };
     if args.json { output::print_json(&diff, exit) } else { output::print(&text(&diff), exit) }
 }

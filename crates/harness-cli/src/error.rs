@@ -49,11 +49,17 @@ pub(crate) enum CliError {
     #[error("session `{}` does not exist", path.display())]
     NoSession { path: PathBuf },
     /// A session of another program, or of an earlier version.
-    #[error("session `{}` does not say which descriptor it was begun with", session.display())]
+    #[error("session `{}` does not record its descriptor", session.display())]
     SessionWithoutDescriptor { session: PathBuf },
     /// The session was begun under another descriptor.
     #[error("session `{}` was started under descriptor {began}, this is {now}", session.display())]
     OtherDescriptor { session: PathBuf, began: String, now: String },
+    /// No descriptor is named, or a directory without one is.
+    #[error("no `harness.yaml` in `{}`{}", directory.display(), if *parents { " or its parent directories" } else { "" })]
+    NoHarnessYaml { directory: PathBuf, parents: bool },
+    /// An argument of `run` that can only be meant as a path.
+    #[error("descriptor `{}` not found", path.display())]
+    NoSuchDescriptor { path: PathBuf },
     /// `show --agent` with an id that is no agent's.
     #[error("{} has no agent `{agent}`", descriptor.display())]
     NoAgent { agent: String, descriptor: PathBuf, known: Vec<String> },
@@ -61,7 +67,7 @@ pub(crate) enum CliError {
     #[error("in this context agent `{agent}` could not have a turn: {fault}")]
     NoTurn { agent: String, fault: DescriptorError },
     /// A file that `new` would replace.
-    #[error("{} is there already and was left as it is", path.display())]
+    #[error("`{}` already exists", path.display())]
     Exists { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
@@ -108,7 +114,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Runtime(#[from] harness::runtime::RuntimeError),
     /// `chat` without a descriptor and without a model.
-    #[error("nothing says who to talk to")]
+    #[error("no descriptor or model given")]
     NobodyToTalkTo,
     /// `chat --continue` or `--pick`, and there is nothing to go on with.
     #[error("there is no conversation to go on with{}", within(folder.as_deref()))]
@@ -161,6 +167,7 @@ impl CliError {
             Self::NoSession { .. } => "session.not_found",
             Self::SessionWithoutDescriptor { .. } => "session.no_descriptor",
             Self::OtherDescriptor { .. } => "session.other_descriptor",
+            Self::NoHarnessYaml { .. } | Self::NoSuchDescriptor { .. } => "cli.descriptor_not_found",
             Self::NoAgent { .. } => "descriptor.unknown_agent",
             Self::NoTurn { fault, .. } => fault.kind(),
             Self::Exists { .. } => "cli.exists",
@@ -250,15 +257,24 @@ impl CliError {
             }
             Self::Unbound { why, .. } => why.hint(),
             Self::NoSession { .. } => Some("check the path".to_owned()),
-            Self::SessionWithoutDescriptor { .. } => Some("name it with --descriptor FILE".to_owned()),
+            Self::SessionWithoutDescriptor { .. } => Some("pass `--descriptor FILE`".to_owned()),
             Self::OtherDescriptor { .. } => Some(
                 "use the descriptor that it was started under, another session, or --allow-changed to go on with this one \
                  all the same"
                     .to_owned(),
             ),
+            Self::NoHarnessYaml { parents: true, .. } => Some(
+                "create one with `harness new`, or pass a descriptor: `harness run FILE \"…\"`".to_owned(),
+            ),
+            Self::NoHarnessYaml { directory, parents: false } => {
+                Some(format!("create one with `harness new {}`, or pass a descriptor file", directory.display()))
+            }
+            Self::NoSuchDescriptor { .. } => Some(
+                "check the path; to send it as a message, pass the descriptor first: `harness run FILE \"…\"`".to_owned(),
+            ),
             Self::NoAgent { known, .. } => Some(format!("its agents are {}", listed(known))),
             Self::NoTurn { fault, .. } => no_turn_hint(fault),
-            Self::Exists { .. } => Some("choose another name, or replace it with --force".to_owned()),
+            Self::Exists { .. } => Some("choose another directory or pass `--force`; nothing was written".to_owned()),
             Self::NotWritten { .. } => Some("check that the folder is there and that you may write to it".to_owned()),
             Self::NoParent { folder, .. } => {
                 Some(format!("create it with `mkdir -p {}`, or choose another path", folder.display()))
@@ -308,8 +324,8 @@ impl CliError {
             )),
             Self::Runtime(error) => error.hint().map(str::to_owned),
             Self::NobodyToTalkTo => Some(
-                "name a descriptor, or a model with --model, --base-url or --backend; `harness new` writes a \
-                 descriptor to begin with"
+                "pass a descriptor, `--model PROVIDER/NAME`, `--base-url URL` or `--backend NAME`; `harness new` creates \
+                 a descriptor"
                     .to_owned(),
             ),
             Self::NoConversation { .. } => Some("begin one: the same command without that option".to_owned()),

@@ -9,7 +9,7 @@ use crate::output;
 
 /// Prints a graph as text that other programs make a picture of.
 pub(crate) fn graph(args: &GraphArgs) -> Result<Exit, CliError> {
-    let descriptor = load_file(&args.descriptor)?;
+    let descriptor = load_file(&args.descriptor.find()?)?;
     // A picture shows tools by their ids, whatever they are bound to.
     let graph = Graph::build(&descriptor, &Registry::stand_in(&descriptor))?;
     let text = match args.format {

@@ -30,7 +30,7 @@ struct Hashes {
 
 /// Prints the hash of a descriptor, and of its agents and parts if they are asked for.
 pub(crate) fn hash(args: &HashArgs) -> Result<Exit, CliError> {
-    let descriptor = load_file(&args.descriptor)?;
+    let descriptor = load_file(&args.descriptor.find()?)?;
     let hashes = Hashes::of(&descriptor, args);
     if args.json {
         return output::print_json(&hashes, Exit::Completed);

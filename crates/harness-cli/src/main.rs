@@ -10,6 +10,7 @@ mod bind;
 mod chat;
 mod check;
 mod completions;
+mod descriptor;
 mod diff;
 mod doctor;
 mod env;

@@ -1,6 +1,7 @@
 //! The threads of an editor's sessions: each of its own parts, as the command line says.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness::core::ThreadId;
@@ -19,6 +20,7 @@ use crate::threads::{Of, Threads, found};
 /// One set of parts for each session, so that tools and modes are its own.
 pub(super) struct CommandLine {
     args: AcpArgs,
+    descriptor: PathBuf,
     clock: Arc<dyn Clock>,
     ids: SystemIds,
     open: Mutex<HashMap<ThreadId, Open>>,
@@ -31,8 +33,8 @@ struct Open {
 }
 
 impl CommandLine {
-    pub(super) fn new(args: AcpArgs, clock: Arc<dyn Clock>) -> Self {
-        Self { args, clock, ids: SystemIds::new(), open: Mutex::default() }
+    pub(super) fn new(args: AcpArgs, descriptor: PathBuf, clock: Arc<dyn Clock>) -> Self {
+        Self { args, descriptor, clock, ids: SystemIds::new(), open: Mutex::default() }
     }
 
     /// Puts everything together once, and takes it apart again.
@@ -50,11 +52,8 @@ impl CommandLine {
     }
 
     async fn threads(&self, thread: &ThreadId, approver: EditorApprover) -> Result<Threads, CliError> {
-        let of = Of {
-            descriptor: Some(&self.args.descriptor),
-            sessions: self.folder(),
-            thread: Some(thread.clone()),
-        };
+        let of =
+            Of { descriptor: Some(&self.descriptor), sessions: self.folder(), thread: Some(thread.clone()) };
         let templates = found::templates(&self.args.templates, of.descriptor, found::untypable).await?;
         let change = |builder: Builder| builder.templates(templates);
         Threads::open(of, &self.args.threads, approver, &self.clock, change).await

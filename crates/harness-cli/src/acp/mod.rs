@@ -32,7 +32,7 @@ pub(crate) fn acp(args: &AcpArgs) -> Result<Exit, CliError> {
 async fn serve(args: &AcpArgs) -> Result<Exit, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
-    let host = CommandLine::new(args.clone(), clock);
+    let host = CommandLine::new(args.clone(), args.descriptor.find()?, clock);
     // What is wrong with the command line is told at once, and not in the editor's first conversation.
     host.try_out().await?;
     let stop = Cancel::new();

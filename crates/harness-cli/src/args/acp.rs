@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{TemplateArgs, ThreadArgs};
+use super::{DescriptorArg, TemplateArgs, ThreadArgs};
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct AcpArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
+    #[command(flatten)]
+    pub(crate) descriptor: DescriptorArg,
 
     /// Keep conversations in this folder, so that the editor can open them again [default: they end with it]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

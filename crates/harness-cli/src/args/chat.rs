@@ -7,11 +7,12 @@ use clap::{Args, ValueEnum, ValueHint};
 use super::{Approve, TemplateArgs, ThreadArgs};
 use crate::exit::Exit;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = Exit::help(), after_long_help = notes())]
 pub(crate) struct ChatArgs {
-    /// The descriptor: a YAML file with the agents; without one, a plain assistant with the model of --model
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// Descriptor file, or a directory with a `harness.yaml` [default: `harness.yaml` in the current or nearest
+    /// parent directory; without one, a plain assistant with the model of --model]
+    #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) descriptor: Option<PathBuf>,
 
     /// Go on with the last conversation with this descriptor
@@ -59,9 +60,11 @@ pub(crate) enum Color {
 
 fn notes() -> String {
     format!(
-        "Type /help in the chat to see what it can do. When standard input or output is no terminal, each line \
+        "With a `harness.yaml` and --model, the agents of the descriptor use that model. {SECURITY}\n\n\
+         Type /help in the chat to see what it can do. When standard input or output is no terminal, each line \
          of standard input is a message, answers go to standard output and everything else to standard error, \
          and the exit code is that of the last answer.\n\n{}",
-        Exit::help()
+        Exit::help(),
+        SECURITY = super::descriptor::SECURITY,
     )
 }

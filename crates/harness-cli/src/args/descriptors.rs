@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::ContextArg;
+use super::{ContextArg, DescriptorArg};
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The descriptors: YAML files with agents; contracts in files of their own, too
-    #[arg(value_hint = ValueHint::FilePath, required = true, value_name = "DESCRIPTOR")]
+    /// Descriptor files, contract files, or directories with a `harness.yaml` [default: `harness.yaml` in the
+    /// current or nearest parent directory]
+    #[arg(value_hint = ValueHint::AnyPath, value_name = "DESCRIPTOR")]
     pub(crate) descriptors: Vec<PathBuf>,
 
     /// Look up the targets of tools in this file [default: registry.yaml beside the descriptor, when
@@ -32,9 +33,8 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct HashArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
+    #[command(flatten)]
+    pub(crate) descriptor: DescriptorArg,
 
     /// Also print a hash for each agent, of all that decides what it gets
     #[arg(long)]
@@ -51,9 +51,8 @@ pub(crate) struct HashArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
+    #[command(flatten)]
+    pub(crate) descriptor: DescriptorArg,
 
     /// Show what this agent would get in a turn: its instructions, tools and handoffs, and why
     /// parts and handoffs are left out
@@ -81,9 +80,8 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct GraphArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
+    #[command(flatten)]
+    pub(crate) descriptor: DescriptorArg,
 
     /// The language of the picture
     #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
@@ -104,13 +102,13 @@ pub(crate) enum GraphFormat {
     after_help = "Exit codes:\n  0  both are the same graph\n  1  something changed\n  2  a file has a fault\n"
 )]
 pub(crate) struct DiffArgs {
-    /// The earlier descriptor
-    #[arg(value_hint = ValueHint::FilePath)]
+    /// Earlier descriptor: a file, or a directory with a `harness.yaml`
+    #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) before: PathBuf,
 
-    /// The later descriptor
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) after: PathBuf,
+    /// Later descriptor [default: `harness.yaml` in the current or nearest parent directory]
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub(crate) after: Option<PathBuf>,
 
     /// One JSON object
     #[arg(long)]
@@ -127,15 +125,11 @@ pub(crate) struct SchemaArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// Where to write the descriptor
-    #[arg(value_hint = ValueHint::FilePath, default_value = "harness.yaml")]
-    pub(crate) file: PathBuf,
+    /// Directory for the new files; created when it does not exist
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub(crate) directory: PathBuf,
 
-    /// Write a registry file with a tool beside it
-    #[arg(long)]
-    pub(crate) with_registry: bool,
-
-    /// Replace files that are there already
+    /// Replace files that exist
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -5,6 +5,7 @@ mod approvals;
 mod backend;
 mod bridge;
 mod chat;
+mod descriptor;
 mod descriptors;
 mod doctor;
 mod folders;
@@ -29,6 +30,7 @@ pub(crate) use approvals::ApprovalArgs;
 pub(crate) use backend::{BackendArg, BackendArgs};
 pub(crate) use bridge::{BridgeArgs, BrokerArgs};
 pub(crate) use chat::{ChatArgs, Color};
+pub(crate) use descriptor::DescriptorArg;
 pub(crate) use descriptors::{
     CheckArgs, CompletionsArgs, DiffArgs, GraphArgs, GraphFormat, HashArgs, NewArgs, SchemaArgs, ShowArgs,
 };
@@ -83,7 +85,7 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print the JSON Schema of descriptors, with which editors complete and check them
     Schema(SchemaArgs),
-    /// Write a descriptor to begin with
+    /// Create a directory with a descriptor, a tool and a README
     New(NewArgs),
     /// Run a recorded run again and tell what differs
     Replay(Box<ReplayArgs>),
@@ -95,7 +97,7 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// List, show, repair, compact, export, fork and label stored conversations
     Session(SessionArgs),
-    /// List the tools that a registry file offers, or try one
+    /// List the tools in a registry, or call one
     Tools(ToolsArgs),
     /// Look at everything that runs need: keys, endpoints, files, the machine; tell what is wrong and what to do
     Doctor(DoctorArgs),
@@ -164,12 +166,12 @@ impl Command {
 #[derive(Debug, Args)]
 #[command(after_help = Exit::help(), after_long_help = run_notes())]
 pub(crate) struct RunArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
+    /// Descriptor file, or a directory with a `harness.yaml` [default: `harness.yaml` in the current or nearest
+    /// parent directory]
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub(crate) descriptor: Option<PathBuf>,
 
-    /// What to say to the agents; `-`, or nothing when standard input is not a terminal, reads it
-    /// from there
+    /// Message to send; `-`, or no message when standard input is not a terminal, reads standard input
     #[arg(conflicts_with = "resume")]
     pub(crate) message: Option<MessageArg>,
 
@@ -327,7 +329,9 @@ pub(crate) enum Approve {
 
 fn run_notes() -> String {
     format!(
-        "The answer goes to standard output, everything else to standard error. The name of a \
+        "A single argument is the descriptor when it exists, ends in .yaml, .yml or .json, or has a path separator \
+         and no space; otherwise it is the message. {SECURITY}\n\n\
+         The answer goes to standard output, everything else to standard error. The name of a \
          model says who is asked: anthropic/NAME and openai/NAME ask these when {ANTHROPIC} or \
          {OPENAI} is set, ollama/NAME a server on this machine; all others are asked through OpenRouter with {OPENROUTER}. \
          Without a key, and without --model, --base-url and --replay, an example that ships with \
@@ -338,6 +342,7 @@ fn run_notes() -> String {
         OPENAI = env::OPENAI_KEY,
         OPENROUTER = env::OPENROUTER_KEY,
         codes = Exit::help(),
+        SECURITY = descriptor::SECURITY,
     )
 }
 

@@ -20,8 +20,8 @@ pub(crate) struct ResumeArgs {
     /// Something to say to the run, such as what to do differently
     pub(crate) message: Option<MessageArg>,
 
-    /// The descriptor, when it lies elsewhere now
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Descriptor file, or a directory with a `harness.yaml` [default: the descriptor that the session records]
+    #[arg(long, value_name = "DESCRIPTOR", value_hint = ValueHint::AnyPath)]
     pub(crate) descriptor: Option<PathBuf>,
 
     /// What the descriptor's tool targets are [default: as in the run before]
@@ -68,10 +68,10 @@ pub(crate) struct ResumeArgs {
 }
 
 impl ResumeArgs {
-    /// The run of this descriptor that goes on.
-    pub(crate) fn run(&self, descriptor: PathBuf, registry: Option<PathBuf>, until: UntilArgs) -> RunArgs {
+    /// The arguments of the run to resume.
+    pub(crate) fn run(&self, registry: Option<PathBuf>, until: UntilArgs) -> RunArgs {
         RunArgs {
-            descriptor,
+            descriptor: self.descriptor.clone(),
             message: self.message.clone(),
             registry: self.registry.clone().or(registry),
             session: Some(self.session.clone()),

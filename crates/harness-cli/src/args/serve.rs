@@ -5,14 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::ThreadArgs;
+use super::{DescriptorArg, ThreadArgs};
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct ServeArgs {
-    /// The descriptor: a YAML file with the agents
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) descriptor: PathBuf,
+    #[command(flatten)]
+    pub(crate) descriptor: DescriptorArg,
 
     /// Where to listen; port 0 takes a free one, and the first line of output says which
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8787")]

@@ -9,9 +9,10 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(after_help = Exit::help())]
 pub(crate) struct ToolsArgs {
-    /// The registry file
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub(crate) registry: PathBuf,
+    /// Registry file, or a directory with a `registry.yaml` [default: `registry.yaml` next to the `harness.yaml` in
+    /// the current or nearest parent directory]
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub(crate) registry: Option<PathBuf>,
 
     /// Call this tool, by its name or its target, and print its result
     #[arg(long, value_name = "NAME")]

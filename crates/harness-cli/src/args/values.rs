@@ -19,7 +19,14 @@ impl FromStr for MessageArg {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(if text == "-" { Self::Stdin } else { Self::Text(text.to_owned()) })
+        Ok(Self::of(text))
+    }
+}
+
+impl MessageArg {
+    /// Reads the argument.
+    pub(crate) fn of(text: &str) -> Self {
+        if text == "-" { Self::Stdin } else { Self::Text(text.to_owned()) }
     }
 }
 

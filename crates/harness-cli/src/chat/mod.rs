@@ -33,6 +33,7 @@ use pick::{Pick, Picked};
 use terminal::{Input, Terminal};
 
 use crate::args::{ChatArgs, Color};
+use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
@@ -46,6 +47,7 @@ use crate::terminal::{Stream, drawing};
 
 /// Talks with agents, or with a model.
 pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
+    let args = &ChatArgs { descriptor: descriptor(args)?, ..args.clone() };
     match args.color {
         Color::Auto => {}
         Color::Always => anstream::ColorChoice::Always.write_global(),
@@ -58,6 +60,11 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<Exit, CliError> {
             over_pipe(args).await
         }
     })
+}
+
+/// The named descriptor, or the default when there is one.
+fn descriptor(args: &ChatArgs) -> Result<Option<PathBuf>, CliError> {
+    args.descriptor.as_deref().map_or_else(descriptor::search, |named| descriptor::at(named).map(Some))
 }
 
 async fn over_pipe(args: &ChatArgs) -> Result<Exit, CliError> {

@@ -12,6 +12,7 @@ use harness::core::contract::TaskContract;
 use harness::descriptor::check::{Diagnostic, Severity};
 
 use crate::args::CheckArgs;
+use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::paths::Paths;
@@ -59,9 +60,12 @@ impl Checked {
 /// Says everything that is wrong with descriptors, their registries, and contracts.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit, CliError> {
     let paths = Paths::here();
+    let named = match args.descriptors.as_slice() {
+        [] => vec![descriptor::find(None)?],
+        named => named.iter().map(|path| descriptor::file(path)).collect(),
+    };
     let mut told = HashSet::new();
-    let checked: Vec<Checked> =
-        args.descriptors.iter().map(|path| file::check(path, args, &paths, &mut told)).collect();
+    let checked: Vec<Checked> = named.iter().map(|path| file::check(path, args, &paths, &mut told)).collect();
     let exit =
         if checked.iter().all(|checked| checked.errors() == 0) { Exit::Completed } else { Exit::Refused };
     if args.json { json::print(&checked, exit) } else { human::print(&checked, exit) }

@@ -18,6 +18,7 @@ use harness::{BoundGraph, Harness, Report};
 use super::recording::{files, recording};
 use crate::args::{ContextArg, LiveArgs};
 use crate::bind;
+use crate::descriptor;
 use crate::error::CliError;
 use crate::model::{self, Asking};
 use crate::run::context;
@@ -48,7 +49,7 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     let named = files(record);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let (descriptor, registry) = match how.descriptor {
-        Some(descriptor) => (descriptor, how.registry),
+        Some(named) => (descriptor::at(&named)?, how.registry),
         None => (named.descriptor.ok_or(CliError::NoDescriptor)?, how.registry.or(named.registry)),
     };
     let bound = bind::bind(&descriptor, registry.as_deref(), &clock)?;

@@ -14,6 +14,7 @@ use harness::core::Cancel;
 use super::attach;
 use super::own::own;
 use crate::args::BridgeArgs;
+use crate::descriptor::at;
 use crate::env;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -31,7 +32,7 @@ async fn bridge_here(args: &BridgeArgs) -> Result<Exit, CliError> {
     let (transport, connection) = attach(&args.broker)?;
     let (runner, registry) = match &args.descriptor {
         Some(descriptor) => {
-            let (backend, registry) = own(args, descriptor)?;
+            let (backend, registry) = own(args, &at(descriptor)?)?;
             (BridgeRunner::Backend(Arc::new(backend)), registry)
         }
         None => (program(args), None),

@@ -2,16 +2,16 @@
 
 use std::io::{IsTerminal as _, Read, stdin};
 
-use crate::args::{MessageArg, RunArgs};
+use crate::args::MessageArg;
 use crate::error::CliError;
 
 /// Bytes that are read from standard input, at most.
 const LONGEST: u64 = 1 << 20;
 
 /// The message; `None` to go on without one.
-pub(super) fn message(args: &RunArgs) -> Result<Option<String>, CliError> {
-    match &args.message {
-        None if args.resume => Ok(None),
+pub(super) fn message(message: Option<&MessageArg>, resume: bool) -> Result<Option<String>, CliError> {
+    match message {
+        None if resume => Ok(None),
         Some(MessageArg::Text(text)) if text.trim().is_empty() => Err(CliError::NoMessage),
         Some(MessageArg::Text(text)) => Ok(Some(text.clone())),
         None if stdin().is_terminal() => Err(CliError::NoMessage),

@@ -16,6 +16,7 @@ pub(crate) mod view;
 pub(crate) use self::resume::resume;
 
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use harness::adapters::{Recorder, Replay};
@@ -35,9 +36,10 @@ use self::approve::CommandLineApprover;
 use self::decisions::Decisions;
 use self::pending::PendingCalls;
 use self::until::{Told, Until};
-use crate::args::{Approve, BackendArgs, LimitArgs, ModelArgs, RunArgs};
+use crate::args::{Approve, BackendArgs, LimitArgs, MessageArg, ModelArgs, RunArgs};
 use crate::backend;
 use crate::bind::{self, Bound, Needs};
+use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::model::{self, Asking, Source};
@@ -54,7 +56,13 @@ const WAITING: usize = 65_536;
 
 /// Runs a graph and shows it.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
-    block_on(run_here(args))
+    let (descriptor, message) = descriptor::of_run(args)?;
+    run_descriptor(args, &descriptor, message.as_ref())
+}
+
+/// Runs the graph of this descriptor and shows it.
+fn run_descriptor(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg>) -> Result<Exit, CliError> {
+    block_on(run_here(args, descriptor, message))
 }
 
 /// Runs a future to its end in a runtime of its own.
@@ -67,22 +75,24 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, CliError>>) -> 
     done
 }
 
-async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
+async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg>) -> Result<Exit, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let bound = bind::bind(&args.descriptor, args.registry.as_deref(), &clock)?;
-    let message = message::message(args)?;
+    let bound = bind::bind(descriptor, args.registry.as_deref(), &clock)?;
+    let message = message::message(message, args.resume)?;
     let overrides = context::overrides(&args.context)?;
     check_outputs(args)?;
     let now = clock.now();
-    let session =
-        args.session.as_deref().map(|path| session::open(path, &bound.graph, args, now)).transpose()?;
+    let session = args
+        .session
+        .as_deref()
+        .map(|path| session::open(path, &bound.graph, descriptor, args, now))
+        .transpose()?;
     if session.is_some() {
         // Its earlier owner may have been killed: nothing that it had started works beside what follows.
         wait_for_orphans().await?;
     }
     let decisions = decisions(args, &bound.graph, session.as_ref()).await?;
-    let asking =
-        Asking { graph: Some(&bound.graph), descriptor: &args.descriptor, message: message.as_deref() };
+    let asking = Asking { graph: Some(&bound.graph), descriptor, message: message.as_deref() };
     let thread = session.as_ref().and_then(Session::id);
     let thread = thread.map(|id| ThreadId::from(id.as_str()));
     let choose = || model::choose(&args.model, asking, &clock);
@@ -90,7 +100,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
     let hash = bound.graph.hash();
     let Bound { graph, registry } = bound;
     let (needs, model) = (Needs::of(registry.as_ref()), Arc::clone(&source.model));
-    let parts = Parts { graph, needs, overrides, session, model, clock };
+    let parts = Parts { descriptor, graph, needs, overrides, session, model, clock };
     let (control, commands) = RenderControl::new();
     let approver = CommandLineApprover::new(args.approvals.policy().unwrap_or(Approve::Ask));
     let approver = approver.beside(control.clone()).with_decisions(decisions);
@@ -120,7 +130,7 @@ async fn run_here(args: &RunArgs) -> Result<Exit, CliError> {
         report => report?,
     };
     let proposed = approver.pending();
-    let run = Ran { hash: &hash, control: spec.control.as_deref(), proposed: &proposed };
+    let run = Ran { descriptor, hash: &hash, control: spec.control.as_deref(), proposed: &proposed };
     finish(args, &report, &run, rendering, source.replay.as_deref())
 }
 
@@ -147,7 +157,8 @@ fn check_outputs(args: &RunArgs) -> Result<(), CliError> {
 }
 
 /// What a run is made of, beside its arguments.
-struct Parts {
+struct Parts<'a> {
+    descriptor: &'a Path,
     graph: BoundGraph,
     needs: Needs,
     overrides: Map,
@@ -156,11 +167,11 @@ struct Parts {
     clock: Arc<dyn Clock>,
 }
 
-impl Parts {
+impl Parts<'_> {
     fn put_together(self, args: &RunArgs, approver: CommandLineApprover) -> Result<Builder, CliError> {
-        let Self { graph, needs, overrides, session, model, clock } = self;
+        let Self { descriptor, graph, needs, overrides, session, model, clock } = self;
         let section = graph.graph().run().cloned();
-        let until = Until::of(&args.until, section.as_ref(), &args.descriptor)?;
+        let until = Until::of(&args.until, section.as_ref(), descriptor)?;
         let mut builder = Harness::new(Arc::clone(&model))
             .graph(graph)
             .context(overrides)
@@ -180,7 +191,7 @@ impl Parts {
             builder = builder.checkpoints(FileCheckpoints::open(path.with_extension("runs"))?);
         }
         if let Some(path) = &args.run_record {
-            builder = builder.record(recording(Some(path), &args.descriptor, args.registry.as_deref()));
+            builder = builder.record(recording(Some(path), descriptor, args.registry.as_deref()));
         }
         builder = until.build(builder);
         let compaction = section.and_then(|section| section.compaction);
@@ -207,6 +218,7 @@ async fn prompt<'h>(
 
 /// What was run.
 struct Ran<'a> {
+    descriptor: &'a Path,
     hash: &'a str,
     control: Option<&'a ControlSpec>,
     /// Calls that were proposed and stay pending.
@@ -293,9 +305,9 @@ fn finish(
     let pending = PendingCalls::of(&report.end.stop.evidence, run.proposed);
     let _ = write!(terminal::questions(), "{}", pending.describe());
     let next = pending.next(args.session.as_deref(), &on_backend(args));
-    let next = next.or_else(|| what_next(args, exit, report));
+    let next = next.or_else(|| what_next(args, run.descriptor, exit, report));
     let told = Told {
-        descriptor: &args.descriptor,
+        descriptor: run.descriptor,
         descriptor_hash: run.hash,
         session: args.session.as_deref(),
         contract: run.control.and_then(|control| control.contract.as_ref()),
@@ -336,9 +348,9 @@ fn on_backend(args: &RunArgs) -> String {
 }
 
 /// What a person can do about a run that is not over.
-fn what_next(args: &RunArgs, exit: Exit, report: &Report) -> Option<String> {
+fn what_next(args: &RunArgs, descriptor: &Path, exit: Exit, report: &Report) -> Option<String> {
     let evidence = &report.end.stop.evidence;
-    let (descriptor, session) = (args.descriptor.display(), args.session.as_ref()?.display());
+    let (descriptor, session) = (descriptor.display(), args.session.as_ref()?.display());
     let again = format!("harness run {descriptor} --session {session}{}", on_backend(args));
     match exit {
         Exit::Deferred if report.control().is_some() => Some(more(report, &session.to_string())),

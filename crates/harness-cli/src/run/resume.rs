@@ -1,6 +1,7 @@
 //! `harness resume`.
 
 use crate::args::{ResumeArgs, UntilArgs};
+use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -10,12 +11,13 @@ use super::session::{self, Begun};
 /// its limits those that are given now.
 pub(crate) fn resume(args: &ResumeArgs) -> Result<Exit, CliError> {
     let begun = session::begun(&args.session)?;
-    let descriptor = args.descriptor.clone().or(begun.descriptor.clone());
+    let named = args.descriptor.as_deref().map(descriptor::at).transpose()?;
+    let descriptor = named.or_else(|| begun.descriptor.clone());
     let Some(descriptor) = descriptor else {
         return Err(CliError::SessionWithoutDescriptor { session: args.session.clone() });
     };
     let until = until(args, &begun);
-    super::run(&args.run(descriptor, begun.registry, until))
+    super::run_descriptor(&args.run(begun.registry, until), &descriptor, args.message.as_ref())
 }
 
 /// What is said now, and else what was said when the session was begun.

@@ -37,15 +37,15 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    fn of(args: &RunArgs) -> Self {
-        let whole = |path: &PathBuf| std::path::absolute(path).ok();
+    fn of(args: &RunArgs, descriptor: &Path) -> Self {
+        let whole = |path: &Path| std::path::absolute(path).ok();
         Self {
-            descriptor: whole(&args.descriptor),
-            registry: args.registry.as_ref().and_then(whole),
+            descriptor: whole(descriptor),
+            registry: args.registry.as_deref().and_then(whole),
             until_done: args.until.until_done,
             mode: args.until.mode,
-            contract: args.until.contract.as_ref().and_then(whole),
-            workspace: args.until.workspace.as_ref().and_then(whole),
+            contract: args.until.contract.as_deref().and_then(whole),
+            workspace: args.until.workspace.as_deref().and_then(whole),
         }
     }
 }
@@ -68,11 +68,12 @@ pub(super) fn begun(path: &Path) -> Result<Begun, CliError> {
 pub(super) fn open(
     path: &Path,
     graph: &BoundGraph,
+    descriptor: &Path,
     args: &RunArgs,
     now: Time,
 ) -> Result<JsonlSession, CliError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let meta = Json::of(&Meta { run: Begun::of(args) });
+    let meta = Json::of(&Meta { run: Begun::of(args, descriptor) });
     let mut options = OpenOptions::new()
         .create(!args.resume)
         .id(format!("{stem}-{:x}", now.0))

@@ -54,7 +54,8 @@ async fn serve_here(args: &ServeArgs) -> Result<Exit, CliError> {
     if let Some(sessions) = sessions.clone() {
         options = options.stored(sessions);
     }
-    let of = Of { descriptor: Some(&args.descriptor), sessions, thread: None };
+    let descriptor = args.descriptor.find()?;
+    let of = Of { descriptor: Some(&descriptor), sessions, thread: None };
     let threads = Threads::open(of, &args.threads, approvals.clone(), &clock, |builder| builder).await?;
     let listening = |source| CliError::Listen { address: args.listen, source };
     let listener = TcpListener::bind(args.listen).await.map_err(listening)?;

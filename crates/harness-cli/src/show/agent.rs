@@ -1,6 +1,7 @@
 //! `harness show --agent`.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use harness::core::port::Clock;
@@ -18,13 +19,13 @@ use crate::run::context;
 use crate::terminal;
 
 /// Prints what an agent would get in a turn with the given context.
-pub(super) fn show(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
+pub(super) fn show(args: &ShowArgs, descriptor: &Path, id: &str) -> Result<Exit, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let has_registry = args.registry.is_some() || bind::beside(&args.descriptor).exists();
-    let graph = graph(args, has_registry, &clock)?;
+    let has_registry = args.registry.is_some() || bind::beside(descriptor).exists();
+    let graph = graph(args, descriptor, has_registry, &clock)?;
     let Some(agent) = graph.agent(id) else {
         let known = graph.agents().map(Agent::id).map(str::to_owned).collect();
-        let descriptor = args.descriptor.clone();
+        let descriptor = descriptor.to_owned();
         return Err(CliError::NoAgent { agent: id.to_owned(), descriptor, known });
     };
     if !has_registry && !agent.tools().is_empty() {
@@ -51,12 +52,17 @@ pub(super) fn show(args: &ShowArgs, id: &str) -> Result<Exit, CliError> {
 }
 
 /// The graph with the tools of the registry, or with stand-ins where there is none.
-fn graph(args: &ShowArgs, has_registry: bool, clock: &Arc<dyn Clock>) -> Result<Arc<Graph>, CliError> {
+fn graph(
+    args: &ShowArgs,
+    descriptor: &Path,
+    has_registry: bool,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<Graph>, CliError> {
     if has_registry {
-        let bound = bind::bind(&args.descriptor, args.registry.as_deref(), clock)?;
+        let bound = bind::bind(descriptor, args.registry.as_deref(), clock)?;
         return Ok(Arc::clone(bound.graph.graph()));
     }
-    let descriptor = load_file(&args.descriptor)?;
+    let descriptor = load_file(descriptor)?;
     Ok(Arc::new(Graph::build(&descriptor, &Registry::stand_in(&descriptor))?))
 }
 

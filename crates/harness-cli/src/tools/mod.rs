@@ -6,12 +6,15 @@ mod list;
 mod servers;
 
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness::core::port::{DynToolRegistry, ToolDef, Toolbox};
 use harness::tools::Registry;
 
 use crate::args::ToolsArgs;
+use crate::bind;
+use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal;
@@ -25,7 +28,7 @@ struct Offered {
 
 /// Lists the tools of a registry file, or calls one. Servers are started or connected to for it, and ended.
 pub(crate) fn tools(args: &ToolsArgs) -> Result<Exit, CliError> {
-    let registry = Registry::load(&args.registry)?;
+    let registry = Registry::load(&file(args.registry.as_deref())?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|source| CliError::Io { action: "start the runtime", source })?;
     let done = runtime.block_on(Box::pin(async {
@@ -38,6 +41,15 @@ pub(crate) fn tools(args: &ToolsArgs) -> Result<Exit, CliError> {
     }));
     runtime.shutdown_background();
     done
+}
+
+/// The named registry file, or the one next to the default descriptor.
+fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
+    Ok(match named {
+        Some(path) if path.is_dir() => path.join(bind::REGISTRY),
+        Some(path) => path.to_owned(),
+        None => bind::beside(&descriptor::find(None)?),
+    })
 }
 
 async fn list_all(args: &ToolsArgs, registry: &Registry) -> Result<Exit, CliError> {

@@ -76,8 +76,8 @@ fn check_refused(arguments: &[&str], expected: &str) {
 }
 
 #[test]
-fn a_chat_with_nobody_is_refused() {
-    check_refused(&[], "nothing says who to talk to");
+fn a_chat_that_nobody_can_answer_is_refused() {
+    check_refused(&[], "the model `scripted` cannot be asked");
     check_refused(&["harness.yaml"], "the model `scripted` cannot be asked");
     let local = ["harness.yaml", "--base-url", "http://127.0.0.1:9/v1"];
     check_refused(&[&local[..], &["--continue"]].concat(), "there is no conversation to go on with");

@@ -1,10 +1,10 @@
-//! The commands about descriptors: show, graph, check, hash, new, completions.
+//! The commands about descriptors: show, graph, check, hash, completions.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Project, Reply, Server};
+use crate::support::Project;
 
 const CLINIC: &str = "\
 runtime: { entry_agent: desk }
@@ -433,58 +433,6 @@ fn diff_tells_what_changed_by_text_and_exit_code() {
 }
 
 #[test]
-fn a_new_descriptor_is_sound_and_runs() {
-    for arguments in [&["new", "mine.yaml"][..], &["new", "mine.yaml", "--with-registry"]] {
-        let project = clinic();
-        let output = project.harness(arguments);
-        assert_eq!(output.code, Some(0), "{}", output.stderr);
-        let checked = project.harness(&["check", "--strict", "mine.yaml"]);
-        assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{}", checked.stdout);
-        let mut replies = vec![Reply::Stream(Answer::call("c1", "handoff_to_expert", &json!({})))];
-        if arguments.len() > 2 {
-            replies.push(Reply::Stream(Answer::call("c2", "search_products", &json!({ "word": "tent" }))));
-        }
-        replies.push(Reply::text("We have a tent."));
-        let server = Server::start(replies);
-        let run = project.harness(&["run", "mine.yaml", "A tent?", "--base-url", &server.url]);
-        assert_eq!((run.code, run.stdout.as_str()), (Some(0), "We have a tent.\n"), "{}", run.stderr);
-        assert!(!run.stderr.contains('✗'), "{}", run.stderr);
-    }
-}
-
-#[test]
-fn a_new_descriptor_replaces_nothing_unless_told_so() {
-    let project = clinic();
-    insta::assert_snapshot!(check(&project, &["new", "mine.yaml", "--with-registry"], 0), @r#"
-    exit 0
-    wrote mine.yaml and registry.yaml
-    check it with: harness check mine.yaml
-    run it with: harness run mine.yaml "Good morning!"
-    ---
-    "#);
-    fs::remove_file(project.path().join("mine.yaml")).unwrap();
-    project.write("registry.yaml", "mine");
-    insta::assert_snapshot!(check(&project, &["new", "mine.yaml", "--with-registry"], 2), @r#"
-    exit 2
-    ---
-    error: registry.yaml is there already and was left as it is
-      hint: choose another name, or replace it with --force
-    "#);
-    assert!(!project.path().join("mine.yaml").exists(), "nothing is written");
-    assert_eq!(project.read("registry.yaml"), "mine");
-    check(&project, &["new", "mine.yaml", "--with-registry", "--force"], 0);
-    assert!(
-        project.read("registry.yaml").starts_with("# Which program stands behind each target of mine.yaml.")
-    );
-    insta::assert_snapshot!(check(&project, &["new", "nowhere/mine.yaml"], 2), @r#"
-    exit 2
-    ---
-    error: cannot write nowhere/mine.yaml: No such file or directory (os error 2)
-      hint: check that the folder is there and that you may write to it
-    "#);
-}
-
-#[test]
 fn schema_is_the_published_one() {
     let project = clinic();
     let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/descriptor.schema.json");
@@ -502,6 +450,6 @@ fn completions_name_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let output = project.harness(&["completions", shell]);
         assert_eq!(output.code, Some(0));
-        assert!(output.stdout.contains("graph") && output.stdout.contains("with-registry"), "{shell}");
+        assert!(output.stdout.contains("graph") && output.stdout.contains("run-record"), "{shell}");
     }
 }

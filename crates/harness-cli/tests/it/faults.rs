@@ -29,8 +29,8 @@ fn a_descriptor_that_cannot_be_read() {
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
-    error[descriptor.io]: cannot read `folder.yaml` for the descriptor path: is a directory
-    help: check that it is a file and that you may read it
+    error[descriptor.io]: cannot read `folder.yaml/harness.yaml` for the descriptor path: No such file or directory (os error 2)
+    help: check the path
 
     1 error
     "#);

@@ -1,5 +1,6 @@
 //! Skills, prompt templates and context files in folders.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -136,11 +137,17 @@ fn a_folder_that_is_named_must_be_there() {
     ");
 }
 
+/// Renames the descriptor, so that a chat that names none is one with a plain assistant.
+fn rename_descriptor(project: &Project) {
+    fs::rename(project.path().join("harness.yaml"), project.path().join("desk.yaml")).unwrap();
+}
+
 /// The beginning of what a model is told in the folder `app` of a project, behind `chat` and these arguments.
 #[track_caller]
 fn check_context(arguments: &[&str], expected: &[&str]) {
     let server = Server::start([Reply::text("Hello.")]);
     let project = Project::plain();
+    rename_descriptor(&project);
     project.write(".git/HEAD", "");
     project.write("AGENTS.md", "Of the repository.\n");
     project.write("app/CLAUDE.md", "Of the app.\n");
@@ -160,9 +167,9 @@ fn context_files_are_told_to_a_plain_assistant_and_to_others_when_asked_for() {
     let all = ["~/.config/harness/AGENTS.md", "/AGENTS.md", "/app/CLAUDE.md"];
     check_context(&[], &all);
     check_context(&["--no-context-files"], &[]);
-    check_context(&["../harness.yaml"], &[]);
-    check_context(&["../harness.yaml", "--context-files"], &all);
-    check_context(&["../harness.yaml", "--context-files", "--no-context-files"], &[]);
+    check_context(&["../desk.yaml"], &[]);
+    check_context(&["../desk.yaml", "--context-files"], &all);
+    check_context(&["../desk.yaml", "--context-files", "--no-context-files"], &[]);
 }
 
 #[test]
@@ -178,9 +185,10 @@ fn who_has_a_backend_cannot_load_skills_and_is_not_told_of_them() {
 fn skills_of_the_user_are_for_a_plain_assistant() {
     let server = Server::start([Reply::text("Hello."), Reply::text("Hello.")]);
     let project = Project::plain();
+    rename_descriptor(&project);
     project.write(".config/harness/skills/release/SKILL.md", RELEASE);
     talk(begin(&project, "", &["chat", "--base-url", &server.url]), "hello\n");
-    talk(begin(&project, "", &["chat", "harness.yaml", "--base-url", &server.url]), "hello\n");
+    talk(begin(&project, "", &["chat", "desk.yaml", "--base-url", &server.url]), "hello\n");
     let requests = server.requests();
     let told: Vec<bool> = requests.iter().map(|request| instructions(request).contains("release")).collect();
     assert_eq!(told, [true, false]);
