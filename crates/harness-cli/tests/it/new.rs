@@ -13,16 +13,15 @@ fn run(directory: &Path, arguments: &[&str]) -> Output {
     Running::start(harness(directory, arguments)).end()
 }
 
-/// The blocks of a README in order, those in lists included: what is behind the opening fence, and the text.
+/// The fenced blocks of a README in order, as a person copies them: what is behind the opening fence, and the text.
 fn blocks(page: &str) -> Vec<(&str, String)> {
     let mut blocks = Vec::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
-        let Some(info) = line.trim_start().strip_prefix("```") else { continue };
-        let indent = line.len() - line.trim_start().len();
-        let block = lines.by_ref().take_while(|line| line.trim_start() != "```");
-        let text: Vec<&str> = block.map(|line| line.get(indent..).unwrap_or_default()).collect();
-        blocks.push((info, text.join("\n") + "\n"));
+        if let Some(info) = line.strip_prefix("```") {
+            let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            blocks.push((info, text.join("\n") + "\n"));
+        }
     }
     blocks
 }
