@@ -94,8 +94,6 @@ pub(crate) enum CliError {
     TokenFile { path: PathBuf, fault: KeyFileFault },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("no key is set, and the recordings in {} hold no conversation that begins with this message", folder.display())]
-    NotRecorded { folder: PathBuf, questions: Vec<String> },
     #[error("the context {origin} {problem}")]
     Context { origin: String, problem: String },
     #[error("the log filter `{filter}` cannot be used: {reason}")]
@@ -182,7 +180,6 @@ impl CliError {
             Self::KeyFile { .. } => "cli.key_file",
             Self::TokenFile { .. } => "cli.token_file",
             Self::Listen { .. } => "cli.listen",
-            Self::NotRecorded { .. } => "cli.not_recorded",
             Self::Context { .. } => "cli.context",
             Self::LogFilter { .. } => "cli.log_filter",
             Self::ToolInput { .. } => "cli.tool_input",
@@ -292,11 +289,6 @@ impl CliError {
             Self::Listen { .. } => {
                 Some("choose another address with --listen; port 0 takes one that is free".to_owned())
             }
-            Self::NotRecorded { questions, .. } => {
-                let known: Vec<_> = questions.iter().map(|question| format!("\n    {question}")).collect();
-                let hint = no_key_hint(&[env::OPENROUTER_KEY]);
-                Some(format!("{hint}; without a key these can be asked:{}", known.concat()))
-            }
             Self::Context { .. } => Some(
                 "write PATH=VALUE, for example customer.premium=true, or name a YAML or JSON file with a \
                  mapping"
@@ -380,7 +372,7 @@ fn missing(names: &[&str]) -> String {
 fn no_key_hint(names: &[&str]) -> String {
     format!(
         "set {}, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, \
-         --base-url for an endpoint of your own, or --replay for a recording",
+         --base-url for an endpoint of your own, or --model demo for the demo model",
         names.join(" or ")
     )
 }

@@ -334,8 +334,9 @@ fn run_notes() -> String {
          The answer goes to standard output, everything else to standard error. The name of a \
          model says who is asked: anthropic/NAME and openai/NAME ask these when {ANTHROPIC} or \
          {OPENAI} is set, ollama/NAME a server on this machine; all others are asked through OpenRouter with {OPENROUTER}. \
-         Without a key, and without --model, --base-url and --replay, an example that ships with \
-         recordings is answered from them.\n\n\
+         Without a key the demo model answers: it follows rules, calls the tools whose names fit and is no LLM. \
+         --model demo asks for it, demo/slow is slow, demo/fail fails; `call TOOL {{\"a\": 1}}` as the message makes it call \
+         exactly that.\n\n\
          Ctrl-C stops the run and leaves the session in order; a second one ends the program at \
          once.\n\n{codes}",
         ANTHROPIC = env::ANTHROPIC_KEY,

@@ -20,7 +20,7 @@ use super::store::{self, Store};
 use crate::args::{Approve, ChatArgs, ModelArgs, Preset};
 use crate::env;
 use crate::error::CliError;
-use crate::model::{self, Asking};
+use crate::model;
 use crate::run::approve::CommandLineApprover;
 use crate::run::session::same_descriptor;
 use crate::run::view::policy;
@@ -126,7 +126,7 @@ impl Conversation {
         let named = args.threads.model.model.clone();
         let begun = Begun {
             title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), title),
-            model: if threads.shipped { "recordings".to_owned() } else { named.unwrap_or_default() },
+            model: if threads.demo { "demo".to_owned() } else { named.unwrap_or_default() },
             before,
         };
         let (folder, models) = (folder(args), args.threads.model.clone());
@@ -212,8 +212,7 @@ impl Conversation {
     pub(super) fn set_model(&mut self, name: &str) -> Result<(), CliError> {
         let args =
             ModelArgs { model: Some(name.to_owned()), replay: None, record: None, ..self.models.clone() };
-        let asking = Asking { graph: None, descriptor: Path::new(""), message: None };
-        let source = model::choose(&args, asking, &self.clock)?;
+        let source = model::choose(&args, None, &self.clock)?;
         self.thread.configure(|config| {
             config.model.model = source.model;
             config.model.name = Some(name.into());

@@ -1,16 +1,15 @@
-//! Which model answers an agent: a provider's, an endpoint's, or a recording.
+//! Which model answers an agent: a provider's, an endpoint's, a recording, or the demo model.
 //!
 //! [`providers`] is the table of providers, [`keys`] finds their keys, [`routes`] turns the name of a model
 //! into a way to ask it, and [`choose`] does so for a whole graph.
 
 mod called;
 mod choose;
+mod demo;
 pub(crate) mod keys;
 pub(crate) mod providers;
-mod recordings;
 #[cfg_attr(not(feature = "http"), path = "no_routes.rs")]
 mod routes;
-mod shipped;
 
 pub(crate) use called::was_called;
-pub(crate) use choose::{Asking, Source, choose};
+pub(crate) use choose::{Source, choose};

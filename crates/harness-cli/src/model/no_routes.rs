@@ -11,6 +11,7 @@ use crate::left_out::left_out;
 /// See the routes of a build with the feature `http`.
 pub(super) struct Routes;
 
+#[expect(clippy::unused_self, reason = "the interface is that of a build with routes")]
 impl Routes {
     pub(super) fn new(_: Option<&str>, _: &Keys) -> Self {
         Self
@@ -21,6 +22,6 @@ impl Routes {
     }
 
     pub(super) fn all(&self, _: &[String]) -> Result<Arc<dyn DynModel>, CliError> {
-        Err(CliError::NoKey { model: String::new(), names: vec![super::providers::OPENROUTER.key_name] })
+        Err(CliError::NoKey { model: String::new(), names: Vec::new() })
     }
 }

@@ -10,6 +10,7 @@ use harness::core::ModelName;
 use harness::core::message::AssistantMessage;
 use harness::core::port::{Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest};
 
+use super::demo::Demo;
 use super::keys::{Key, Keys};
 use super::providers::{ENDPOINT, OPENROUTER, Protocol, Provider, split};
 use crate::env;
@@ -103,7 +104,9 @@ impl<'a> Routes<'a> {
     pub(super) fn all(&self, names: &[String]) -> Result<Arc<dyn DynModel>, CliError> {
         let mut own = BTreeMap::new();
         for name in names {
-            if let Some(model) = built(self.route(name)?)? {
+            if let Some(demo) = Demo::named(name) {
+                own.insert(ModelName::from(name.as_str()), Arc::new(demo) as Arc<dyn DynModel>);
+            } else if let Some(model) = built(self.route(name)?)? {
                 own.insert(ModelName::from(name.as_str()), model);
             }
         }

@@ -20,7 +20,7 @@ use crate::args::{ContextArg, LiveArgs};
 use crate::bind;
 use crate::descriptor;
 use crate::error::CliError;
-use crate::model::{self, Asking};
+use crate::model;
 use crate::run::context;
 use crate::secrets;
 
@@ -57,12 +57,7 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
     let model: Arc<dyn DynModel> = match how.answers {
         AnswersFrom::Live => {
             let args = how.live.model_args();
-            let asking = Asking {
-                graph: Some(&bound.graph),
-                descriptor: &descriptor,
-                message: Some(&record.question),
-            };
-            model::choose(&args, asking, &clock)?.model
+            model::choose(&args, Some(&bound.graph), &clock)?.model
         }
         // Recorded, and whatever a later version adds.
         AnswersFrom::Recorded | _ => Arc::new(RecordedModel::new(record)),

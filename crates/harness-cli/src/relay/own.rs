@@ -11,7 +11,7 @@ use harness::{Harness, HarnessExecution};
 use crate::args::{BridgeArgs, ModelArgs};
 use crate::bind;
 use crate::error::CliError;
-use crate::model::{self, Asking};
+use crate::model;
 
 /// The graph as a backend, and the registry that its tools come from. What a request's instructions say goes
 /// with the prompt: the agents keep their own.
@@ -28,8 +28,7 @@ pub(super) fn own(
         record: None,
         replay: None,
     };
-    let asking = Asking { graph: Some(&bound.graph), descriptor, message: None };
-    let source = model::choose(&asked, asking, &clock)?;
+    let source = model::choose(&asked, Some(&bound.graph), &clock)?;
     let needs = bind::Needs::of(bound.registry.as_ref());
     let (graph, model) = (bound.graph, source.model);
     let backend =

@@ -42,7 +42,7 @@ use crate::bind::{self, Bound, Needs};
 use crate::descriptor;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::model::{self, Asking, Source};
+use crate::model::{self, Source};
 use crate::output;
 use crate::outputs;
 use crate::records::recording::recording;
@@ -92,10 +92,9 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
         wait_for_orphans().await?;
     }
     let decisions = decisions(args, &bound.graph, session.as_ref()).await?;
-    let asking = Asking { graph: Some(&bound.graph), descriptor, message: message.as_deref() };
     let thread = session.as_ref().and_then(Session::id);
     let thread = thread.map(|id| ThreadId::from(id.as_str()));
-    let choose = || model::choose(&args.model, asking, &clock);
+    let choose = || model::choose(&args.model, Some(&bound.graph), &clock);
     let source = answers(&args.model, &args.backend, thread, &clock, choose)?;
     let hash = bound.graph.hash();
     let Bound { graph, registry } = bound;

@@ -24,13 +24,9 @@ use crate::threads::{Of, Threads};
 
 impl From<ServerError> for CliError {
     fn from(error: ServerError) -> Self {
-        let hint = match &error {
-            ServerError::TokenRequired { .. } => {
-                Some("give a token with --token-file FILE, or let it listen on 127.0.0.1")
-            }
-            _ => error.hint(),
-        };
-        Self::part(error.kind(), &error, hint)
+        let token = "give a token with --token-file FILE, or let it listen on 127.0.0.1";
+        let needs_token = matches!(error, ServerError::TokenRequired { .. });
+        Self::part(error.kind(), &error, if needs_token { Some(token) } else { error.hint() })
     }
 }
 

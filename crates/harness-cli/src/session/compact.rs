@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::args::CompactArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::model::{self, Asking};
+use crate::model;
 use crate::output;
 use crate::run::block_on;
 use crate::run::view::policy;
@@ -64,8 +64,7 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let session = JsonlSession::open(&args.session, OpenOptions::new().create(false))?;
     let asked = args.model.model.is_some() || args.model.replay.is_some();
-    let asking = Asking { graph: None, descriptor: Path::new(""), message: None };
-    let source = asked.then(|| model::choose(&args.model, asking, &clock)).transpose()?;
+    let source = asked.then(|| model::choose(&args.model, None, &clock)).transpose()?;
     let model: Arc<dyn DynModel> = source.map_or_else(|| Arc::new(NoModel) as _, |source| source.model);
     let mut compactor = LadderCompactor::new(policy(args.how, args.window));
     if asked {

@@ -17,7 +17,7 @@ use self::found::Found;
 use crate::args::ThreadArgs;
 use crate::bind::{self, Needs};
 use crate::error::CliError;
-use crate::model::{self, Asking};
+use crate::model;
 use crate::run::{answers, context, memory, set_limits, view};
 
 /// Conversations, ready to begin.
@@ -25,8 +25,8 @@ pub(crate) struct Threads {
     pub(crate) runtime: Runtime,
     /// Who answers.
     pub(crate) model: Arc<dyn DynModel>,
-    /// Whether an example's recordings answer, for want of a key.
-    pub(crate) shipped: bool,
+    /// Whether the demo model answers for want of a key.
+    pub(crate) demo: bool,
     /// What its agents are told beside the descriptor.
     pub(crate) found: Found,
     registry: Option<Registry>,
@@ -58,9 +58,8 @@ impl Threads {
             .map(|descriptor| bind::bind(descriptor, args.registry.as_deref(), clock))
             .transpose()?;
         let graph = bound.as_ref().map(|bound| &bound.graph);
-        let asking = Asking { graph, descriptor: of.descriptor.unwrap_or(Path::new("")), message: None };
         let source = answers(&args.model, &args.backend, of.thread, clock, || {
-            model::choose(&args.model, asking, clock)
+            model::choose(&args.model, graph, clock)
         })?;
         let overrides = context::overrides(&args.context)?;
         let mut found = Found::read(&args.folders, of.descriptor).await?;
@@ -87,12 +86,8 @@ impl Threads {
         if args.allow_changed {
             builder = builder.any_descriptor();
         }
-        if source.shipped {
-            // Each recording is of a conversation of its own.
-            builder = builder.runs_from_entry();
-        }
         let runtime = change(found.give(builder)).build_runtime()?;
-        Ok(Self { runtime, model: source.model, shipped: source.shipped, found, registry })
+        Ok(Self { runtime, model: source.model, demo: source.demo, found, registry })
     }
 
     /// The modes that the registry names, shared by all of these conversations.

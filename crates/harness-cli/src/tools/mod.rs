@@ -52,6 +52,7 @@ fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
     })
 }
 
+#[cfg_attr(not(feature = "mcp"), expect(clippy::unused_async, reason = "only servers take time to answer"))]
 async fn list_all(args: &ToolsArgs, registry: &Registry) -> Result<Exit, CliError> {
     let mut err = terminal::messages();
     for problem in registry.problems() {

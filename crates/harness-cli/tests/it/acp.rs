@@ -126,7 +126,7 @@ fn an_editor_is_told_of_templates_and_a_second_question_is_answered() {
         assert!(told.said().contains("NP-77342"), "{}", told.said());
         let commands = told.updates.iter().find(|told| told["sessionUpdate"] == "available_commands_update");
         assert_eq!(commands.unwrap()["availableCommands"][0]["name"], "where");
-        // The conversation was handed over, and another recording begins with the entry agent.
+        // The conversation was handed over, and is handed over once more.
         let told = editor.prompt(&session, "Please refund order 1041.");
         assert!(told.said().contains("refunded already"), "{}", told.said());
         assert_eq!(editor.end(), Some(0));
@@ -185,7 +185,7 @@ fn fault_33_an_editor_continues_sessions_of_another_descriptor_only_by_choice() 
 #[test]
 fn what_is_no_message_is_answered_and_the_program_goes_on() {
     within("a conversation", || {
-        let mut editor = Editor::start(&[]);
+        let mut editor = Editor::start(&["--model", "demo/fail"]);
         editor.to.write_all(b"what?\n").unwrap();
         assert_eq!(editor.read()["error"]["code"], -32700);
         let session = editor.session();

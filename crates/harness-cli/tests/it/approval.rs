@@ -88,8 +88,9 @@ fn law_5_an_approved_call_that_was_killed_is_not_repeated() {
     let path = project.path().join("started");
     within("the start of the tool", move || std::io::read_to_string(File::open(path).unwrap()).unwrap());
     running.kill();
+    // The tool has ended with the program, or ends now; opened for both ends, the pipe needs no reader.
     let path = project.path().join("release");
-    within("the end of the tool", move || drop(File::options().write(true).open(path).unwrap()));
+    within("the end of the tool", move || drop(File::options().read(true).write(true).open(path).unwrap()));
 
     let output = resume(&project, &server.url, "always");
     assert_eq!(output.code, Some(0), "{}", output.stderr);

@@ -77,8 +77,8 @@ fn check_refused(arguments: &[&str], expected: &str) {
 
 #[test]
 fn a_chat_that_nobody_can_answer_is_refused() {
-    check_refused(&[], "the model `scripted` cannot be asked");
-    check_refused(&["harness.yaml"], "the model `scripted` cannot be asked");
+    check_refused(&["--model", "scripted"], "the model `scripted` cannot be asked");
+    check_refused(&["harness.yaml", "--model", "scripted"], "the model `scripted` cannot be asked");
     let local = ["harness.yaml", "--base-url", "http://127.0.0.1:9/v1"];
     check_refused(&[&local[..], &["--continue"]].concat(), "there is no conversation to go on with");
     check_refused(&[&local[..], &["--pick"]].concat(), "there is no terminal");
@@ -98,7 +98,7 @@ fn another_descriptors_conversation_is_gone_on_with_only_when_that_is_said() {
 }
 
 #[test]
-fn the_example_is_answered_from_its_recordings_and_the_chat_says_so() {
+fn the_example_is_answered_by_the_demo_model_and_the_chat_says_so() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
     let mut command = harness(&root, &["chat", "fixtures/examples/customer-support/harness.yaml"]);
@@ -106,14 +106,13 @@ fn the_example_is_answered_from_its_recordings_and_the_chat_says_so() {
     let input =
         "Where is my order 1042?\nPlease refund order 1041.\n/new\nWhere is my order 1042?\nWhat else?\n";
     let output = Running::start_with_input(command, input.as_bytes()).end();
-    assert!(output.stderr.contains("no OPENROUTER_API_KEY is set"), "{}", output.stderr);
+    assert!(output.stderr.starts_with("no API key set: using the demo model"), "{}", output.stderr);
     assert!(
         output.stdout.contains("NP-77342") && output.stdout.contains("refunded already"),
         "{}",
         output.stdout
     );
-    assert!(output.stderr.contains("answer only:"), "{}", output.stderr);
-    assert_eq!(output.code, Some(1), "the last question was not recorded");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
 }
 
 /// A person at a terminal.

@@ -17,7 +17,7 @@ fn check(question: &str, expected: &str) {
     let output = Running::start(harness(&root(), &["run", EXAMPLE, question])).end();
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert!(output.stdout.contains(expected), "{}", output.stdout);
-    assert!(output.stderr.contains("no OPENROUTER_API_KEY is set"), "{}", output.stderr);
+    assert!(output.stderr.starts_with("no API key set: using the demo model"), "{}", output.stderr);
 }
 
 #[test]
@@ -109,10 +109,8 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_question_without_a_recording_names_those_that_there_are() {
-    let output = Running::start(harness(&root(), &["run", EXAMPLE, "Do you sell skis?"])).end();
-    assert_eq!(output.code, Some(2));
-    assert!(output.stderr.contains("Where is my order 1042?"), "{}", output.stderr);
+fn a_question_that_no_tool_fits_is_answered_by_what_can_be_asked() {
+    check("Do you sell skis?", "- orders, another agent");
 }
 
 #[test]

@@ -196,12 +196,12 @@ fn no_message_and_no_key() {
     error: there is no message to send
       hint: give it as an argument or on standard input, or use --resume with --session
     "#);
-    let output = project.harness(&["run", "harness.yaml", "hello"]);
+    let output = project.harness(&["run", "harness.yaml", "hello", "--model", "scripted"]);
     insta::assert_snapshot!(project.told(&output), @r#"
     exit 2
     ---
     error: the model `scripted` cannot be asked: OPENROUTER_API_KEY is not set
-      hint: set OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --replay for a recording
+      hint: set OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --model demo for the demo model
     "#);
 }
 

@@ -157,11 +157,11 @@ fn what_is_missing_is_named() {
     exit 2
     ---
     error: the model `openai/gpt-x` cannot be asked: neither OPENAI_API_KEY nor OPENROUTER_API_KEY is set
-      hint: set OPENAI_API_KEY or OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --replay for a recording
+      hint: set OPENAI_API_KEY or OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --model demo for the demo model
     exit 2
     ---
     error: the model `openrouter/auto` cannot be asked: OPENROUTER_API_KEY is not set
-      hint: set OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --replay for a recording
+      hint: set OPENROUTER_API_KEY, or write the key into a file for --keys; or use --model ollama/NAME for a model on this machine, --base-url for an endpoint of your own, or --model demo for the demo model
     exit 2
     ---
     error: the model `local/tiny` cannot be asked: nothing says where its endpoint is

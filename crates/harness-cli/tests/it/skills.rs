@@ -1,7 +1,6 @@
 //! Skills, prompt templates and context files in folders.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -192,20 +191,4 @@ fn skills_of_the_user_are_for_a_plain_assistant() {
     let requests = server.requests();
     let told: Vec<bool> = requests.iter().map(|request| instructions(request).contains("release")).collect();
     assert_eq!(told, [true, false]);
-}
-
-#[test]
-fn the_example_says_what_can_be_asked() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = harness(&root, &["chat", "fixtures/examples/customer-support/harness.yaml"]);
-    command.env("HOME", folder.path());
-    insta::assert_snapshot!(talk(command, "/quit\n").stderr, @"
-    no OPENROUTER_API_KEY is set: the model's answers come from the recordings in fixtures/examples/customer-support/recordings
-    they know:
-      Please refund order 1041.
-      My socks from order 1040 have holes. I want my money back.
-      Which of my orders 1040, 1041 and 1042 are still on their way?
-      Where is my order 1042?
-    ");
 }

@@ -202,15 +202,18 @@ impl<'a> Checker<'a> {
     }
 
     fn mismatch(&self, expected: String, node: NodeId, path: &str) -> DescriptorError {
-        let fault = Fault::SettingValue { path: path.to_owned(), expected, found: self.found(node) };
+        let fault =
+            Fault::SettingValue { path: path.to_owned(), found: self.found(node, &expected), expected };
         self.at(fault, node)
     }
 
-    /// What stands there, as far as it is short enough to be shown.
-    fn found(&self, node: NodeId) -> String {
+    /// What is there, as far as it is short enough to be shown. A text at the place of a mapping is not: it may be a file of
+    /// another kind, a key for example.
+    fn found(&self, node: NodeId, expected: &str) -> String {
         const SHOWN: usize = 40;
         let kind = self.document.kind(node);
         match kind {
+            Kind::Text(_) if expected == MAPPING => kind.name().to_owned(),
             Kind::Text(text) if is_blank(self.document.resolve(text)) => "an empty one".to_owned(),
             Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) => {
                 let text = self.document.display_text(node);
@@ -228,6 +231,9 @@ impl<'a> Checker<'a> {
         DescriptorError::new(fault, Some(self.document.place(node)))
     }
 }
+
+/// What a section is expected to be.
+const MAPPING: &str = "a mapping";
 
 impl Shape {
     /// Whether a value that has no parts of its own to look at fits.
@@ -269,7 +275,7 @@ impl Shape {
             Self::Switch(_) => "`true`, `false` or a mapping".to_owned(),
             Self::TextOr(other) => format!("a text or {}", other.expected()),
             Self::Kinds(kinds) => format!("{}, a mapping with `type`", kinds.what),
-            Self::Named(_) | Self::Section(_) | Self::Object => "a mapping".to_owned(),
+            Self::Named(_) | Self::Section(_) | Self::Object => MAPPING.to_owned(),
         }
     }
 

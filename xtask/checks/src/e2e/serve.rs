@@ -84,7 +84,7 @@ impl Tools {
     }
 }
 
-/// A server of the shipped example, which is answered from its recordings.
+/// A server of the shipped example, which the demo model answers.
 struct Server {
     child: Child,
     url: String,

@@ -112,13 +112,12 @@ pub(super) fn run(program: &Program) -> Result<String> {
 fn offline(program: &Program, home: &Path) -> Result<()> {
     let root = repo::root();
     let mut screen = Screen::open(program, home, root, &["chat", EXAMPLE])?;
-    screen.sees("no OPENROUTER_API_KEY is set")?;
-    screen.sees("they know:")?;
+    screen.sees("no API key set: using the demo model")?;
     screen.sees("/help shows")?;
     screen.says("Where is my order 1042?")?;
     screen.sees("✓ track_parcel")?;
     screen.sees("NP-77342")?;
-    // The conversation was handed over, and another recording begins with the entry agent.
+    // The conversation was handed over, and is handed over once more.
     screen.says("Please refund order 1041.")?;
     screen.sees("refunded already")?;
     screen.presses("C-d")?;

@@ -1,0 +1,147 @@
+//! What the demo model says.
+
+use std::fmt::Write as _;
+
+use harness::core::port::ToolKind;
+use serde_json::Value;
+
+use super::decide::{Next, schema};
+use super::situation::{Done, Situation, data};
+use super::words::{sentences, subject};
+
+/// Characters of one result in an answer.
+const RESULT: usize = 600;
+
+/// Lines of a summary.
+const SUMMARY: usize = 12;
+
+/// Characters of one line of it.
+const LINE: usize = 200;
+
+/// Tools that are listed.
+const LISTED: usize = 8;
+
+/// The answer to the question, out of results and of what is known.
+pub(super) fn answer(situation: &Situation<'_>, next: &Next) -> String {
+    if let Next::Missing { tool, argument } = next {
+        return format!("To use {} I need to know: {}.", spoken(tool), spoken(argument));
+    }
+    let results: Vec<&Done> = situation.results().collect();
+    if !results.is_empty() {
+        return results.into_iter().map(told).collect::<Vec<_>>().join("\n");
+    }
+    if is_summary(situation) {
+        return summary(&situation.question);
+    }
+    known(situation).unwrap_or_else(|| about(situation))
+}
+
+/// One result as a line.
+fn told(done: &Done) -> String {
+    let name = spoken(done.call.name.as_str());
+    let text: String = done.result.content.iter().filter_map(|block| block.as_text()).collect();
+    if done.result.is_error {
+        return format!("{name} failed: {}", cut(text.trim(), RESULT));
+    }
+    let text = match data(&done.result) {
+        Some(value) => readable(&value),
+        None => text.trim().to_owned(),
+    };
+    let gap = if text.contains('\n') { "\n" } else { " " };
+    format!("{name}:{gap}{}", cut(&text, RESULT))
+}
+
+/// JSON as people write it.
+fn readable(value: &Value) -> String {
+    match value {
+        Value::Object(entries) => {
+            let said = entries.iter().filter(|(_, value)| !value.is_null() && **value != Value::Bool(false));
+            said.map(|(key, value)| format!("{} {}", spoken(key), readable(value)))
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
+        Value::Array(items) => items.iter().map(readable).collect::<Vec<_>>().join("; "),
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) | Value::Null | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// The known sentence that has most words of the question, if it has two.
+fn known(situation: &Situation<'_>) -> Option<String> {
+    let asked = subject(&situation.question);
+    let fits = |sentence: &str| subject(sentence).intersection(&asked).count();
+    let texts = situation.known.iter().flat_map(|text| sentences(text));
+    let statements = texts.filter(|sentence| !sentence.ends_with('?'));
+    let best = statements
+        .map(|sentence| (fits(sentence), sentence))
+        .reduce(|one, other| if other.0 > one.0 { other } else { one });
+    best.filter(|(words, _)| *words >= 2)
+        .map(|(_, sentence)| cut(sentence.trim_start_matches(['-', '*', ' ']), RESULT))
+}
+
+/// Whether the request is to make a text shorter.
+fn is_summary(situation: &Situation<'_>) -> bool {
+    let wanted = |text: &str| text.to_lowercase().contains("summar");
+    situation.tools.is_empty() && situation.known.last().is_some_and(|text| wanted(text))
+}
+
+/// The first lines of a text.
+fn summary(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric));
+    lines.take(SUMMARY).map(|line| cut(line, LINE)).collect::<Vec<_>>().join("\n")
+}
+
+/// What this model is, and what can be asked.
+fn about(situation: &Situation<'_>) -> String {
+    let mut text =
+        "I am the demo model: I follow rules and am no language model, so I only know what tools return."
+            .to_owned();
+    let mut able: Vec<String> = Vec::new();
+    for def in situation.tools.iter().take(LISTED) {
+        able.push(match &def.kind {
+            ToolKind::Handoff(agent) => format!("- {agent}, another agent"),
+            ToolKind::Function | _ => format!("- {}: {}", def.name, first(&def.description)),
+        });
+    }
+    if able.is_empty() {
+        return text + " No tool is bound here.";
+    }
+    text.push_str(" Ask for one of these, in their own words:\n");
+    text.push_str(&able.join("\n"));
+    if let Some(def) = situation.tools.iter().find(|def| !matches!(def.kind, ToolKind::Handoff(_))) {
+        let example = example(&schema(def));
+        let _ = write!(text, "\nor exactly: call {} {example}", def.name);
+    }
+    text
+}
+
+/// Arguments that a schema would accept, for people to change.
+fn example(schema: &Value) -> Value {
+    let required =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let property = |name: &str| schema.get("properties").and_then(|all| all.get(name));
+    let sample = |name: &str| match property(name).and_then(|own| own.get("type")).and_then(Value::as_str) {
+        Some("integer" | "number") => Value::from(1),
+        Some("boolean") => Value::from(true),
+        Some("array") => Value::Array(Vec::new()),
+        Some("object") => Value::Object(serde_json::Map::new()),
+        _ => Value::from("…"),
+    };
+    required.map(|name| (name.to_owned(), sample(name))).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn first(description: &str) -> String {
+    cut(sentences(description).next().unwrap_or_default(), LINE)
+}
+
+fn spoken(name: &str) -> String {
+    name.replace(['_', '-', '.'], " ")
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,88 @@
+//! What a request shows: the question, what was done about it, what may be done.
+
+use std::sync::Arc;
+
+use harness::core::message::{Message, ToolCall, ToolResultMessage};
+use harness::core::port::{ModelRequest, ToolDef, ToolKind};
+use serde_json::Value;
+
+/// Results that are looked at, the newest.
+const RESULTS: usize = 32;
+
+/// A call and its result.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) call: Arc<ToolCall>,
+    pub(super) result: ToolResultMessage,
+}
+
+/// What a request shows.
+#[derive(Debug)]
+pub(super) struct Situation<'r> {
+    /// The last thing that the user said.
+    pub(super) question: String,
+    /// Calls since then.
+    pub(super) done: Vec<Done>,
+    /// What was known before: instructions and earlier messages, the newest first.
+    pub(super) known: Vec<String>,
+    /// What may be called.
+    pub(super) tools: &'r [ToolDef],
+}
+
+impl<'r> Situation<'r> {
+    pub(super) fn of(request: &'r ModelRequest) -> Self {
+        let mut messages: Vec<Arc<Message>> = Vec::new();
+        request.view.for_each(|message| messages.push(Arc::clone(message)));
+        let asked = |message: &Arc<Message>| matches!(&**message, Message::User(_));
+        let at = messages.iter().rposition(asked).unwrap_or(messages.len());
+        let since = messages.split_off(at);
+        let question = since.first().map(|message| message.joined_text()).unwrap_or_default();
+        let calls: Vec<Arc<ToolCall>> = since
+            .iter()
+            .filter_map(|message| message.as_assistant())
+            .flat_map(|answer| answer.tool_calls().cloned().collect::<Vec<_>>())
+            .collect();
+        let results = since.iter().filter_map(|message| message.as_tool_result());
+        let done = results.filter_map(|result| {
+            let call = calls.iter().rfind(|call| call.id == result.tool_call_id)?;
+            Some(Done { call: Arc::clone(call), result: result.clone() })
+        });
+        let mut done: Vec<Done> = done.collect();
+        done.drain(..done.len().saturating_sub(RESULTS));
+        let earlier = messages.iter().rev().map(|message| message.joined_text());
+        let known = earlier.chain([request.offer.instructions.to_string()]).collect();
+        Self { question, done, known, tools: request.tools() }
+    }
+
+    /// Whether this call was made already, or this handoff taken.
+    pub(super) fn was_made(&self, def: &ToolDef, arguments: &Value) -> bool {
+        let handoff = matches!(def.kind, ToolKind::Handoff(_));
+        self.done.iter().any(|done| {
+            done.call.name == def.name
+                && (handoff || done.call.arguments.to::<Value>().is_ok_and(|made| made == *arguments))
+        })
+    }
+
+    /// Results of tools, in their order; not those of handoffs.
+    pub(super) fn results(&self) -> impl Iterator<Item = &Done> {
+        self.done.iter().filter(|done| done.result.handed_to().is_none())
+    }
+
+    /// Keys and values of good results, the newest first.
+    pub(super) fn found(&self) -> Vec<(String, Value)> {
+        let good = self.results().filter(|done| !done.result.is_error);
+        let mut found = Vec::new();
+        for done in good.collect::<Vec<_>>().into_iter().rev() {
+            if let Some(Value::Object(entries)) = data(&done.result) {
+                found.extend(entries);
+            }
+        }
+        found
+    }
+}
+
+/// The result as data, if it is any.
+pub(super) fn data(result: &ToolResultMessage) -> Option<Value> {
+    let text: String = result.content.iter().filter_map(|block| block.as_text()).collect();
+    serde_json::from_str(text.trim()).ok()
+}
