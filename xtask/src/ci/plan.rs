@@ -134,7 +134,7 @@ mod tests {
         let gate =
             ["fmt", "clippy", "tests", "docs", "features", "conformance", "deny", "readme", "release", "e2e"];
         check(GATE, &[], Ok(&gate));
-        let night = ["features", "fuzz", "sim", "release", "kills", "agents", "local-model", "peers"];
+        let night = ["features", "fuzz", "sim", "dist", "kills", "agents", "local-model", "peers"];
         check(NIGHTLY, &[], Ok(&night));
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use harness::core::Json;
 use harness::core::port::ToolKind;
 use serde_json::Value;
 
 use super::decide::{Next, schema};
-use super::situation::{Done, Situation, data};
+use super::situation::{Done, Situation};
 use super::words::{sentences, subject};
 
 /// Characters of one result in an answer.
@@ -43,27 +44,27 @@ fn told(done: &Done) -> String {
     if done.result.is_error {
         return format!("{name} failed: {}", cut(text.trim(), RESULT));
     }
-    let text = match data(&done.result) {
-        Some(value) => readable(&value),
-        None => text.trim().to_owned(),
-    };
+    let text = text.trim();
+    let text = Json::parse(text).map_or_else(|_| text.to_owned(), |value| readable(&value));
     let gap = if text.contains('\n') { "\n" } else { " " };
     format!("{name}:{gap}{}", cut(&text, RESULT))
 }
 
-/// JSON as people write it.
-fn readable(value: &Value) -> String {
-    match value {
-        Value::Object(entries) => {
-            let said = entries.iter().filter(|(_, value)| !value.is_null() && **value != Value::Bool(false));
-            said.map(|(key, value)| format!("{} {}", spoken(key), readable(value)))
-                .collect::<Vec<_>>()
-                .join(", ")
-        }
-        Value::Array(items) => items.iter().map(readable).collect::<Vec<_>>().join("; "),
-        Value::String(text) => text.clone(),
-        Value::Bool(true) => "yes".to_owned(),
-        Value::Bool(false) | Value::Null | Value::Number(_) => value.to_string(),
+/// JSON as people write it, in the order of its text.
+fn readable(value: &Json) -> String {
+    if let Ok(entries) = value.entries() {
+        let said = entries.iter().filter(|(_, value)| !value.is_null() && value.text() != "false");
+        return said
+            .map(|(key, value)| format!("{} {}", spoken(key), readable(value)))
+            .collect::<Vec<_>>()
+            .join(", ");
+    }
+    if let Ok(items) = value.to::<Vec<Json>>() {
+        return items.iter().map(readable).collect::<Vec<_>>().join("; ");
+    }
+    match value.text() {
+        "true" => "yes".to_owned(),
+        text => value.to::<String>().unwrap_or_else(|_| text.to_owned()),
     }
 }
 

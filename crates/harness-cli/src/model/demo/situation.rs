@@ -82,7 +82,7 @@ impl<'r> Situation<'r> {
 }
 
 /// The result as data, if it is any.
-pub(super) fn data(result: &ToolResultMessage) -> Option<Value> {
+fn data(result: &ToolResultMessage) -> Option<Value> {
     let text: String = result.content.iter().filter_map(|block| block.as_text()).collect();
     serde_json::from_str(text.trim()).ok()
 }
