@@ -123,10 +123,9 @@ impl Conversation {
             config.compactor.get_or_insert_with(|| compactor(&threads.model, window));
         });
         let before = thread.messages().await?.iter().cloned().collect();
-        let named = args.threads.model.model.clone();
         let begun = Begun {
             title: args.descriptor.as_deref().map_or_else(|| "assistant".to_owned(), title),
-            model: if threads.demo { "demo".to_owned() } else { named.unwrap_or_default() },
+            model: threads.model_name.clone().unwrap_or_default(),
             before,
         };
         let (folder, models) = (folder(args), args.threads.model.clone());

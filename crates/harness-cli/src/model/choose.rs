@@ -10,7 +10,7 @@ use harness::adapters::{Recorder, Replay, Retry, RetryPolicy};
 use harness::core::port::{Clock, DynModel};
 
 use super::called::Noticed;
-use super::demo::Demo;
+use super::demo::{self, Demo};
 use super::keys::Keys;
 use super::providers::PROVIDERS;
 use super::routes::Routes;
@@ -24,19 +24,19 @@ pub(crate) struct Source {
     pub(crate) model: Arc<dyn DynModel>,
     /// The recording that is replayed.
     pub(crate) replay: Option<Arc<Replay>>,
-    /// Whether the demo model answers for want of a key.
-    pub(crate) demo: bool,
+    /// The model that stands for those that the descriptor names.
+    pub(crate) name: Option<String>,
 }
 
 impl Source {
-    /// A model, a backend at its place, or what answers for want of a key.
-    pub(crate) fn live(model: Arc<dyn DynModel>) -> Self {
-        Self { model: Arc::new(Noticed(model)), replay: None, demo: false }
+    /// A model, or a backend in its place.
+    pub(crate) fn live(model: Arc<dyn DynModel>, name: Option<String>) -> Self {
+        Self { model: Arc::new(Noticed(model)), replay: None, name }
     }
 
     fn replay(path: &Path) -> Result<Self, CliError> {
         let replay = Arc::new(Replay::open(path)?);
-        Ok(Self { replay: Some(Arc::clone(&replay)), ..Self::live(replay) })
+        Ok(Self { replay: Some(Arc::clone(&replay)), ..Self::live(replay, None) })
     }
 }
 
@@ -54,21 +54,21 @@ pub(crate) fn choose(
     let routes = Routes::new(args.base_url.as_deref(), &keys);
     let model = match &args.model {
         Some(name) => match Demo::named(name) {
-            Some(demo) => return Ok(Source::live(recorded(Arc::new(demo), args)?)),
+            Some(demo) => return Ok(Source::live(recorded(Arc::new(demo), args)?, args.model.clone())),
             None => routes.only(name),
         },
         None => routes.all(&graph.map(names).unwrap_or_default()),
     };
     let model = match model {
         Err(CliError::NoKey { names, .. }) if args.model.is_none() && args.record.is_none() => {
-            return Ok(demo(&names));
+            return Ok(stand_in(&names));
         }
         model => model?,
     };
     // The deadline of a call is the driver's to keep: a model that ends its call then, too, could be
     // first, and a limit would look like a fault.
     let model = Retry::new(model, RetryPolicy::default()).clock(Arc::clone(clock));
-    Ok(Source::live(recorded(Arc::new(model), args)?))
+    Ok(Source::live(recorded(Arc::new(model), args)?, args.model.clone()))
 }
 
 /// The model with its traffic written to a file, when that is asked for; no key that is at hand gets there.
@@ -87,7 +87,7 @@ fn names(graph: &BoundGraph) -> Vec<String> {
 }
 
 /// The demo model in place of a live one, and a line about it.
-fn demo(keys: &[&str]) -> Source {
+fn stand_in(keys: &[&str]) -> Source {
     let (why, remedy) = match keys.last() {
         Some(key) => ("no API key set", format!("set {key}, or pass --model")),
         None => ("no live models in this build", "build with --features http".to_owned()),
@@ -95,5 +95,5 @@ fn demo(keys: &[&str]) -> Source {
     let line =
         format!("{why}: using the demo model, which follows rules and is no LLM ({remedy} for a live one)");
     let _ = writeln!(terminal::messages(), "{line}");
-    Source { demo: true, ..Source::live(Arc::new(Demo::Quick)) }
+    Source::live(Arc::new(Demo::Quick), Some(demo::NAME.to_owned()))
 }

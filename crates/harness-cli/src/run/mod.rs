@@ -99,7 +99,8 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let hash = bound.graph.hash();
     let Bound { graph, registry } = bound;
     let (needs, model) = (Needs::of(registry.as_ref()), Arc::clone(&source.model));
-    let parts = Parts { descriptor, graph, needs, overrides, session, model, clock };
+    let parts =
+        Parts { descriptor, graph, needs, overrides, session, model, model_name: source.name.clone(), clock };
     let (control, commands) = RenderControl::new();
     let approver = CommandLineApprover::new(args.approvals.policy().unwrap_or(Approve::Ask));
     let approver = approver.beside(control.clone()).with_decisions(decisions);
@@ -163,12 +164,13 @@ struct Parts<'a> {
     overrides: Map,
     session: Option<JsonlSession>,
     model: Arc<dyn DynModel>,
+    model_name: Option<String>,
     clock: Arc<dyn Clock>,
 }
 
 impl Parts<'_> {
     fn put_together(self, args: &RunArgs, approver: CommandLineApprover) -> Result<Builder, CliError> {
-        let Self { descriptor, graph, needs, overrides, session, model, clock } = self;
+        let Self { descriptor, graph, needs, overrides, session, model, model_name, clock } = self;
         let section = graph.graph().run().cloned();
         let until = Until::of(&args.until, section.as_ref(), descriptor)?;
         let mut builder = Harness::new(Arc::clone(&model))
@@ -177,7 +179,7 @@ impl Parts<'_> {
             .approver(approver)
             .clock(Arc::clone(&clock))
             .spec(|spec| set_limits(spec, &args.limits));
-        builder = args.model.model.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
+        builder = model_name.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
         builder = needs.meet(args.spans.apply(builder));
         if let Some(session) = session {
             if let Some(id) = session.id() {
@@ -259,7 +261,7 @@ pub(crate) fn answers(
         Some(path) => Arc::new(Recorder::create(backend, path)?),
         None => Arc::new(backend),
     };
-    Ok(Source::live(model))
+    Ok(Source::live(model, args.model.clone()))
 }
 
 fn renderer(args: &RunArgs, spec: &RunSpec) -> Box<dyn Render> {

@@ -25,8 +25,8 @@ pub(crate) struct Threads {
     pub(crate) runtime: Runtime,
     /// Who answers.
     pub(crate) model: Arc<dyn DynModel>,
-    /// Whether the demo model answers for want of a key.
-    pub(crate) demo: bool,
+    /// The model that stands for those that the descriptor names.
+    pub(crate) model_name: Option<String>,
     /// What its agents are told beside the descriptor.
     pub(crate) found: Found,
     registry: Option<Registry>,
@@ -74,7 +74,7 @@ impl Threads {
             builder = builder.graph(bound.graph).context(overrides);
             registry = bound.registry;
         }
-        builder = args.model.model.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
+        builder = source.name.iter().fold(builder, |builder, name| builder.model_name(name.as_str()));
         builder = args.spans.apply(Needs::of(registry.as_ref()).meet(builder));
         builder =
             builder.approver(approver).clock(Arc::clone(clock)).spec(|spec| set_limits(spec, &args.limits));
@@ -87,7 +87,7 @@ impl Threads {
             builder = builder.any_descriptor();
         }
         let runtime = change(found.give(builder)).build_runtime()?;
-        Ok(Self { runtime, model: source.model, demo: source.demo, found, registry })
+        Ok(Self { runtime, model: source.model, model_name: source.name, found, registry })
     }
 
     /// The modes that the registry names, shared by all of these conversations.

@@ -1,11 +1,12 @@
 //! The cookbook's pages do what they say.
 //!
-//! In a page, a block whose first line is `yaml FILE` or `markdown FILE` is a file, and in a `console` block the lines that
-//! begin with `$` are commands and the others their output, both streams together.
+//! A page is played in one folder, from its first block to its last. A block whose opening fence is `yaml FILE`, `markdown FILE`
+//! or `sh FILE` is a file. The commands of an `sh` block must succeed; in a `console` block the lines that begin with `$` are
+//! commands and the others their output, both streams together. What needs a key or another program is a `text` block.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::example::copy;
 use crate::support::{Running, shell};
@@ -33,65 +34,74 @@ fn played(folder: &Path, block: &str) -> String {
     played
 }
 
-/// A page whose commands run in a copy of an example's folder.
-#[track_caller]
-fn check_in(example: &str, page: &str) {
-    let folder = tempfile::TempDir::new().unwrap();
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/examples").join(example);
-    copy(&example, folder.path());
-    check_here(folder.path(), page);
+/// Where a page is played.
+const EMPTY: &str = "";
+const SUPPORT: &str = "customer-support";
+const REPORT: &str = "folder-report";
+
+/// Every page, and the example in whose copy it is played.
+const PAGES: [(&str, &str); 22] = [
+    ("approvals.md", EMPTY),
+    ("backends.md", EMPTY),
+    ("chat.md", SUPPORT),
+    ("descriptors.md", EMPTY),
+    ("editors.md", SUPPORT),
+    ("finish-the-work.md", REPORT),
+    ("first-run.md", EMPTY),
+    ("flows.md", EMPTY),
+    ("hosted-models.md", EMPTY),
+    ("local-agents.md", EMPTY),
+    ("long-conversations.md", SUPPORT),
+    ("mcp.md", EMPTY),
+    ("memory.md", SUPPORT),
+    ("models.md", EMPTY),
+    ("observability.md", SUPPORT),
+    ("records.md", SUPPORT),
+    ("resume.md", SUPPORT),
+    ("serve.md", SUPPORT),
+    ("skills.md", EMPTY),
+    ("sub-agents.md", EMPTY),
+    ("tools.md", EMPTY),
+    ("workers.md", EMPTY),
+];
+
+fn pages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook")
 }
 
+/// Plays a page in a folder of its own; a server in it listens on a port that is free.
 #[track_caller]
 fn check(page: &str) {
-    check_here(tempfile::TempDir::new().unwrap().path(), page);
-}
-
-#[track_caller]
-fn check_here(folder: &Path, page: &str) {
-    play(folder, &read(page));
-}
-
-fn read(page: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook").join(page);
-    fs::read_to_string(path).unwrap()
+    let (_, example) = PAGES.iter().find(|(name, _)| *name == page).unwrap();
+    let folder = tempfile::TempDir::new().unwrap();
+    if !example.is_empty() {
+        copy(&pages().join("../../fixtures/examples").join(example), folder.path());
+    }
+    let _ends = Ends(folder.path());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    play(folder.path(), &fs::read_to_string(pages().join(page)).unwrap().replace("8787", &free.to_string()));
 }
 
 #[track_caller]
 fn play(folder: &Path, page: &str) {
-    let mut commands = 0;
     for (info, text) in blocks(page) {
-        if let Some(("yaml" | "markdown", file)) = info.split_once(' ') {
-            let file = folder.join(file);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, &text).unwrap();
-        } else if info == "console" {
-            commands += 1;
-            let played = played(folder, &text);
-            assert!(played == text, "the page says:\n{text}\nthe program says:\n{played}");
+        match info.split_once(' ') {
+            Some(("yaml" | "markdown" | "sh", file)) => {
+                let file = folder.join(file);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, &text).unwrap();
+            }
+            _ if info == "console" => {
+                let played = played(folder, &text);
+                assert!(played == text, "the page says:\n{text}\nthe program says:\n{played}");
+            }
+            _ if info == "sh" => {
+                let output = Running::start(shell(folder, &format!("set -e\n{text}"))).end();
+                assert_eq!(output.code, Some(0), "{text}\n{}", output.stdout);
+            }
+            _ => {}
         }
     }
-    assert!(commands > 0, "the page has commands");
-}
-
-#[test]
-fn backends() {
-    check("backends.md");
-}
-
-#[test]
-fn chat() {
-    check_in("customer-support", "chat.md");
-}
-
-#[test]
-fn descriptors() {
-    check("descriptors.md");
-}
-
-#[test]
-fn skills() {
-    check("skills.md");
 }
 
 /// Ends the server that a page leaves behind.
@@ -99,28 +109,58 @@ struct Ends<'a>(&'a Path);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        Running::start(shell(self.0, "kill $(cat server.pid)")).end();
+        Running::start(shell(self.0, "test ! -e server.pid || kill $(cat server.pid)")).end();
     }
 }
 
 #[test]
-fn serve() {
-    let folder = tempfile::TempDir::new().unwrap();
-    copy(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/examples/customer-support"),
-        folder.path(),
-    );
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let _ends = Ends(folder.path());
-    play(folder.path(), &read("serve.md").replace("8787", &free.to_string()));
+fn every_page_is_played() {
+    let files = fs::read_dir(pages()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut files: Vec<String> = files.collect();
+    files.sort_unstable();
+    assert_eq!(files, PAGES.map(|(page, _)| page));
+}
+
+macro_rules! pages {
+    ($($test:ident: $page:literal,)*) => {$(
+        #[test]
+        fn $test() {
+            check($page);
+        }
+    )*};
+}
+
+pages! {
+    backends: "backends.md",
+    chat: "chat.md",
+    descriptors: "descriptors.md",
+    editors: "editors.md",
+    finish_the_work: "finish-the-work.md",
+    first_run: "first-run.md",
+    long_conversations: "long-conversations.md",
+    memory: "memory.md",
+    models: "models.md",
+    observability: "observability.md",
+    records: "records.md",
+    resume: "resume.md",
+    serve: "serve.md",
+    skills: "skills.md",
+    tools: "tools.md",
 }
 
 #[test]
-fn observability() {
-    check_in("customer-support", "observability.md");
-}
-
-#[test]
-fn finish_the_work() {
-    check_in("folder-report", "finish-the-work.md");
+fn pages_without_a_test_have_no_commands() {
+    for page in [
+        "approvals.md",
+        "flows.md",
+        "hosted-models.md",
+        "local-agents.md",
+        "mcp.md",
+        "sub-agents.md",
+        "workers.md",
+    ] {
+        check(page);
+        let text = fs::read_to_string(pages().join(page)).unwrap();
+        assert!(blocks(&text).iter().all(|(info, _)| *info != "console" && *info != "sh"), "{page}");
+    }
 }

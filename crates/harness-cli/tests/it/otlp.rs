@@ -109,13 +109,13 @@ fn a_collector_is_sent_the_trace_of_a_run() {
     insta::assert_snapshot!(collector.tree(), @r"
     invoke_agent router
       turn 1
-        chat openai/gpt-4.1-mini
+        chat demo
         execute_tool handoff_to_orders
         invoke_agent orders
-          chat openai/gpt-4.1-mini
+          chat demo
           execute_tool find_order
           execute_tool track_parcel
-          chat openai/gpt-4.1-mini
+          chat demo
     ");
     assert_eq!(collector.seen.lock().unwrap().keys, [KEY]);
     assert_eq!(collector.attributes("harness.stop_reason"), ["answer_finalized", "answer_finalized"]);

@@ -163,6 +163,8 @@ impl TakeUp {
         let run = self.run();
         let mut machine = Machine::of_snapshot(spec, self.snapshot, log)
             .map_err(|source| TakeUpError::Restore { run, source })?;
+        // The log is what the session holds: a driver must not store again what came after the checkpoint.
+        machine.set_stored(machine.log().len());
         let (state, shared) = machine.parts_mut();
         state.taken_up = Some(Box::new(Saved { at: shared.at, messages: shared.len }));
         shared.started = false;

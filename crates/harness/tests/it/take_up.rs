@@ -1,5 +1,6 @@
 //! Runs that another harness, as another process would, takes up.
 
+use harness::core::port::Session as _;
 use harness::core::run::StopMode;
 use harness::core::{RunId, StopReason};
 use harness::descriptor::load_text;
@@ -55,6 +56,28 @@ async fn a_run_that_had_run_out_of_turns_goes_on_with_more_and_keeps_its_items()
     assert_eq!(harness.unfinished_run().await.unwrap(), None, "it is completed");
     let again = harness.take_up(run).await.unwrap_err();
     assert_eq!(again.kind(), "harness.no_checkpoint");
+}
+
+#[tokio::test]
+async fn law_4_what_came_after_the_checkpoint_is_not_stored_twice() {
+    let (model, session, saved) = (script(), MemorySession::new(), MemoryCheckpoints::new());
+    let stopped = Harness::new(model.clone())
+        .work_items()
+        .stop_mode(StopMode::StrictAutomation)
+        .session(session.clone())
+        .checkpoints(saved.clone())
+        .spec(|spec| spec.limits.amount.iterations = 3)
+        .build()
+        .unwrap();
+    let report = stopped.prompt("Write the report").await.unwrap();
+    assert_eq!((report.reason(), report.end.turns), (StopReason::MaxIterationsReached, 2));
+
+    let harness = next(&model, &session, &saved, 9);
+    let run = harness.unfinished_run().await.unwrap().expect("a run");
+    let report = harness.take_up(run).await.unwrap();
+    let stored = session.load().await.unwrap().messages;
+    assert_eq!(stored.len(), report.transcript.len());
+    assert!(stored.iter().zip(report.transcript.iter()).all(|(stored, message)| stored == message));
 }
 
 #[tokio::test]

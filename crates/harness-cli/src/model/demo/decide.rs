@@ -53,8 +53,10 @@ pub(super) fn decide(situation: &Situation<'_>) -> Next {
     let mut missing = None;
     let (acting, looking): (Vec<_>, Vec<_>) =
         fitting.into_iter().filter(|(_, def)| !is_handoff(def)).partition(|(_, def)| acts(def));
+    let ordered = acting.iter().any(|(_, def)| is_named(def, situation.tools, &asked));
     let mut calls = Vec::new();
-    for ((by_name, _), def) in looking {
+    // When something is to be done, only what is named is looked at before.
+    for ((by_name, _), def) in looking.into_iter().filter(|((by_name, _), _)| *by_name > 0 || !ordered) {
         match arguments(&schema(def), def.name.as_str(), &facts).map(Value::Object) {
             Ok(filled) if !situation.was_made(def, &filled) => calls.push((def.name.to_string(), filled)),
             Ok(_) => {}

@@ -56,11 +56,10 @@ fn value(
         let said = subject(facts.asked);
         let named =
             |choice: &&Value| choice.as_str().is_some_and(|choice| !subject(choice).is_disjoint(&said));
-        return choices
-            .iter()
-            .find(named)
-            .cloned()
-            .or_else(|| schema.get("default").cloned().filter(|_| required));
+        // What nobody has named belongs to the user, where that is a choice.
+        let own = choices.iter().find(|choice| *choice == "user").or(choices.first());
+        let usual = || schema.get("default").or(own).cloned().filter(|_| required);
+        return choices.iter().find(named).cloned().or_else(usual);
     }
     let taken = match kind(schema) {
         "integer" | "number" => number(name, schema, facts),
@@ -243,7 +242,7 @@ mod tests {
             "",
             Ok(json!("celsius")),
         );
-        check(("unit", json!({"enum": ["celsius", "kelvin"]})), "how cold?", Err("unit"));
+        check(("unit", json!({"enum": ["celsius", "kelvin"]})), "how cold?", Ok(json!("celsius")));
         check(("ids", json!({"type": "array", "items": {"type": "integer"}})), "1 and 2", Ok(json!([1, 2])));
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Situation<'r> {
     pub(super) question: String,
     /// Calls since then.
     pub(super) done: Vec<Done>,
-    /// What was known before: instructions and earlier messages, the newest first.
+    /// What is known: what memory shows, earlier messages, the newest first, and the instructions.
     pub(super) known: Vec<String>,
     /// What may be called.
     pub(super) tools: &'r [ToolDef],
@@ -50,7 +50,9 @@ impl<'r> Situation<'r> {
         let mut done: Vec<Done> = done.collect();
         done.drain(..done.len().saturating_sub(RESULTS));
         let earlier = messages.iter().rev().map(|message| message.joined_text());
-        let known = earlier.chain([request.offer.instructions.to_string()]).collect();
+        let shown = since.iter().filter(|message| matches!(&***message, Message::System(_)));
+        let shown = shown.map(|message| message.joined_text());
+        let known = shown.chain(earlier).chain([request.offer.instructions.to_string()]).collect();
         Self { question, done, known, tools: request.tools() }
     }
 

@@ -7,7 +7,7 @@ const LOOKED_AT: usize = 16 << 10;
 
 /// Words that say nothing about the subject.
 const FILLER: &str = " a about again all am an and any are as at be been but by call can could did do does for from get \
-     give go had has have how i if in into is it its just let like me my no not now of off on one or our out please say \
+     give go had has have how i if in into is it its just let me my no not now of off on one or our out please say \
      she should so some still tell than that the their them then there these they this those to too tool up us use \
      using want was we were what when where which who whose why will with would yes you your ";
 
@@ -58,9 +58,21 @@ fn alike(word: String) -> String {
     ALIKE.iter().find(|(other, _)| *other == word).map_or(word, |(_, same)| (*same).to_owned())
 }
 
-/// The sentences and lines of a text.
+/// The sentences and lines of a text, without the marks of a list and what stands in brackets before them.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let parts = text.split_inclusive(['\n', '.', '!', '?']);
+    let lines = text.lines().map(|line| line.trim_start_matches(['-', '*', ' ']));
+    let bare = lines.map(|line| match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        Some((_, rest)) => rest,
+        None => line,
+    });
+    let parts = bare.flat_map(|line| {
+        let mut after_end = false;
+        line.split_inclusive(move |c: char| {
+            let splits = after_end && c == ' ';
+            after_end = matches!(c, '.' | '!' | '?');
+            splits
+        })
+    });
     parts.map(str::trim).filter(|part| part.chars().any(char::is_alphanumeric))
 }
 
@@ -79,5 +91,12 @@ mod tests {
         check("find_order: Looks up an order by its number.", "find order look order number");
         check("Refunded, refunding, refunds", "refund refund refund");
         check("What is it?", "");
+    }
+
+    #[test]
+    fn sentences_end_with_their_marks() {
+        let text = "Notes:\n- [score 1.00] Ada likes cod. She lives in Oslo!\n\nWhy?";
+        let found: Vec<&str> = sentences(text).collect();
+        assert_eq!(found, ["Notes:", "Ada likes cod.", "She lives in Oslo!", "Why?"]);
     }
 }
