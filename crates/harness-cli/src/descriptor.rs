@@ -37,15 +37,19 @@ pub(crate) fn file(named: &Path) -> PathBuf {
 
 /// The default descriptor. One from a parent directory is reported on standard error.
 pub(crate) fn search() -> Result<Option<PathBuf>, CliError> {
-    if Path::new(NAME).is_file() {
-        return Ok(Some(PathBuf::from(NAME)));
-    }
-    let here = here()?;
-    let found = here.ancestors().skip(1).map(|parent| parent.join(NAME)).find(|file| file.is_file());
-    if let Some(file) = &found {
+    let found = nearest()?;
+    if let Some(file) = found.as_deref().filter(|file| *file != Path::new(NAME)) {
         let _ = writeln!(terminal::messages(), "using {}", file.display());
     }
     Ok(found)
+}
+
+/// The `harness.yaml` of the current directory or of the nearest parent that has one.
+pub(crate) fn nearest() -> Result<Option<PathBuf>, CliError> {
+    if Path::new(NAME).is_file() {
+        return Ok(Some(PathBuf::from(NAME)));
+    }
+    Ok(here()?.ancestors().skip(1).map(|parent| parent.join(NAME)).find(|file| file.is_file()))
 }
 
 fn here() -> Result<PathBuf, CliError> {

@@ -171,7 +171,8 @@ pub(crate) struct RunArgs {
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) descriptor: Option<PathBuf>,
 
-    /// Message to send; `-`, or no message when standard input is not a terminal, reads standard input
+    /// Message to send; `-`, or no message when standard input is not a terminal, reads standard input. A single
+    /// argument that names no file is the message
     #[arg(conflicts_with = "resume")]
     pub(crate) message: Option<MessageArg>,
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Area {
+    Descriptor,
     Keys,
     Endpoints,
     Agents,
@@ -18,6 +19,7 @@ impl Area {
     /// The area as a heading.
     pub(super) fn title(self) -> &'static str {
         match self {
+            Self::Descriptor => "descriptor",
             Self::Keys => "keys",
             Self::Endpoints => "endpoints",
             Self::Agents => "local agents",

@@ -3,6 +3,7 @@
 //! Each area is a module that gives [`Finding`]s; [`report`] shows them.
 
 mod agents;
+mod default_descriptor;
 #[cfg(feature = "http")]
 mod endpoints;
 mod files;
@@ -34,7 +35,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit, CliError> {
 
 async fn look(args: &DoctorArgs) -> Vec<Finding> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let mut findings = Vec::new();
+    let mut findings = vec![default_descriptor::finding()];
     match Keys::load(args.keys.as_deref()) {
         Ok(keys) => {
             findings.extend(keys::findings(&keys));

@@ -51,6 +51,8 @@ fn a_machine_with_nothing_set_up_has_no_fault() {
     let output = doctor(&project, &[], &[]);
     insta::assert_snapshot!(told(&project, &output), @r"
     exit 0
+    descriptor
+      ok      harness.yaml is used when no descriptor is named
     keys
       absent  OpenRouter: no key
               fix: set OPENROUTER_API_KEY
@@ -109,6 +111,8 @@ fn keys_are_told_by_their_place_and_their_endpoints_are_asked() {
     let output = doctor(&project, &environment, &["--keys", "keys.yaml", "--base-url", "localhost"]);
     insta::assert_snapshot!(told(&project, &output), @r"
     exit 1
+    descriptor
+      ok      harness.yaml is used when no descriptor is named
     keys
       ok      OpenRouter: the key of OPENROUTER_API_KEY
       absent  Anthropic: no key
@@ -203,4 +207,22 @@ fn a_key_file_that_others_can_read_is_a_fault() {
     let expected = "  fault   the key file keys.yaml can be read by others: its mode is 644\n          \
                     fix: take that right from them: chmod 600 keys.yaml\n";
     assert!(output.stdout.contains(expected), "{}", output.stdout);
+}
+
+#[test]
+fn the_default_descriptor_is_reported() {
+    #[track_caller]
+    fn check(project: &Project, expected: &str) {
+        let output = doctor(project, &[], &[]);
+        assert!(output.stdout.contains(expected), "{}", output.stdout);
+    }
+    let project = Project::plain();
+    check(&project, "  ok      harness.yaml is used when no descriptor is named\n");
+    project.write("harness.yaml", "schema_version: 1\nagents: [{}]\n");
+    check(&project, "  fault   harness.yaml has 3 errors\n");
+    fs::remove_file(project.path().join("harness.yaml")).unwrap();
+    check(
+        &project,
+        "  absent  no harness.yaml in this directory or a parent: commands need a descriptor named\n",
+    );
 }

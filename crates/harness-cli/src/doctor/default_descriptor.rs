@@ -1,0 +1,26 @@
+//! Which descriptor commands use here when none is named, and whether it can be used.
+
+use harness::descriptor::check::{CheckOptions, Severity, check_file};
+
+use super::finding::{Area, Finding, Status};
+use crate::descriptor::{NAME, nearest};
+
+pub(super) fn finding() -> Finding {
+    let finding = |status, message| Finding::new(Area::Descriptor, "default", status, message);
+    let path = match nearest() {
+        Ok(Some(path)) => path,
+        Ok(None) => {
+            let message =
+                format!("no {NAME} in this directory or a parent: commands need a descriptor named");
+            return finding(Status::Absent, message).fix("write one with `harness new`");
+        }
+        Err(error) => return finding(Status::Fault, error.to_string()),
+    };
+    let report = check_file(&path, &CheckOptions::default());
+    let errors = report.diagnostics().iter().filter(|one| one.severity == Severity::Error).count();
+    if errors == 0 {
+        return finding(Status::Ok, format!("{} is used when no descriptor is named", path.display()));
+    }
+    let count = if errors == 1 { "an error".to_owned() } else { format!("{errors} errors") };
+    finding(Status::Fault, format!("{} has {count}", path.display())).fix("show them with `harness check`")
+}
