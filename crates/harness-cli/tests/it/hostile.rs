@@ -17,7 +17,7 @@ use crate::support::watched::{check_memory, check_shown, watch};
 use crate::support::{Project, Reply, Running, Server, harness};
 
 /// Cases that are tried at once.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
 
 /// A folder `work` for the program, and one beside it that must not change.
 struct Place {
@@ -190,7 +190,7 @@ fn hostile_sessions() {
             &["session", "label", "s.jsonl", "e1", "x"],
             &["session", "compact", "s.jsonl"],
             &["session", "repair", "s.jsonl"],
-            &["resume", "s.jsonl", "--timeout", "2s", "--base-url", "http://127.0.0.1:9/v1"],
+            &["resume", "s.jsonl", "--timeout", "1s", "--base-url", "http://127.0.0.1:9/v1"],
             &[
                 "run",
                 "harness.yaml",
@@ -198,7 +198,7 @@ fn hostile_sessions() {
                 "--session",
                 "s.jsonl",
                 "--timeout",
-                "2s",
+                "1s",
                 "--base-url",
                 "http://127.0.0.1:9/v1",
             ],
@@ -217,7 +217,7 @@ fn hostile_sessions() {
                 "--session",
                 "s.jsonl",
                 "--timeout",
-                "2s",
+                "1s",
                 "--base-url",
                 "http://127.0.0.1:9/v1",
             ],
@@ -237,7 +237,7 @@ fn hostile_descriptors() {
             &["show", "d.yaml", "--agent", "desk"],
             &["graph", "d.yaml"],
             &["diff", "d.yaml", "harness.yaml"],
-            &["run", "d.yaml", "x", "--timeout", "2s", "--base-url", "http://127.0.0.1:9/v1"],
+            &["run", "d.yaml", "x", "--timeout", "1s", "--base-url", "http://127.0.0.1:9/v1"],
             &[
                 "run",
                 "harness.yaml",
@@ -245,7 +245,7 @@ fn hostile_descriptors() {
                 "--context",
                 "d.yaml",
                 "--timeout",
-                "2s",
+                "1s",
                 "--base-url",
                 "http://127.0.0.1:9/v1",
             ],
@@ -253,7 +253,7 @@ fn hostile_descriptors() {
         ] {
             place.watch(case, arguments);
         }
-        place.chat(case, &["d.yaml", "--timeout", "2s", "--base-url", "http://127.0.0.1:9/v1"]);
+        place.chat(case, &["d.yaml", "--timeout", "1s", "--base-url", "http://127.0.0.1:9/v1"]);
     });
 }
 
@@ -274,7 +274,7 @@ fn hostile_registries() {
                 "--registry",
                 "r.yaml",
                 "--timeout",
-                "2s",
+                "1s",
                 "--base-url",
                 "http://127.0.0.1:9/v1",
             ],
