@@ -1,4 +1,4 @@
-//! Ended at five hundred random moments, by SIGKILL, by SIGHUP and by a closed terminal: whatever the program
+//! Ended at random moments, some runs at once, by SIGKILL, by SIGHUP and by a closed terminal: whatever the program
 //! had told is in its session, the session is legal, its lock is free, the run goes on to its end, no tool
 //! runs twice, and of the processes that its tools left in the background none is left.
 //!
@@ -11,6 +11,8 @@ use std::io::BufRead;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use harness_core::message::{Message, ModelOutput};
@@ -35,6 +37,9 @@ const DELAY: u64 = 8_000;
 /// What the moments are drawn from, so that a fault can be had again.
 const SEED: u64 = 7;
 
+/// How many runs there are at once: most of their time is waiting.
+const AT_ONCE: usize = 8;
+
 /// How long what a program left may take to end.
 const ENDING: Duration = Duration::from_secs(20);
 
@@ -56,6 +61,15 @@ struct Moment {
     blow: Blow,
     line: usize,
     delay: Duration,
+}
+
+impl Moment {
+    /// One of a run that prints so many lines; the ways take turns.
+    fn draw(number: usize, lines: u64, random: &mut u64) -> Self {
+        let blow = Blow::ALL.get(number % Blow::ALL.len()).copied().unwrap_or(Blow::Kill);
+        let line = usize::try_from(next(random) % lines).unwrap_or_default();
+        Self { blow, line, delay: Duration::from_micros(next(random) % DELAY) }
+    }
 }
 
 const DESCRIPTOR: &str = "\
@@ -106,22 +120,41 @@ fn answer(body: &str) -> Answer {
 pub(super) fn run(program: &Program, runs: usize) -> Result<String> {
     let endpoint = Endpoint::by(answer)?;
     let whole = process::capture(&mut Desk::set_up()?.begin(program, &endpoint))?;
-    let moments = whole.lines().count().max(1) as u64;
-    let (mut resumed, mut killed) = (0, 0);
+    let lines = whole.lines().count().max(1) as u64;
     let mut random = SEED;
-    for number in 0..runs {
-        let blow = Blow::ALL.get(number % Blow::ALL.len()).copied().unwrap_or(Blow::Kill);
-        let line = usize::try_from(next(&mut random) % moments).unwrap_or_default();
-        let moment = Moment { blow, line, delay: Duration::from_micros(next(&mut random) % DELAY) };
-        let went_on = die_and_go_on(program, &endpoint, moment)
-            .map_err(|fault| Fault::because(format!("run {number}: {moment:?}"), fault))?;
-        killed += usize::from(blow == Blow::Kill);
-        resumed += usize::from(went_on && blow == Blow::Kill);
-    }
+    let moments: Vec<Moment> = (0..runs).map(|number| Moment::draw(number, lines, &mut random)).collect();
+    let waiting = Mutex::new(moments.into_iter().enumerate());
+    let went_on = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(|| work(program, &waiting))).collect();
+        workers.into_iter().map(join).collect::<Result<Vec<_>>>()
+    })?;
+    let (killed, resumed) = (runs.div_ceil(Blow::ALL.len()), went_on.iter().sum::<usize>());
     if resumed < killed / 2 {
         return Err(Fault::new(format!("only {resumed} of {killed} runs were killed before their end")));
     }
     Ok(format!("ended {runs} times, nothing was left; went on after {resumed} of {killed} kills"))
+}
+
+fn join(worker: ScopedJoinHandle<'_, Result<usize>>) -> Result<usize> {
+    worker.join().unwrap_or_else(|_| Err(Fault::new("a worker panicked")))
+}
+
+/// Does what waits until nothing does; how many killed runs went on.
+fn work(program: &Program, waiting: &Mutex<impl Iterator<Item = (usize, Moment)>>) -> Result<usize> {
+    let endpoint = Endpoint::by(answer)?;
+    let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut resumed = 0;
+    loop {
+        // The lock is not held while the run lasts.
+        let Some((number, moment)) = lock().next() else { return Ok(resumed) };
+        match die_and_go_on(program, &endpoint, moment) {
+            Ok(went_on) => resumed += usize::from(went_on && moment.blow == Blow::Kill),
+            Err(fault) => {
+                lock().by_ref().for_each(drop);
+                return Err(Fault::because(format!("run {number}: {moment:?}"), fault));
+            }
+        }
+    }
 }
 
 /// The next number of a simple generator (SplitMix64).
