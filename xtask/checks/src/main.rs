@@ -35,7 +35,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
-        Chore::Conformance(options) => conformance::run(&options),
+        Chore::Conformance(options) => conformance::run(options),
         Chore::E2e(options) => e2e::run(&options),
         Chore::ModelServer(options) => e2e::serve(&options),
         Chore::Schema => schema::run(),

@@ -1,8 +1,9 @@
 //! Which crate may depend on which: the house of `ARCHITECTURE.md`.
 //!
 //! Core and the leaves depend on no crate of the workspace, a sibling on core and leaves alone, the
-//! facade on core and its siblings, what serves a protocol on the facade, the program on these two. The chores stand
-//! apart: `checks` may look at every library, `xtask` at none, and no crate of the product depends on them. Dev
+//! facade on core and its siblings, what serves a protocol on the facade, the program on these two. What
+//! only tests stands apart: `harness-conformance` may look at every library below the servers, `checks` at every
+//! library, `xtask` at none, and no crate of the product depends on them. Dev
 //! dependencies obey the same arrows.
 
 use xtask::repo::Package;
@@ -14,6 +15,7 @@ const FACADE: &str = "harness";
 /// Crates that serve the facade's threads over a protocol.
 const SERVERS: &[&str] = &["harness-acp", "harness-server"];
 const PROGRAM: &str = "harness-cli";
+const CONFORMANCE: &str = "harness-conformance";
 const CHECKS: &str = "checks";
 const CHORES: &str = "xtask";
 
@@ -26,6 +28,7 @@ enum Storey {
     Facade,
     Server,
     Program,
+    Conformance,
     Checks,
     Chores,
 }
@@ -37,6 +40,7 @@ fn storey(name: &str) -> Storey {
         FACADE => Storey::Facade,
         _ if SERVERS.contains(&name) => Storey::Server,
         PROGRAM => Storey::Program,
+        CONFORMANCE => Storey::Conformance,
         CHECKS => Storey::Checks,
         CHORES => Storey::Chores,
         _ => Storey::Sibling,
@@ -50,9 +54,16 @@ fn allowed(from: Storey, to: Storey) -> bool {
         Storey::Facade => matches!(to, Storey::Core | Storey::Sibling),
         Storey::Server => to == Storey::Facade,
         Storey::Program => matches!(to, Storey::Facade | Storey::Server),
-        Storey::Checks => {
-            matches!(to, Storey::Core | Storey::Sibling | Storey::Facade | Storey::Server | Storey::Chores)
-        }
+        Storey::Conformance => matches!(to, Storey::Core | Storey::Sibling | Storey::Facade),
+        Storey::Checks => matches!(
+            to,
+            Storey::Core
+                | Storey::Sibling
+                | Storey::Facade
+                | Storey::Server
+                | Storey::Conformance
+                | Storey::Chores
+        ),
     }
 }
 
@@ -86,6 +97,7 @@ mod tests {
             FACADE,
             "harness-acp",
             PROGRAM,
+            CONFORMANCE,
             CHECKS,
             CHORES,
         ];
@@ -109,6 +121,8 @@ mod tests {
         check("harness-acp", FACADE, &[]);
         check(PROGRAM, FACADE, &[]);
         check(PROGRAM, "harness-acp", &[]);
+        check(CONFORMANCE, FACADE, &[]);
+        check(CHECKS, CONFORMANCE, &[]);
         check(CHECKS, FACADE, &[]);
         check(CHECKS, "harness-tools", &[]);
         check(CHECKS, CHORES, &[]);
@@ -134,6 +148,7 @@ mod tests {
         check(PROGRAM, CORE, &["harness-cli must not depend on harness-core"]);
         check(PROGRAM, "harness-session", &["harness-cli must not depend on harness-session"]);
         check(PROGRAM, CHORES, &["harness-cli must not depend on xtask"]);
+        check(FACADE, CONFORMANCE, &["harness must not depend on harness-conformance"]);
         check(CHECKS, PROGRAM, &["checks must not depend on harness-cli"]);
         check(CHORES, CORE, &["xtask must not depend on harness-core"]);
     }

@@ -1,0 +1,71 @@
+//! Kind `negotiation`: what a backend says to a request before anything runs.
+
+use std::sync::Arc;
+
+use harness::adapters::execution::OpenRouterExecutionAdapter;
+use harness::adapters::local::{LocalProgram, claude_code_001};
+use harness::adapters::relay::RelayAdapterConfig;
+use harness::system::SystemClock;
+use harness_core::port::{
+    DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest,
+    ExecutionResult,
+};
+use serde_json::Value;
+
+use super::vectors;
+use crate::vector::Vector;
+use crate::verdict::Verdict;
+use crate::turn::compare::same;
+use crate::turn::convert::{Done, at, text};
+
+/// Runs all vectors of the file.
+pub(crate) fn run(vector: &Vector) -> Verdict {
+    vectors::each(vector, check)
+}
+
+fn check(vector: &Value) -> Done<()> {
+    let adapter = adapter(vector)?;
+    let request: ExecutionRequest =
+        serde_json::from_value(at(vector, "input").clone()).map_err(|e| e.to_string())?;
+    let expected = at(vector, "expected");
+    let capabilities = serde_json::to_value(adapter.describe()).map_err(|e| e.to_string())?;
+    same("capabilities", at(expected, "capabilities"), &capabilities)?;
+    let said = serde_json::to_value(adapter.negotiate_dyn(&request)).map_err(|e| e.to_string())?;
+    same("negotiation", at(expected, "negotiation"), &said)
+}
+
+/// The adapter that a vector names.
+fn adapter(vector: &Value) -> Done<Box<dyn DynExecutionAdapter>> {
+    match text(vector, "adapter") {
+        "openrouter" => {
+            let builder = OpenRouterExecutionAdapter::builder(None, Arc::new(SystemClock::new()));
+            Ok(Box::new(builder.build().map_err(|e| e.to_string())?))
+        }
+        "claude-code" => {
+            Ok(Box::new(claude_code_001(LocalProgram::new("claude"), Arc::new(SystemClock::new()))))
+        }
+        "relay" => Ok(Box::new(Able(RelayAdapterConfig::default().capabilities))),
+        name if name.starts_with("local-") => {
+            let capabilities = at(vector, "capabilities").clone();
+            Ok(Box::new(Able(serde_json::from_value(capabilities).map_err(|e| e.to_string())?)))
+        }
+        other => Err(format!("no code plays the adapter `{other}`")),
+    }
+}
+
+/// A backend with these capabilities and the rules that all share.
+struct Able(ExecutionCapabilities);
+
+impl ExecutionAdapter for Able {
+    fn backend_id(&self) -> &'static str {
+        "able"
+    }
+
+    fn capabilities(&self) -> ExecutionCapabilities {
+        self.0.clone()
+    }
+
+    async fn execute(&self, _: ExecutionRequest, _: ExecutionCx<'_>) -> ExecutionResult {
+        ExecutionResult::completed("able", "")
+    }
+}

@@ -1,0 +1,109 @@
+//! A loopback server that answers from a vector's `replies`.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::turn::convert::{Done, at, text};
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) method: String,
+    /// Names in lower case.
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl Seen {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn body(&self) -> Done<Value> {
+        serde_json::from_str(&self.body).map_err(|e| format!("request body: {e}"))
+    }
+}
+
+/// The server; its thread ends with the program.
+#[derive(Debug)]
+pub(super) struct Server {
+    /// The endpoint of chat completions.
+    pub(super) url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    /// Listens on a free port; the n-th request gets the n-th reply, all later ones the last.
+    pub(super) fn start(replies: &[Value]) -> Done<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
+        let address = listener.local_addr().map_err(|e| e.to_string())?;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (log, replies) = (Arc::clone(&seen), replies.to_vec());
+        std::thread::spawn(move || serve(&listener, &replies, &log));
+        Ok(Self { url: format!("http://{address}/api/v1/chat/completions"), seen })
+    }
+
+    /// The address of a port on which nobody listens any more.
+    pub(super) fn nowhere() -> Done<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
+        let address = listener.local_addr().map_err(|e| e.to_string())?;
+        Ok(format!("http://{address}/api/v1/chat/completions"))
+    }
+
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn serve(listener: &TcpListener, replies: &[Value], log: &Mutex<Vec<Seen>>) {
+    let mut silent = Vec::new();
+    while let Ok((mut stream, _)) = listener.accept() {
+        let Some(seen) = read(&stream) else { continue };
+        let number = {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push(seen);
+            log.len() - 1
+        };
+        let reply = replies.get(number).or(replies.last()).unwrap_or(&Value::Null);
+        if reply.get("hang").is_some() {
+            silent.push(stream);
+        } else if reply.get("closeWithoutReply").is_none() {
+            // The client may be gone already: its verdict does not depend on it.
+            drop(stream.write_all(response(reply).as_bytes()));
+        }
+    }
+}
+
+fn response(reply: &Value) -> String {
+    let status = reply.get("status").and_then(Value::as_u64).unwrap_or(200);
+    let headers = at(reply, "headers").as_object().into_iter().flatten();
+    let line = |(name, value): (_, &Value)| format!("{name}: {}\r\n", value.as_str().unwrap_or_default());
+    let lines = headers.map(line).collect::<Vec<String>>().concat();
+    let body = text(reply, "body");
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status} Scripted\r\n{lines}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
+fn read(stream: &TcpStream) -> Option<Seen> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let method = line.split(' ').next()?.to_owned();
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
+    let mut body = String::new();
+    reader.take(length).read_to_string(&mut body).ok()?;
+    Some(Seen { method, headers, body })
+}

@@ -1,0 +1,115 @@
+//! What vectors of adapters have in common, and what is compared loosely in them.
+
+
+use harness_core::{Json, Time};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::vector::Vector;
+use crate::verdict::Verdict;
+use crate::turn::convert::{Done, text};
+
+/// Plays a vector against the server at a URL and gives the result in the source's form.
+pub(super) type Play = fn(&Value, &str) -> Done<Value>;
+
+/// Keys of a failure's own words in a result.
+const MESSAGES: [&str; 3] = ["message", "reason", "error"];
+
+/// Under this key a vector has its input as it is written: keys in their order, numbers exact.
+pub(super) const WRITTEN_INPUT: &str = "<input as written>";
+
+/// The page that lists every deviation.
+const DEVIATIONS: &str = include_str!("../../../../docs/design/deviations.md");
+
+/// Judges a vector. One that shows a weakness of the source may differ when the page of deviations names the vector
+/// or the weakness.
+pub(super) fn each(vector: &Vector, check: impl Fn(&Value) -> Done<()>) -> Verdict {
+    match written(vector) {
+        Ok(value) => settled(&value, check(&value)),
+        Err(fault) => Verdict::Failed(fault),
+    }
+}
+
+fn settled(vector: &Value, checked: Done<()>) -> Verdict {
+    let (name, weakness) = (text(vector, "name"), text(vector, "upstreamDefect"));
+    match checked {
+        Err(difference) if !weakness.is_empty() => {
+            if [name, weakness].iter().any(|listed| DEVIATIONS.contains(&format!("`{listed}`"))) {
+                return Verdict::Skipped("deviation".to_owned());
+            }
+            Verdict::Failed(format!("not listed in docs/design/deviations.md: {difference}"))
+        }
+        checked => checked.into(),
+    }
+}
+
+/// The vector, with its input as it is written beside it.
+fn written(vector: &Vector) -> Done<Value> {
+    #[derive(Deserialize)]
+    struct Written {
+        input: Option<Json>,
+    }
+    let mut value = vector.value.clone();
+    if let (Some(map), Some(input)) = (value.as_object_mut(), vector.parse::<Written>()?.input) {
+        map.insert(WRITTEN_INPUT.to_owned(), Value::from(input.text()));
+    }
+    Ok(value)
+}
+
+/// The code that plays the vector's adapter.
+pub(super) fn of_adapter(table: &[(&str, Play)], vector: &Value) -> Done<Play> {
+    let name = text(vector, "adapter");
+    let found = table.iter().find(|(known, _)| *known == name).map(|(_, play)| *play);
+    found.ok_or_else(|| format!("`{name}` is no adapter that can be played"))
+}
+
+/// Puts what is expected in place of what need not be equal to it: a time where the vector only wants one,
+/// and, where the vector is loose, the words of a failure.
+pub(super) fn settle_free_texts(expected: &Value, got: &mut Value, is_loose: bool) {
+    match (expected, got) {
+        (Value::Object(expected), Value::Object(got)) => {
+            for (key, value) in expected {
+                let Some(got) = got.get_mut(key) else { continue };
+                let said = got.as_str().unwrap_or_default();
+                let is_time = value == "<iso-8601>" && Time::parse_iso(said).is_some();
+                let is_free = is_loose && MESSAGES.contains(&key.as_str()) && value.is_string();
+                if is_time || (is_free && !said.is_empty()) {
+                    got.clone_from(value);
+                } else {
+                    settle_free_texts(value, got, is_loose);
+                }
+            }
+        }
+        (Value::Array(expected), Value::Array(got)) => {
+            for (expected, got) in expected.iter().zip(got) {
+                settle_free_texts(expected, got, is_loose);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(expected: Value, mut got: Value, is_loose: bool, are_equal: bool) {
+        settle_free_texts(&expected, &mut got, is_loose);
+        assert_eq!(expected == got, are_equal, "{expected} {got}");
+    }
+
+    #[test]
+    fn only_times_and_loose_words_are_free() {
+        let time = json!([{ "retriedAt": "<iso-8601>" }]);
+        check(time.clone(), json!([{ "retriedAt": "2026-01-01T00:00:00.000Z" }]), false, true);
+        check(time.clone(), json!([{ "retriedAt": "soon" }]), false, false);
+        check(time, json!([{}]), false, false);
+        check(json!({ "reason": "a" }), json!({ "reason": "b" }), true, true);
+        check(json!({ "reason": "a" }), json!({ "reason": "b" }), false, false);
+        check(json!({ "reason": "a" }), json!({ "reason": "" }), true, false);
+        check(json!({ "code": "a" }), json!({ "code": "b" }), true, false);
+    }
+}

@@ -1,0 +1,73 @@
+//! Which code judges which kind of vector.
+
+use crate::vector::Vector;
+use crate::verdict::Verdict;
+
+/// Judges a vector.
+pub(crate) type Runner = fn(&Vector) -> Verdict;
+
+/// One line per kind. Vectors of any other kind fail.
+const RUNNERS: &[(&str, Runner)] = &[
+    ("anchoring", crate::memory::anchoring::run),
+    ("channel", crate::runtime::channel::run),
+    ("checkpoint", crate::runtime::checkpoint::run),
+    ("cli-runner", crate::adapters::cli_runner::run),
+    ("compaction-plan", crate::compaction::run),
+    ("content-hash", crate::compaction::run),
+    ("artifact-cleaning", crate::control::run),
+    ("builtin-layers", crate::memory_builtin::run),
+    ("contract", crate::control::run),
+    ("control-artifact", crate::control::run),
+    ("delivery-mode", crate::runtime::threads::delivery),
+    ("descriptor", crate::descriptor::run),
+    ("determinism", crate::compaction::run),
+    ("direct-clear", crate::compaction::run),
+    ("durability", crate::compaction::run),
+    ("group-window", crate::compaction::run),
+    ("grouping", crate::compaction::run),
+    ("history-projection", crate::memory::projection::run),
+    ("hooks", crate::control::run),
+    ("item-schema", crate::memory::schema::run),
+    ("jit", crate::control::run),
+    ("jsonl-session", crate::jsonl_session::run),
+    ("layer-budget", crate::memory::budget::run),
+    ("layer-pipeline", crate::memory::stack::run),
+    ("loop", crate::runtime::repeat::run),
+    ("model-rounds", crate::runtime::rounds::run),
+    ("negotiation", crate::adapters::negotiation::run),
+    ("local-command", crate::adapters::local_command::run),
+    ("openrouter-request", crate::adapters::openrouter_request::run),
+    ("openrouter-response", crate::adapters::openrouter_response::run),
+    ("openrouter-stream", crate::adapters::openrouter_stream::run),
+    ("relay-message", crate::adapters::relay_message::run),
+    ("orchestrator", crate::orchestrator::run),
+    ("parallel", crate::runtime::parallel::run),
+    ("pairing-repair", crate::compaction::run),
+    ("pressure", crate::compaction::run),
+    ("prompt-template", crate::prompts::run_template),
+    ("recall-mode", crate::memory::recall::run),
+    ("repair", crate::control::run),
+    ("run", crate::control::run),
+    ("session-tree", crate::session_tree::run),
+    ("skills-prompt", crate::prompts::run_skills),
+    ("stall", crate::control::run),
+    ("stop-decision", crate::control::run),
+    ("steering-aggregation", crate::memory::steering::run),
+    ("streams", crate::runtime::threads::streams),
+    ("summarizing-compactor", crate::summarizing_compactor::run),
+    ("summary-parse", crate::compaction::run),
+    ("summary-render", crate::compaction::run),
+    ("token-count", crate::compaction::run),
+    ("tool-registry", crate::tool_registry::run),
+    ("turn", crate::turn::run),
+    ("turn-ext", crate::turn::run),
+    ("turn-fn", crate::turn_fn::run),
+    ("view-assembly", crate::memory::view::run),
+    ("work-items", crate::control::run),
+    ("workspace-tools", crate::workspace_tools::run),
+];
+
+/// The runner of a kind, if there is one.
+pub(crate) fn runner_of(kind: &str) -> Option<Runner> {
+    RUNNERS.iter().find(|(name, _)| *name == kind).map(|(_, run)| *run)
+}

@@ -1,0 +1,52 @@
+//! Golden vectors: what goes in, and what has to come out.
+//!
+//! A vector is a file of `fixtures/conformance`, a part of one, or a directory with a `case.json`. Its kind says
+//! what runs it ([`kinds`]); where the product's rule differs from a vector, an overlay holds our result with the
+//! rule's name and the reason ([`overlay`]). `cargo test -p harness-conformance` has one test for each vector,
+//! `cargo xtask conformance DIR…` runs those of other directories by the same code.
+//!
+//! To add a kind: write `<kind>.rs` with `pub(crate) fn run(vector: &Vector) -> Verdict` and add its line to the
+//! table in [`kinds`].
+
+mod adapters;
+mod compaction;
+mod control;
+mod descriptor;
+mod expected;
+mod guard;
+mod jsonl_session;
+mod kinds;
+mod memory;
+mod memory_builtin;
+mod orchestrator;
+mod outcome;
+mod overlay;
+mod prompts;
+mod report;
+mod runner;
+mod runtime;
+mod session_tree;
+mod skips;
+mod subset;
+mod summarizing_compactor;
+mod tool_registry;
+mod turn;
+mod turn_fn;
+mod vector;
+mod verdict;
+mod workspace_tools;
+
+use std::path::PathBuf;
+
+pub use report::{Selection, run};
+pub use runner::Suite;
+pub use verdict::Verdict;
+
+/// What a step of a runner gives, or why the vector fails.
+pub(crate) type Done<T> = Result<T, String>;
+
+/// Where the project's own vectors lie.
+fn own_directory() -> PathBuf {
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/conformance"));
+    path.canonicalize().unwrap_or(path)
+}

@@ -1,0 +1,56 @@
+//! Vectors of kind `orchestrator`: a thread of source 004, its script, and what everybody saw.
+//!
+//! `world` is what one vector plays in, `play` performs its actions, `script` answers for the model, `tools` for
+//! the tools, `wire` turns what the thread tells into the source's events.
+
+mod play;
+mod script;
+mod sessions;
+mod tools;
+mod wire;
+mod world;
+
+
+use serde_json::{Map, Value, json};
+
+use crate::vector::Vector;
+use crate::verdict::Verdict;
+use super::subset::matches;
+use super::turn::convert::{Done, at, list, text};
+use play::Player;
+
+/// The key under which a vector of tier `decision` is passed over when ours is another decision.
+const DECISION: &str = "decision";
+
+/// Runs the one vector of the file.
+pub(super) fn run(vector: &Vector) -> Verdict {
+    match check(&vector.value) {
+        Err(_) if text(&vector.value, "tier") == DECISION => Verdict::Skipped(DECISION.to_owned()),
+        compared => compared.into(),
+    }
+}
+
+fn check(vector: &Value) -> Done<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let got = runtime.map_err(|e| e.to_string())?.block_on(played(at(vector, "input")))?;
+    matches("expect", at(vector, "expect"), &got)
+}
+
+async fn played(input: &Value) -> Done<Value> {
+    let mut player = Player::new(input)?;
+    let mut got = Map::new();
+    if let Err(errors) = player.construct().await {
+        got.insert("construct_error".to_owned(), errors);
+        return Ok(Value::Object(got));
+    }
+    let mut steps = Vec::new();
+    for action in list(input, "actions") {
+        steps.push(player.step(action).await?);
+    }
+    got.insert("steps".to_owned(), json!(steps));
+    got.insert("requests".to_owned(), json!(player.world.requests()));
+    got.insert("transcript".to_owned(), player.transcript().await?);
+    player.close().await;
+    player.world.sessions.report(&mut got).await?;
+    Ok(Value::Object(got))
+}

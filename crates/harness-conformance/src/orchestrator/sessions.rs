@@ -1,0 +1,134 @@
+//! The session of a vector's thread.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness::session::{JsonlSession, MemorySession, OpenOptions};
+use harness_core::ThreadId;
+use harness_core::message::Message;
+use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
+use serde_json::{Map, Value, json};
+
+use crate::turn::convert::{Done, text};
+
+/// What a vector keeps its thread in.
+pub(super) struct Sessions {
+    kind: String,
+    folder: tempfile::TempDir,
+    memory: Arc<MemorySession>,
+    file: Mutex<Option<Arc<JsonlSession>>>,
+    /// Runs whose appends fail, and runs so far.
+    failing: u64,
+    runs: Arc<AtomicU64>,
+}
+
+impl Sessions {
+    pub(super) fn new(options: &Value) -> Done<Self> {
+        let sessions = Self {
+            kind: text(options, "session").to_owned(),
+            folder: tempfile::tempdir().map_err(|e| e.to_string())?,
+            memory: Arc::new(MemorySession::new()),
+            file: Mutex::default(),
+            failing: options.get("fail_appends").and_then(Value::as_u64).unwrap_or(0),
+            runs: Arc::default(),
+        };
+        if let Some(seed) = options.get("seed_file").and_then(Value::as_str) {
+            std::fs::write(sessions.path(), seed).map_err(|e| e.to_string())?;
+        }
+        Ok(sessions)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("session.jsonl")
+    }
+
+    /// Whether the thread has a session at all.
+    pub(super) fn any(&self) -> bool {
+        !matches!(self.kind.as_str(), "" | "none")
+    }
+
+    /// The thread is closed: the file may be opened again.
+    pub(super) fn release(&self) {
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// A run begins.
+    pub(super) fn count_run(&self) {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What the session holds at the end.
+    pub(super) async fn report(&self, got: &mut Map<String, Value>) -> Done<()> {
+        if self.kind == "memory" {
+            let loaded = Session::load(&*self.memory).await.map_err(|e| e.message)?;
+            got.insert("session_count".to_owned(), json!(loaded.messages.len()));
+        } else if self.any() {
+            got.insert("session".to_owned(), self.lines()?);
+        }
+        Ok(())
+    }
+
+    fn lines(&self) -> Done<Value> {
+        if !self.path().exists() {
+            return Ok(json!([]));
+        }
+        let text = std::fs::read_to_string(&self.path()).map_err(|e| e.to_string())?;
+        let lines = text.lines().map(serde_json::from_str::<Value>);
+        let lines = lines.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+        let message = |line: Value| match line.get("type").and_then(Value::as_str) {
+            Some("message") => line.get("message").cloned(),
+            None => Some(line),
+            Some(_) => None,
+        };
+        Ok(lines.into_iter().filter_map(message).collect())
+    }
+}
+
+/// The port over [`Sessions`].
+pub(super) struct Opener(pub(super) Arc<Sessions>);
+
+impl harness_runtime::Sessions for Opener {
+    async fn open(&self, _: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
+        let sessions = &self.0;
+        if sessions.kind == "memory" {
+            return Ok(Arc::clone(&sessions.memory) as _);
+        }
+        let file = Arc::new(JsonlSession::open(sessions.path(), OpenOptions::new())?);
+        *sessions.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&file));
+        if sessions.kind == "failing" {
+            let (until, runs) = (sessions.failing, Arc::clone(&sessions.runs));
+            return Ok(Arc::new(Failing { file, until, runs }) as _);
+        }
+        Ok(file as _)
+    }
+}
+
+/// A session whose appends fail during the first runs.
+struct Failing {
+    file: Arc<JsonlSession>,
+    until: u64,
+    runs: Arc<AtomicU64>,
+}
+
+impl Session for Failing {
+    async fn append(
+        &self,
+        head: &EntryHead,
+        entries: &[Entry<'_>],
+        durability: Durability,
+    ) -> Result<(), SessionError> {
+        if self.runs.load(Ordering::Relaxed) <= self.until {
+            return Err(SessionError::new("session.write_failed", "the append fails as the vector wants"));
+        }
+        self.file.append(head, entries, durability).await
+    }
+
+    async fn replace(&self, head: &EntryHead, messages: &[Arc<Message>]) -> Result<bool, SessionError> {
+        self.file.replace(head, messages).await
+    }
+
+    async fn load(&self) -> Result<Loaded, SessionError> {
+        self.file.load().await
+    }
+}

@@ -1,0 +1,205 @@
+//! Counting verdicts and saying what came out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::Done;
+use crate::runner::Suite;
+use crate::verdict::Verdict;
+
+/// What to run and how much to say.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Selection {
+    /// Directories with vectors; the project's own when empty.
+    pub directories: Vec<PathBuf>,
+    /// Only vectors of this kind.
+    pub kind: Option<String>,
+    /// Only the vector with this id.
+    pub id: Option<String>,
+    /// A line for every vector, not only for failures.
+    pub verbose: bool,
+}
+
+impl Selection {
+    fn selects(&self, kind: &str, id: &str) -> bool {
+        self.kind.as_deref().is_none_or(|only| only == kind) && self.id.as_deref().is_none_or(|only| only == id)
+    }
+}
+
+/// Runs what is selected and writes what came of it: a line for every failure, the counts of each kind, and the
+/// counts of all in the last line. Whether nothing failed.
+///
+/// # Errors
+/// A file that cannot be read, a selection without vectors, output that cannot be written.
+pub fn run(selection: &Selection, out: &mut impl Write) -> Done<bool> {
+    let own = [crate::own_directory()];
+    let directories =
+        if selection.directories.is_empty() { &own[..] } else { selection.directories.as_slice() };
+    let unwritten = |error: std::io::Error| format!("output: {error}");
+    let mut report = Report::default();
+    for directory in directories {
+        let suite = Suite::below(directory)?;
+        for stray in suite.strays() {
+            report.strays += 1;
+            writeln!(out, "FAIL {stray}").map_err(unwritten)?;
+        }
+        for (at, (kind, id)) in suite.names().enumerate() {
+            if selection.selects(kind, id) {
+                let verdict = suite.judge(at);
+                if let Some(line) = line(kind, id, &verdict, selection.verbose) {
+                    writeln!(out, "{line}").map_err(unwritten)?;
+                }
+                report.add(&suite, at, kind, &verdict);
+            }
+        }
+    }
+    let total = report.total();
+    if total == Counts::default() {
+        return Err("no vector is selected".to_owned());
+    }
+    writeln!(out, "{}{total}", report.summary()).map_err(unwritten)?;
+    Ok(total.failed == 0)
+}
+
+/// What is said of one vector.
+fn line(kind: &str, id: &str, verdict: &Verdict, verbose: bool) -> Option<String> {
+    match verdict {
+        Verdict::Failed(difference) => Some(format!("FAIL {kind}/{id}: {}", one_line(difference))),
+        Verdict::Passed => verbose.then(|| format!("ok   {kind}/{id}")),
+        Verdict::Skipped(key) => verbose.then(|| format!("skip {kind}/{id}: {key}")),
+    }
+}
+
+/// A difference may quote texts with line breaks; a failure is one line all the same.
+fn one_line(text: &str) -> String {
+    text.trim_end().replace('\n', "\\n").replace('\r', "\\r")
+}
+
+/// Three numbers.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// The counts of all kinds, why vectors were skipped, and by which rules they differ.
+#[derive(Debug, Default)]
+struct Report {
+    kinds: BTreeMap<String, Kind>,
+    strays: usize,
+}
+
+#[derive(Debug, Default)]
+struct Kind {
+    counts: Counts,
+    /// How many, by what is said of them.
+    notes: BTreeMap<String, usize>,
+}
+
+impl Report {
+    fn add(&mut self, suite: &Suite, at: usize, kind: &str, verdict: &Verdict) {
+        let Kind { counts, notes } = self.kinds.entry(kind.to_owned()).or_default();
+        match verdict {
+            Verdict::Passed => counts.passed += 1,
+            Verdict::Failed(_) => counts.failed += 1,
+            Verdict::Skipped(key) => {
+                counts.skipped += 1;
+                let reason = suite.skips.reason(key).unwrap_or("no written reason");
+                *notes.entry(format!("skipped for `{key}`: {reason}")).or_default() += 1;
+            }
+        }
+        if let Some(rule) = suite.rule(at) {
+            let sentence = suite.overlays.rule(kind, rule).unwrap_or_default();
+            *notes.entry(format!("differ by rule `{rule}`: {sentence}")).or_default() += 1;
+        }
+    }
+
+    fn total(&self) -> Counts {
+        let of_strays = Counts { failed: self.strays, ..Counts::default() };
+        self.kinds.values().fold(of_strays, |sum, kind| Counts {
+            passed: sum.passed + kind.counts.passed,
+            failed: sum.failed + kind.counts.failed,
+            skipped: sum.skipped + kind.counts.skipped,
+        })
+    }
+
+    /// A line per kind with its counts, and below it what is said of its vectors.
+    fn summary(&self) -> String {
+        let mut text = String::new();
+        for (name, kind) in &self.kinds {
+            text += &format!("{name}: {}\n", kind.counts);
+            for (note, count) in &kind.notes {
+                text += &format!("    {count} {note}\n");
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn template(id: &str, expected: &str) -> Value {
+        let input = json!({ "content": "say $1", "args": ["hello"] });
+        json!({ "kind": "prompt-template", "id": id, "input": input, "expect": { "text": expected } })
+    }
+
+    /// What is written of two vectors, one with an overlay, one that fails, and an overlay of none.
+    fn written(verbose: bool, id: Option<&str>) -> Done<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, value: Value| {
+            std::fs::write(directory.path().join(name), value.to_string()).unwrap();
+        };
+        std::fs::create_dir(directory.path().join("overlays")).unwrap();
+        write("a.json", template("a", "say hallo"));
+        write("b.json", template("b", "say\nbye"));
+        let one = |id: &str| {
+            json!({ "id": id, "rule": "hello", "reason": "so", "ours": { "/expect/text": "say hello" } })
+        };
+        let rules = json!({ "hello": "We say hello." });
+        let vectors = [one("a"), one("c")];
+        write(
+            "overlays/templates.json",
+            json!({ "version": 1, "kind": "prompt-template", "rules": rules, "vectors": vectors }),
+        );
+        let directories = vec![directory.path().to_owned()];
+        let selection = Selection { directories, kind: None, id: id.map(str::to_owned), verbose };
+        let mut out = Vec::new();
+        run(&selection, &mut out).map(|_| String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn failures_have_a_line_and_rules_are_counted() {
+        insta::assert_snapshot!(written(false, None).unwrap(), @r#"
+        FAIL an overlay of kind `prompt-template` names no vector: `c`
+        FAIL prompt-template/b: expect.text: expected "say\nbye", got "say hello"
+        prompt-template: 1 passed, 1 failed, 0 skipped
+            1 differ by rule `hello`: We say hello.
+        1 passed, 2 failed, 0 skipped
+        "#);
+    }
+
+    #[test]
+    fn a_verbose_report_has_a_line_for_every_vector() {
+        insta::assert_snapshot!(written(true, Some("a")).unwrap(), @"
+        FAIL an overlay of kind `prompt-template` names no vector: `c`
+        ok   prompt-template/a
+        prompt-template: 1 passed, 0 failed, 0 skipped
+            1 differ by rule `hello`: We say hello.
+        1 passed, 1 failed, 0 skipped
+        ");
+    }
+}

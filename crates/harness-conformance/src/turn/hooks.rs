@@ -1,0 +1,219 @@
+//! The hooks of a vector: scripted answers, and a record of what each was shown.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use harness_core::message::{Invalid, ToolCall};
+use harness_core::port::{AskReason, HookCx, HookPoints, Question, ToolOutcome, TurnHooks};
+use harness_core::testing::VirtualClock;
+use harness_core::turn::clarify::{ToolEvidenceHook, default_question};
+use harness_core::{End, Fault, FaultSource, Json, Millis};
+use serde_json::{Value, json};
+
+use super::convert::{self, Done, at, list, text};
+use super::seen;
+
+/// The hooks of one turn.
+pub(super) struct Hooks {
+    config: Value,
+    evidence: Option<ToolEvidenceHook>,
+    clock: VirtualClock,
+    script: Mutex<Script>,
+}
+
+#[derive(Default)]
+struct Script {
+    answers: VecDeque<Value>,
+    calls: Vec<Value>,
+}
+
+impl Hooks {
+    /// The hooks of a turn, or those that all turns of the vector share.
+    pub(super) fn of(vector: &Value, turn: &Value, clock: &VirtualClock) -> Done<Option<Self>> {
+        let Some(config) = turn.get("hooks").or_else(|| vector.get("hooks")) else { return Ok(None) };
+        let clarify = at(config, "clarifyOnToolResult");
+        let evidence = clarify.get("evidence").map(evidence_hook).transpose()?;
+        let script = Script { answers: list(clarify, "results").to_vec().into(), calls: Vec::new() };
+        Ok(Some(Self { config: config.clone(), evidence, clock: clock.clone(), script: Mutex::new(script) }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the hooks were shown, in order.
+    pub(super) fn calls(&self) -> Vec<Value> {
+        self.lock().calls.clone()
+    }
+
+    /// The configuration of `transformTranscript`.
+    pub(super) fn transform(&self) -> Option<Value> {
+        self.config.get("transformTranscript").cloned()
+    }
+
+    pub(super) fn note(&self, call: Value) {
+        self.lock().calls.push(call);
+    }
+
+    /// What a scripted step does: its time passes, then it throws or not.
+    fn perform(&self, step: &Value) -> Result<(), Fault> {
+        self.clock.advance(Millis(step.get("durationMs").and_then(Value::as_u64).unwrap_or(0)));
+        match convert::thrown(step) {
+            Some(message) => Err(Fault::new(FaultSource::Hook, "thrown", message)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The built-in heuristic with a vector's options.
+pub(crate) fn evidence_hook(options: &Value) -> Done<ToolEvidenceHook> {
+    let mut hook = ToolEvidenceHook::default();
+    if let Some(keys) = options.get("emptyResultKeys").and_then(Value::as_array) {
+        hook = hook.with_empty_result_keys(keys.iter().filter_map(Value::as_str));
+    }
+    hook = hook.excluding(list(options, "excludeToolNames").iter().filter_map(Value::as_str));
+    for (reason, question) in
+        options.get("questionForReason").and_then(Value::as_object).into_iter().flatten()
+    {
+        let reason: AskReason = Json::string(reason).to().map_err(|e| e.to_string())?;
+        hook = hook.asking(reason, question.as_str().unwrap_or_default());
+    }
+    Ok(hook)
+}
+
+/// A text of the product's own wording as the placeholder that stands for it in vectors.
+pub(crate) fn placeholder(text: &str, tool: &str) -> String {
+    let reasons = [
+        AskReason::EmptyResults,
+        AskReason::AmbiguousIdentifier,
+        AskReason::TransientProviderError,
+        AskReason::Custom,
+    ];
+    let found = reasons.into_iter().find(|reason| default_question(*reason, tool) == text);
+    found.map_or_else(|| text.to_owned(), |reason| format!("<default-question:{}:{tool}>", reason.as_str()))
+}
+
+/// A question in the vector's form.
+pub(crate) fn question(question: &Question, tool: &str) -> Done<Value> {
+    let mut value = serde_json::to_value(question).map_err(|e| e.to_string())?;
+    if let Some(map) = value.as_object_mut() {
+        map.remove("text");
+        map.insert("question".to_owned(), json!(placeholder(&question.text, tool)));
+    }
+    Ok(value)
+}
+
+/// A scripted question. Anything but a text is no question.
+fn scripted(value: &Value) -> Option<Question> {
+    let asked = value.get("question")?.as_str()?;
+    let reason = value.get("reason").cloned().and_then(|reason| serde_json::from_value(reason).ok());
+    let mut question = Question::new(asked, AskReason::Custom);
+    question.reason = reason;
+    question.metadata = value.get("metadata").and_then(|metadata| Json::of(metadata).ok());
+    Some(question)
+}
+
+impl TurnHooks for Hooks {
+    fn wants(&self) -> HookPoints {
+        let mut points = HookPoints::NONE;
+        points.results = self.config.get("clarifyOnToolResult").is_some();
+        points.tool_errors = self.config.get("onToolError").is_some();
+        points.invalid_outputs = self.config.get("onInvalidModelOutput").is_some();
+        points.finished = self.config.get("onTurnFinished").is_some();
+        points
+    }
+
+    async fn on_result(
+        &self,
+        call: &ToolCall,
+        outcome: &ToolOutcome,
+        cx: &HookCx,
+    ) -> Result<Option<Question>, Fault> {
+        let state = seen::hook_state(cx);
+        let status = if outcome.is_error() { "error" } else { "success" };
+        let mut told = json!({
+            "hook": "clarifyOnToolResult", "callId": call.id.as_str(), "status": status, "state": state
+        });
+        let step = match &self.evidence {
+            Some(_) => Value::Null,
+            None => self.lock().answers.pop_front().unwrap_or(Value::Null),
+        };
+        let performed = self.perform(&step);
+        let asked = match &self.evidence {
+            Some(hook) => hook.detect(call, outcome),
+            None => scripted(at(&step, "value")),
+        };
+        let returned = match (&performed, &asked) {
+            (Err(_), _) => json!({ "threw": true }),
+            (Ok(()), Some(asked)) if self.evidence.is_some() => {
+                question(asked, call.name.as_str()).unwrap_or_default()
+            }
+            (Ok(()), _) => at(&step, "value").clone(),
+        };
+        if let Some(told) = told.as_object_mut() {
+            told.insert("returned".to_owned(), returned);
+        }
+        self.note(told);
+        performed.map(|()| asked)
+    }
+
+    async fn on_tool_error(&self, call: &ToolCall, outcome: &ToolOutcome, cx: &HookCx) -> Result<(), Fault> {
+        let code = outcome.error.as_ref().map(|error| error.code.clone());
+        self.note(seen::object([
+            ("hook", Some(json!("onToolError"))),
+            ("callId", Some(json!(call.id.as_str()))),
+            ("code", code.map(Value::String)),
+            ("state", Some(seen::hook_state(cx))),
+        ]));
+        self.perform(at(&self.config, "onToolError"))
+    }
+
+    async fn on_invalid_output(&self, invalid: &Invalid, cx: &HookCx) -> Result<(), Fault> {
+        self.note(seen::object([
+            ("hook", Some(json!("onInvalidModelOutput"))),
+            ("reason", Some(json!(invalid.reason))),
+            ("kind", invalid.kind.as_ref().map(|kind| json!(kind))),
+            ("hasRaw", Some(json!(invalid.raw.is_some()))),
+            ("state", Some(seen::hook_state(cx))),
+        ]));
+        self.perform(at(&self.config, "onInvalidModelOutput"))
+    }
+
+    async fn on_finished(&self, end: &End, cx: &HookCx) -> Result<(), Fault> {
+        self.note(json!({
+            "hook": "onTurnFinished",
+            "outcome": end.outcome().as_str(),
+            "stopReason": end.reason().as_str(),
+            "finalEventType": "turn_finished",
+            "state": seen::hook_state(cx),
+        }));
+        self.perform(at(&self.config, "onTurnFinished"))
+    }
+}
+
+/// Every text of a value with the product's wording replaced by its placeholder.
+pub(super) fn with_placeholders(value: &Value, tools: &[String]) -> Value {
+    match value {
+        Value::String(text) => {
+            let named = tools.iter().map(|tool| placeholder(text, tool)).find(|named| named != text);
+            Value::String(named.unwrap_or_else(|| text.clone()))
+        }
+        Value::Array(list) => list.iter().map(|value| with_placeholders(value, tools)).collect(),
+        Value::Object(map) => {
+            let advised = map.get("metadata").and_then(|m| m.pointer("/runtimePolicy/reason"));
+            let advice =
+                advised.map(|reason| format!("<policy-advisory:{}>", reason.as_str().unwrap_or_default()));
+            let field = |(key, value): (&String, &Value)| match (&advice, key.as_str()) {
+                (Some(advice), "output") => (key.clone(), json!(advice)),
+                _ => (key.clone(), with_placeholders(value, tools)),
+            };
+            map.iter().map(field).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// The names of a vector's tools.
+pub(super) fn tool_names(vector: &Value) -> Vec<String> {
+    list(at(vector, "tools"), "definitions").iter().map(|def| text(def, "name").to_owned()).collect()
+}

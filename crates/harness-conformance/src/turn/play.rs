@@ -1,0 +1,315 @@
+//! Running a vector's turns and comparing what they expect.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use harness::tools::{DuplicateGuard, DuplicateOptions};
+use harness_core::continuation::Continuation;
+use harness_core::driver::{Ports, drive};
+use harness_core::event::{TraceFold, turn_result};
+use harness_core::machine::{Origin, Start};
+use harness_core::message::{ApprovalRequest, Message};
+use harness_core::port::{ApprovalAsk, Approver, Clock as _, Decision, Prepared, SingleAgent};
+use harness_core::testing::{ScriptedModel, ScriptedTools, VirtualClock};
+use harness_core::transcript::Transcript;
+use harness_core::turn::source_001::spec_from_json;
+use harness_core::turn::{Turn, TurnSpec};
+use harness_core::{Cancel, Fault, FaultSource, Json, Time};
+use serde_json::{Value, json};
+
+use super::compare::{only, same, without};
+use super::convert::{self, Done, Payloads, at, list, text};
+use super::extras::{Abort, AbortingModel, AbortingTools, Sink, Transform, streamed};
+use super::hooks::{Hooks, tool_names, with_placeholders};
+use super::seen;
+use crate::guard::unworded;
+
+/// Continuations: what of them is the contract.
+const CONTINUATION: &[&str] = &["type", "turnId", "sessionId", "metadata", "state"];
+const STATE: &[&str] = &["stopReason", "question", "request", "iteration", "toolCallCount", "toolEvidence"];
+
+/// Runs all turns of a vector; the first difference is the error.
+pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
+    let start = vector.pointer("/clock/startMs").and_then(Value::as_i64).ok_or("no clock.startMs")?;
+    let mut spec = spec_from_json(&convert::json(vector)?).map_err(|e| e.to_string())?;
+    let later = text(vector, "kind") == "turn-ext";
+    if later {
+        let base = std::mem::replace(&mut spec, TurnSpec::source_001_later());
+        (spec.limits, spec.retry, spec.policies) = (base.limits, base.retry, base.policies);
+    }
+    let mut thread = Thread {
+        vector,
+        payloads,
+        later,
+        turns: 0,
+        spec,
+        clock: VirtualClock::frozen(Time(start)),
+        log: Transcript::default(),
+        continuation: None,
+    };
+    for (turn, number) in list(vector, "turns").iter().zip(1..) {
+        thread.turn(turn).map_err(|difference| format!("turn {number}, {difference}"))?;
+    }
+    Ok(())
+}
+
+/// What one turn leaves to the next.
+struct Thread<'v> {
+    vector: &'v Value,
+    payloads: &'v Payloads,
+    /// Whether it is the source's later line.
+    later: bool,
+    /// Turns that are over.
+    turns: usize,
+    spec: TurnSpec,
+    clock: VirtualClock,
+    log: Transcript,
+    continuation: Option<Continuation>,
+}
+
+/// The ports of one turn, to be read when it is over.
+struct Stage {
+    model: ScriptedModel,
+    tools: Option<ScriptedTools>,
+    guard: Option<DuplicateOptions>,
+    approvals: Option<Arc<Approvals>>,
+    trace: Option<Arc<Mutex<Sink>>>,
+    hooks: Option<Arc<Hooks>>,
+    abort: Abort,
+}
+
+impl Thread<'_> {
+    fn turn(&mut self, turn: &Value) -> Done<()> {
+        let input = at(turn, "input");
+        let origin = convert::origin(input)?;
+        let cancel = Cancel::new();
+        let stage = self.stage(turn, &cancel)?;
+        let log = std::mem::take(&mut self.log);
+        let begin = log.len();
+        let mut ports = stage.ports(&self.clock, input, begin + 1);
+        let stream = turn.get("streaming").map(|_| ports.hub.subscribe(1_024));
+        let mut machine = Turn::new(Arc::new(ports.fit_turn(self.spec.clone())), origin.clone(), log);
+        let start = Start::prompt(Message::user(text(at(input, "message"), "text")))
+            .with_continuation(self.resumed(input)?);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
+        let end = runtime.block_on(drive(&mut machine, &ports, &cancel, start));
+
+        let result: Value = turn_result(&end, &origin).to().map_err(|e| e.to_string())?;
+        self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;
+        self.log = machine.into_log();
+        self.turns += 1;
+        let expect = at(turn, "expect");
+        let names = tool_names(self.vector);
+        let result = with_placeholders(&contract(&result), &names);
+        same("result", &contract(at(expect, "result")), &result)?;
+        if let Some(stream) = stream {
+            let seen: Vec<_> = streamed(stream)?.iter().map(stream_event).collect();
+            let expected = list(expect, "streamEvents").iter().map(stream_event).collect();
+            same("streamEvents", &expected, &Value::Array(seen))?;
+        }
+        stage.compare(
+            expect,
+            &origin,
+            begin,
+            &names,
+            self.vector.pointer("/limits/budgetLimit").is_some(),
+        )?;
+        same("clockAtEndMs", at(expect, "clockAtEndMs"), &seen::clock(self.clock.now()))
+    }
+
+    fn resumed(&self, input: &Value) -> Done<Option<Continuation>> {
+        match input.get("continuation").map(|c| c.as_str()) {
+            None => Ok(None),
+            Some(Some("$previous")) => Ok(self.continuation.clone()),
+            Some(other) => Err(format!("continuation {other:?}: only `$previous` is known")),
+        }
+    }
+
+    fn stage(&self, turn: &Value, cancel: &Cancel) -> Done<Stage> {
+        let abort = Abort::of(turn, cancel);
+        let steps: Vec<_> = list(turn, "model").iter().map(convert::model_step).collect::<Done<_>>()?;
+        let traced = self.vector.pointer("/trace/present") != Some(&Value::Bool(false));
+        Ok(Stage {
+            model: ScriptedModel::new(steps).with_clock(self.clock.clone()),
+            tools: self.vector.get("tools").map(|tools| self.tools(tools, turn)).transpose()?,
+            guard: self.vector.pointer("/tools/idempotencyGuard").map(|_| DuplicateOptions::default()),
+            approvals: turn.get("approvals").is_some().then(|| Approvals::of(turn, &abort)).transpose()?,
+            trace: traced.then(|| Arc::new(Mutex::new(self.sink()))),
+            hooks: Hooks::of(self.vector, turn, &self.clock)?.map(Arc::new),
+            abort,
+        })
+    }
+
+    fn sink(&self) -> Sink {
+        let trace = TraceFold::default();
+        let trace = if self.later { trace.of_later_line() } else { trace };
+        Sink { trace, config: at(self.vector, "trace").clone(), flushed: false }
+    }
+
+    fn tools(&self, tools: &Value, turn: &Value) -> Done<ScriptedTools> {
+        let defs: Vec<_> = list(tools, "definitions").iter().map(convert::tool_def).collect::<Done<_>>()?;
+        let exact = |at| self.payloads.get(self.turns, at);
+        let steps = list(turn, "toolResults").iter().enumerate();
+        let steps: Vec<_> = steps.map(|(at, s)| convert::tool_step(s, exact(at))).collect::<Done<_>>()?;
+        let mut made = ScriptedTools::new(defs).answering(steps).with_clock(self.clock.clone());
+        if tools.get("honourAllowed") != Some(&Value::Bool(true)) {
+            made = made.ignoring_allowed();
+        }
+        if let Some(thrown) = tools.get("listThrow") {
+            let message = convert::thrown(&json!({ "throw": thrown })).unwrap_or_default();
+            made = made.failing_to_list(Fault::new(FaultSource::Tool, "thrown", message));
+        }
+        Ok(made)
+    }
+}
+
+impl Stage {
+    fn ports(&self, clock: &VirtualClock, input: &Value, begin: usize) -> Ports {
+        let model = AbortingModel(self.model.clone(), self.abort.clone());
+        let mut ports = Ports::new(Arc::new(model), Arc::new(clock.clone()));
+        ports.agents = Arc::new(SingleAgent::new(text(at(input, "instructions"), "systemPrompt")));
+        if let Some(tools) = &self.tools {
+            let tools = AbortingTools(tools.clone(), self.abort.clone());
+            ports.tools = match &self.guard {
+                Some(guard) => Arc::new(DuplicateGuard::new(Arc::new(tools), guard.clone())),
+                None => Arc::new(tools),
+            };
+        }
+        if let Some(approvals) = &self.approvals {
+            ports.approver = Some(Arc::new(Shared(Arc::clone(approvals))));
+        }
+        if let Some(hooks) = &self.hooks {
+            if let Some(config) = hooks.transform() {
+                let hooks = Arc::clone(hooks);
+                ports.compactor = Some(Arc::new(Transform { hooks, config, begin }));
+            }
+            ports.hooks = Some(Arc::<Hooks>::clone(hooks));
+        }
+        if let Some(trace) = &self.trace {
+            ports.hub.fold(Arc::clone(trace));
+        }
+        ports
+    }
+
+    /// Compares everything but the result.
+    fn compare(
+        &self,
+        expect: &Value,
+        origin: &Origin,
+        begin: usize,
+        names: &[String],
+        budgeted: bool,
+    ) -> Done<()> {
+        let traced = with_placeholders(&events(&self.traced()?), names);
+        same("events", &events(list(expect, "events")), &traced)?;
+        let shown = self.hooks.as_ref().map(|hooks| hooks.calls()).unwrap_or_default();
+        let shown: Vec<_> = shown.iter().map(without_null).collect();
+        let wanted = list(expect, "hookCalls").iter().map(without_null).collect();
+        same("hookCalls", &wanted, &with_placeholders(&Value::Array(shown), names))?;
+        // The first own message is the prompt.
+        let requests = self.model.requests();
+        let inputs = requests.iter().map(|r| seen::model_input(r, begin + 1, budgeted)).collect();
+        let want = list(expect, "modelInputs");
+        let want = want.iter().map(|i| without(i, &["continuationId", "continuationState"])).collect();
+        same("modelInputs", &Value::Array(want), &Value::Array(inputs))?;
+        let (lists, executions) = match &self.tools {
+            Some(tools) => (tools.lists(), tools.executions()),
+            None => (Vec::new(), Vec::new()),
+        };
+        same("listInputs", at(expect, "listInputs"), &lists.iter().map(seen::list_input).collect())?;
+        let executions = executions.iter().map(seen::execution).collect::<Done<Vec<_>>>()?;
+        same("toolExecutions", at(expect, "toolExecutions"), &Value::Array(executions))?;
+        let asked = self.approvals.as_ref().map(|a| a.asked(origin)).transpose()?.unwrap_or_default();
+        same("approvalInputs", &Value::Array(list(expect, "approvalInputs").to_vec()), &Value::Array(asked))?;
+        let unused = |key: &str| expect.get(key).cloned().unwrap_or(json!(0));
+        let unused_results = self.tools.as_ref().map_or(0, ScriptedTools::unused);
+        same("unusedModelSteps", &unused("unusedModelSteps"), &json!(self.model.unused()))?;
+        same("unusedToolResults", &unused("unusedToolResults"), &json!(unused_results))
+    }
+
+    fn traced(&self) -> Done<Vec<Value>> {
+        let Some(trace) = &self.trace else { return Ok(Vec::new()) };
+        let trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let traced = trace.trace.events().map(|event| serde_json::to_value(event).map_err(|e| e.to_string()));
+        traced.chain(trace.flushed.then(|| Ok(json!({ "type": "<flush>" })))).collect()
+    }
+}
+
+fn events(events: &[Value]) -> Value {
+    let comparable = |event: &Value| {
+        let mut event = without(event, &["elapsedMs"]);
+        event.get_mut("result").into_iter().for_each(unworded);
+        event
+    };
+    events.iter().map(comparable).collect()
+}
+
+/// The result with only that of its continuation which is the contract.
+fn contract(result: &Value) -> Value {
+    let mut result = result.clone();
+    if let Some(continuation) = result.get_mut("continuation") {
+        *continuation = only(continuation, CONTINUATION);
+        if let Some(state) = continuation.get_mut("state") {
+            *state = only(state, STATE);
+        }
+    }
+    result
+}
+
+/// A hook that returned nothing is written with and without `returned`.
+fn without_null(call: &Value) -> Value {
+    let Value::Object(map) = call else { return call.clone() };
+    map.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// A stream event with only that of a result which is the contract.
+fn stream_event(event: &Value) -> Value {
+    let mut event = event.clone();
+    if let Some(result) = event.get_mut("result") {
+        *result = contract(result);
+    }
+    event
+}
+
+fn round_trip(continuation: &Continuation) -> Done<Continuation> {
+    Json::of(continuation).and_then(|json| json.to()).map_err(|e| e.to_string())
+}
+
+/// The approvals adapter of the vector.
+struct Approvals {
+    script: Mutex<VecDeque<Result<Prepared, Fault>>>,
+    asked: Mutex<Vec<ApprovalRequest>>,
+    abort: Abort,
+}
+
+impl Approvals {
+    fn of(turn: &Value, abort: &Abort) -> Done<Arc<Self>> {
+        let script: VecDeque<_> =
+            list(turn, "approvals").iter().map(convert::prepared).collect::<Done<_>>()?;
+        Ok(Arc::new(Self { script: Mutex::new(script), asked: Mutex::default(), abort: abort.clone() }))
+    }
+
+    fn asked(&self, origin: &Origin) -> Done<Vec<Value>> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let input = |request| {
+            let request = serde_json::to_value(request).map_err(|e| e.to_string())?;
+            Ok(seen::approval_input(origin, request))
+        };
+        asked.iter().map(input).collect()
+    }
+}
+
+struct Shared(Arc<Approvals>);
+
+impl Approver for Shared {
+    async fn decide(&self, _: ApprovalAsk) -> Decision {
+        Decision::Later
+    }
+
+    async fn prepare(&self, request: ApprovalRequest) -> Result<Prepared, Fault> {
+        self.0.abort.at("approval");
+        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        let next = self.0.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        next.unwrap_or_else(|| Ok(Prepared::new(request, None)))
+    }
+}
