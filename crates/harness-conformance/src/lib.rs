@@ -40,6 +40,7 @@ use std::path::PathBuf;
 
 pub use report::{Selection, run};
 pub use runner::Suite;
+pub use vector::Vector;
 pub use verdict::Verdict;
 
 /// What a step of a runner gives, or why the vector fails.

@@ -84,15 +84,16 @@ impl Overlays {
 
     /// The sentence of a rule.
     pub(crate) fn rule(&self, kind: &str, name: &str) -> Option<&str> {
-        let of_kind = self.files.iter().filter(|file| file.kind == kind);
-        of_kind.filter_map(|file| file.rules.get(name)).next().map(String::as_str)
+        let mut of_kind = self.files.iter().filter(|file| file.kind == kind);
+        of_kind.find_map(|file| file.rules.get(name)).map(String::as_str)
     }
 
     /// Overlays of no vector.
     pub(crate) fn strays(&self, vectors: &[Vector]) -> Vec<String> {
         let known: BTreeSet<(&str, String)> =
             vectors.iter().map(|vector| (vector.kind.as_str(), vector.overlay_id())).collect();
-        let overlays = self.files.iter().flat_map(|file| file.vectors.iter().map(|one| (&file.kind, &one.id)));
+        let overlays =
+            self.files.iter().flat_map(|file| file.vectors.iter().map(|one| (&file.kind, &one.id)));
         let strays = overlays.filter(|(kind, id)| !known.contains(&(kind.as_str(), (*id).clone())));
         strays.map(|(kind, id)| format!("an overlay of kind `{kind}` names no vector: `{id}`")).collect()
     }
@@ -139,7 +140,7 @@ impl Overlay {
 }
 
 /// The last step of a pointer, and what stands before it.
-fn split<'v, 'p>(value: &'v mut Value, pointer: &'p str) -> Done<(&'v mut Value, String)> {
+fn split<'v>(value: &'v mut Value, pointer: &str) -> Done<(&'v mut Value, String)> {
     let unknown = || format!("overlay: the vector has no `{pointer}`");
     let (parent, last) = pointer.rsplit_once('/').ok_or_else(unknown)?;
     let parent = value.pointer_mut(parent).ok_or_else(unknown)?;
@@ -150,31 +151,28 @@ fn put(value: &mut Value, pointer: &str, ours: &Value) -> Done<()> {
     if value.pointer(pointer) == Some(ours) {
         return Err(format!("overlay: `{pointer}` is the same in the vector"));
     }
-    let (parent, last) = split(value, pointer)?;
-    match parent {
-        Value::Object(map) => {
-            map.insert(last, ours.clone());
-        }
-        Value::Array(list) => {
-            let at = last.parse::<usize>().ok().filter(|at| *at <= list.len());
-            match at.ok_or_else(|| format!("overlay: `{pointer}` is beyond the end of its list"))? {
-                end if end == list.len() => list.push(ours.clone()),
-                at => list[at] = ours.clone(),
-            }
-        }
-        _ => return Err(format!("overlay: nothing can stand at `{pointer}`")),
+    let (parent, step) = split(value, pointer)?;
+    if let Some(map) = parent.as_object_mut() {
+        map.insert(step, ours.clone());
+        return Ok(());
     }
+    let elements =
+        parent.as_array_mut().ok_or_else(|| format!("overlay: nothing can stand at `{pointer}`"))?;
+    let at = step.parse::<usize>().ok();
+    if at == Some(elements.len()) {
+        elements.push(ours.clone());
+        return Ok(());
+    }
+    let element = at.and_then(|at| elements.get_mut(at));
+    element.ok_or_else(|| format!("overlay: `{pointer}` is beyond the end of its list"))?.clone_from(ours);
     Ok(())
 }
 
 fn remove(value: &mut Value, pointer: &str) -> Done<()> {
-    let (parent, last) = split(value, pointer)?;
-    let removed = match parent {
-        Value::Object(map) => map.shift_remove(&last),
-        Value::Array(list) => {
-            last.parse::<usize>().ok().filter(|at| *at < list.len()).map(|at| list.remove(at))
-        }
-        _ => None,
+    let (parent, step) = split(value, pointer)?;
+    let removed = match step.parse::<usize>() {
+        Ok(at) if parent.get(at).is_some() => parent.as_array_mut().map(|elements| elements.remove(at)),
+        _ => parent.as_object_mut().and_then(|map| map.shift_remove(&step)),
     };
     removed.map(drop).ok_or_else(|| format!("overlay: the vector has no `{pointer}`"))
 }
@@ -198,7 +196,8 @@ mod tests {
     /// The vector `a` with an overlay, or why there is none.
     #[track_caller]
     fn check(ours: Value, absent: Value, expected: Done<Value>) {
-        let overlay = json!({ "id": "a", "rule": "one-rule", "reason": "so", "ours": ours, "absent": absent });
+        let overlay =
+            json!({ "id": "a", "rule": "one-rule", "reason": "so", "ours": ours, "absent": absent });
         let overlays = Overlays { files: vec![file(json!([overlay])).unwrap()] };
         let vector = Vector::made("turn", json!({ "id": "a", "list": [1, 2, 3], "map": { "k/": null } }));
         let made = overlays.of(&vector).unwrap().apply(&vector).map(|vector| vector.value);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use crate::Done;
 use crate::runner::Suite;
+use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// What to run and how much to say.
@@ -24,8 +25,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    fn selects(&self, kind: &str, id: &str) -> bool {
-        self.kind.as_deref().is_none_or(|only| only == kind) && self.id.as_deref().is_none_or(|only| only == id)
+    fn selects(&self, Vector { kind, id, .. }: &Vector) -> bool {
+        self.kind.as_ref().is_none_or(|only| only == kind) && self.id.as_ref().is_none_or(|only| only == id)
     }
 }
 
@@ -46,14 +47,12 @@ pub fn run(selection: &Selection, out: &mut impl Write) -> Done<bool> {
             report.strays += 1;
             writeln!(out, "FAIL {stray}").map_err(unwritten)?;
         }
-        for (at, (kind, id)) in suite.names().enumerate() {
-            if selection.selects(kind, id) {
-                let verdict = suite.judge(at);
-                if let Some(line) = line(kind, id, &verdict, selection.verbose) {
-                    writeln!(out, "{line}").map_err(unwritten)?;
-                }
-                report.add(&suite, at, kind, &verdict);
+        for vector in suite.vectors().iter().filter(|vector| selection.selects(vector)) {
+            let verdict = suite.judge(vector);
+            if let Some(line) = line(vector, &verdict, selection.verbose) {
+                writeln!(out, "{line}").map_err(unwritten)?;
             }
+            report.add(&suite, vector, &verdict);
         }
     }
     let total = report.total();
@@ -65,7 +64,7 @@ pub fn run(selection: &Selection, out: &mut impl Write) -> Done<bool> {
 }
 
 /// What is said of one vector.
-fn line(kind: &str, id: &str, verdict: &Verdict, verbose: bool) -> Option<String> {
+fn line(Vector { kind, id, .. }: &Vector, verdict: &Verdict, verbose: bool) -> Option<String> {
     match verdict {
         Verdict::Failed(difference) => Some(format!("FAIL {kind}/{id}: {}", one_line(difference))),
         Verdict::Passed => verbose.then(|| format!("ok   {kind}/{id}")),
@@ -107,8 +106,8 @@ struct Kind {
 }
 
 impl Report {
-    fn add(&mut self, suite: &Suite, at: usize, kind: &str, verdict: &Verdict) {
-        let Kind { counts, notes } = self.kinds.entry(kind.to_owned()).or_default();
+    fn add(&mut self, suite: &Suite, vector: &Vector, verdict: &Verdict) {
+        let Kind { counts, notes } = self.kinds.entry(vector.kind.clone()).or_default();
         match verdict {
             Verdict::Passed => counts.passed += 1,
             Verdict::Failed(_) => counts.failed += 1,
@@ -118,8 +117,8 @@ impl Report {
                 *notes.entry(format!("skipped for `{key}`: {reason}")).or_default() += 1;
             }
         }
-        if let Some(rule) = suite.rule(at) {
-            let sentence = suite.overlays.rule(kind, rule).unwrap_or_default();
+        if let Some(rule) = suite.rule(vector) {
+            let sentence = suite.overlays.rule(&vector.kind, rule).unwrap_or_default();
             *notes.entry(format!("differ by rule `{rule}`: {sentence}")).or_default() += 1;
         }
     }
@@ -135,11 +134,12 @@ impl Report {
 
     /// A line per kind with its counts, and below it what is said of its vectors.
     fn summary(&self) -> String {
+        use std::fmt::Write as _;
         let mut text = String::new();
         for (name, kind) in &self.kinds {
-            text += &format!("{name}: {}\n", kind.counts);
+            let _ = writeln!(text, "{name}: {}", kind.counts);
             for (note, count) in &kind.notes {
-                text += &format!("    {count} {note}\n");
+                let _ = writeln!(text, "    {count} {note}");
             }
         }
         text
@@ -166,9 +166,7 @@ mod tests {
         std::fs::create_dir(directory.path().join("overlays")).unwrap();
         write("a.json", template("a", "say hallo"));
         write("b.json", template("b", "say\nbye"));
-        let one = |id: &str| {
-            json!({ "id": id, "rule": "hello", "reason": "so", "ours": { "/expect/text": "say hello" } })
-        };
+        let one = |id: &str| json!({ "id": id, "rule": "hello", "reason": "so", "ours": { "/expect/text": "say hello" } });
         let rules = json!({ "hello": "We say hello." });
         let vectors = [one("a"), one("c")];
         write(

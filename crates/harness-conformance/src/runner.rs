@@ -43,9 +43,9 @@ impl Suite {
         Ok(Self { vectors, overlays, skips: Skips::load(&own.join("skips.toml"))?, strays })
     }
 
-    /// Kind and id of every vector, in order.
-    pub fn names(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.vectors.iter().map(|vector| (vector.kind.as_str(), vector.id.as_str()))
+    /// The vectors, in order.
+    pub fn vectors(&self) -> &[Vector] {
+        &self.vectors
     }
 
     /// Overlays beside the vectors that no vector has.
@@ -53,24 +53,23 @@ impl Suite {
         &self.strays
     }
 
-    /// What becomes of the vector at this place of [`names`](Self::names).
-    ///
-    /// # Panics
-    /// When there is none.
-    pub fn judge(&self, at: usize) -> Verdict {
-        let vector = &self.vectors[at];
+    /// What becomes of a vector.
+    pub fn judge(&self, vector: &Vector) -> Verdict {
         let Some(overlay) = self.overlays.of(vector) else {
             return self.skips.settle(&vector.kind, &vector.id, run(vector));
         };
         if run(vector) == Verdict::Passed {
-            return Verdict::Failed(format!("passes without its overlay of rule `{}`: remove it", overlay.rule));
+            return Verdict::Failed(format!(
+                "passes without its overlay of rule `{}`: remove it",
+                overlay.rule
+            ));
         }
         overlay.apply(vector).map_or_else(Verdict::Failed, |ours| run(&ours))
     }
 
-    /// The rule by which the vector at this place differs.
-    pub fn rule(&self, at: usize) -> Option<&str> {
-        self.overlays.of(&self.vectors[at]).map(|overlay| overlay.rule.as_str())
+    /// The rule by which the product differs from a vector.
+    pub fn rule(&self, vector: &Vector) -> Option<&str> {
+        self.overlays.of(vector).map(|overlay| overlay.rule.as_str())
     }
 }
 
@@ -112,7 +111,8 @@ mod tests {
             });
             write("overlays/prompt-template.json", file);
         }
-        let verdict = match Suite::below(directory.path()).unwrap().judge(0) {
+        let suite = Suite::below(directory.path()).unwrap();
+        let verdict = match suite.judge(&suite.vectors()[0]) {
             Verdict::Failed(text) | Verdict::Skipped(text) => text,
             Verdict::Passed => "passed".to_owned(),
         };

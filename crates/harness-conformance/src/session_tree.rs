@@ -1,6 +1,5 @@
 //! Vectors of kind `session-tree`: what a model is sent of a session tree of pi.
 
-
 use harness::session::{Body, Context, ForkOptions, Leaf, Limits, Note, Shown, Tree};
 use harness_core::message::Message;
 use harness_core::{EntryId, Time};

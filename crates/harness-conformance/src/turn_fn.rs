@@ -1,6 +1,5 @@
 //! Vectors of kind `turn-fn`: functions of source 001.
 
-
 use harness_core::Json;
 use harness_core::StopReason;
 use harness_core::message::ToolCall;

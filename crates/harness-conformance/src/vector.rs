@@ -21,7 +21,7 @@ pub(crate) const OVERLAYS: &str = "overlays";
 
 /// One vector.
 #[derive(Clone, Debug)]
-pub(crate) struct Vector {
+pub struct Vector {
     /// What runs it.
     pub(crate) kind: String,
     /// Its name among those of its kind.
@@ -39,6 +39,16 @@ pub(crate) struct Vector {
 }
 
 impl Vector {
+    /// What runs it.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Its name among those of its kind.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The vector as a type that says more than [`Value`].
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Done<T> {
         serde_json::from_str(&self.text).map_err(|error| error.to_string())
@@ -60,7 +70,15 @@ impl Vector {
     pub(crate) fn made(kind: &str, value: Value) -> Self {
         let id = ["id", "name"].iter().find_map(|key| value[*key].as_str()).unwrap_or("made").to_owned();
         let text = value.to_string();
-        Self { kind: kind.to_owned(), id, path: PathBuf::new(), value, text, is_case: false, file: Arc::default() }
+        Self {
+            kind: kind.to_owned(),
+            id,
+            path: PathBuf::new(),
+            value,
+            text,
+            is_case: false,
+            file: Arc::default(),
+        }
     }
 
     /// A vector of the project's own.
@@ -154,7 +172,7 @@ fn vectors(text: &str, path: &Path, found: &mut Vec<Vector>) -> serde_json::Resu
         file.retain(|key, _| key != "vectors" && key != "cases");
     }
     let file = Arc::new(value);
-    for (text, at) in list.into_iter().zip(1..) {
+    for (text, at) in list.iter().zip(1..) {
         let Name { id, name } = serde_json::from_str(text.get())?;
         let id = id.or(name).unwrap_or_else(|| format!("{own}#{at}"));
         found.push(vector(id, serde_json::from_str(text.get())?, text.get(), Arc::clone(&file)));

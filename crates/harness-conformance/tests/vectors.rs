@@ -1,26 +1,32 @@
 //! One test for each of the project's vectors.
+#![expect(clippy::print_stdout, reason = "the counts by rule go beside the output of the tests")]
 
+use std::collections::BTreeMap;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use harness_conformance::{Suite, Verdict};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-fn main() {
+fn main() -> Result<ExitCode, String> {
     let arguments = Arguments::from_args();
-    let suite = match Suite::own() {
-        Ok(suite) => Arc::new(suite),
-        Err(fault) => panic!("{fault}"),
-    };
-    let vectors = suite.names().enumerate().map(|(at, (kind, id))| {
+    let suite = Arc::new(Suite::own()?);
+    let vectors = suite.vectors().iter().cloned().map(|vector| {
         let suite = Arc::clone(&suite);
-        Trial::ignorable_test(format!("{kind}::{id}"), move || ended(suite.judge(at)))
+        let name = format!("{}::{}", vector.kind(), vector.id());
+        Trial::ignorable_test(name, move || ended(suite.judge(&vector)))
     });
     let strays = suite.strays().to_vec();
     let overlays = Trial::test("every_overlay_has_its_vector", move || {
         if strays.is_empty() { Ok(()) } else { Err(strays.join("\n").into()) }
     });
-    let trials = vectors.chain([overlays]).collect();
-    libtest_mimic::run(&arguments, trials).exit();
+    let conclusion = libtest_mimic::run(&arguments, vectors.chain([overlays]).collect());
+    if !arguments.list {
+        for (rule, vectors) in by_rule(&suite) {
+            println!("{vectors} vectors differ by rule {rule}");
+        }
+    }
+    Ok(conclusion.exit_code())
 }
 
 fn ended(verdict: Verdict) -> Result<Completion, Failed> {
@@ -29,4 +35,12 @@ fn ended(verdict: Verdict) -> Result<Completion, Failed> {
         Verdict::Skipped(reason) => Ok(Completion::ignored_with(reason)),
         Verdict::Failed(difference) => Err(difference.into()),
     }
+}
+
+fn by_rule(suite: &Suite) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for rule in suite.vectors().iter().filter_map(|vector| suite.rule(vector)) {
+        *counts.entry(rule).or_default() += 1;
+    }
+    counts
 }

@@ -29,7 +29,9 @@ pub(crate) fn run(options: Options) -> Result<()> {
     selection.kind = options.kind;
     selection.id = options.only;
     selection.verbose = options.verbose;
-    match harness_conformance::run(&selection, &mut std::io::stdout()) {
+    #[expect(clippy::disallowed_methods, reason = "a chore's output is its result")]
+    let mut output = std::io::stdout();
+    match harness_conformance::run(&selection, &mut output) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Fault::Shown),
         Err(fault) => Err(Fault::new(fault)),

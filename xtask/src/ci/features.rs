@@ -12,7 +12,7 @@ use xtask::process;
 use xtask::repo::{Package, Workspace};
 
 /// The gate does one in this many builds.
-const SAMPLE: usize = 12;
+const SAMPLE: usize = 30;
 
 /// One crate with one choice of features.
 #[derive(Debug, PartialEq, Eq)]

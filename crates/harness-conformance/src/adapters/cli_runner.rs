@@ -9,10 +9,10 @@ use harness::adapters::{CliInput, CliOutcome, CliRunner as _};
 use serde_json::{Value, json};
 
 use super::vectors;
-use crate::vector::Vector;
-use crate::verdict::Verdict;
 use crate::turn::compare::same;
 use crate::turn::convert::{Done, at, text};
+use crate::vector::Vector;
+use crate::verdict::Verdict;
 
 /// Runs all vectors of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::clock::Steps;
 use super::vectors;
-use crate::vector::Vector;
-use crate::verdict::Verdict;
 use crate::turn::compare::same;
 use crate::turn::convert::{Done, at, json, list, text};
+use crate::vector::Vector;
+use crate::verdict::Verdict;
 
 /// Runs all vectors of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {

@@ -1,15 +1,14 @@
 //! Kind `openrouter-request`: what the adapters send, seen by a loopback server.
 
-
 use serde_json::{Value, json};
 
 use super::server::Server;
 use super::vectors::{self, Play};
 use super::{execution, model};
-use crate::vector::Vector;
-use crate::verdict::Verdict;
 use crate::turn::compare::same;
 use crate::turn::convert::{Done, at};
+use crate::vector::Vector;
+use crate::verdict::Verdict;
 
 /// How each adapter is asked to send one request; what comes of it is not looked at.
 const ADAPTERS: &[(&str, Play)] =

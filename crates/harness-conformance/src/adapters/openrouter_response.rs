@@ -1,15 +1,14 @@
 //! Kind `openrouter-response`: what the adapters make of a loopback server's replies.
 
-
 use serde_json::{Value, json};
 
 use super::server::Server;
 use super::vectors::{self, Play};
 use super::{execution, model};
-use crate::vector::Vector;
-use crate::verdict::Verdict;
 use crate::turn::compare::same;
 use crate::turn::convert::{Done, at, list, text};
+use crate::vector::Vector;
+use crate::verdict::Verdict;
 
 /// How each adapter is asked, and its result in the source's form.
 const ADAPTERS: &[(&str, Play)] =

@@ -1,16 +1,15 @@
 //! Kind `openrouter-stream`: streamed answers put together by [`Assembler`], in the reads that the
 //! vector gives, cut in two at every byte, and byte by byte.
 
-
 use harness::adapters::chat::{Assembler, Completion, CompletionCall, ReplyLimits, Verdict as Outcome};
 use serde_json::{Map, Value, json};
 
 use super::vectors;
-use crate::vector::Vector;
-use crate::verdict::Verdict;
 use crate::jsonl_session::decoded;
 use crate::turn::compare::same;
 use crate::turn::convert::{Done, at, list, text};
+use crate::vector::Vector;
+use crate::verdict::Verdict;
 
 /// Runs all vectors of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {

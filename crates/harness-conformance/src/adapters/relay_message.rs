@@ -16,10 +16,10 @@ use harness::core::{Cancel, Json, Time};
 use serde_json::{Map, Value, json};
 
 use super::vectors;
-use crate::vector::Vector;
-use crate::verdict::Verdict;
 use crate::turn::compare::same;
 use crate::turn::convert::{Done, at, list, text};
+use crate::vector::Vector;
+use crate::verdict::Verdict;
 
 /// `2026-01-01T00:00:00.000Z`, with which the suite's clock begins.
 const T0: Time = Time(1_767_225_600_000);
@@ -336,7 +336,7 @@ fn thrown_text(thrown: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    
+
     #[test]
     fn a_vector_passes_as_it_is_and_fails_when_anything_else_is_expected() {
         let named = |id: &str| Vector::own("relay-message", id).value;

@@ -1,13 +1,12 @@
 //! What vectors of adapters have in common, and what is compared loosely in them.
 
-
 use harness_core::{Json, Time};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::turn::convert::{Done, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
-use crate::turn::convert::{Done, text};
 
 /// Plays a vector against the server at a URL and gives the result in the source's form.
 pub(super) type Play = fn(&Value, &str) -> Done<Value>;

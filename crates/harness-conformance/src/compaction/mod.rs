@@ -8,7 +8,6 @@ mod parts;
 mod plan;
 mod window;
 
-
 use serde_json::Value;
 
 use self::convert::{Done, free_texts};

@@ -9,7 +9,6 @@ mod stop;
 mod whole;
 mod work;
 
-
 use harness_core::work::{AuditReport, clean_artifact};
 use serde_json::{Value, json};
 

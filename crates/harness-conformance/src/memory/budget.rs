@@ -1,6 +1,5 @@
 //! Vectors of kind `layer-budget`.
 
-
 use harness_memory::layer::{Budget, Totals, share};
 use serde_json::{Value, json};
 

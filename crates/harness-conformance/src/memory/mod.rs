@@ -11,7 +11,6 @@ pub(super) mod stack;
 pub(super) mod steering;
 pub(super) mod view;
 
-
 use harness_memory::MemoryError;
 use serde_json::{Value, json};
 

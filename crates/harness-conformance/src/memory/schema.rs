@@ -1,6 +1,5 @@
 //! Vectors of kind `item-schema`.
 
-
 use harness_core::Json;
 use harness_memory::layer::{ItemCategory, ItemJudge, ItemSchema, ItemSchemas};
 use serde_json::{Map, Value, json};

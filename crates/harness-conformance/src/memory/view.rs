@@ -1,6 +1,5 @@
 //! Vectors of kind `view-assembly`.
 
-
 use harness_memory::layer::{Bands, Link, Part, ViewBudget, assemble};
 use serde_json::{Value, json};
 

@@ -10,13 +10,12 @@ mod tools;
 mod wire;
 mod world;
 
-
 use serde_json::{Map, Value, json};
 
-use crate::vector::Vector;
-use crate::verdict::Verdict;
 use super::subset::matches;
 use super::turn::convert::{Done, at, list, text};
+use crate::vector::Vector;
+use crate::verdict::Verdict;
 use play::Player;
 
 /// The key under which a vector of tier `decision` is passed over when ours is another decision.

@@ -73,7 +73,7 @@ impl Sessions {
         if !self.path().exists() {
             return Ok(json!([]));
         }
-        let text = std::fs::read_to_string(&self.path()).map_err(|e| e.to_string())?;
+        let text = std::fs::read_to_string(self.path()).map_err(|e| e.to_string())?;
         let lines = text.lines().map(serde_json::from_str::<Value>);
         let lines = lines.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
         let message = |line: Value| match line.get("type").and_then(Value::as_str) {

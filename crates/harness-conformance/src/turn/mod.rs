@@ -12,7 +12,6 @@ pub(super) mod hooks;
 mod play;
 mod seen;
 
-
 use serde_json::Value;
 
 use self::convert::Payloads;
