@@ -14,15 +14,9 @@ use super::turn::convert::{at, list, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// The key under which a vector of tier `decision` is passed over when ours is another decision.
-const DECISION: &str = "decision";
-
 /// Runs the one vector of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    match check(&vector.value) {
-        Err(_) if text(&vector.value, "tier") == DECISION => Verdict::Skipped(DECISION.to_owned()),
-        compared => compared.into(),
-    }
+    check(&vector.value).into()
 }
 
 fn check(vector: &Value) -> Result<(), String> {

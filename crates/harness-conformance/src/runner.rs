@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::Done;
+use crate::excuse;
 use crate::kinds::runner_of;
 use crate::overlay::Overlays;
-use crate::skips::Skips;
 use crate::vector::{self, Vector};
 use crate::verdict::Verdict;
 
@@ -16,7 +16,6 @@ use crate::verdict::Verdict;
 pub struct Suite {
     vectors: Vec<Vector>,
     pub(crate) overlays: Overlays,
-    pub(crate) skips: Skips,
     strays: Vec<String>,
 }
 
@@ -40,7 +39,7 @@ impl Suite {
         let own = crate::own_directory();
         let is_own = directory.canonicalize().is_ok_and(|path| path == own);
         let overlays = if is_own { overlays } else { overlays.and(Overlays::load(&own)?) };
-        Ok(Self { vectors, overlays, skips: Skips::load(&own.join("skips.toml"))?, strays })
+        Ok(Self { vectors, overlays, strays })
     }
 
     /// The vectors, in order.
@@ -56,7 +55,7 @@ impl Suite {
     /// What becomes of a vector.
     pub fn judge(&self, vector: &Vector) -> Verdict {
         let Some(overlay) = self.overlays.of(vector) else {
-            return self.skips.settle(&vector.kind, &vector.id, run(vector));
+            return excuse::settle(vector, run(vector));
         };
         if run(vector) == Verdict::Passed {
             return Verdict::Failed(format!(

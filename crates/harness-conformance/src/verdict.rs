@@ -7,8 +7,7 @@ pub enum Verdict {
     Passed,
     /// The first difference, for a person: what was expected, what came, where.
     Failed(String),
-    /// Not run or not judged. The text is a key of `[reasons]` in `skips.toml`; a key that is not
-    /// written there turns the verdict into a failure.
+    /// Differs as the vector allows and the page of deviations says. The text is the difference.
     Skipped(String),
 }
 

@@ -17,28 +17,11 @@ const MESSAGES: [&str; 3] = ["message", "reason", "error"];
 /// Under this key a vector has its input as it is written: keys in their order, numbers exact.
 pub(super) const WRITTEN_INPUT: &str = "<input as written>";
 
-/// The page that lists every deviation.
-const DEVIATIONS: &str = include_str!("../../../../docs/design/deviations.md");
-
-/// Judges a vector. One that shows a weakness of the source may differ when the page of deviations names the vector
-/// or the weakness.
+/// Judges a vector.
 pub(super) fn each(vector: &Vector, check: impl Fn(&Value) -> Done<()>) -> Verdict {
     match written(vector) {
-        Ok(value) => settled(&value, check(&value)),
+        Ok(value) => check(&value).into(),
         Err(fault) => Verdict::Failed(fault),
-    }
-}
-
-fn settled(vector: &Value, checked: Done<()>) -> Verdict {
-    let (name, weakness) = (text(vector, "name"), text(vector, "upstreamDefect"));
-    match checked {
-        Err(difference) if !weakness.is_empty() => {
-            if [name, weakness].iter().any(|listed| DEVIATIONS.contains(&format!("`{listed}`"))) {
-                return Verdict::Skipped("deviation".to_owned());
-            }
-            Verdict::Failed(format!("not listed in docs/design/deviations.md: {difference}"))
-        }
-        checked => checked.into(),
     }
 }
 

@@ -13,20 +13,14 @@ mod world;
 use serde_json::{Map, Value, json};
 
 use super::subset::matches;
-use super::turn::convert::{Done, at, list, text};
+use super::turn::convert::{Done, at, list};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 use play::Player;
 
-/// The key under which a vector of tier `decision` is passed over when ours is another decision.
-const DECISION: &str = "decision";
-
 /// Runs the one vector of the file.
 pub(super) fn run(vector: &Vector) -> Verdict {
-    match check(&vector.value) {
-        Err(_) if text(&vector.value, "tier") == DECISION => Verdict::Skipped(DECISION.to_owned()),
-        compared => compared.into(),
-    }
+    check(&vector.value).into()
 }
 
 fn check(vector: &Value) -> Done<()> {
