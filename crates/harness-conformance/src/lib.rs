@@ -19,6 +19,8 @@ mod jsonl_session;
 mod kinds;
 mod memory;
 mod memory_builtin;
+#[cfg(test)]
+mod mutation;
 mod orchestrator;
 mod outcome;
 mod overlay;

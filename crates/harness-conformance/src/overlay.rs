@@ -225,6 +225,15 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_deviations_has_every_rule() {
+        let page = include_str!("../../../docs/design/deviations.md");
+        let overlays = Overlays::load(&crate::own_directory()).unwrap();
+        for (name, sentence) in overlays.files.iter().flat_map(|file| &file.rules) {
+            assert!(page.contains(&format!("| `{name}` | {sentence} |")), "no row for rule `{name}`");
+        }
+    }
+
+    #[test]
     fn a_file_names_its_rules_and_each_vector_once() {
         #[track_caller]
         fn check(vectors: Value, expected: &str) {

@@ -73,7 +73,7 @@ impl Suite {
 }
 
 /// Runs a vector; a panic fails it.
-fn run(vector: &Vector) -> Verdict {
+pub(crate) fn run(vector: &Vector) -> Verdict {
     let Some(runner) = runner_of(&vector.kind) else {
         return Verdict::Failed(format!("nothing runs vectors of kind `{}`", vector.kind));
     };

@@ -23,7 +23,7 @@ fn main() -> Result<ExitCode, String> {
     let conclusion = libtest_mimic::run(&arguments, vectors.chain([overlays]).collect());
     if !arguments.list {
         for (rule, vectors) in by_rule(&suite) {
-            println!("{vectors} vectors differ by rule {rule}");
+            println!("differ by rule {rule}: {vectors}");
         }
     }
     Ok(conclusion.exit_code())
