@@ -25,19 +25,16 @@ fn leaves(value: &Value, pointer: &str, is_expected: bool, found: &mut Vec<Strin
         let step = step.replace('~', "~0").replace('/', "~1");
         leaves(value, &format!("{pointer}/{step}"), is_expected, found);
     };
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            for (key, value) in map {
-                below(key.clone(), value, is_expected || ROOTS.contains(&key.as_str()));
-            }
+    if let Some(map) = value.as_object().filter(|map| !map.is_empty()) {
+        for (key, value) in map {
+            below(key.clone(), value, is_expected || ROOTS.contains(&key.as_str()));
         }
-        Value::Array(elements) if !elements.is_empty() => {
-            for (at, value) in elements.iter().enumerate() {
-                below(at.to_string(), value, is_expected);
-            }
+    } else if let Some(elements) = value.as_array().filter(|elements| !elements.is_empty()) {
+        for (at, value) in elements.iter().enumerate() {
+            below(at.to_string(), value, is_expected);
         }
-        _ if is_expected => found.push(pointer.to_owned()),
-        _ => {}
+    } else if is_expected {
+        found.push(pointer.to_owned());
     }
 }
 

@@ -12,8 +12,6 @@ pub(super) mod hooks;
 mod play;
 mod seen;
 
-use serde_json::Value;
-
 use self::convert::Payloads;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
@@ -25,6 +23,8 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     /// The verdict on one of the project's vectors after `change`.
