@@ -120,7 +120,11 @@ fn read<'a>(
 fn check(numbers: &mut Numbers, bytes: &[u8]) {
     let unbounded = ReplyLimits::default();
     let (answer, parts, fault) = read(unbounded.clone(), [bytes].into_iter());
-    assert!(fault.is_none(), "{fault:?}");
+    if let Some(fault) = fault {
+        // A repeated piece makes an id longer than any may be; every other bound is far above these streams.
+        assert!(matches!(fault, AdapterError::TooLarge { what: "id of a tool call", .. }), "{fault:?}");
+        return;
+    }
     let size = 1 + numbers.below(64);
     let (cut, cut_parts, _) = read(unbounded, bytes.chunks(size));
     assert_eq!(format!("{answer:?} {parts:?}"), format!("{cut:?} {cut_parts:?}"), "in pieces of {size}");

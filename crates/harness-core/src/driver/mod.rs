@@ -287,7 +287,8 @@ impl<'p, P: Phase> Driver<'p, P> {
             }
             self.publish();
             self.fx.clear();
-            if failed.is_none() {
+            // An end that could not be stored has what was drained in its transcript all the same.
+            if failed.is_none() || done.is_some() {
                 self.let_go_of_drained();
             }
             if let Some(end) = done {
