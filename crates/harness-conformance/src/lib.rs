@@ -1,12 +1,12 @@
 //! Golden vectors: what goes in, and what has to come out.
 //!
 //! A vector is a file of `fixtures/conformance`, a part of one, or a directory with a `case.json`. Its kind says
-//! what runs it ([`kinds`]); where the product's rule differs from a vector, an overlay holds our result with the
-//! rule's name and the reason ([`overlay`]). `cargo test -p harness-conformance` has one test for each vector,
+//! what runs it (`kinds`); where the product's rule differs from a vector, an overlay holds our result with the
+//! rule's name and the reason (`overlay`). `cargo test -p harness-conformance` has one test for each vector,
 //! `cargo xtask conformance DIR…` runs those of other directories by the same code.
 //!
 //! To add a kind: write `<kind>.rs` with `pub(crate) fn run(vector: &Vector) -> Verdict` and add its line to the
-//! table in [`kinds`].
+//! table in `kinds`.
 
 mod adapters;
 mod compaction;
