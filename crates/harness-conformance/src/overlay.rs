@@ -127,7 +127,10 @@ impl Overlay {
     /// The vector with our result.
     pub(crate) fn apply(&self, vector: &Vector) -> Done<Vector> {
         let mut value = vector.value.clone();
-        for (pointer, ours) in &self.ours {
+        // Elements that are added stand in their order, though `/10` is written before `/9`.
+        let mut ours: Vec<_> = self.ours.iter().collect();
+        ours.sort_by_key(|(pointer, _)| steps(pointer));
+        for (pointer, ours) in ours {
             put(&mut value, pointer, ours)?;
         }
         let mut absent: Vec<&String> = self.absent.iter().collect();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::cancel::Cancel;
-use harness_core::event::{Event, Fold, SourceStream, Subscription, TraceFold};
+use harness_core::event::{Event, EventKind, Fold, SourceStream, Subscription, TraceFold};
 use harness_core::message::AssistantMessage;
 use harness_core::port::{
     CompactAsk, Compaction, Compactor, Deltas, Model, ModelFault, ModelRequest, ToolCx, ToolDef, ToolOutcome,
@@ -113,6 +113,29 @@ impl Fold for Sink {
         let flush = self.config.get("flush");
         self.flushed = flush.is_some();
         fail_if(flush.is_some_and(|flush| flush.get("throw").is_some()));
+    }
+}
+
+/// What the product tells of hooks that fail when the turn is over. The source writes a line for each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Complaints(Arc<Mutex<(bool, Vec<String>)>>);
+
+impl Complaints {
+    /// What each said, at the place that it has in a line of the source.
+    pub(super) fn lines(&self) -> Vec<Value> {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.1.iter().map(|said| json!([null, null, said])).collect()
+    }
+}
+
+impl Fold for Complaints {
+    fn apply(&mut self, event: &Event) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.0 |= matches!(event.kind, EventKind::TurnFinished { .. });
+        match &event.kind {
+            EventKind::PartFailed { fault } if told.0 => told.1.push(fault.message.clone()),
+            _ => {}
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Running a vector's turns and comparing what they expect.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::tools::{DuplicateGuard, DuplicateOptions};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::compare::{only, same, without};
 use super::convert::{self, Done, Payloads, at, list, text};
-use super::extras::{Abort, AbortingModel, AbortingTools, Sink, Transform, streamed};
+use super::extras::{Abort, AbortingModel, AbortingTools, Complaints, Sink, Transform, streamed};
 use super::hooks::{Hooks, tool_names, with_placeholders};
 use super::seen;
 use crate::guard::unworded;
@@ -27,6 +27,22 @@ use crate::guard::unworded;
 /// Continuations: what of them is the contract.
 const CONTINUATION: &[&str] = &["type", "turnId", "sessionId", "metadata", "state"];
 const STATE: &[&str] = &["stopReason", "question", "request", "iteration", "toolCallCount", "toolEvidence"];
+
+/// What a turn expects, in the order in which it is compared: what came of it first.
+const ORDER: [&str; 12] = [
+    "result",
+    "streamEvents",
+    "events",
+    "hookCalls",
+    "modelInputs",
+    "listInputs",
+    "toolExecutions",
+    "approvalInputs",
+    "consoleLines",
+    "unusedModelSteps",
+    "unusedToolResults",
+    "clockAtEndMs",
+];
 
 /// Runs all turns of a vector; the first difference is the error.
 pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
@@ -75,6 +91,7 @@ struct Stage {
     approvals: Option<Arc<Approvals>>,
     trace: Option<Arc<Mutex<Sink>>>,
     hooks: Option<Arc<Hooks>>,
+    complaints: Complaints,
     abort: Abort,
 }
 
@@ -98,23 +115,15 @@ impl Thread<'_> {
         self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;
         self.log = machine.into_log();
         self.turns += 1;
-        let expect = at(turn, "expect");
+        let budgeted = self.vector.pointer("/limits/budgetLimit").is_some();
+        let mut seen = stage.seen(&origin, begin, budgeted)?;
+        seen.extend([
+            ("result", contract(&result)),
+            ("streamEvents", stream.map(streamed).transpose()?.unwrap_or_default().into()),
+            ("clockAtEndMs", seen::clock(self.clock.now())),
+        ]);
         let names = tool_names(self.vector);
-        let result = with_placeholders(&contract(&result), &names);
-        same("result", &contract(at(expect, "result")), &result)?;
-        if let Some(stream) = stream {
-            let seen: Vec<_> = streamed(stream)?.iter().map(stream_event).collect();
-            let expected = list(expect, "streamEvents").iter().map(stream_event).collect();
-            same("streamEvents", &expected, &Value::Array(seen))?;
-        }
-        stage.compare(
-            expect,
-            &origin,
-            begin,
-            &names,
-            self.vector.pointer("/limits/budgetLimit").is_some(),
-        )?;
-        same("clockAtEndMs", at(expect, "clockAtEndMs"), &seen::clock(self.clock.now()))
+        compare(at(turn, "expect"), &seen, &names)
     }
 
     fn resumed(&self, input: &Value) -> Done<Option<Continuation>> {
@@ -136,6 +145,7 @@ impl Thread<'_> {
             approvals: turn.get("approvals").is_some().then(|| Approvals::of(turn, &abort)).transpose()?,
             trace: traced.then(|| Arc::new(Mutex::new(self.sink()))),
             hooks: Hooks::of(self.vector, turn, &self.clock)?.map(Arc::new),
+            complaints: Complaints::default(),
             abort,
         })
     }
@@ -188,43 +198,31 @@ impl Stage {
         if let Some(trace) = &self.trace {
             ports.hub.fold(Arc::clone(trace));
         }
+        ports.hub.fold(self.complaints.clone());
         ports
     }
 
-    /// Compares everything but the result.
-    fn compare(
-        &self,
-        expect: &Value,
-        origin: &Origin,
-        begin: usize,
-        names: &[String],
-        budgeted: bool,
-    ) -> Done<()> {
-        let traced = with_placeholders(&events(&self.traced()?), names);
-        same("events", &events(list(expect, "events")), &traced)?;
-        let shown = self.hooks.as_ref().map(|hooks| hooks.calls()).unwrap_or_default();
-        let shown: Vec<_> = shown.iter().map(without_null).collect();
-        let wanted = list(expect, "hookCalls").iter().map(without_null).collect();
-        same("hookCalls", &wanted, &with_placeholders(&Value::Array(shown), names))?;
+    /// Everything that ports were shown, by the name of the expectation.
+    fn seen(&self, origin: &Origin, begin: usize, budgeted: bool) -> Done<BTreeMap<&'static str, Value>> {
         // The first own message is the prompt.
         let requests = self.model.requests();
-        let inputs = requests.iter().map(|r| seen::model_input(r, begin + 1, budgeted)).collect();
-        let want = list(expect, "modelInputs");
-        let want = want.iter().map(|i| without(i, &["continuationId", "continuationState"])).collect();
-        same("modelInputs", &Value::Array(want), &Value::Array(inputs))?;
-        let (lists, executions) = match &self.tools {
-            Some(tools) => (tools.lists(), tools.executions()),
-            None => (Vec::new(), Vec::new()),
+        let inputs: Value = requests.iter().map(|r| seen::model_input(r, begin + 1, budgeted)).collect();
+        let (lists, executions, unused) = match &self.tools {
+            Some(tools) => (tools.lists(), tools.executions(), tools.unused()),
+            None => (Vec::new(), Vec::new(), 0),
         };
-        same("listInputs", at(expect, "listInputs"), &lists.iter().map(seen::list_input).collect())?;
-        let executions = executions.iter().map(seen::execution).collect::<Done<Vec<_>>>()?;
-        same("toolExecutions", at(expect, "toolExecutions"), &Value::Array(executions))?;
         let asked = self.approvals.as_ref().map(|a| a.asked(origin)).transpose()?.unwrap_or_default();
-        same("approvalInputs", &Value::Array(list(expect, "approvalInputs").to_vec()), &Value::Array(asked))?;
-        let unused = |key: &str| expect.get(key).cloned().unwrap_or(json!(0));
-        let unused_results = self.tools.as_ref().map_or(0, ScriptedTools::unused);
-        same("unusedModelSteps", &unused("unusedModelSteps"), &json!(self.model.unused()))?;
-        same("unusedToolResults", &unused("unusedToolResults"), &json!(unused_results))
+        Ok(BTreeMap::from([
+            ("events", self.traced()?.into()),
+            ("hookCalls", self.hooks.as_ref().map(|hooks| hooks.calls()).unwrap_or_default().into()),
+            ("modelInputs", inputs),
+            ("listInputs", lists.iter().map(seen::list_input).collect()),
+            ("toolExecutions", executions.iter().map(seen::execution).collect::<Done<Vec<_>>>()?.into()),
+            ("approvalInputs", asked.into()),
+            ("consoleLines", self.complaints.lines().into()),
+            ("unusedModelSteps", json!(self.model.unused())),
+            ("unusedToolResults", json!(unused)),
+        ]))
     }
 
     fn traced(&self) -> Done<Vec<Value>> {
@@ -235,13 +233,41 @@ impl Stage {
     }
 }
 
-fn events(events: &[Value]) -> Value {
-    let comparable = |event: &Value| {
-        let mut event = without(event, &["elapsedMs"]);
-        event.get_mut("result").into_iter().for_each(unworded);
-        event
+/// Compares all that a turn expects with what was seen.
+fn compare(expect: &Value, seen: &BTreeMap<&'static str, Value>, tools: &[String]) -> Done<()> {
+    let expect = expect.as_object().ok_or("the turn has no `expect`")?;
+    if let Some(key) = expect.keys().find(|key| !seen.contains_key(key.as_str())) {
+        return Err(format!("unknown word `{key}` in expect"));
+    }
+    ORDER.iter().try_for_each(|key| {
+        let absent = if key.starts_with("unused") { json!(0) } else { json!([]) };
+        let wanted = expect.get(*key).unwrap_or(&absent);
+        let seen = seen.get(key).unwrap_or(&Value::Null);
+        let seen = with_placeholders(&comparable(key, seen), tools);
+        same(key, &comparable(key, wanted), &seen)
+    })
+}
+
+/// What of a part is compared.
+fn comparable(part: &str, value: &Value) -> Value {
+    let each = |change: fn(&Value) -> Value| value.as_array().map(|list| list.iter().map(change).collect());
+    let made: Option<Value> = match part {
+        "result" => Some(contract(value)),
+        "events" => each(event),
+        "hookCalls" => each(without_null),
+        "modelInputs" => each(|input| without(input, &["continuationId", "continuationState"])),
+        "streamEvents" => each(stream_event),
+        // The level and the wording of a line are texts for people.
+        "consoleLines" => each(|line| json!([null, null, line.get(2)])),
+        _ => None,
     };
-    events.iter().map(comparable).collect()
+    made.unwrap_or_else(|| value.clone())
+}
+
+fn event(event: &Value) -> Value {
+    let mut event = without(event, &["elapsedMs"]);
+    event.get_mut("result").into_iter().for_each(unworded);
+    event
 }
 
 /// The result with only that of its continuation which is the contract.

@@ -6,7 +6,7 @@ use super::slot::Progress as Stage;
 use super::spec::{OnHookFault, TurnSpec};
 use super::state::TurnState;
 use crate::event::EventKind;
-use crate::machine::{Cx, Effect, HookPoint, Input, Op, Pending};
+use crate::machine::{Cx, Effect, HookPoint, Input, Op, Pending, Reply};
 use crate::message::{AssistantMessage, Message};
 use crate::outcome::{End, Evidence, Fault, Stop, StopReason, ToolEvidence};
 use crate::port::{HookAsk, Progress, Question};
@@ -190,10 +190,13 @@ impl TurnState {
         input: Input,
     ) -> Option<End> {
         match input {
-            Input::Reply(..) => match pending {
-                Some(Pending::Hook(HookPoint::Finished)) => self.finish_hooked(cx),
-                Some(_) | None => None,
-            },
+            Input::Reply(_, reply) => {
+                let Some(Pending::Hook(HookPoint::Finished)) = pending else { return None };
+                if let Reply::Hooked(result) = reply {
+                    cx.tolerate(result);
+                }
+                self.finish_hooked(cx)
+            }
             Input::Wake | Input::Cancel { .. } => {
                 if !self.aborted {
                     self.aborted = true;
