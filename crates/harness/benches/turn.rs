@@ -29,7 +29,7 @@ use harness_core::port::{
     RetryClass, SingleAgent, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::transcript::{Transcript, View};
-use harness_core::turn::{CallLimit, Execution, Redundancy, Turn, TurnSpec};
+use harness_core::turn::{Execution, Redundancy, Turn, TurnSpec};
 use harness_core::{Cancel, Json, Millis, Time};
 
 /// Answers at once, or after a pause, with what was prepared: `iterations - 1` calls of `tide`, then an
@@ -121,7 +121,6 @@ fn spec(iterations: u32) -> TurnSpec {
     limits.cost = Cost(u64::MAX);
     let mut spec = TurnSpec::default();
     spec.limits = limits;
-    spec.call_limit = CallLimit::RefuseBeyond;
     spec.redundancy = Redundancy::SameResults;
     spec
 }

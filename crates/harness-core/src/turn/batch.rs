@@ -68,13 +68,6 @@ impl TurnState {
             let evidence = Evidence::Tool { name: Arc::from(unknown.call.name.as_str()), code: None };
             return self.stop_now(spec, cx, Stop::new(StopReason::ToolUnavailable, evidence));
         }
-        if spec.stops_with_last_call() {
-            let calls = u32::try_from(batch.slots.len()).unwrap_or(u32::MAX);
-            let want = Amount { tool_calls: calls, ..Amount::NONE };
-            if let Some(reached) = cx.sh.budgets.would_reach(want) {
-                return self.stop_at_limit(spec, cx, StopReason::MaxToolCallsReached, reached);
-            }
-        }
         let mut calls = cx.fx.calls_to_tell();
         cx.event(|| {
             calls.extend(batch.slots.iter().map(|slot| Arc::clone(&slot.call)));

@@ -7,7 +7,7 @@ use super::slot::{Finished, Progress};
 use super::spec::{OnTrouble, Redundancy, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
-use crate::limits::{Amount, Limit, Reached};
+use crate::limits::{Limit, Reached};
 use crate::machine::Cx;
 use crate::message::ToolCall;
 use crate::outcome::{Evidence, Stop, StopReason};
@@ -83,15 +83,8 @@ impl TurnState {
         Some(Stop::new(StopReason::RedundantToolLoop, Evidence::Loop { tools }))
     }
 
-    /// The first limit that is reached, in source 001's order: tool calls, time, cost, tokens. (Iterations
-    /// are looked at where one begins.)
+    /// The first limit that is reached: time, cost, tokens. Iterations and tool calls are looked at where one begins.
     pub(super) fn reached_limit(&self, spec: &TurnSpec, cx: &Cx<'_>) -> Option<(StopReason, Reached)> {
-        if spec.stops_with_last_call() {
-            let one = Amount { tool_calls: 1, ..Amount::NONE };
-            if let Some(reached) = cx.sh.budgets.would_reach(one) {
-                return Some((StopReason::MaxToolCallsReached, reached));
-            }
-        }
         if let Some(reached) = self.overdue(spec, cx) {
             return Some((StopReason::TimeoutReached, reached));
         }

@@ -5,8 +5,7 @@
 //! and `gates` (calls through their gates to their results), `judge` (what a result means for the turn), `finish`
 //! (stops and the end), `recovery` (steps that broke off), `repair` (calls left open by an earlier process).
 //!
-//! Behaviour follows source 001 (`reference/turn-runtime`); where the product's rule is a better one,
-//! both are options of [`TurnSpec`], and [`TurnSpec::source_001`] assembles the source's.
+//! What an application may choose stands in [`TurnSpec`].
 
 mod batch;
 mod call_ids;
@@ -45,9 +44,9 @@ pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRe
 pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
-    BrokenCalls, BudgetRule, CallLimit, CancelledStep, DeadlineRule, Execution, GuardrailOrder,
-    GuardrailRules, OnGuardrailError, OnHookFault, OnTrouble, ProjectionRule, Redundancy, ResultRule,
-    RetryPolicy, Seams, SpecFault, TurnSpec, WithoutCalls,
+    BrokenCalls, BudgetRule, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules,
+    OnGuardrailError, OnHookFault, OnTrouble, ProjectionRule, Redundancy, ResultRule, RetryPolicy, Seams,
+    SpecFault, TurnSpec, WithoutCalls,
 };
 pub use state::TurnState;
 pub(crate) use take_up::Carried;

@@ -10,19 +10,6 @@ use crate::message::{AssistantMessage, Cost};
 use crate::port::HookPoints;
 use crate::time::Millis;
 
-/// What happens when the permitted tool calls are used up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallLimit {
-    /// Exactly n calls run and the model sees the last result; calls beyond n are answered `not_run`,
-    /// and then the turn stops.
-    #[default]
-    RefuseBeyond,
-    /// The turn stops as soon as the n-th result is there, and a batch that would pass n does not run at
-    /// all (source 001).
-    StopWhenReached,
-}
-
 /// Which views a compactor may give for one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -274,8 +261,6 @@ impl Seams {
 pub struct TurnSpec {
     /// The limits. Default 6 iterations, 8 calls, 30 s, 2 invalid outputs.
     pub limits: Limits,
-    /// What happens when the permitted calls are used up.
-    pub call_limit: CallLimit,
     /// How ceilings on tokens and money bind. Default: reserved before, settled after.
     pub budget: BudgetRule,
     /// When the deadline is looked at.
@@ -297,8 +282,7 @@ pub struct TurnSpec {
     /// 4, at most 16; 0 or 1 looks for none.
     pub longest_cycle: u32,
     /// Whether the last permitted step is asked without tools, so that the work is summed up before the
-    /// turn is deferred: when one iteration is left, when the permitted calls are used up (the model sees
-    /// their last result whatever `call_limit` says), and when what is left of tokens, money or time would
+    /// turn is deferred: when one iteration is left, when the permitted calls are used up, and when what is left of tokens, money or time would
     /// not do for two more steps like the last one. Default off.
     pub closing_step: bool,
     /// Whether the model is told what was wrong with an invalid output. Default on.
@@ -360,7 +344,6 @@ impl Default for TurnSpec {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
-            call_limit: CallLimit::default(),
             budget: BudgetRule::default(),
             deadline: DeadlineRule::default(),
             execution: Execution::default(),
@@ -411,7 +394,6 @@ impl TurnSpec {
     pub fn source_001() -> Self {
         Self {
             limits: Limits { tokens: u64::MAX, cost: Cost(u64::MAX), ..Limits::default() },
-            call_limit: CallLimit::StopWhenReached,
             budget: BudgetRule::WhenSpent,
             longest_cycle: 0,
             deadline: DeadlineRule::BetweenSteps,
@@ -475,11 +457,6 @@ impl TurnSpec {
             unanswered: Some(Box::default()),
             ..Self::thread()
         }
-    }
-
-    /// Whether the turn stops with the last permitted call: a closing step still sees its result.
-    pub(super) fn stops_with_last_call(&self) -> bool {
-        self.call_limit == CallLimit::StopWhenReached && !self.closing_step
     }
 
     /// Checks the settings; gives every problem.

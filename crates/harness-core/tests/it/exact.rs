@@ -7,7 +7,7 @@ use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{Offer, ToolDef, ToolOutcome};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{CallLimit, Redundancy, Turn, TurnSpec};
+use harness_core::turn::{Redundancy, Turn, TurnSpec};
 use harness_core::{Json, OpId, StopReason, Time};
 
 /// Wants one call per step, `wanted` times, and answers then.
@@ -48,17 +48,17 @@ fn run(spec: &TurnSpec, wanted: u32) -> (u32, u32, StopReason) {
     (driver.outside().asked, driver.outside().executed, end.reason())
 }
 
-fn spec(iterations: u32, calls: u32, rule: CallLimit) -> TurnSpec {
+fn spec(iterations: u32, calls: u32) -> TurnSpec {
     let mut spec = TurnSpec::default();
     (spec.limits.iterations, spec.limits.tool_calls) = (iterations, calls);
-    (spec.call_limit, spec.redundancy) = (rule, Redundancy::Off);
+    spec.redundancy = Redundancy::Off;
     spec
 }
 
 #[test]
 fn law_3_exactly_n_iterations_happen() {
     for n in 0..=6 {
-        let spec = spec(n, 100, CallLimit::RefuseBeyond);
+        let spec = spec(n, 100);
         assert_eq!(run(&spec, 100), (n, n, StopReason::MaxIterationsReached), "of {n}");
         if n > 0 {
             assert_eq!(
@@ -73,17 +73,8 @@ fn law_3_exactly_n_iterations_happen() {
 #[test]
 fn law_3_exactly_n_calls_happen() {
     for n in 0..=6 {
-        let spec = spec(100, n, CallLimit::RefuseBeyond);
+        let spec = spec(100, n);
         assert_eq!(run(&spec, n), (n + 1, n, StopReason::AnswerFinalized), "{n} of {n}");
         assert_eq!(run(&spec, n + 1), (n + 1, n, StopReason::MaxToolCallsReached), "one more than {n}");
-    }
-}
-
-#[test]
-fn law_3_source_001_stops_with_the_nth_call() {
-    for n in 1..=6 {
-        let spec = spec(100, n, CallLimit::StopWhenReached);
-        assert_eq!(run(&spec, n - 1), (n, n - 1, StopReason::AnswerFinalized), "one less than {n}");
-        assert_eq!(run(&spec, n), (n, n, StopReason::MaxToolCallsReached), "{n} of {n}");
     }
 }

@@ -9,7 +9,7 @@ use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{Offer, ToolDef, ToolOutcome};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{CallLimit, OnTrouble, Redundancy, TurnSpec, TurnState};
+use harness_core::turn::{OnTrouble, Redundancy, TurnSpec, TurnState};
 use harness_core::{Json, OpId, StopReason, Time};
 use proptest::prelude::*;
 
@@ -43,13 +43,12 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn spec() -> impl Strategy<Value = TurnSpec> {
-    (0u32..6, 0u32..7, 1u32..4, any::<[bool; 5]>()).prop_map(|(iterations, calls, invalid, flags)| {
-        let [stops, ends_on_error, answers_unknown, closing, feedback] = flags;
+    (0u32..6, 0u32..7, 1u32..4, any::<[bool; 4]>()).prop_map(|(iterations, calls, invalid, flags)| {
+        let [ends_on_error, answers_unknown, closing, feedback] = flags;
         let mut spec = TurnSpec::default();
         (spec.limits.iterations, spec.limits.tool_calls) = (iterations, calls);
         spec.limits.invalid_outputs = invalid;
         (spec.redundancy, spec.longest_cycle) = (Redundancy::Off, 0);
-        spec.call_limit = if stops { CallLimit::StopWhenReached } else { CallLimit::RefuseBeyond };
         spec.on_tool_error = if ends_on_error { OnTrouble::EndTurn } else { OnTrouble::AnswerModel };
         spec.on_unknown_tool = if answers_unknown { OnTrouble::AnswerModel } else { OnTrouble::EndTurn };
         (spec.closing_step, spec.invalid_feedback) = (closing, feedback);
@@ -64,22 +63,15 @@ type Came = (StopReason, Vec<&'static str>);
 struct Reference<'a> {
     spec: &'a TurnSpec,
     ran: u32,
-    /// Whether the last permitted call ends the turn.
-    last_call_ends: bool,
     closing: Option<StopReason>,
     log: Vec<&'static str>,
 }
 
 impl Reference<'_> {
     fn of(spec: &TurnSpec, steps: &[Step]) -> Came {
-        let last_call_ends = spec.call_limit == CallLimit::StopWhenReached && !spec.closing_step;
-        let mut turn = Reference { spec, ran: 0, last_call_ends, closing: None, log: Vec::new() };
+        let mut turn = Reference { spec, ran: 0, closing: None, log: Vec::new() };
         let reason = turn.run(steps);
         (reason, turn.log)
-    }
-
-    fn used_up(&self) -> bool {
-        self.last_call_ends && self.ran >= self.spec.limits.tool_calls
     }
 
     fn run(&mut self, steps: &[Step]) -> StopReason {
@@ -87,9 +79,6 @@ impl Reference<'_> {
         for iteration in 1.. {
             if iteration > most {
                 return StopReason::MaxIterationsReached;
-            }
-            if self.used_up() {
-                return StopReason::MaxToolCallsReached;
             }
             if self.spec.closing_step && iteration > 1 && iteration == most {
                 self.closing.get_or_insert(StopReason::MaxIterationsReached);
@@ -120,15 +109,8 @@ impl Reference<'_> {
 
     /// Runs the calls of one answer; what is left of them after a stop does not run. Whether one was refused.
     fn batch(&mut self, calls: &[Call]) -> Result<bool, StopReason> {
-        let asked = u32::try_from(calls.len()).expect("few");
         let unknown = calls.contains(&Call::Unknown) && self.spec.on_unknown_tool == OnTrouble::EndTurn;
-        let over = self.last_call_ends && self.ran + asked > self.spec.limits.tool_calls;
-        let at_once = match (self.closing, unknown, over) {
-            (Some(stop), _, _) => Some(stop),
-            (None, true, _) => Some(StopReason::ToolUnavailable),
-            (None, false, true) => Some(StopReason::MaxToolCallsReached),
-            (None, false, false) => None,
-        };
+        let at_once = self.closing.or(unknown.then_some(StopReason::ToolUnavailable));
         let (mut stop, mut refused) = (at_once, false);
         for call in calls {
             self.log.push(match (stop, call) {
@@ -150,9 +132,6 @@ impl Reference<'_> {
                     "bad"
                 }
             });
-            if stop.is_none() && self.used_up() {
-                stop = Some(StopReason::MaxToolCallsReached);
-            }
         }
         match (stop, refused, self.spec.closing_step) {
             (Some(stop), _, _) => Err(stop),

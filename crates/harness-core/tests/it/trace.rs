@@ -8,7 +8,7 @@ use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
 use harness_core::port::{Offer, ToolDef, ToolOutcome};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{CallLimit, TurnSpec, TurnState};
+use harness_core::turn::{TurnSpec, TurnState};
 use harness_core::{Json, Millis, OpId, Time};
 
 const BEGIN: Time = Time(1_767_225_600_000);
@@ -47,7 +47,6 @@ fn origin() -> Origin {
 fn spec() -> TurnSpec {
     let mut spec = TurnSpec::source_001();
     spec.limits.tool_calls = 1;
-    spec.call_limit = CallLimit::RefuseBeyond;
     spec
 }
 
