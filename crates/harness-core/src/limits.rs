@@ -389,6 +389,11 @@ impl Budgets {
         if left { None } else { self.first(Budget::spent) }
     }
 
+    /// Whether some level has a ceiling on tokens.
+    pub fn limits_tokens(&self) -> bool {
+        self.levels.iter().any(|level| level.limit.tokens < u64::MAX)
+    }
+
     /// What a level has reached, innermost level first.
     #[cold]
     fn first(&self, reached: impl Fn(&Budget) -> Option<Reached>) -> Option<Reached> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::slot::{Batch, Came, Finished, Next, Progress, Slot};
-use super::spec::{BudgetRule, OnTrouble, TurnSpec};
+use super::spec::{OnTrouble, TurnSpec};
 use super::state::{TurnState, agent_of};
 use crate::event::{EventKind, ResultNote};
 use crate::ids::{AgentId, CallId};
@@ -227,7 +227,7 @@ impl TurnState {
     fn may_retry(&self, spec: &TurnSpec, cx: &Cx<'_>, attempt: u32) -> bool {
         let begins = cx.now.after(spec.retry.wait(attempt));
         let in_time = self.turn_deadline.is_none_or(|deadline| begins < deadline);
-        in_time && (spec.budget == BudgetRule::WhenSpent || cx.sh.budgets.spent().is_none())
+        in_time && cx.sh.budgets.spent().is_none()
     }
 
     fn wait_to_retry(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, outcome: Box<ToolOutcome>) {

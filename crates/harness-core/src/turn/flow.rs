@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::recovery::{append_partial, kept_partial};
-use super::spec::{BrokenCalls, BudgetRule, CancelledStep, DeadlineRule, TurnSpec, WithoutCalls};
+use super::spec::{BrokenCalls, CancelledStep, DeadlineRule, TurnSpec, WithoutCalls};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
@@ -190,7 +190,7 @@ impl TurnState {
         if let Some((reason, reached)) = self.reached_limit(spec, cx) {
             return self.stop_at_limit(spec, cx, reason, reached);
         }
-        if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(spec, 1)) {
+        if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(1)) {
             return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
         }
         if let Some(Err(reached)) = spec.recovery.as_ref().map(|it| self.prepare_recovery(it, cx)) {
@@ -201,7 +201,7 @@ impl TurnState {
             && cx.sh.iteration > 1
             && has_tools
             && self.closing.is_none()
-            && let Some(reached) = self.near_limit(spec, cx)
+            && let Some(reached) = self.near_limit(cx)
         {
             self.close_with(cx, super::finish::reason_of(reached.limit), reached);
         }
@@ -213,11 +213,8 @@ impl TurnState {
     }
 
     /// What `steps` model steps will use at least, as far as is known: as much as the last one did.
-    fn step_amount(&self, spec: &TurnSpec, steps: u32) -> Amount {
-        let Amount { tokens, cost, .. } = match spec.budget {
-            BudgetRule::Reserve => self.last_step,
-            BudgetRule::WhenSpent => Amount::NONE,
-        };
+    fn step_amount(&self, steps: u32) -> Amount {
+        let Amount { tokens, cost, .. } = self.last_step;
         let times = u64::from(steps);
         Amount {
             iterations: steps,
@@ -228,8 +225,8 @@ impl TurnState {
     }
 
     /// The limit that two more steps would pass.
-    fn near_limit(&self, spec: &TurnSpec, cx: &Cx<'_>) -> Option<Reached> {
-        if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(spec, 2)) {
+    fn near_limit(&self, cx: &Cx<'_>) -> Option<Reached> {
+        if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(2)) {
             let used = u64::from(reached.limit == Limit::Iterations);
             let needs = reached.needs.map(|both| both / 2);
             return Some(Reached { value: reached.value + used, needs, ..reached });
@@ -266,7 +263,7 @@ impl TurnState {
         if let Some(reached) = cx.sh.budgets.spent() {
             return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
         }
-        match cx.sh.budgets.reserve(self.step_amount(spec, 1)) {
+        match cx.sh.budgets.reserve(self.step_amount(1)) {
             Ok(grant) => self.grant = grant,
             Err(reached) => {
                 return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
@@ -295,7 +292,7 @@ impl TurnState {
         result: Result<Arc<Message>, Box<ModelFault>>,
     ) -> Option<End> {
         let answer = result.map(|answer| super::call_ids::unique(cx.log, answer));
-        match answer.map(|answer| self.estimated(spec, cx, answer)) {
+        match answer.map(|answer| self.estimated(cx, answer)) {
             Ok(answer) => match answer.as_assistant() {
                 Some(_) if self.drops_step(spec) => {
                     cx.sh.budgets.settle(std::mem::take(&mut self.grant), Amount::NONE);
@@ -498,7 +495,7 @@ impl TurnState {
     fn on_model_fault(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, mut fault: ModelFault) -> Option<End> {
         let broke_off = fault.partial.is_some();
         let recovers = self.recovers_from(spec, &fault);
-        fault.partial.iter_mut().for_each(|partial| self.estimate(spec, cx, partial));
+        fault.partial.iter_mut().for_each(|partial| self.estimate(cx, partial));
         let usage = fault.partial.as_ref().and_then(|partial| partial.usage.clone());
         match fault.partial.take() {
             Some(partial) if recovers => {
@@ -551,7 +548,7 @@ impl TurnState {
         let mut cut =
             partial.as_ref().and_then(|message| message.as_assistant()).cloned().unwrap_or_default();
         // The request was sent, and counts.
-        self.estimate(spec, cx, &mut cut);
+        self.estimate(cx, &mut cut);
         self.book(cx, &cut, false);
         let partial = partial.map(|_| Arc::new(Message::Assistant(cut)));
         if let Some(partial) = partial {

@@ -44,9 +44,9 @@ pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRe
 pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
-    BrokenCalls, BudgetRule, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules,
-    OnGuardrailError, OnHookFault, OnTrouble, ProjectionRule, Redundancy, ResultRule, RetryPolicy, Seams,
-    SpecFault, TurnSpec, WithoutCalls,
+    BrokenCalls, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules, OnGuardrailError,
+    OnHookFault, OnTrouble, ProjectionRule, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault, TurnSpec,
+    WithoutCalls,
 };
 pub use state::TurnState;
 pub(crate) use take_up::Carried;

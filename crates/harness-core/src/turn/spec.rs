@@ -22,18 +22,6 @@ pub enum ProjectionRule {
     AsGiven,
 }
 
-/// How ceilings on tokens and money bind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BudgetRule {
-    /// Before a model is asked, as much is set aside as the step before it used; when that much is not
-    /// left, it is not asked. A failed call is not tried again once a ceiling is reached.
-    #[default]
-    Reserve,
-    /// A ceiling stops the turn once it is reached (source 001): the last step may pass it.
-    WhenSpent,
-}
-
 /// When the deadline of a turn is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -261,8 +249,6 @@ impl Seams {
 pub struct TurnSpec {
     /// The limits. Default 6 iterations, 8 calls, 30 s, 2 invalid outputs.
     pub limits: Limits,
-    /// How ceilings on tokens and money bind. Default: reserved before, settled after.
-    pub budget: BudgetRule,
     /// When the deadline is looked at.
     pub deadline: DeadlineRule,
     /// How the calls of one batch are executed. Default sequential.
@@ -344,7 +330,6 @@ impl Default for TurnSpec {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
-            budget: BudgetRule::default(),
             deadline: DeadlineRule::default(),
             execution: Execution::default(),
             on_unknown_tool: OnTrouble::EndTurn,
@@ -394,7 +379,6 @@ impl TurnSpec {
     pub fn source_001() -> Self {
         Self {
             limits: Limits { tokens: u64::MAX, cost: Cost(u64::MAX), ..Limits::default() },
-            budget: BudgetRule::WhenSpent,
             longest_cycle: 0,
             deadline: DeadlineRule::BetweenSteps,
             on_tool_error: OnTrouble::EndTurn,
@@ -449,7 +433,6 @@ impl TurnSpec {
             longest_cycle: 0,
             closing_step: false,
             invalid_feedback: false,
-            budget: BudgetRule::WhenSpent,
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
             broken_calls: BrokenCalls::Leave,
             without_calls: WithoutCalls::Answer,

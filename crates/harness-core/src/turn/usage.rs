@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::spec::{BudgetRule, TurnSpec};
 use super::state::TurnState;
 use crate::limits::Amount;
 use crate::machine::Cx;
@@ -12,27 +11,26 @@ use crate::port::{answer_tokens, message_tokens, offer_tokens, request_tokens};
 use crate::transcript::View;
 
 impl TurnState {
-    /// The answer with estimated tokens where its provider reported none, so that limits bind.
-    pub(super) fn estimated(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &Cx<'_>,
-        mut answer: Arc<Message>,
-    ) -> Arc<Message> {
+    /// The answer with estimated tokens where tokens are limited and its provider reported none, so that limits
+    /// bind.
+    pub(super) fn estimated(&mut self, cx: &Cx<'_>, mut answer: Arc<Message>) -> Arc<Message> {
         let reported = answer.as_assistant().and_then(|answer| answer.usage.as_ref());
         let missing = !reported.is_some_and(|usage| usage.has_tokens());
-        if missing && let Message::Assistant(answer) = Arc::make_mut(&mut answer) {
-            self.estimate(spec, cx, answer);
+        if missing
+            && cx.sh.budgets.limits_tokens()
+            && let Message::Assistant(answer) = Arc::make_mut(&mut answer)
+        {
+            self.estimate(cx, answer);
         }
         answer
     }
 
     /// The same for what there is of an answer.
     #[cold]
-    pub(super) fn estimate(&mut self, spec: &TurnSpec, cx: &Cx<'_>, answer: &mut AssistantMessage) {
+    pub(super) fn estimate(&mut self, cx: &Cx<'_>, answer: &mut AssistantMessage) {
         let reported = answer.usage.as_deref().cloned().unwrap_or_default();
-        let (BudgetRule::Reserve, Some(offer)) = (spec.budget, self.offer.clone()) else { return };
-        if reported.has_tokens() {
+        let Some(offer) = self.offer.clone() else { return };
+        if reported.has_tokens() || !cx.sh.budgets.limits_tokens() {
             return;
         }
         let with_tools = self.closing.is_none();
