@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::batch::not_run_outcome;
 use super::flow::answer_unrun;
 use super::slot::Progress;
-use super::spec::{DeadlineRule, TurnSpec};
+use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
 use crate::event::EventKind;
@@ -98,9 +98,7 @@ impl TurnState {
         if self.aborted {
             return None;
         }
-        if spec.deadline == DeadlineRule::Enforced
-            && let Some(reached) = self.overdue(spec, cx)
-        {
+        if let Some(reached) = self.overdue(spec, cx) {
             if self.stop.is_none() {
                 let reason = StopReason::TimeoutReached;
                 cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });

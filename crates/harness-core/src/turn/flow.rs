@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::recovery::{append_partial, kept_partial};
-use super::spec::{BrokenCalls, CancelledStep, DeadlineRule, TurnSpec, WithoutCalls};
+use super::spec::{BrokenCalls, CancelledStep, TurnSpec, WithoutCalls};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
@@ -22,14 +22,13 @@ impl TurnState {
     pub(super) fn start(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
         self.started_at = cx.now;
         self.began = cx.log.len() as u64;
-        self.deadline_enforced = spec.deadline == DeadlineRule::Enforced;
         self.resumed = start.continuation.is_some();
         self.guard_timeout = spec.guardrails.timeout;
         self.agent.clone_from(&start.agent);
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
         self.charge_carried(cx);
-        self.turn_deadline = cx.sh.budgets.deadline().filter(|_| self.deadline_enforced);
+        self.turn_deadline = cx.sh.budgets.deadline();
         self.policy = spec.policies.as_ref().map(|_| Box::default());
         self.prompt.clone_from(&start.prompt);
         if self.prompt.is_empty() {

@@ -44,9 +44,8 @@ pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRe
 pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
-    BrokenCalls, CancelledStep, DeadlineRule, Execution, GuardrailOrder, GuardrailRules, OnGuardrailError,
-    OnHookFault, OnTrouble, ProjectionRule, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault, TurnSpec,
-    WithoutCalls,
+    BrokenCalls, CancelledStep, Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnHookFault,
+    OnTrouble, ProjectionRule, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault, TurnSpec, WithoutCalls,
 };
 pub use state::TurnState;
 pub(crate) use take_up::Carried;
@@ -147,7 +146,7 @@ impl Phase for TurnState {
             return self.turn_deadline;
         }
         // The turn's own level is gone by then.
-        if self.deadline_enforced { shared.budgets.deadline() } else { None }
+        shared.budgets.deadline()
     }
 
     fn open_calls(&self) -> Vec<OpenCall> {

@@ -22,17 +22,6 @@ pub enum ProjectionRule {
     AsGiven,
 }
 
-/// When the deadline of a turn is looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeadlineRule {
-    /// At any time: a model or tool that has not answered is cut off.
-    #[default]
-    Enforced,
-    /// Only between steps (source 001): a hung model hangs the turn.
-    BetweenSteps,
-}
-
 /// How the calls of one batch are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -249,8 +238,6 @@ impl Seams {
 pub struct TurnSpec {
     /// The limits. Default 6 iterations, 8 calls, 30 s, 2 invalid outputs.
     pub limits: Limits,
-    /// When the deadline is looked at.
-    pub deadline: DeadlineRule,
     /// How the calls of one batch are executed. Default sequential.
     pub execution: Execution,
     /// A call of a tool that is not offered. Default: the turn ends `tool_unavailable`.
@@ -330,7 +317,6 @@ impl Default for TurnSpec {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
-            deadline: DeadlineRule::default(),
             execution: Execution::default(),
             on_unknown_tool: OnTrouble::EndTurn,
             on_tool_fault: OnTrouble::EndTurn,
@@ -380,7 +366,6 @@ impl TurnSpec {
         Self {
             limits: Limits { tokens: u64::MAX, cost: Cost(u64::MAX), ..Limits::default() },
             longest_cycle: 0,
-            deadline: DeadlineRule::BetweenSteps,
             on_tool_error: OnTrouble::EndTurn,
             redundancy: Redundancy::SameResults,
             invalid_feedback: false,

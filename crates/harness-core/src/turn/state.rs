@@ -40,7 +40,6 @@ pub struct TurnState {
     /// The length of the transcript when it began.
     pub(super) began: u64,
     pub(super) turn_deadline: Option<Time>,
-    pub(super) deadline_enforced: bool,
     pub(super) resumed: bool,
     /// Whether `turn_started` was told.
     pub(super) announced: bool,

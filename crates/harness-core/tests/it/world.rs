@@ -18,8 +18,8 @@ use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
-    CancelledStep, DeadlineRule, Execution, GuardrailOrder, OnGuardrailError, OnHookFault, OnTrouble,
-    Recovery, Redundancy, ResultRule, RetryPolicy, TurnSpec, TurnState,
+    CancelledStep, Execution, GuardrailOrder, OnGuardrailError, OnHookFault, OnTrouble, Recovery, Redundancy,
+    ResultRule, RetryPolicy, TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -79,7 +79,6 @@ fn hooks() -> impl Strategy<Value = HookPoints> {
 
 fn spec() -> impl Strategy<Value = TurnSpec> {
     let rules = (
-        prop_oneof![Just(DeadlineRule::Enforced), Just(DeadlineRule::BetweenSteps)],
         prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })],
         prop_oneof![Just(Redundancy::Off), Just(Redundancy::SameCalls), Just(Redundancy::SameResults)],
     );
@@ -94,7 +93,7 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
         |(limits, rules, (unknown, fault, error), (retries, waits), flags, seams, rails)| {
             let mut spec = TurnSpec::default();
             spec.limits = limits;
-            (spec.deadline, spec.execution, spec.redundancy) = rules;
+            (spec.execution, spec.redundancy) = rules;
             (spec.on_unknown_tool, spec.on_tool_fault, spec.on_tool_error) = (unknown, fault, error);
             spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
             (spec.closing_step, spec.invalid_feedback, spec.prepare_each_iteration) =
