@@ -99,25 +99,10 @@ impl TurnState {
                     }
                 }
                 Next::Wait => return None,
-                Next::Done => return self.end_batch(spec, cx),
+                Next::Done => return self.close_batch(spec, cx),
             }
         }
         self.settle(spec, cx)
-    }
-
-    /// Every call is finished or parked: what waits for that is looked at now.
-    fn end_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        let batch = self.batch.as_ref()?;
-        if batch.defers() && batch.flushed < batch.slots.len() {
-            self.flush(spec, cx, false);
-            if self.is_stopping() {
-                return self.settle(spec, cx);
-            }
-            if self.batch.as_ref()?.next(spec) != Next::Done {
-                return None;
-            }
-        }
-        self.close_batch(spec, cx)
     }
 
     /// Sets the budget aside, journals the start, and runs an attempt. Whether one runs.
@@ -285,8 +270,7 @@ impl TurnState {
             note = Some(ResultNote::Late);
         }
         let Some(batch) = &mut self.batch else { return };
-        let told = !batch.defers();
-        let next = told && !batch.is_looked_at() && batch.flushed == at as usize;
+        let next = !batch.is_looked_at() && batch.flushed == at as usize;
         let in_turn = next && (stopping || !spec.seams.layers);
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
         // Nobody sees the outcome's content when there are no events and no hooks.
@@ -295,7 +279,7 @@ impl TurnState {
         let outcome = if seen { Came::Shared(cx.fx.spare.share(outcome)) } else { Came::Own(outcome) };
         slot.take_last();
         let took = took(&message);
-        let mut finished = Finished { outcome, message: None, fault, ran, note, told };
+        let mut finished = Finished { outcome, message: None, fault, ran, note };
         if in_turn {
             cx.append_one(message);
         } else {
@@ -309,9 +293,7 @@ impl TurnState {
             }
             finished.message = Some(message);
         }
-        if told {
-            tell_result(cx, &slot.call, &finished, took, note);
-        }
+        tell_result(cx, &slot.call, &finished, took);
         slot.progress = Progress::Finished(finished);
         if next {
             self.flush(spec, cx, in_turn);
@@ -332,13 +314,7 @@ impl TurnState {
             if !std::mem::take(&mut appended)
                 && let Some(message) = finished.message.take()
             {
-                let took = took(&message);
                 cx.append_one(message);
-                if !finished.told {
-                    let late = stopping && finished.ran;
-                    let note = if late { Some(ResultNote::Late) } else { finished.note };
-                    tell_result(cx, &slot.call, finished, took, note);
-                }
             }
             let terminates = finished.outcome.terminate && terminate(&batch.slots);
             let at = u32::try_from(batch.flushed).unwrap_or(u32::MAX);
@@ -348,19 +324,6 @@ impl TurnState {
             }
             if !self.ask_hooks(spec, cx, at) {
                 self.judge_result(spec, cx, at);
-            }
-        }
-    }
-
-    /// Tells the results that wait behind a parked call.
-    pub(super) fn tell_rest(&mut self, cx: &mut Cx<'_>) {
-        let Some(batch) = self.batch.as_mut().filter(|batch| batch.defers()) else { return };
-        for slot in batch.slots.iter_mut().skip(batch.flushed) {
-            if let Progress::Finished(finished) = &mut slot.progress
-                && !std::mem::replace(&mut finished.told, true)
-            {
-                let took = finished.message.as_deref().map_or(Millis(0), took);
-                tell_result(cx, &slot.call, finished, took, finished.note);
             }
         }
     }
@@ -489,15 +452,9 @@ fn took(message: &Message) -> Millis {
     Millis(message.as_tool_result().and_then(|message| message.duration_ms).unwrap_or(0))
 }
 
-fn tell_result(
-    cx: &mut Cx<'_>,
-    call: &Arc<ToolCall>,
-    finished: &Finished,
-    duration: Millis,
-    note: Option<ResultNote>,
-) {
+fn tell_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, duration: Millis) {
     cx.event(|| {
-        let (call, outcome) = (Arc::clone(call), finished.outcome.share());
+        let (call, outcome, note) = (Arc::clone(call), finished.outcome.share(), finished.note);
         if outcome.is_error() {
             let (ran, fault) = (finished.ran, finished.fault.clone());
             EventKind::ToolFailed { call, outcome, duration, ran, fault, note }

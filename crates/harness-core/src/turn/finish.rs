@@ -230,7 +230,6 @@ impl TurnState {
             self.answer_call(spec, cx, at, not_run_outcome(&why));
         }
         self.flush(spec, cx, false);
-        self.tell_rest(cx);
     }
 
     fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {

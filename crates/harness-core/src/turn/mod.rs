@@ -45,7 +45,7 @@ pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
     BrokenCalls, CancelledStep, Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnHookFault,
-    OnTrouble, ProjectionRule, Redundancy, ResultRule, RetryPolicy, Seams, SpecFault, TurnSpec, WithoutCalls,
+    OnTrouble, ProjectionRule, Redundancy, RetryPolicy, Seams, SpecFault, TurnSpec, WithoutCalls,
 };
 pub use state::TurnState;
 pub(crate) use take_up::Carried;

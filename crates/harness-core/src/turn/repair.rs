@@ -127,7 +127,6 @@ pub(super) fn finished(message: Arc<Message>, ran: bool) -> Progress {
         fault: None,
         ran,
         note: None,
-        told: true,
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::spec::{Execution, ResultRule, TurnSpec};
+use super::spec::{Execution, TurnSpec};
 use crate::continuation::PendingCall;
 use crate::event::ResultNote;
 use crate::ids::AgentId;
@@ -87,8 +87,6 @@ pub(super) struct Finished {
     pub(super) ran: bool,
     /// How it differs from a plain result.
     pub(super) note: Option<ResultNote>,
-    /// Whether it was told already.
-    pub(super) told: bool,
 }
 
 /// One call of a batch.
@@ -264,8 +262,6 @@ pub(super) struct Batch {
     pub(super) showing: Option<usize>,
     /// What layers added to the results: it comes after all of them.
     pub(super) added: Vec<Arc<Message>>,
-    /// Whether results are looked at when all calls have run.
-    defers: bool,
     /// Whether the prompt still has to be appended after it: the batch is a repair.
     pub(super) repairs: bool,
 }
@@ -289,11 +285,6 @@ impl Batch {
             let class = def.map_or(RetryClass::Unsafe, |def| def.class);
             self.slots.push(Slot::new(call, at.and_then(|at| u32::try_from(at).ok()), class));
         }
-        self.defers = match spec.results {
-            ResultRule::AsTheyCome => false,
-            ResultRule::AfterBatch => true,
-            ResultRule::AfterParallelBatch => !self.sequential,
-        };
     }
 
     /// Lets go of all calls; their memory stays for the next ones.
@@ -303,11 +294,6 @@ impl Batch {
         (self.flushed, self.seen) = (0, 0);
         (self.refused, self.watched, self.showing) = (None, None, None);
         self.repairs = false;
-    }
-
-    /// Whether its results wait until all of its calls have run.
-    pub(super) fn defers(&self) -> bool {
-        self.defers && !self.repairs
     }
 
     pub(super) fn is_sequential(&self) -> bool {

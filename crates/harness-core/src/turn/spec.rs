@@ -48,22 +48,6 @@ pub enum OnTrouble {
     EndTurn,
 }
 
-/// When the results of a batch are looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResultRule {
-    /// Each as soon as it is its turn in call order: after an error that ends the turn, or a limit, no
-    /// further call of the batch starts.
-    #[default]
-    AsTheyCome,
-    /// When every call of the batch has run (source 001's later line). Results after one that ends the
-    /// turn are kept, and told as late.
-    AfterBatch,
-    /// Of calls that run at once, when all of them have run; of a sequential batch, each as it comes (source
-    /// 004).
-    AfterParallelBatch,
-}
-
 /// What becomes of an answer that a model gives although the turn was cancelled meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -262,8 +246,6 @@ pub struct TurnSpec {
     pub invalid_feedback: bool,
     /// Which views a compactor may give. Default those that keep calls and results together.
     pub projection: ProjectionRule,
-    /// When the results of a batch are looked at. Default as they come.
-    pub results: ResultRule,
     /// What becomes of an answer that comes after the cancellation. Default kept.
     pub cancelled_step: CancelledStep,
     /// What becomes of the calls of an answer that broke off. Default answered.
@@ -328,7 +310,6 @@ impl Default for TurnSpec {
             invalid_feedback: true,
             prepare_each_iteration: false,
             projection: ProjectionRule::default(),
-            results: ResultRule::default(),
             cancelled_step: CancelledStep::default(),
             broken_calls: BrokenCalls::default(),
             without_calls: WithoutCalls::default(),
@@ -381,7 +362,6 @@ impl TurnSpec {
     pub fn source_001_later() -> Self {
         Self {
             execution: Execution::Parallel { max: 64 },
-            results: ResultRule::AfterBatch,
             cancelled_step: CancelledStep::Drop,
             evidence_check: true,
             ..Self::source_001()
@@ -413,7 +393,6 @@ impl TurnSpec {
         Self {
             limits: Limits::unlimited(),
             execution: Execution::Parallel { max: u32::MAX },
-            results: ResultRule::AfterParallelBatch,
             redundancy: Redundancy::Off,
             longest_cycle: 0,
             closing_step: false,
