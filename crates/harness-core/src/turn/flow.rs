@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::recovery::{append_partial, kept_partial};
-use super::spec::{BrokenCalls, CancelledStep, TurnSpec, WithoutCalls};
+use super::spec::{BrokenCalls, TurnSpec, WithoutCalls};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
@@ -293,10 +293,6 @@ impl TurnState {
         let answer = result.map(|answer| super::call_ids::unique(cx.log, answer));
         match answer.map(|answer| self.estimated(cx, answer)) {
             Ok(answer) => match answer.as_assistant() {
-                Some(_) if self.drops_step(spec) => {
-                    cx.sh.budgets.settle(std::mem::take(&mut self.grant), Amount::NONE);
-                    self.settle(spec, cx)
-                }
                 Some(message) => {
                     self.book(cx, message, true);
                     self.measure(spec, cx, message);
@@ -311,12 +307,6 @@ impl TurnState {
             },
             Err(fault) => self.on_model_fault(spec, cx, *fault),
         }
-    }
-
-    /// Whether an answer that came after the cancellation is left out.
-    fn drops_step(&self, spec: &TurnSpec) -> bool {
-        let cancelled = self.stop.as_ref().is_some_and(|stop| stop.reason == StopReason::Cancelled);
-        cancelled && spec.cancelled_step == CancelledStep::Drop
     }
 
     pub(super) fn on_after_model(

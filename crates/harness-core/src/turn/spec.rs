@@ -48,17 +48,6 @@ pub enum OnTrouble {
     EndTurn,
 }
 
-/// What becomes of an answer that a model gives although the turn was cancelled meanwhile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CancelledStep {
-    /// It is kept in the transcript, its calls answered as not run, and its usage counts.
-    #[default]
-    Keep,
-    /// It is dropped with its usage (source 001's later line).
-    Drop,
-}
-
 /// What becomes of the calls of an answer that broke off: it failed, or was cut off while it came. They
 /// never run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,8 +235,6 @@ pub struct TurnSpec {
     pub invalid_feedback: bool,
     /// Which views a compactor may give. Default those that keep calls and results together.
     pub projection: ProjectionRule,
-    /// What becomes of an answer that comes after the cancellation. Default kept.
-    pub cancelled_step: CancelledStep,
     /// What becomes of the calls of an answer that broke off. Default answered.
     pub broken_calls: BrokenCalls,
     /// What an answer means that waits for tools and calls none. Default invalid.
@@ -310,7 +297,6 @@ impl Default for TurnSpec {
             invalid_feedback: true,
             prepare_each_iteration: false,
             projection: ProjectionRule::default(),
-            cancelled_step: CancelledStep::default(),
             broken_calls: BrokenCalls::default(),
             without_calls: WithoutCalls::default(),
             coerce_arguments: false,
@@ -360,12 +346,7 @@ impl TurnSpec {
     /// batch has run, the evidence check on, and a step that was cancelled dropped. Calls run at once when
     /// every tool of the batch allows it.
     pub fn source_001_later() -> Self {
-        Self {
-            execution: Execution::Parallel { max: 64 },
-            cancelled_step: CancelledStep::Drop,
-            evidence_check: true,
-            ..Self::source_001()
-        }
+        Self { execution: Execution::Parallel { max: 64 }, evidence_check: true, ..Self::source_001() }
     }
 
     /// The behaviour of source 002 (`@noetic-tools/core` 5.5): tools one after another, up to three steps in a row

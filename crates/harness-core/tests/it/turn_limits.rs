@@ -284,6 +284,27 @@ fn a_cancellation_keeps_what_is_finished() {
 }
 
 #[test]
+fn an_answer_that_comes_after_the_cancellation_is_kept_with_its_calls_answered() {
+    check_turn(
+        r#"
+        tools: add pure
+        cancel
+        model: call add {} #c1
+        "#,
+        r#"
+        message_appended user "go"
+        turn_started main
+        model_step_started
+        message_appended assistant #c1 add
+        model_step_finished tool_request
+        message_appended result #c1 error "This call did not run: the turn had ended."
+        turn_finished cancelled
+        failed: cancelled
+        "#,
+    );
+}
+
+#[test]
 fn a_cancellation_ends_the_wait_for_a_retry() {
     check_turn(
         r#"
