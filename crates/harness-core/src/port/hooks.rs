@@ -150,8 +150,8 @@ pub enum HookAsk {
 /// [`TurnHooks::wants`] says which are asked at all.
 ///
 /// A turn waits for its hooks: their time counts against its time limit, and a hook that has not
-/// answered at the deadline is dropped like a model or a tool. What a fault or a panic means is
-/// [`crate::turn::TurnSpec::on_hook_fault`]. Code that only wants to know, and never to ask or to stop
+/// answered at the deadline is dropped like a model or a tool. A fault or a panic is told as
+/// `part_failed` and counts as an answer that says nothing. Code that only wants to know, and never to ask or to stop
 /// a turn, is better an [`crate::event::Observer`]: nobody waits for it.
 ///
 /// ```
@@ -188,7 +188,7 @@ pub trait TurnHooks: Send + Sync {
     /// rescue a failure that would have ended the turn.
     ///
     /// # Errors
-    /// See [`crate::turn::TurnSpec::on_hook_fault`].
+    /// A fault is told and changes nothing.
     fn on_result(
         &self,
         _call: &ToolCall,
@@ -201,7 +201,7 @@ pub trait TurnHooks: Send + Sync {
     /// Sees a call that failed, before [`TurnHooks::on_result`] does.
     ///
     /// # Errors
-    /// See [`crate::turn::TurnSpec::on_hook_fault`].
+    /// A fault is told and changes nothing.
     fn on_tool_error(
         &self,
         _call: &ToolCall,
@@ -214,7 +214,7 @@ pub trait TurnHooks: Send + Sync {
     /// Sees an output that is of no use, before the turn decides whether to ask again.
     ///
     /// # Errors
-    /// See [`crate::turn::TurnSpec::on_hook_fault`].
+    /// A fault is told and changes nothing.
     fn on_invalid_output(
         &self,
         _invalid: &Invalid,

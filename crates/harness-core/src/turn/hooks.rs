@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::slot::Progress as Stage;
-use super::spec::{OnHookFault, TurnSpec};
+use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::machine::{Cx, Effect, HookPoint, Input, Op, Pending, Reply};
@@ -62,9 +62,10 @@ impl TurnState {
         match point {
             HookPoint::Invalid => {
                 let invalid = self.unusable.take()?;
-                if self.is_stopping() || self.take_hook_answer(spec, cx, result).is_err() {
+                if self.is_stopping() {
                     return self.settle(spec, cx);
                 }
+                cx.tolerate(result);
                 self.after_invalid(spec, cx, *invalid)
             }
             HookPoint::Result(at) | HookPoint::ToolError(at) => {
@@ -74,9 +75,8 @@ impl TurnState {
                 if self.is_stopping() {
                     return self.settle(spec, cx);
                 }
-                if let Ok(question) = self.take_hook_answer(spec, cx, result) {
-                    self.after_hook(spec, cx, point, question);
-                }
+                let question = cx.tolerate(result).flatten();
+                self.after_hook(spec, cx, point, question);
                 let waits = self.batch.as_ref().is_some_and(|batch| batch.watched == Some(at));
                 if waits {
                     return None;
@@ -85,22 +85,6 @@ impl TurnState {
                 self.run_batch(spec, cx)
             }
             HookPoint::Finished => self.finish_hooked(cx),
-        }
-    }
-
-    /// A hook's answer; its fault stops the turn where that is wanted.
-    fn take_hook_answer(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        result: Result<Option<Box<Question>>, Fault>,
-    ) -> Result<Option<Box<Question>>, ()> {
-        match (result, spec.on_hook_fault) {
-            (Err(fault), OnHookFault::EndTurn) => {
-                self.stop = Some(Stop::new(StopReason::RuntimeError, Evidence::Fault(fault)));
-                Err(())
-            }
-            (result, _) => Ok(cx.tolerate(result).flatten()),
         }
     }
 

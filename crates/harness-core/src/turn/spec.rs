@@ -71,17 +71,6 @@ pub enum WithoutCalls {
     Answer,
 }
 
-/// What a hook that faults or panics means for the turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnHookFault {
-    /// The turn goes on as if the hook had said nothing; the fault is an event.
-    #[default]
-    GoOn,
-    /// The turn ends `runtime_error` (source 001).
-    EndTurn,
-}
-
 /// Which repeated results count as a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -250,8 +239,6 @@ pub struct TurnSpec {
     /// without saying anything or because it was cancelled: an empty answer with this one's protocol, provider
     /// and model (source 004). Default `None`: nothing.
     pub unanswered: Option<Box<AssistantMessage>>,
-    /// What a failing hook means. Default: the turn goes on.
-    pub on_hook_fault: OnHookFault,
     /// Whether an answer that claims more than its evidence holds ends the turn
     /// `evidence_density_violation`; see [`super::evidence`]. Default off.
     pub evidence_check: bool,
@@ -302,7 +289,6 @@ impl Default for TurnSpec {
             coerce_arguments: false,
             recovery: None,
             unanswered: None,
-            on_hook_fault: OnHookFault::default(),
             evidence_check: false,
             policies: None,
             guardrails: GuardrailRules::default(),
@@ -337,7 +323,6 @@ impl TurnSpec {
             redundancy: Redundancy::SameResults,
             invalid_feedback: false,
             projection: ProjectionRule::AsGiven,
-            on_hook_fault: OnHookFault::EndTurn,
             ..Self::default()
         }
     }

@@ -18,8 +18,8 @@ use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
-    Execution, GuardrailOrder, OnGuardrailError, OnHookFault, OnTrouble, Recovery, Redundancy, RetryPolicy,
-    TurnSpec, TurnState,
+    Execution, GuardrailOrder, OnGuardrailError, OnTrouble, Recovery, Redundancy, RetryPolicy, TurnSpec,
+    TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -98,9 +98,6 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
             spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
             (spec.closing_step, spec.invalid_feedback, spec.prepare_each_iteration) =
                 (flags.0, flags.1, flags.2);
-            if flags.5 {
-                spec.on_hook_fault = OnHookFault::EndTurn;
-            }
             spec.seams.input_guardrails = (0..rails.0).map(|n| format!("in{n}").as_str().into()).collect();
             spec.seams.output_guardrails = (0..rails.1).map(|n| format!("out{n}").as_str().into()).collect();
             if rails.2 {
