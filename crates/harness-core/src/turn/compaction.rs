@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::{ProjectionRule, TurnSpec};
+use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::limits::{Grant, Limit, Reached};
@@ -117,7 +117,7 @@ impl TurnState {
             if refused.is_none() && note.is_some() {
                 tell_start(cx, &CompactReason::Request);
             }
-            self.take_compacted(spec, cx, plan, note, &usage);
+            self.take_compacted(cx, plan, note, &usage);
         }
         if self.is_stopping() {
             return self.settle(spec, cx);
@@ -137,15 +137,12 @@ impl TurnState {
     /// stays in force, without what the layers made for this request alone.
     fn take_compacted(
         &mut self,
-        spec: &TurnSpec,
         cx: &mut Cx<'_>,
         plan: Plan,
         note: Option<CompactionNote>,
         usage: &TotalUsage,
     ) {
-        // What stays in force is looked at whatever the rule says.
-        let looked_at = spec.projection == ProjectionRule::KeepsPairs || note.is_some();
-        if let (true, Err(fault)) = (looked_at, check(cx, &plan, FaultSource::Compactor)) {
+        if let Err(fault) = check(cx, &plan, FaultSource::Compactor) {
             return cx.event(|| EventKind::CompactionFailed { fault });
         }
         let plan = plan.opened(cx.log.len());

@@ -10,18 +10,6 @@ use crate::message::{AssistantMessage, Cost};
 use crate::port::HookPoints;
 use crate::time::Millis;
 
-/// Which views a compactor may give for one request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProjectionRule {
-    /// Those that keep a call and its result together; any other is refused and told (law 6).
-    #[default]
-    KeepsPairs,
-    /// Any, as source 001's transcript transform may. A provider may refuse such a request. A compaction that
-    /// stays in force keeps calls and results together all the same.
-    AsGiven,
-}
-
 /// How the calls of one batch are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -222,8 +210,6 @@ pub struct TurnSpec {
     pub closing_step: bool,
     /// Whether the model is told what was wrong with an invalid output. Default on.
     pub invalid_feedback: bool,
-    /// Which views a compactor may give. Default those that keep calls and results together.
-    pub projection: ProjectionRule,
     /// What becomes of the calls of an answer that broke off. Default answered.
     pub broken_calls: BrokenCalls,
     /// What an answer means that waits for tools and calls none. Default invalid.
@@ -283,7 +269,6 @@ impl Default for TurnSpec {
             closing_step: false,
             invalid_feedback: true,
             prepare_each_iteration: false,
-            projection: ProjectionRule::default(),
             broken_calls: BrokenCalls::default(),
             without_calls: WithoutCalls::default(),
             coerce_arguments: false,
@@ -322,7 +307,6 @@ impl TurnSpec {
             on_tool_error: OnTrouble::EndTurn,
             redundancy: Redundancy::SameResults,
             invalid_feedback: false,
-            projection: ProjectionRule::AsGiven,
             ..Self::default()
         }
     }

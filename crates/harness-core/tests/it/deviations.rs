@@ -131,14 +131,3 @@ async fn a_view_never_splits_a_call_from_its_result() {
     assert_eq!(seen, [1, 3], "the prompt alone, then everything");
     assert!(log.lines().iter().any(|line| line.contains("plan_refused")), "{:?}", log.lines());
 }
-
-#[tokio::test]
-async fn source_001s_transform_may_show_what_it_likes() {
-    let (model, tools) = tide();
-    let mut ports = ports(model.clone(), tools);
-    ports.compactor = Some(Arc::new(LastOnly));
-    let (end, turn) = run(&ports, Origin::default()).await;
-    assert_eq!(end.reason(), StopReason::AnswerFinalized);
-    let seen: Vec<_> = model.requests().iter().map(|request| request.view.len()).collect();
-    assert_eq!((seen, turn.log().len()), (vec![1, 1], 4), "the transcript itself is whole");
-}
