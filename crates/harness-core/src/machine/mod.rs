@@ -443,7 +443,7 @@ impl<P: Phase> Machine<P> {
             let usage = Box::new(done.usage.as_one());
             cx.event(|| EventKind::ModelUsageCharged { purpose: Purpose::Compaction, usage });
         }
-        if idle { crate::turn::take_permanent(P::turn_spec(&self.spec), &mut cx, done, since) } else { None }
+        if idle { crate::turn::take_permanent(&mut cx, done, since) } else { None }
     }
 
     /// What of the view outlives this machine: give it to the next one with [`Machine::with_view`].
@@ -544,7 +544,7 @@ impl<P: Phase> Machine<P> {
     /// Whether the transcript ends with calls that wait for their results, be it only the one that says that
     /// they never ran.
     pub fn has_open_calls(&self) -> bool {
-        crate::turn::has_open_calls(P::turn_spec(&self.spec), &self.log)
+        crate::turn::has_open_calls(&self.log)
     }
 
     /// Takes the transcript out of a machine that is not needed any more.

@@ -141,7 +141,7 @@ impl RunState {
         if done.plan.is_some() && done.note.is_some() {
             tell_start(cx, &CompactReason::Request);
         }
-        take_permanent(&spec.turn, cx, done, since);
+        take_permanent(cx, done, since);
         self.go_on(spec, cx)
     }
 
@@ -177,5 +177,5 @@ fn may_shorten(spec: &RunSpec, cx: &Cx<'_>, start: &Start) -> bool {
         && cx.sh.persist_failed.is_none()
         && cx.sh.persisted == cx.log.len()
         && start.continuation.is_none()
-        && !has_open_calls(&spec.turn, cx.log)
+        && !has_open_calls(cx.log)
 }

@@ -184,16 +184,11 @@ pub(crate) fn or_failed(result: Result<Box<Compaction>, Fault>) -> Box<Compactio
 
 /// Takes a compaction of the transcript itself. What was done; `None` when there is no plan with a note, or
 /// one that is refused, or when calls wait for their results: those stay where they are.
-pub(crate) fn take_permanent(
-    spec: &TurnSpec,
-    cx: &mut Cx<'_>,
-    done: Compaction,
-    since: Time,
-) -> Option<Arc<CompactionNote>> {
+pub(crate) fn take_permanent(cx: &mut Cx<'_>, done: Compaction, since: Time) -> Option<Arc<CompactionNote>> {
     let Compaction { plan, note, usage, failed, pressure, overflow: _ } = done;
     tell_troubles(cx, failed, pressure);
     let (plan, note) = (plan?, Arc::new(note?));
-    let checked = if super::repair::has_open_calls(spec, cx.log) {
+    let checked = if super::repair::has_open_calls(cx.log) {
         let text = "calls wait for their results; the transcript was left as it is";
         Err(Fault::new(FaultSource::Compactor, "open_calls", text))
     } else {

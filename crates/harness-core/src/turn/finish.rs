@@ -339,10 +339,10 @@ fn mark_unanswered(spec: &TurnSpec, cx: &mut Cx<'_>, stop: &Stop) {
         }
         _ => return,
     };
-    let marked = cx
-        .log
-        .last()
-        .and_then(|last| last.as_assistant())
+    // Results of its calls may follow an answer that broke off.
+    let said = cx.log.iter().rev().find(|message| message.as_tool_result().is_none());
+    let marked = said
+        .and_then(|message| message.as_assistant())
         .is_some_and(|answer| matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted));
     if !marked {
         let mut answer = AssistantMessage::clone(mark);

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::recovery::{append_partial, kept_partial};
-use super::spec::{BrokenCalls, TurnSpec, WithoutCalls};
+use super::spec::{TurnSpec, WithoutCalls};
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
@@ -45,7 +45,7 @@ impl TurnState {
 
     /// What comes first: calls that an earlier process left open, or else the prompt.
     pub(super) fn open(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if super::repair::has_open_calls(spec, cx.log) || self.goes_on_from_last(cx.log) {
+        if super::repair::has_open_calls(cx.log) || self.goes_on_from_last(cx.log) {
             return self.repair(cx, start);
         }
         self.append_prompt(spec, cx)
@@ -490,14 +490,13 @@ impl TurnState {
             Some(partial) if recovers => {
                 self.book(cx, &partial, false);
                 if let Some(partial) = kept_partial(*partial) {
-                    append_partial(true, cx, partial, "the answer that asked for it broke off");
+                    append_partial(cx, partial, "the answer that asked for it broke off");
                 }
             }
             Some(partial) => {
                 self.book(cx, &partial, false);
-                let answers = spec.broken_calls == BrokenCalls::Answer;
                 let partial = Arc::new(Message::Assistant(*partial));
-                append_partial(answers, cx, partial, "the answer that asked for it broke off");
+                append_partial(cx, partial, "the answer that asked for it broke off");
             }
             None => self.book(cx, &AssistantMessage::default(), false),
         }
@@ -541,8 +540,7 @@ impl TurnState {
         self.book(cx, &cut, false);
         let partial = partial.map(|_| Arc::new(Message::Assistant(cut)));
         if let Some(partial) = partial {
-            let answers = spec.broken_calls == BrokenCalls::Answer;
-            append_partial(answers, cx, partial, "the answer that asked for it was cut off");
+            append_partial(cx, partial, "the answer that asked for it was cut off");
         }
         self.on_cut(spec, cx, Pending::Model)
     }

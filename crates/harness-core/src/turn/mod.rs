@@ -44,8 +44,8 @@ pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRe
 pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
-    BrokenCalls, Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnTrouble, Redundancy,
-    RetryPolicy, Seams, SpecFault, TurnSpec, WithoutCalls,
+    Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnTrouble, Redundancy, RetryPolicy, Seams,
+    SpecFault, TurnSpec, WithoutCalls,
 };
 pub use state::TurnState;
 pub(crate) use take_up::Carried;

@@ -158,13 +158,11 @@ impl TurnState {
     }
 }
 
-/// Takes an answer that broke off into the transcript; its calls are answered, or left.
-pub(super) fn append_partial(answers: bool, cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
+/// Takes an answer that broke off into the transcript; its calls are answered (law 1).
+pub(super) fn append_partial(cx: &mut Cx<'_>, partial: Arc<Message>, why: &str) {
     let partial = super::call_ids::unique(cx.log, partial);
     cx.append_one(Arc::clone(&partial));
-    if answers {
-        answer_unrun(cx, &partial, why);
-    }
+    answer_unrun(cx, &partial, why);
 }
 
 /// What had come of an answer whose model failed, as a message to go on from: one that is marked as failed is left out

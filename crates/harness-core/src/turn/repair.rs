@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::batch::not_run_outcome;
 use super::slot::{Batch, Came, Finished, Progress, Slot};
-use super::spec::{BrokenCalls, TurnSpec};
+use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::{EventKind, RepairHow};
 use crate::machine::{Cx, InterruptedCall, Pending, Start};
@@ -44,10 +44,9 @@ fn find_open(log: &Prefix) -> Option<Open> {
     None
 }
 
-/// Whether the last answer has calls that wait for their results: those of one that broke off do, too, unless
-/// they are left without.
-pub(crate) fn has_open_calls(spec: &TurnSpec, log: &Prefix) -> bool {
-    find_open(log).is_some_and(|open| !open.broken || spec.broken_calls == BrokenCalls::Answer)
+/// Whether the last answer has calls that wait for their results: those of one that broke off do, too.
+pub(crate) fn has_open_calls(log: &Prefix) -> bool {
+    find_open(log).is_some()
 }
 
 impl TurnState {
@@ -63,7 +62,7 @@ impl TurnState {
 
     /// Takes up the open batch where it was left.
     pub(super) fn reopen_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if self.goes_on_from_last(cx.log) && !has_open_calls(spec, cx.log) {
+        if self.goes_on_from_last(cx.log) && !has_open_calls(cx.log) {
             return self.go_on_from_last(spec, cx);
         }
         let goes_on = start.prompt.is_empty() || !start.decisions.is_empty();

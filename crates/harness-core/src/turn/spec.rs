@@ -36,18 +36,6 @@ pub enum OnTrouble {
     EndTurn,
 }
 
-/// What becomes of the calls of an answer that broke off: it failed, or was cut off while it came. They
-/// never run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BrokenCalls {
-    /// Each gets a result that says so (law 1).
-    #[default]
-    Answer,
-    /// They stay without results, as in source 004; adapters leave such an answer out of requests.
-    Leave,
-}
-
 /// What an answer means that says it waits for tools and calls none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -210,8 +198,6 @@ pub struct TurnSpec {
     pub closing_step: bool,
     /// Whether the model is told what was wrong with an invalid output. Default on.
     pub invalid_feedback: bool,
-    /// What becomes of the calls of an answer that broke off. Default answered.
-    pub broken_calls: BrokenCalls,
     /// What an answer means that waits for tools and calls none. Default invalid.
     pub without_calls: WithoutCalls,
     /// Whether arguments are brought to the types that their tool's schema declares, where nothing is lost by it
@@ -269,7 +255,6 @@ impl Default for TurnSpec {
             closing_step: false,
             invalid_feedback: true,
             prepare_each_iteration: false,
-            broken_calls: BrokenCalls::default(),
             without_calls: WithoutCalls::default(),
             coerce_arguments: false,
             recovery: None,
@@ -348,7 +333,6 @@ impl TurnSpec {
             closing_step: false,
             invalid_feedback: false,
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
-            broken_calls: BrokenCalls::Leave,
             without_calls: WithoutCalls::Answer,
             coerce_arguments: true,
             unanswered: Some(Box::default()),

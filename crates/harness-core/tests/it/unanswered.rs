@@ -11,7 +11,7 @@ use harness_core::port::{
 };
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::{self, Transcript};
-use harness_core::turn::{BrokenCalls, Turn, TurnSpec};
+use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, EntryId, Json, Time};
 
 fn ports(steps: impl IntoIterator<Item = ModelStep>) -> Ports {
@@ -65,11 +65,10 @@ fn a_model_that_says_nothing_leaves_a_mark_when_one_is_wanted() {
 }
 
 #[test]
-fn calls_of_an_answer_that_broke_off_are_answered_unless_they_are_left() {
+fn law_1_calls_of_an_answer_that_broke_off_are_answered() {
     let broken = || [down().with_partial(called(FinishReason::Error)).into()];
     let answered = "toolResult This call did not run: the answer that asked for it broke off.";
     check(TurnSpec::default(), broken(), &["user go", r#"assistant error "" """#, answered]);
-    check(TurnSpec::source_004(), broken(), &["user go", r#"assistant error "" """#]);
 }
 
 #[test]
@@ -83,24 +82,19 @@ fn an_answer_that_waits_for_tools_and_calls_none_may_count() {
 }
 
 #[tokio::test]
-async fn calls_that_were_left_never_run_and_are_answered_once_that_is_wanted() {
+async fn law_1_calls_of_an_answer_that_an_earlier_process_cut_off_never_run_and_are_answered() {
     let tools = ScriptedTools::new([ToolDef::new("t", "")]);
-    for (rule, expected) in [
-        (BrokenCalls::Leave, ["assistant aborted", "user next", "assistant stop"].as_slice()),
-        (BrokenCalls::Answer, ["assistant aborted", "toolResult", "user next", "assistant stop"].as_slice()),
-    ] {
-        let mut ports = ports([AssistantMessage::text("on").into()]);
-        ports.tools = Arc::new(tools.clone());
-        let mut spec = ports.fit_turn(TurnSpec::thread());
-        spec.broken_calls = rule;
-        let log = [Message::from(called(FinishReason::Aborted))].map(Arc::new).into_iter().collect();
-        let mut turn = Turn::new(Arc::new(spec), Origin::default(), log);
-        assert_eq!(turn.has_open_calls(), rule == BrokenCalls::Answer, "whether a result is awaited");
-        drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("next"))).await;
-        let lines = lines(&turn);
-        assert_eq!(lines.len(), expected.len(), "{lines:?}");
-        assert!(lines.iter().zip(expected).all(|(line, start)| line.starts_with(start)), "{lines:?}");
-    }
+    let mut ports = ports([AssistantMessage::text("on").into()]);
+    ports.tools = Arc::new(tools.clone());
+    let spec = ports.fit_turn(TurnSpec::thread());
+    let log = [Message::from(called(FinishReason::Aborted))].map(Arc::new).into_iter().collect();
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), log);
+    assert!(turn.has_open_calls());
+    drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("next"))).await;
+    let (lines, expected) =
+        (lines(&turn), ["assistant aborted", "toolResult", "user next", "assistant stop"]);
+    assert_eq!(lines.len(), expected.len(), "{lines:?}");
+    assert!(lines.iter().zip(expected).all(|(line, start)| line.starts_with(start)), "{lines:?}");
     assert!(tools.executions().is_empty());
 }
 
