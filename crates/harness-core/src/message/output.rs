@@ -171,7 +171,7 @@ impl AssistantMessage {
     /// What this message asks of the turn.
     ///
     /// In this order: a failure (marked, or `stop_reason` `error`), a refusal, calls, a question, a wish
-    /// for approval, and otherwise an answer. `toolUse` without a call is invalid.
+    /// for approval, and otherwise an answer. `toolUse` without a call is an answer if it has text, else invalid.
     pub fn output(&self) -> ModelOutput<'_> {
         if self.stop_reason == FinishReason::Error {
             return ModelOutput::Invalid(self.marked().unwrap_or_else(|| Invalid {
@@ -196,12 +196,13 @@ impl AssistantMessage {
             }
         }
         match self.stop_reason {
-            FinishReason::ToolUse => ModelOutput::Invalid(Invalid {
+            FinishReason::ToolUse if self.joined_text().trim().is_empty() => ModelOutput::Invalid(Invalid {
                 raw: Json::of(self).ok(),
                 ..Invalid::new("Tool request contained zero calls")
             }),
             FinishReason::Refusal | FinishReason::ContentFilter => ModelOutput::Refusal { reason: "" },
             FinishReason::Stop
+            | FinishReason::ToolUse
             | FinishReason::Length
             | FinishReason::Error
             | FinishReason::Aborted
@@ -217,7 +218,7 @@ impl AssistantMessage {
     }
 
     /// The wire name of what this message asks of the turn, as the model meant it: a request for tools
-    /// that names none is invalid, yet still a `tool_request`.
+    /// that names none and says nothing is invalid, yet still a `tool_request`.
     pub fn output_type(&self) -> &'static str {
         let output = self.output();
         if matches!(output, ModelOutput::Invalid(_)) && self.stop_reason == FinishReason::ToolUse {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::recovery::{append_partial, kept_partial};
-use super::spec::{TurnSpec, WithoutCalls};
+use super::spec::TurnSpec;
 use super::state::{AfterDrain, TurnState};
 use crate::event::EventKind;
 use crate::ids::EntryId;
@@ -377,9 +377,7 @@ impl TurnState {
     /// The same for an answer that asks for no tools.
     fn act_on_words(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let message = cx.log.last()?.as_assistant()?;
-        let lone = message.stop_reason == FinishReason::ToolUse && spec.without_calls == WithoutCalls::Answer;
         match message.output() {
-            ModelOutput::Invalid(_) if lone => self.take_final(spec, cx),
             ModelOutput::ToolRequest => self.open_batch(spec, cx),
             ModelOutput::FinalAnswer => self.take_final(spec, cx),
             ModelOutput::Clarification { question } => {

@@ -45,7 +45,7 @@ pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
     Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnTrouble, Redundancy, RetryPolicy, Seams,
-    SpecFault, TurnSpec, WithoutCalls,
+    SpecFault, TurnSpec,
 };
 pub use state::TurnState;
 pub(crate) use take_up::Carried;

@@ -36,17 +36,6 @@ pub enum OnTrouble {
     EndTurn,
 }
 
-/// What an answer means that says it waits for tools and calls none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WithoutCalls {
-    /// It is of no use: the model is asked again, within the limit of invalid outputs.
-    #[default]
-    Invalid,
-    /// What it says is the answer (source 004).
-    Answer,
-}
-
 /// Which repeated results count as a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -198,8 +187,6 @@ pub struct TurnSpec {
     pub closing_step: bool,
     /// Whether the model is told what was wrong with an invalid output. Default on.
     pub invalid_feedback: bool,
-    /// What an answer means that waits for tools and calls none. Default invalid.
-    pub without_calls: WithoutCalls,
     /// Whether arguments are brought to the types that their tool's schema declares, where nothing is lost by it
     /// ([`coerced`](crate::port::coerced)), before anything else looks at them (source 004). The transcript keeps what
     /// the model wrote. Default off.
@@ -255,7 +242,6 @@ impl Default for TurnSpec {
             closing_step: false,
             invalid_feedback: true,
             prepare_each_iteration: false,
-            without_calls: WithoutCalls::default(),
             coerce_arguments: false,
             recovery: None,
             unanswered: None,
@@ -333,7 +319,6 @@ impl TurnSpec {
             closing_step: false,
             invalid_feedback: false,
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
-            without_calls: WithoutCalls::Answer,
             coerce_arguments: true,
             unanswered: Some(Box::default()),
             ..Self::thread()

@@ -72,13 +72,13 @@ fn law_1_calls_of_an_answer_that_broke_off_are_answered() {
 }
 
 #[test]
-fn an_answer_that_waits_for_tools_and_calls_none_may_count() {
-    let lone = || ending(AssistantMessage::text("hm"), FinishReason::ToolUse);
-    check(TurnSpec::source_004(), [lone().into()], &["user go", r#"assistant toolUse "hm" """#]);
-    let mut strict = TurnSpec::source_004();
-    strict.without_calls = harness_core::turn::WithoutCalls::Invalid;
-    let twice = [lone().into(), lone().into()];
-    check(strict, twice, &["user go", r#"assistant toolUse "hm" """#, r#"assistant toolUse "hm" """#]);
+fn an_answer_that_announces_tools_and_calls_none_counts_if_it_has_text() {
+    let lone = |text: &str| ModelStep::from(ending(AssistantMessage::text(text), FinishReason::ToolUse));
+    check(TurnSpec::default(), [lone("hm")], &["user go", r#"assistant toolUse "hm" """#]);
+    let asked =
+        "user Your last answer could not be used: Tool request contained zero calls. Answer again, in full.";
+    let silent = r#"assistant toolUse " " """#;
+    check(TurnSpec::default(), [lone(" "), lone(" ")], &["user go", silent, asked, silent]);
 }
 
 #[tokio::test]
