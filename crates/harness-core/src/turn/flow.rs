@@ -445,12 +445,10 @@ impl TurnState {
         if let Some((reason, reached)) = self.reached_limit(spec, cx) {
             return self.stop_at_limit(spec, cx, reason, reached);
         }
-        if spec.invalid_feedback {
-            cx.append_one(guidance_message(format!(
-                "Your last answer could not be used: {}. Answer again, in full.",
-                invalid.reason
-            )));
-        }
+        cx.append_one(guidance_message(format!(
+            "Your last answer could not be used: {}. Answer again, in full.",
+            invalid.reason
+        )));
         self.iterate(spec, cx)
     }
 

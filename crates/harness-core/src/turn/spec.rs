@@ -185,8 +185,6 @@ pub struct TurnSpec {
     /// turn is deferred: when one iteration is left, when the permitted calls are used up, and when what is left of tokens, money or time would
     /// not do for two more steps like the last one. Default off.
     pub closing_step: bool,
-    /// Whether the model is told what was wrong with an invalid output. Default on.
-    pub invalid_feedback: bool,
     /// Whether arguments are brought to the types that their tool's schema declares, where nothing is lost by it
     /// ([`coerced`](crate::port::coerced)), before anything else looks at them (source 004). The transcript keeps what
     /// the model wrote. Default off.
@@ -240,7 +238,6 @@ impl Default for TurnSpec {
             redundancy: Redundancy::default(),
             longest_cycle: 4,
             closing_step: false,
-            invalid_feedback: true,
             prepare_each_iteration: false,
             coerce_arguments: false,
             recovery: None,
@@ -277,7 +274,6 @@ impl TurnSpec {
             longest_cycle: 0,
             on_tool_error: OnTrouble::EndTurn,
             redundancy: Redundancy::SameResults,
-            invalid_feedback: false,
             ..Self::default()
         }
     }
@@ -317,7 +313,6 @@ impl TurnSpec {
             redundancy: Redundancy::Off,
             longest_cycle: 0,
             closing_step: false,
-            invalid_feedback: false,
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
             coerce_arguments: true,
             unanswered: Some(Box::default()),

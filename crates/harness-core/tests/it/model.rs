@@ -43,15 +43,15 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn spec() -> impl Strategy<Value = TurnSpec> {
-    (0u32..6, 0u32..7, 1u32..4, any::<[bool; 4]>()).prop_map(|(iterations, calls, invalid, flags)| {
-        let [ends_on_error, answers_unknown, closing, feedback] = flags;
+    (0u32..6, 0u32..7, 1u32..4, any::<[bool; 3]>()).prop_map(|(iterations, calls, invalid, flags)| {
+        let [ends_on_error, answers_unknown, closing] = flags;
         let mut spec = TurnSpec::default();
         (spec.limits.iterations, spec.limits.tool_calls) = (iterations, calls);
         spec.limits.invalid_outputs = invalid;
         (spec.redundancy, spec.longest_cycle) = (Redundancy::Off, 0);
         spec.on_tool_error = if ends_on_error { OnTrouble::EndTurn } else { OnTrouble::AnswerModel };
         spec.on_unknown_tool = if answers_unknown { OnTrouble::AnswerModel } else { OnTrouble::EndTurn };
-        (spec.closing_step, spec.invalid_feedback) = (closing, feedback);
+        spec.closing_step = closing;
         spec
     })
 }
@@ -94,9 +94,7 @@ impl Reference<'_> {
                     if invalid >= self.spec.limits.invalid_outputs {
                         return StopReason::ModelInvalidResponse;
                     }
-                    if self.spec.invalid_feedback {
-                        self.log.push("user");
-                    }
+                    self.log.push("user");
                 }
                 Step::Calls(calls) => match self.batch(calls) {
                     Err(stop) => return stop,

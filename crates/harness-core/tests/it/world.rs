@@ -83,7 +83,7 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
         prop_oneof![Just(Redundancy::Off), Just(Redundancy::SameCalls), Just(Redundancy::SameResults)],
     );
     let seams = (0usize..3, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), hooks());
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>());
     let retry = (0u32..3, prop::collection::vec(prop_oneof![Just(0u64), 1u64..40], 1..3));
     let rails = prop_oneof![
         2 => Just((0usize, 0usize, false, false)),
@@ -96,8 +96,7 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
             (spec.execution, spec.redundancy) = rules;
             (spec.on_unknown_tool, spec.on_tool_fault, spec.on_tool_error) = (unknown, fault, error);
             spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
-            (spec.closing_step, spec.invalid_feedback, spec.prepare_each_iteration) =
-                (flags.0, flags.1, flags.2);
+            (spec.closing_step, spec.prepare_each_iteration) = flags;
             spec.seams.input_guardrails = (0..rails.0).map(|n| format!("in{n}").as_str().into()).collect();
             spec.seams.output_guardrails = (0..rails.1).map(|n| format!("out{n}").as_str().into()).collect();
             if rails.2 {
