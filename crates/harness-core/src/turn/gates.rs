@@ -65,10 +65,8 @@ impl TurnState {
             self.answer_call(spec, cx, at, refusal);
             return false;
         }
-        if spec.coerce_arguments
-            && let Some(made) =
-                def.input_schema.as_ref().and_then(|schema| coerced(schema, &slot.call.arguments))
-        {
+        let declared = def.input_schema.as_ref();
+        if let Some(made) = declared.and_then(|schema| coerced(schema, &slot.call.arguments)) {
             rewrite(slot, made);
         }
         let Particulars { granted, edited, .. } = slot.particulars();

@@ -185,10 +185,6 @@ pub struct TurnSpec {
     /// turn is deferred: when one iteration is left, when the permitted calls are used up, and when what is left of tokens, money or time would
     /// not do for two more steps like the last one. Default off.
     pub closing_step: bool,
-    /// Whether arguments are brought to the types that their tool's schema declares, where nothing is lost by it
-    /// ([`coerced`](crate::port::coerced)), before anything else looks at them (source 004). The transcript keeps what
-    /// the model wrote. Default off.
-    pub coerce_arguments: bool,
     /// How the turn goes on behind model steps that broke off, and behind too many rounds of tools. Default `None`: a
     /// model that fails ends the turn, an answer that was cut off is the answer, and an empty one is invalid.
     pub recovery: Option<Box<Recovery>>,
@@ -239,7 +235,6 @@ impl Default for TurnSpec {
             longest_cycle: 4,
             closing_step: false,
             prepare_each_iteration: false,
-            coerce_arguments: false,
             recovery: None,
             unanswered: None,
             evidence_check: false,
@@ -314,7 +309,6 @@ impl TurnSpec {
             longest_cycle: 0,
             closing_step: false,
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
-            coerce_arguments: true,
             unanswered: Some(Box::default()),
             ..Self::thread()
         }

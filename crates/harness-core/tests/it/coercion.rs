@@ -32,7 +32,7 @@ impl ToolGate for Seen {
 }
 
 /// Calls `count` with these arguments; gives what gates saw, and what the tool answered.
-async fn check(coerces: bool, arguments: &str, seen: &[&str], answer: &str) {
+async fn check(arguments: &str, seen: &[&str], answer: &str) {
     let call = ToolCall::new("c1", "count", Json::parse(arguments).expect("arguments"));
     let steps = [AssistantMessage::calls([call]), AssistantMessage::text("done")].map(ModelStep::answer);
     let mut ports = Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::still(Time(0))));
@@ -40,9 +40,8 @@ async fn check(coerces: bool, arguments: &str, seen: &[&str], answer: &str) {
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     let gate = Seen::default();
     ports.gates = vec![Arc::new(gate.clone())];
-    let mut spec = TurnSpec::default();
-    spec.coerce_arguments = coerces;
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let spec = ports.fit_turn(TurnSpec::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
     drive(&mut turn, &ports, &Cancel::never(), start).await;
     assert_eq!(*gate.0.lock().expect("the notes"), seen);
@@ -54,19 +53,14 @@ async fn check(coerces: bool, arguments: &str, seen: &[&str], answer: &str) {
 
 #[tokio::test]
 async fn gates_and_tools_see_the_declared_type() {
-    check(true, r#"{"n":"3"}"#, &[r#"{"n":3}"#], "3 seen").await;
-    check(true, r#"{"n":3}"#, &[r#"{"n":3}"#], "3 seen").await;
+    check(r#"{"n":"3"}"#, &[r#"{"n":3}"#], "3 seen").await;
+    check(r#"{"n":3}"#, &[r#"{"n":3}"#], "3 seen").await;
 }
 
 #[tokio::test]
 async fn what_cannot_be_brought_to_its_type_is_refused_as_ever() {
-    check(true, r#"{"n":"three"}"#, &[], "argument `n` is wrong").await;
-    check(true, r#"{"n":null}"#, &[], "argument `n` is wrong").await;
-}
-
-#[tokio::test]
-async fn nothing_is_changed_unless_it_is_switched_on() {
-    check(false, r#"{"n":"3"}"#, &[], "argument `n` is wrong").await;
+    check(r#"{"n":"three"}"#, &[], "argument `n` is wrong").await;
+    check(r#"{"n":null}"#, &[], "argument `n` is wrong").await;
 }
 
 /// Renames the argument `count` to `n`, or denies what has neither; notes what it was asked about.
@@ -107,9 +101,8 @@ async fn prepared(arguments: &str, asked: &[&str], seen: &[&str], answer: &str) 
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     let (gate, renames) = (Seen::default(), Renames::default());
     ports.gates = vec![Arc::new(gate.clone()), Arc::new(renames.clone())];
-    let mut spec = TurnSpec::default();
-    spec.coerce_arguments = true;
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let spec = ports.fit_turn(TurnSpec::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(*renames.0.lock().expect("the notes"), asked);
     assert_eq!(*gate.0.lock().expect("the notes"), seen);
