@@ -29,7 +29,7 @@ use harness_core::port::{
     RetryClass, SingleAgent, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::transcript::{Transcript, View};
-use harness_core::turn::{Execution, Redundancy, Turn, TurnSpec};
+use harness_core::turn::{Execution, Turn, TurnSpec};
 use harness_core::{Cancel, Json, Millis, Time};
 
 /// Answers at once, or after a pause, with what was prepared: `iterations - 1` calls of `tide`, then an
@@ -121,7 +121,6 @@ fn spec(iterations: u32) -> TurnSpec {
     limits.cost = Cost(u64::MAX);
     let mut spec = TurnSpec::default();
     spec.limits = limits;
-    spec.redundancy = Redundancy::SameResults;
     spec
 }
 
@@ -305,7 +304,7 @@ fn parallel_case() -> (f64, f64) {
     let def = ToolDef::new("nap", "n").with_class(RetryClass::Pure);
     ports.tools = Arc::new(Toolbox::new([Arc::new(Nap(def, PAUSE)) as _]));
     let mut spec = spec(64);
-    (spec.execution, spec.redundancy) = (Execution::Parallel { max: AT_ONCE }, Redundancy::Off);
+    (spec.execution, spec.longest_cycle) = (Execution::Parallel { max: AT_ONCE }, 0);
     let spec = Arc::new(spec);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..7 {

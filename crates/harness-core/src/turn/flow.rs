@@ -10,9 +10,7 @@ use crate::event::EventKind;
 use crate::ids::EntryId;
 use crate::limits::{Amount, Budget, Limit, Reached};
 use crate::machine::{Cx, HookPoint, Pending, Start};
-use crate::message::{
-    AssistantMessage, Cost, FinishReason, Invalid, Message, ModelOutput, ToolCall, UserMessage,
-};
+use crate::message::{AssistantMessage, Cost, Invalid, Message, ModelOutput, ToolCall, UserMessage};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
 use crate::port::{Judgement, ModelFault, ModelFaultCode, Offer, Prepared};
 use crate::time::Millis;

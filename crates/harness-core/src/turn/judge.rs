@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::redundancy::Fresh;
 use super::slot::{Finished, Progress};
-use super::spec::{OnTrouble, Redundancy, TurnSpec};
+use super::spec::{OnTrouble, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
 use crate::limits::{Limit, Reached};
@@ -68,11 +68,11 @@ impl TurnState {
         }
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
         let polls = slot.def_in(tools).is_some_and(|def| def.polling);
-        if polls || spec.redundancy == Redundancy::Off {
+        if polls || spec.longest_cycle == 0 {
             return None;
         }
         let new = Fresh::of(log, position, at, slot)?;
-        if counts && self.history.completes_row(spec.redundancy, &new) {
+        if counts && self.history.completes_row(&new) {
             let evidence = Evidence::Tool { name: Arc::from(call.name.as_str()), code: None };
             return Some(Stop::new(StopReason::RedundantToolLoop, evidence));
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::slot::Slot;
-use super::spec::Redundancy;
 use crate::message::{ToolCall, ToolResultMessage};
 use crate::transcript::Transcript;
 
@@ -71,14 +70,6 @@ impl<'a> Fresh<'a> {
         Some(Self { log, at, slot, index, payload, sketch })
     }
 
-    /// Whether it equals an earlier one in tool and payload.
-    fn repeats_result(&self, old: &Counted) -> bool {
-        old.sketch.is_none_or(|sketch| sketch.result == self.sketch.result)
-            && old.call(self.log).is_some_and(|call| call.name == self.slot.call.name)
-            && usize::try_from(old.at).ok().and_then(|at| payload_at(self.log, at)).as_deref()
-                == Some(&*self.payload)
-    }
-
     /// Whether it equals an earlier one in tool, arguments and payload.
     #[inline]
     pub(super) fn repeats(&self, old: &Counted) -> bool {
@@ -87,8 +78,11 @@ impl<'a> Fresh<'a> {
 
     #[cold]
     fn repeats_in_full(&self, old: &Counted) -> bool {
-        old.call(self.log).is_some_and(|call| call.arguments == self.slot.call.arguments)
-            && self.repeats_result(old)
+        let same = |call: &Arc<ToolCall>| {
+            call.name == self.slot.call.name && call.arguments == self.slot.call.arguments
+        };
+        let payload = || usize::try_from(old.at).ok().and_then(|at| payload_at(self.log, at));
+        old.call(self.log).is_some_and(same) && payload().as_deref() == Some(&*self.payload)
     }
 
     /// The transcript that it stands in.
@@ -118,12 +112,8 @@ impl History {
     }
 
     /// Counts a success. Whether it completes a row.
-    pub(super) fn completes_row(&mut self, rule: Redundancy, new: &Fresh<'_>) -> bool {
-        let same = |old: &Counted| match rule {
-            Redundancy::SameResults => new.repeats_result(old),
-            Redundancy::SameCalls | Redundancy::Off => new.repeats(old),
-        };
-        let goes_on = self.row > 0 && self.last.as_ref().is_some_and(same);
+    pub(super) fn completes_row(&mut self, new: &Fresh<'_>) -> bool {
+        let goes_on = self.row > 0 && self.last.as_ref().is_some_and(|old| new.repeats(old));
         self.row = if goes_on { self.row + 1 } else { 1 };
         self.last = Some(new.counted());
         self.row >= ROW

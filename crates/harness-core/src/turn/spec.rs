@@ -36,19 +36,6 @@ pub enum OnTrouble {
     EndTurn,
 }
 
-/// Which repeated results count as a loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Redundancy {
-    /// None, and no cycles either ([`TurnSpec::longest_cycle`]).
-    Off,
-    /// Three results in a row of one tool with equal payload and equal arguments.
-    #[default]
-    SameCalls,
-    /// Three results in a row of one tool with equal payload, whatever the arguments (source 001).
-    SameResults,
-}
-
 /// How often a failed call is tried again when its tool says that this may help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -175,11 +162,10 @@ pub struct TurnSpec {
     pub on_tool_error: OnTrouble,
     /// Retries of retryable error results.
     pub retry: RetryPolicy,
-    /// Which repeated results end the turn `redundant_tool_loop`.
-    pub redundancy: Redundancy,
-    /// The longest cycle of calls that is looked for: when up to this many calls repeat with equal arguments
-    /// and results, the model is told once; when they go on, the turn ends `redundant_tool_loop`. Default
-    /// 4, at most 16; 0 or 1 looks for none.
+    /// The longest cycle of calls that counts as a loop, in calls. One call that gives the same result to the same
+    /// arguments three times in a row ends the turn `redundant_tool_loop`; of longer cycles the model is told once,
+    /// and when they go on the turn ends so, too. Default 4, at most 16; 1 looks for single calls only, 0 for no
+    /// loops. A tool that declares [`polling`](crate::port::ToolDef::polling) may repeat itself.
     pub longest_cycle: u32,
     /// Whether the last permitted step is asked without tools, so that the work is summed up before the
     /// turn is deferred: when one iteration is left, when the permitted calls are used up, and when what is left of tokens, money or time would
@@ -231,7 +217,6 @@ impl Default for TurnSpec {
             on_tool_fault: OnTrouble::EndTurn,
             on_tool_error: OnTrouble::AnswerModel,
             retry: RetryPolicy::default(),
-            redundancy: Redundancy::default(),
             longest_cycle: 4,
             closing_step: false,
             prepare_each_iteration: false,
@@ -268,7 +253,6 @@ impl TurnSpec {
             limits: Limits { tokens: u64::MAX, cost: Cost(u64::MAX), ..Limits::default() },
             longest_cycle: 0,
             on_tool_error: OnTrouble::EndTurn,
-            redundancy: Redundancy::SameResults,
             ..Self::default()
         }
     }
@@ -290,7 +274,6 @@ impl TurnSpec {
         Self {
             limits: Limits { iterations, tool_calls: u32::MAX, ..Limits::thread() },
             execution: Execution::Sequential,
-            redundancy: Redundancy::Off,
             longest_cycle: 0,
             closing_step: false,
             recovery: Some(Box::new(recovery)),
@@ -305,7 +288,6 @@ impl TurnSpec {
         Self {
             limits: Limits::unlimited(),
             execution: Execution::Parallel { max: u32::MAX },
-            redundancy: Redundancy::Off,
             longest_cycle: 0,
             closing_step: false,
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },

@@ -12,7 +12,7 @@ use harness_core::port::{
 };
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Redundancy, Turn, TurnSpec};
+use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, Json, Time};
 
 /// Asks for `tide` again and again, then answers. Of its own it allocates one list of blocks a call.
@@ -70,7 +70,6 @@ fn allocations(iterations: u32, listened: bool) -> u64 {
         ports.hub.fold(Nothing);
     }
     let mut spec = TurnSpec::default();
-    spec.redundancy = Redundancy::SameResults;
     (spec.limits.iterations, spec.limits.tool_calls) = (iterations + 1, iterations + 1);
     let spec = Arc::new(spec);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

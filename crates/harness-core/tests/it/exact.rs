@@ -7,7 +7,7 @@ use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{Offer, ToolDef, ToolOutcome};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Redundancy, Turn, TurnSpec};
+use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Json, OpId, StopReason, Time};
 
 /// Wants one call per step, `wanted` times, and answers then.
@@ -51,7 +51,7 @@ fn run(spec: &TurnSpec, wanted: u32) -> (u32, u32, StopReason) {
 fn spec(iterations: u32, calls: u32) -> TurnSpec {
     let mut spec = TurnSpec::default();
     (spec.limits.iterations, spec.limits.tool_calls) = (iterations, calls);
-    spec.redundancy = Redundancy::Off;
+    spec.longest_cycle = 0;
     spec
 }
 

@@ -9,7 +9,7 @@ use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{Offer, ToolDef, ToolOutcome};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{OnTrouble, Redundancy, TurnSpec, TurnState};
+use harness_core::turn::{OnTrouble, TurnSpec, TurnState};
 use harness_core::{Json, OpId, StopReason, Time};
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
         let mut spec = TurnSpec::default();
         (spec.limits.iterations, spec.limits.tool_calls) = (iterations, calls);
         spec.limits.invalid_outputs = invalid;
-        (spec.redundancy, spec.longest_cycle) = (Redundancy::Off, 0);
+        spec.longest_cycle = 0;
         spec.on_tool_error = if ends_on_error { OnTrouble::EndTurn } else { OnTrouble::AnswerModel };
         spec.on_unknown_tool = if answers_unknown { OnTrouble::AnswerModel } else { OnTrouble::EndTurn };
         spec.closing_step = closing;

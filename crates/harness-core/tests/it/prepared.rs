@@ -62,7 +62,7 @@ async fn an_agent_is_told_at_the_start_and_after_a_handoff() {
 async fn an_agent_that_is_prepared_again_is_told_only_when_it_has_changed() {
     let mut spec = TurnSpec::default();
     spec.prepare_each_iteration = true;
-    spec.redundancy = harness_core::turn::Redundancy::Off;
+    spec.longest_cycle = 0;
     let (first, second) = ("desk: It is the first half. 2 tools", "desk: It is the second half. 2 tools");
     let expected = [first, "desk asks", "desk asks", second, "desk asks", "desk asks"];
     check(spec, &["look", "look", "look"], &expected).await;

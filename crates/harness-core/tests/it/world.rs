@@ -18,8 +18,7 @@ use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
-    Execution, GuardrailOrder, OnGuardrailError, OnTrouble, Recovery, Redundancy, RetryPolicy, TurnSpec,
-    TurnState,
+    Execution, GuardrailOrder, OnGuardrailError, OnTrouble, Recovery, RetryPolicy, TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -80,7 +79,7 @@ fn hooks() -> impl Strategy<Value = HookPoints> {
 fn spec() -> impl Strategy<Value = TurnSpec> {
     let rules = (
         prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })],
-        prop_oneof![Just(Redundancy::Off), Just(Redundancy::SameCalls), Just(Redundancy::SameResults)],
+        prop_oneof![Just(0), Just(1), Just(4)],
     );
     let seams = (0usize..3, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), hooks());
     let flags = (any::<bool>(), any::<bool>());
@@ -93,7 +92,7 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
         |(limits, rules, (unknown, fault, error), (retries, waits), flags, seams, rails)| {
             let mut spec = TurnSpec::default();
             spec.limits = limits;
-            (spec.execution, spec.redundancy) = rules;
+            (spec.execution, spec.longest_cycle) = rules;
             (spec.on_unknown_tool, spec.on_tool_fault, spec.on_tool_error) = (unknown, fault, error);
             spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
             (spec.closing_step, spec.prepare_each_iteration) = flags;
