@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness::core::message::Message;
 use harness::core::port::{Clock, Durability, DynModel, Entry, EntryHead, Session as _};
-use harness::core::turn::OnTrouble;
+use harness::core::turn::OnToolFailure;
 use harness::descriptor::{Map, Value};
 use harness::session::MemorySession;
 use harness::session::record::{
@@ -79,7 +79,7 @@ pub(super) async fn again(record: &RunRecord, how: How<'_>) -> Result<Again, Cli
         })
         .spec(|spec| {
             if mode == ReplayMode::Strict {
-                spec.turn.on_tool_fault = OnTrouble::EndTurn;
+                spec.turn.on_tool_failure = OnToolFailure::EndOnFault;
             }
         })
         .clock(clock)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::slot::{Batch, Came, Finished, Next, Progress, Slot};
-use super::spec::{OnTrouble, TurnSpec};
+use super::spec::{OnToolFailure, TurnSpec};
 use super::state::{TurnState, agent_of};
 use crate::event::{EventKind, ResultNote};
 use crate::ids::{AgentId, CallId};
@@ -62,7 +62,7 @@ impl TurnState {
             let stop = stop.clone();
             return self.stop_now(spec, cx, stop);
         }
-        if spec.on_unknown_tool == OnTrouble::EndTurn
+        if spec.on_tool_failure == OnToolFailure::EndOnError
             && let Some(unknown) = batch.slots.iter().find(|slot| slot.tool.is_none())
         {
             let evidence = Evidence::Tool { name: Arc::from(unknown.call.name.as_str()), code: None };

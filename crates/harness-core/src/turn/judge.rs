@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::redundancy::Fresh;
 use super::slot::{Finished, Progress};
-use super::spec::{OnTrouble, TurnSpec};
+use super::spec::{OnToolFailure, TurnSpec};
 use super::state::TurnState;
 use crate::event::{EventKind, ResultNote};
 use crate::limits::{Limit, Reached};
@@ -34,12 +34,14 @@ impl TurnState {
     #[cold]
     fn stop_for_error(&self, spec: &TurnSpec, call: &ToolCall, finished: &Finished) -> Option<Stop> {
         let outcome = &*finished.outcome;
-        if let (Some(fault), OnTrouble::EndTurn) = (&finished.fault, spec.on_tool_fault) {
+        if let Some(fault) = &finished.fault
+            && spec.on_tool_failure != OnToolFailure::Answer
+        {
             return Some(Stop::new(StopReason::RuntimeError, Evidence::Fault(fault.clone())));
         }
         let repairs = self.batch.as_ref().is_some_and(|batch| batch.repairs);
         let lasting = finished.fault.is_none() && finished.ran && !outcome.is_retryable();
-        if !lasting || repairs || spec.on_tool_error != OnTrouble::EndTurn {
+        if !lasting || repairs || spec.on_tool_failure != OnToolFailure::EndOnError {
             return None;
         }
         let evidence = Evidence::Tool {

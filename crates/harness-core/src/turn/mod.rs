@@ -44,8 +44,8 @@ pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRe
 pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
-    Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnTrouble, RetryPolicy, Seams, SpecFault,
-    TurnSpec,
+    Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnToolFailure, RetryPolicy, Seams,
+    SpecFault, TurnSpec,
 };
 pub use state::TurnState;
 pub(crate) use take_up::Carried;

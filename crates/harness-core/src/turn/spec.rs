@@ -25,15 +25,18 @@ pub enum Execution {
     },
 }
 
-/// What trouble with a call means for the turn.
+/// What the failure of a call means for the turn. A call that was refused, denied or cut off by a limit is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnTrouble {
-    /// The model reads an error result and the turn goes on.
+pub enum OnToolFailure {
+    /// The model reads what went wrong, and the turn goes on.
     #[default]
-    AnswerModel,
-    /// The turn ends.
-    EndTurn,
+    Answer,
+    /// A tool or registry that panics or faults ends the turn `runtime_error`; the model reads other failures.
+    EndOnFault,
+    /// So does every other failure: a call of a tool that is not offered ends the turn `tool_unavailable`, an error
+    /// result that another attempt would not mend `tool_error_unrecoverable`.
+    EndOnError,
 }
 
 /// How often a failed call is tried again when its tool says that this may help.
@@ -154,12 +157,8 @@ pub struct TurnSpec {
     pub limits: Limits,
     /// How the calls of one batch are executed. Default sequential.
     pub execution: Execution,
-    /// A call of a tool that is not offered. Default: the turn ends `tool_unavailable`.
-    pub on_unknown_tool: OnTrouble,
-    /// A tool or registry that panics or faults. Default: the turn ends `runtime_error`.
-    pub on_tool_fault: OnTrouble,
-    /// An error result that is not retryable. Default: the model reads it.
-    pub on_tool_error: OnTrouble,
+    /// What the failure of a call means for the turn. Default: the model reads it.
+    pub on_tool_failure: OnToolFailure,
     /// Retries of retryable error results.
     pub retry: RetryPolicy,
     /// The longest cycle of calls that counts as a loop, in calls. One call that gives the same result to the same
@@ -213,9 +212,7 @@ impl Default for TurnSpec {
         Self {
             limits: Limits::default(),
             execution: Execution::default(),
-            on_unknown_tool: OnTrouble::EndTurn,
-            on_tool_fault: OnTrouble::EndTurn,
-            on_tool_error: OnTrouble::AnswerModel,
+            on_tool_failure: OnToolFailure::EndOnFault,
             retry: RetryPolicy::default(),
             longest_cycle: 4,
             closing_step: false,
@@ -238,8 +235,7 @@ impl TurnSpec {
         Self {
             limits: Limits::thread(),
             execution: Execution::Parallel { max: 8 },
-            on_unknown_tool: OnTrouble::AnswerModel,
-            on_tool_fault: OnTrouble::AnswerModel,
+            on_tool_failure: OnToolFailure::Answer,
             closing_step: true,
             ..Self::default()
         }
@@ -252,7 +248,7 @@ impl TurnSpec {
         Self {
             limits: Limits { tokens: u64::MAX, cost: Cost(u64::MAX), ..Limits::default() },
             longest_cycle: 0,
-            on_tool_error: OnTrouble::EndTurn,
+            on_tool_failure: OnToolFailure::EndOnError,
             ..Self::default()
         }
     }

@@ -159,7 +159,7 @@ async fn law_7_the_evidence_of_the_events_is_that_of_the_state() {
     ports.hub.fold(Arc::clone(&folded));
     let mut spec = RunSpec::default();
     spec.limits.turns = 2;
-    spec.turn.on_unknown_tool = harness_core::turn::OnTrouble::AnswerModel;
+    spec.turn.on_tool_failure = harness_core::turn::OnToolFailure::Answer;
     spec.control = Some(Arc::new(impatient().with_contract(contract)));
     let mut run = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
     drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;

@@ -14,7 +14,7 @@ use harness_core::port::{
 };
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Execution, OnTrouble, Turn, TurnSpec};
+use harness_core::turn::{Execution, OnToolFailure, Turn, TurnSpec};
 use harness_core::{Cancel, End, GateName, Json, ThreadId, Time};
 
 fn call(id: &str, name: &str) -> ToolCall {
@@ -106,7 +106,7 @@ async fn a_panic_of_a_model_or_a_tool_is_a_fault_of_the_turn_and_not_of_the_host
     );
 
     let mut spec = TurnSpec::default();
-    spec.on_tool_fault = OnTrouble::AnswerModel;
+    spec.on_tool_failure = OnToolFailure::Answer;
     let (end, _) = run(&with_tools(ports(step()), tools()), spec).await;
     assert_eq!(end.answer.as_deref(), Some("went on"));
 }

@@ -9,7 +9,7 @@ use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{Offer, ToolDef, ToolOutcome};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{OnTrouble, TurnSpec, TurnState};
+use harness_core::turn::{OnToolFailure, TurnSpec, TurnState};
 use harness_core::{Json, OpId, StopReason, Time};
 use proptest::prelude::*;
 
@@ -43,14 +43,13 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn spec() -> impl Strategy<Value = TurnSpec> {
-    (0u32..6, 0u32..7, 1u32..4, any::<[bool; 3]>()).prop_map(|(iterations, calls, invalid, flags)| {
-        let [ends_on_error, answers_unknown, closing] = flags;
+    (0u32..6, 0u32..7, 1u32..4, any::<[bool; 2]>()).prop_map(|(iterations, calls, invalid, flags)| {
+        let [ends_on_error, closing] = flags;
         let mut spec = TurnSpec::default();
         (spec.limits.iterations, spec.limits.tool_calls) = (iterations, calls);
         spec.limits.invalid_outputs = invalid;
         spec.longest_cycle = 0;
-        spec.on_tool_error = if ends_on_error { OnTrouble::EndTurn } else { OnTrouble::AnswerModel };
-        spec.on_unknown_tool = if answers_unknown { OnTrouble::AnswerModel } else { OnTrouble::EndTurn };
+        spec.on_tool_failure = if ends_on_error { OnToolFailure::EndOnError } else { OnToolFailure::Answer };
         spec.closing_step = closing;
         spec
     })
@@ -107,7 +106,8 @@ impl Reference<'_> {
 
     /// Runs the calls of one answer; what is left of them after a stop does not run. Whether one was refused.
     fn batch(&mut self, calls: &[Call]) -> Result<bool, StopReason> {
-        let unknown = calls.contains(&Call::Unknown) && self.spec.on_unknown_tool == OnTrouble::EndTurn;
+        let unknown =
+            calls.contains(&Call::Unknown) && self.spec.on_tool_failure == OnToolFailure::EndOnError;
         let at_once = self.closing.or(unknown.then_some(StopReason::ToolUnavailable));
         let (mut stop, mut refused) = (at_once, false);
         for call in calls {
@@ -124,7 +124,7 @@ impl Reference<'_> {
                 }
                 (None, Call::Fails) => {
                     self.ran += 1;
-                    if self.spec.on_tool_error == OnTrouble::EndTurn {
+                    if self.spec.on_tool_failure == OnToolFailure::EndOnError {
                         stop = Some(StopReason::ToolErrorUnrecoverable);
                     }
                     "bad"

@@ -1,7 +1,7 @@
 //! Calls: execution, retries, faults, loops, gates, approvals.
 
 use harness_core::testing::{check_turn, check_turn_with};
-use harness_core::turn::{OnTrouble, TurnSpec};
+use harness_core::turn::{OnToolFailure, TurnSpec};
 
 #[test]
 fn results_enter_the_transcript_in_call_order() {
@@ -72,8 +72,11 @@ fn a_tool_that_demands_it_runs_alone() {
 }
 
 #[test]
-fn a_call_of_no_offered_tool_ends_a_bare_turn() {
-    check_turn(
+fn a_call_of_no_offered_tool_ends_a_turn_that_ends_on_errors() {
+    let mut spec = TurnSpec::default();
+    spec.on_tool_failure = OnToolFailure::EndOnError;
+    check_turn_with(
+        spec,
         r#"
         tools: add pure
         model: call add {} #c1, call fly {} #c2
@@ -97,7 +100,7 @@ fn a_call_of_no_offered_tool_ends_a_bare_turn() {
 #[test]
 fn a_call_of_no_offered_tool_is_answered_to_the_model() {
     let mut spec = TurnSpec::default();
-    spec.on_unknown_tool = OnTrouble::AnswerModel;
+    spec.on_tool_failure = OnToolFailure::Answer;
     check_turn_with(
         spec,
         r#"

@@ -18,7 +18,7 @@ use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
-    Execution, GuardrailOrder, OnGuardrailError, OnTrouble, Recovery, RetryPolicy, TurnSpec, TurnState,
+    Execution, GuardrailOrder, OnGuardrailError, OnToolFailure, Recovery, RetryPolicy, TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -43,8 +43,9 @@ pub(crate) enum External {
     Interrupt,
 }
 
-fn trouble() -> impl Strategy<Value = OnTrouble> {
-    prop_oneof![Just(OnTrouble::AnswerModel), Just(OnTrouble::EndTurn)]
+fn failure() -> impl Strategy<Value = OnToolFailure> {
+    use OnToolFailure::{Answer, EndOnError, EndOnFault};
+    prop_oneof![Just(Answer), Just(EndOnFault), Just(EndOnError)]
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
@@ -88,12 +89,12 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
         2 => Just((0usize, 0usize, false, false)),
         1 => (0usize..3, 0usize..3, any::<bool>(), any::<bool>()),
     ];
-    (limits(), rules, (trouble(), trouble(), trouble()), retry, flags, seams, rails).prop_map(
-        |(limits, rules, (unknown, fault, error), (retries, waits), flags, seams, rails)| {
+    (limits(), rules, failure(), retry, flags, seams, rails).prop_map(
+        |(limits, rules, failure, (retries, waits), flags, seams, rails)| {
             let mut spec = TurnSpec::default();
             spec.limits = limits;
             (spec.execution, spec.longest_cycle) = rules;
-            (spec.on_unknown_tool, spec.on_tool_fault, spec.on_tool_error) = (unknown, fault, error);
+            spec.on_tool_failure = failure;
             spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
             (spec.closing_step, spec.prepare_each_iteration) = flags;
             spec.seams.input_guardrails = (0..rails.0).map(|n| format!("in{n}").as_str().into()).collect();

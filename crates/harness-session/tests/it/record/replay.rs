@@ -24,7 +24,7 @@ fn replay(
     scene.tools = Arc::new(tools.clone());
     let input = ReplayInput::of(record, InputMode::Recorded);
     (scene.history, scene.prompt) = (input.history, input.prompt.map(|prompt| Message::clone(&prompt)));
-    scene.spec.turn.on_tool_fault = harness_core::turn::OnTrouble::EndTurn;
+    scene.spec.turn.on_tool_failure = harness_core::turn::OnToolFailure::EndOnFault;
     (scene.run().record, tools)
 }
 
