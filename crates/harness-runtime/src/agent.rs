@@ -68,6 +68,7 @@ impl AgentSource for ThreadAgents {
                     params: self.flows.made_with().clone(),
                 };
                 brief.instructions = Arc::from(build(&info));
+                brief.changes = true;
             }
         }
         Ok(brief)

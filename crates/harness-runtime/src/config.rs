@@ -365,7 +365,6 @@ impl Settled {
     fn usual_spec(&self, ports: &Ports) -> Arc<RunSpec> {
         Arc::clone(self.spec.get_or_init(|| {
             let mut spec = ports.fit_run(self.config.run.clone());
-            spec.turn.prepare_each_iteration |= matches!(self.config.instructions, Instructions::Built(_));
             // Also when these ports are those of a compaction, which takes no messages.
             spec.turn.seams.steering = true;
             if let Some(mark) = &mut spec.turn.unanswered {

@@ -276,7 +276,10 @@ async fn prepare(ports: &Ports, ask: PrepareAsk) -> Result<Arc<Offer>, Fault> {
 }
 
 fn offer(brief: AgentBrief, tools: Arc<[ToolDef]>) -> Offer {
-    Offer::new(brief.agent, brief.instructions, tools).with_model(brief.model, brief.settings)
+    let mut offer =
+        Offer::new(brief.agent, brief.instructions, tools).with_model(brief.model, brief.settings);
+    offer.changes = brief.changes;
+    offer
 }
 
 /// The definitions of an agent's tools, in the agent's order.

@@ -55,6 +55,9 @@ pub struct AgentBrief {
     pub model: Option<ModelName>,
     /// Settings for the model (temperature and the like), passed to the adapter whole.
     pub settings: Option<Json>,
+    /// Whether it may be another one in the next iteration: then it is asked for before each, not only at the start
+    /// of a turn and after a handoff. Default false.
+    pub changes: bool,
 }
 
 impl AgentBrief {
@@ -67,6 +70,7 @@ impl AgentBrief {
             handoffs: Vec::new(),
             model: None,
             settings: None,
+            changes: false,
         }
     }
 }
@@ -86,6 +90,9 @@ pub struct Offer {
     pub model: Option<ModelName>,
     /// Settings for the model.
     pub settings: Option<Json>,
+    /// Whether it is asked for anew before each iteration.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changes: bool,
 }
 
 impl Offer {
@@ -101,6 +108,7 @@ impl Offer {
             tools: tools.into(),
             model: None,
             settings: None,
+            changes: false,
         }
     }
 
@@ -119,7 +127,7 @@ impl Offer {
 }
 
 /// Gives the agents of a graph. Asked at the start of a turn and after each handoff; also before each
-/// iteration when [`crate::turn::TurnSpec::prepare_each_iteration`] is set.
+/// iteration when the agent [changes](AgentBrief::changes).
 pub trait AgentSource: Send + Sync {
     /// The agent as it is now.
     ///

@@ -202,7 +202,8 @@ impl TurnState {
         {
             self.close_with(cx, super::finish::reason_of(reached.limit), reached);
         }
-        if self.stale_offer || (spec.prepare_each_iteration && cx.sh.iteration > 1) {
+        let changes = self.offer.as_ref().is_some_and(|offer| offer.changes);
+        if self.stale_offer || (changes && cx.sh.iteration > 1) {
             self.issue(cx, Pending::Prepare);
             return None;
         }

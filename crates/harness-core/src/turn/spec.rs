@@ -182,9 +182,6 @@ pub struct TurnSpec {
     pub evidence_check: bool,
     /// Runtime policies. Default none.
     pub policies: Option<Box<RuntimePolicies>>,
-    /// Whether the agent (instructions, open handoffs) is asked for before every iteration instead of at
-    /// the start and after handoffs. Default off.
-    pub prepare_each_iteration: bool,
     /// How guardrails are asked.
     pub guardrails: GuardrailRules,
     /// How long memory layers may take at the end of an execution; the end waits for them so long, after a
@@ -216,7 +213,6 @@ impl Default for TurnSpec {
             retry: RetryPolicy::default(),
             longest_cycle: 4,
             closing_step: false,
-            prepare_each_iteration: false,
             recovery: None,
             unanswered: None,
             evidence_check: false,

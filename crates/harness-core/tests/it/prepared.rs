@@ -14,30 +14,35 @@ use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, Json, Time};
 
 /// `desk` can hand over to `expert`, and is told of the half in which an iteration is.
-struct Desk;
+struct Desk {
+    changes: bool,
+}
 
 impl AgentSource for Desk {
     async fn prepare(&self, ask: &PrepareAsk) -> Result<AgentBrief, Fault> {
         let agent = ask.agent.clone().unwrap_or_else(|| "desk".into());
         let half = if ask.iteration < 3 { "first" } else { "second" };
         let mut brief = AgentBrief::new(agent, format!("It is the {half} half."));
+        brief.changes = self.changes;
         brief.handoffs = vec![ToolDef::handoff("to_expert", "", "expert".into())];
         Ok(brief)
     }
 }
 
 /// Calls these tools, one per step, and answers then; gives what is told of agents and model requests.
-async fn check(spec: TurnSpec, calls: &[&str], expected: &[&str]) {
+async fn check(changes: bool, calls: &[&str], expected: &[&str]) {
     let steps = calls.iter().enumerate().map(|(n, name)| {
         AssistantMessage::calls([ToolCall::new(format!("c{n}"), *name, Json::empty_object())])
     });
     let model = ScriptedModel::new(steps.chain([AssistantMessage::text("done")]));
     let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::still(Time(0))));
-    ports.agents = Arc::new(Desk);
+    ports.agents = Arc::new(Desk { changes });
     let looked = calls.iter().map(|_| ToolStep::outcome(ToolOutcome::text("seen")).of("look"));
     ports.tools = Arc::new(ScriptedTools::new([ToolDef::new("look", "")]).answering(looked));
     let log = EventLog::default();
     ports.hub.fold(log.clone());
+    let mut spec = TurnSpec::default();
+    spec.longest_cycle = 0;
     let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let told = log.events().into_iter().filter_map(|event| match event.kind {
@@ -55,15 +60,12 @@ async fn an_agent_is_told_at_the_start_and_after_a_handoff() {
     let first = "desk: It is the first half. 2 tools";
     let second = "expert: It is the first half. 2 tools";
     let expected = [first, "desk asks", second, "expert asks", "expert asks"];
-    check(TurnSpec::default(), &["to_expert", "look"], &expected).await;
+    check(false, &["to_expert", "look"], &expected).await;
 }
 
 #[tokio::test]
 async fn an_agent_that_is_prepared_again_is_told_only_when_it_has_changed() {
-    let mut spec = TurnSpec::default();
-    spec.prepare_each_iteration = true;
-    spec.longest_cycle = 0;
     let (first, second) = ("desk: It is the first half. 2 tools", "desk: It is the second half. 2 tools");
     let expected = [first, "desk asks", "desk asks", second, "desk asks", "desk asks"];
-    check(spec, &["look", "look", "look"], &expected).await;
+    check(true, &["look", "look", "look"], &expected).await;
 }

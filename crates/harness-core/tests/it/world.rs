@@ -83,20 +83,19 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
         prop_oneof![Just(0), Just(1), Just(4)],
     );
     let seams = (0usize..3, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), hooks());
-    let flags = (any::<bool>(), any::<bool>());
     let retry = (0u32..3, prop::collection::vec(prop_oneof![Just(0u64), 1u64..40], 1..3));
     let rails = prop_oneof![
         2 => Just((0usize, 0usize, false, false)),
         1 => (0usize..3, 0usize..3, any::<bool>(), any::<bool>()),
     ];
-    (limits(), rules, failure(), retry, flags, seams, rails).prop_map(
-        |(limits, rules, failure, (retries, waits), flags, seams, rails)| {
+    (limits(), rules, failure(), retry, any::<bool>(), seams, rails).prop_map(
+        |(limits, rules, failure, (retries, waits), closing_step, seams, rails)| {
             let mut spec = TurnSpec::default();
             spec.limits = limits;
             (spec.execution, spec.longest_cycle) = rules;
             spec.on_tool_failure = failure;
             spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
-            (spec.closing_step, spec.prepare_each_iteration) = flags;
+            spec.closing_step = closing_step;
             spec.seams.input_guardrails = (0..rails.0).map(|n| format!("in{n}").as_str().into()).collect();
             spec.seams.output_guardrails = (0..rails.1).map(|n| format!("out{n}").as_str().into()).collect();
             if rails.2 {
@@ -355,8 +354,10 @@ impl World {
             Op::Prepare { agent, .. } => {
                 let name = agent.as_ref().map_or("main", |agent| agent.as_str());
                 let fault = Fault::new(FaultSource::Agent, "unknown", "no such agent");
-                let broken = self.die(25) == 24;
-                Reply::Prepared(if broken { Err(fault) } else { Ok(Arc::new(Offer::new(name, "", tools()))) })
+                let mut offer = Offer::new(name, "", tools());
+                let thrown = self.die(25);
+                offer.changes = thrown % 2 == 1;
+                Reply::Prepared(if thrown == 24 { Err(fault) } else { Ok(Arc::new(offer)) })
             }
             Op::Begin { .. } => Reply::Noted(match self.die(25) {
                 24 => Err(Fault::new(FaultSource::Layer, "broken", "it could not begin")),

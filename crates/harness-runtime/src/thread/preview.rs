@@ -18,7 +18,7 @@ use super::memory::Memory;
 use super::owner::said;
 use super::state::Status;
 use crate::agent::ThreadAgents;
-use crate::config::{Instructions, RunSetup};
+use crate::config::RunSetup;
 use crate::error::RuntimeError;
 use crate::model::ThreadModel;
 
@@ -96,7 +96,6 @@ impl Thread {
         let mut spec = ports.fit_run(settled.config.run.clone());
         spec.mode = setup.mode;
         spec.turn.seams.steering = false;
-        spec.turn.prepare_each_iteration |= matches!(settled.config.instructions, Instructions::Built(_));
         let mut origin = settled.config.origin.clone();
         origin.thread = Some(self.0.id.clone());
         origin.allowed_tools.clone_from(&settled.config.active_tools);
