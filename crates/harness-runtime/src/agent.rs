@@ -53,6 +53,8 @@ impl AgentSource for ThreadAgents {
         };
         brief.model = brief.model.or_else(|| config.model.name.clone());
         brief.settings = brief.settings.or_else(|| config.settings.clone());
+        brief.provider = (!config.model.provider.is_empty()).then(|| Arc::clone(&config.model.provider));
+        brief.protocol.clone_from(&config.model.protocol);
         match &config.instructions {
             Instructions::OfAgents => {}
             Instructions::Text(text) => brief.instructions = Arc::clone(text),

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::machine::Origin;
-use harness_core::message::{AssistantMessage, Message};
+use harness_core::message::Message;
 use harness_core::port::{
     Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource, DynInputGuardrail,
     DynModel, DynOutputGuardrail, DynPostToolHook, DynSecrets, DynStopGate, DynToolGate, DynToolRegistry,
@@ -367,18 +367,7 @@ impl Settled {
             let mut spec = ports.fit_run(self.config.run.clone());
             // Also when these ports are those of a compaction, which takes no messages.
             spec.turn.seams.steering = true;
-            if let Some(mark) = &mut spec.turn.unanswered {
-                self.identify(mark);
-            }
             Arc::new(spec)
         }))
-    }
-
-    /// Says in an answer who gave it.
-    fn identify(&self, answer: &mut AssistantMessage) {
-        let ModelChoice { name, provider, protocol, .. } = &self.config.model;
-        answer.rare.model.clone_from(name);
-        answer.rare.protocol = protocol.as_deref().map(str::to_owned);
-        answer.rare.provider = (!provider.is_empty()).then(|| provider.as_ref().to_owned());
     }
 }

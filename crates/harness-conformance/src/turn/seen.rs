@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness_core::Time;
 use harness_core::machine::Origin;
-use harness_core::message::{AssistantMessage, Message, ModelOutput, ToolResultMessage, Usage};
+use harness_core::message::{AssistantMessage, FinishReason, Message, ModelOutput, ToolResultMessage, Usage};
 use harness_core::port::{HookCx, ModelRequest, ToolCx, ToolScope};
 use harness_core::transcript::Prefix;
 use serde_json::{Map, Value, json};
@@ -45,13 +45,13 @@ fn transcript(messages: &[Arc<Message>], begin: usize, log: &Prefix) -> Value {
     let mut iterations = HashMap::new();
     let mut answers = 0;
     for message in log.iter().skip(begin) {
-        answers += u32::from(message.as_assistant().is_some());
+        answers += u32::from(given(message).is_some());
         iterations.insert(Arc::as_ptr(message), answers);
     }
     let mut steps = Vec::new();
     for message in messages.iter().skip(begin) {
         let iteration = iterations.get(&Arc::as_ptr(message)).copied().unwrap_or_default();
-        if let Some(answer) = message.as_assistant() {
+        if let Some(answer) = given(message) {
             steps.push(object([
                 ("type", Some(json!("assistant_step"))),
                 ("iteration", Some(json!(iteration))),
@@ -70,6 +70,14 @@ fn transcript(messages: &[Arc<Message>], begin: usize, log: &Prefix) -> Value {
         }
     }
     Value::Array(steps)
+}
+
+/// The answer that a model gave: the source has no message that says that there was none.
+fn given(message: &Message) -> Option<&AssistantMessage> {
+    message.as_assistant().filter(|answer| {
+        let marked = matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted);
+        !(marked && answer.content.is_empty())
+    })
 }
 
 /// Whether a tool gave the result: the source stores none for a call that did not run or whose registry
@@ -101,7 +109,7 @@ pub(super) fn hook_state(cx: &HookCx) -> Value {
     let messages: Vec<_> = cx.log.iter().cloned().collect();
     // The first own message is the prompt.
     let begin = cx.from + 1;
-    let answers = messages.iter().skip(begin).filter_map(|message| message.as_assistant());
+    let answers = messages.iter().skip(begin).filter_map(|message| given(message));
     json!({
         "iteration": cx.progress.iteration,
         "toolCallCount": cx.progress.tool_calls,

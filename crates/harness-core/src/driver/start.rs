@@ -278,7 +278,7 @@ async fn prepare(ports: &Ports, ask: PrepareAsk) -> Result<Arc<Offer>, Fault> {
 fn offer(brief: AgentBrief, tools: Arc<[ToolDef]>) -> Offer {
     let mut offer =
         Offer::new(brief.agent, brief.instructions, tools).with_model(brief.model, brief.settings);
-    offer.changes = brief.changes;
+    (offer.provider, offer.protocol, offer.changes) = (brief.provider, brief.protocol, brief.changes);
     offer
 }
 

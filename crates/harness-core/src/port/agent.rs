@@ -55,6 +55,10 @@ pub struct AgentBrief {
     pub model: Option<ModelName>,
     /// Settings for the model (temperature and the like), passed to the adapter whole.
     pub settings: Option<Json>,
+    /// Who serves the model, and by which protocol, where that is known; so an answer that never came is marked.
+    pub provider: Option<Arc<str>>,
+    /// See [`AgentBrief::provider`].
+    pub protocol: Option<Arc<str>>,
     /// Whether it may be another one in the next iteration: then it is asked for before each, not only at the start
     /// of a turn and after a handoff. Default false.
     pub changes: bool,
@@ -70,6 +74,8 @@ impl AgentBrief {
             handoffs: Vec::new(),
             model: None,
             settings: None,
+            provider: None,
+            protocol: None,
             changes: false,
         }
     }
@@ -90,6 +96,12 @@ pub struct Offer {
     pub model: Option<ModelName>,
     /// Settings for the model.
     pub settings: Option<Json>,
+    /// Who serves the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Arc<str>>,
+    /// The protocol by which the model is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Arc<str>>,
     /// Whether it is asked for anew before each iteration.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changes: bool,
@@ -108,6 +120,8 @@ impl Offer {
             tools: tools.into(),
             model: None,
             settings: None,
+            provider: None,
+            protocol: None,
             changes: false,
         }
     }

@@ -13,8 +13,8 @@ use crate::ids::{CallDigest, OpId};
 use crate::limits::{Limit, Reached};
 use crate::machine::{Boundary, Cx, Effect, Pending, Record};
 use crate::message::{AssistantMessage, FinishReason, Message};
-use crate::outcome::{End, Evidence, Fault, FaultSource, Stop, StopReason};
-use crate::port::RetryClass;
+use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
+use crate::port::{Offer, RetryClass};
 
 /// The stop reason of a limit.
 pub(crate) fn reason_of(limit: Limit) -> StopReason {
@@ -197,7 +197,7 @@ impl TurnState {
             (Some(stop), waiting) => {
                 self.drop_unguarded_prompt(spec);
                 self.steering.extend(waiting.into_iter().flatten());
-                let end = self.end(spec, cx, stop);
+                let end = self.end(cx, stop);
                 self.take_leave(spec, cx, end)
             }
             (None, None) => self.invariant(spec, cx, "the turn was settled without a stop".into()),
@@ -232,8 +232,8 @@ impl TurnState {
         self.flush(spec, cx, false);
     }
 
-    fn end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, stop: Stop) -> End {
-        mark_unanswered(spec, cx, &stop);
+    fn end(&mut self, cx: &mut Cx<'_>, stop: Stop) -> End {
+        mark_unanswered(self.offer.as_deref(), cx, &stop);
         let mut waiting = std::mem::take(&mut self.prompt);
         waiting.append(&mut self.steering);
         if !self.is_parked() {
@@ -327,14 +327,16 @@ impl TurnState {
     }
 }
 
-/// Says in the transcript that a model gave no answer, when that is wanted and nothing there says so yet.
-fn mark_unanswered(spec: &TurnSpec, cx: &mut Cx<'_>, stop: &Stop) {
-    let Some(mark) = &spec.unanswered else { return };
+/// Says in the transcript that a model gave no answer, when nothing there says so yet. No request contains such a
+/// message.
+fn mark_unanswered(offer: Option<&Offer>, cx: &mut Cx<'_>, stop: &Stop) {
     let (reason, why) = match (&stop.reason, &stop.evidence) {
         (StopReason::Cancelled, Evidence::Cancelled { by }) => {
             (FinishReason::Aborted, format!("the turn was cancelled ({by})"))
         }
-        (_, Evidence::Fault(fault)) if fault.source_part == FaultSource::Model => {
+        (reason, Evidence::Fault(fault))
+            if fault.source_part == FaultSource::Model && reason.outcome() == Outcome::Failed =>
+        {
             (FinishReason::Error, fault.message.clone())
         }
         _ => return,
@@ -345,8 +347,14 @@ fn mark_unanswered(spec: &TurnSpec, cx: &mut Cx<'_>, stop: &Stop) {
         .and_then(|message| message.as_assistant())
         .is_some_and(|answer| matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted));
     if !marked {
-        let mut answer = AssistantMessage::clone(mark);
-        (answer.stop_reason, answer.rare.error_message) = (reason, Some(why));
+        let mut answer = AssistantMessage { stop_reason: reason, ..AssistantMessage::default() };
+        answer.rare.error_message = Some(why);
+        if let Some(offer) = offer {
+            answer.agent = Some(offer.agent.clone());
+            answer.rare.model.clone_from(&offer.model);
+            answer.rare.provider = offer.provider.as_deref().map(str::to_owned);
+            answer.rare.protocol = offer.protocol.as_deref().map(str::to_owned);
+        }
         cx.append_one(Arc::new(Message::Assistant(answer)));
     }
 }

@@ -6,7 +6,7 @@ use super::policy::RuntimePolicies;
 use super::recovery::Recovery;
 use crate::ids::GateName;
 use crate::limits::Limits;
-use crate::message::{AssistantMessage, Cost};
+use crate::message::Cost;
 use crate::port::HookPoints;
 use crate::time::Millis;
 
@@ -173,10 +173,6 @@ pub struct TurnSpec {
     /// How the turn goes on behind model steps that broke off, and behind too many rounds of tools. Default `None`: a
     /// model that fails ends the turn, an answer that was cut off is the answer, and an empty one is invalid.
     pub recovery: Option<Box<Recovery>>,
-    /// What stands in the transcript, marked as failed or aborted, when a turn ends because a model failed
-    /// without saying anything or because it was cancelled: an empty answer with this one's protocol, provider
-    /// and model (source 004). Default `None`: nothing.
-    pub unanswered: Option<Box<AssistantMessage>>,
     /// Whether an answer that claims more than its evidence holds ends the turn
     /// `evidence_density_violation`; see [`super::evidence`]. Default off.
     pub evidence_check: bool,
@@ -214,7 +210,6 @@ impl Default for TurnSpec {
             longest_cycle: 4,
             closing_step: false,
             recovery: None,
-            unanswered: None,
             evidence_check: false,
             policies: None,
             guardrails: GuardrailRules::default(),
@@ -283,7 +278,6 @@ impl TurnSpec {
             longest_cycle: 0,
             closing_step: false,
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
-            unanswered: Some(Box::default()),
             ..Self::thread()
         }
     }

@@ -277,6 +277,7 @@ fn a_cancellation_keeps_what_is_finished() {
         message_appended result #c2 error "This call was cut off before it answered. It may have taken effect: check before it is repeated."
         tool_failed #c2 timeout interrupted
         message_appended result #c3 "3"
+        message_appended assistant [aborted]
         turn_finished cancelled
         failed: cancelled
         "#,
@@ -298,6 +299,7 @@ fn an_answer_that_comes_after_the_cancellation_is_kept_with_its_calls_answered()
         message_appended assistant #c1 add
         model_step_finished tool_request
         message_appended result #c1 error "This call did not run: the turn had ended."
+        message_appended assistant [aborted]
         turn_finished cancelled
         failed: cancelled
         "#,
@@ -324,6 +326,7 @@ fn a_cancellation_ends_the_wait_for_a_retry() {
         tool_retried #c1 2/3 after 200 busy
         message_appended result #c1 error "later"
         tool_failed #c1 failed busy
+        message_appended assistant [aborted]
         turn_finished cancelled
         failed: cancelled
         "#,
@@ -352,6 +355,7 @@ fn a_cancelled_second_attempt_ends_once() {
         -- 1.0 s
         message_appended result #c1 error "This call was cut off before it answered. It may have taken effect: check before it is repeated."
         tool_failed #c1 timeout interrupted
+        message_appended assistant [aborted]
         turn_finished cancelled
         failed: cancelled
         "#,

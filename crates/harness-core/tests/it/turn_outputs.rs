@@ -134,6 +134,7 @@ fn a_model_fault_fails_the_turn() {
         turn_started main
         model_step_started
         model_step_failed model network "the line broke"
+        message_appended assistant [error]
         turn_finished runtime_error
         failed: runtime_error
         "#,

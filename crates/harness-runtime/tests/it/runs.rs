@@ -48,7 +48,7 @@ async fn law_8_an_abort_keeps_what_was_finished_and_the_thread_takes_the_next_pr
     assert_eq!(report.end.reason(), StopReason::Cancelled);
     assert_eq!(report.problem().as_deref(), Some("Cancelled: user pressed stop"));
     assert_eq!(thread.prompt("second").await.unwrap().text(), "two");
-    assert_eq!(history(&thread).await, "u:first u:second a:two");
+    assert_eq!(history(&thread).await, "u:first !aborted u:second a:two");
     assert!(!thread.abort("nothing").any());
 }
 

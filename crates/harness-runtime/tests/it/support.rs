@@ -132,7 +132,7 @@ pub(crate) fn thread_with(
     (thread, model)
 }
 
-/// `u:text`, `a:text`, `c:id`, `o:id=text`.
+/// `u:text`, `a:text`, `c:id`, `o:id=text`, and `!reason` of an answer that never came.
 pub(crate) fn short(message: &Message) -> String {
     let text = message.joined_text();
     match message {
@@ -141,7 +141,7 @@ pub(crate) fn short(message: &Message) -> String {
             for call in answer.tool_calls() {
                 write!(line, "{}c:{}", if line.is_empty() { "" } else { "," }, call.id).expect("a text");
             }
-            line
+            if line.is_empty() { format!("!{}", answer.stop_reason.as_str()) } else { line }
         }
         Message::ToolResult(result) => format!("o:{}={text}", result.tool_call_id),
         _ => format!("u:{text}"),
