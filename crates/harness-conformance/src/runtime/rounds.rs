@@ -169,9 +169,12 @@ fn told(events: &mut Stream, report: &Report) -> Vec<&'static str> {
             EventKind::ModelStepStarted { .. } => told.push("model_call_started"),
             EventKind::ModelStepFinished { .. } => told.push("model_call_completed"),
             EventKind::ModelStepFailed { .. } => told.push("model_call_failed"),
-            EventKind::ModelStepContinued { reason, .. } if reason != "tool_rounds" => {
+            EventKind::ModelStepContinued { .. } => {
                 broke_off(&mut told);
                 told.push("model_call_recovery_continue");
+            }
+            EventKind::LimitReached { reason: StopReason::MaxIterationsReached, .. } => {
+                told.push("tool_round_limit_exceeded");
             }
             _ => {}
         }

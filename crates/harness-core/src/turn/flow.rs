@@ -190,9 +190,7 @@ impl TurnState {
         if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(1)) {
             return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
         }
-        if let Some(Err(reached)) = spec.recovery.as_ref().map(|it| self.prepare_recovery(it, cx)) {
-            return self.stop_at_limit(spec, cx, StopReason::MaxIterationsReached, reached);
-        }
+        self.prepare_recovery();
         let has_tools = self.offer.as_ref().is_some_and(|offer| !offer.tools.is_empty());
         if spec.closing_step
             && cx.sh.iteration > 1
@@ -362,8 +360,8 @@ impl TurnState {
 
     /// Does what the answer asks for that is the last message of the transcript.
     pub(super) fn act_on_last(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if let Some(recovery) = &spec.recovery
-            && let ControlFlow::Break(end) = self.check_whole(recovery, spec, cx)
+        if spec.continue_broken > 0
+            && let ControlFlow::Break(end) = self.check_whole(spec, cx)
         {
             return end;
         }

@@ -41,7 +41,6 @@ pub(crate) use flow::guidance_message;
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use leaving::Leaving;
 pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
-pub use recovery::Recovery;
 pub(crate) use repair::has_open_calls;
 pub use spec::{
     Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnToolFailure, RetryPolicy, Seams,

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::policy::RuntimePolicies;
-use super::recovery::Recovery;
 use crate::ids::GateName;
 use crate::limits::Limits;
 use crate::message::Cost;
@@ -170,9 +169,13 @@ pub struct TurnSpec {
     /// turn is deferred: when one iteration is left, when the permitted calls are used up, and when what is left of tokens, money or time would
     /// not do for two more steps like the last one. Default off.
     pub closing_step: bool,
-    /// How the turn goes on behind model steps that broke off, and behind too many rounds of tools. Default `None`: a
-    /// model that fails ends the turn, an answer that was cut off is the answer, and an empty one is invalid.
-    pub recovery: Option<Box<Recovery>>,
+    /// Model steps in a row that may break off and are gone on from; the next one ends the turn `runtime_error`. A step
+    /// broke off when its answer is incomplete (stop reason `length`, `paused` or `contentFilter`), when it is empty,
+    /// or when the model failed on its way: with the code `provider`, `network`, `timeout` or `protocol`, and without
+    /// an HTTP status. A refused request is for wrappers that wait and try again. What the step said stays in the
+    /// transcript, its usage counts, its calls do not run, and each attempt is an iteration. Default 0: a model that
+    /// fails ends the turn, an answer that was cut off is the answer, and an empty one is invalid.
+    pub continue_broken: u32,
     /// Whether an answer that claims more than its evidence holds ends the turn
     /// `evidence_density_violation`; see [`super::evidence`]. Default off.
     pub evidence_check: bool,
@@ -209,7 +212,7 @@ impl Default for TurnSpec {
             retry: RetryPolicy::default(),
             longest_cycle: 4,
             closing_step: false,
-            recovery: None,
+            continue_broken: 0,
             evidence_check: false,
             policies: None,
             guardrails: GuardrailRules::default(),
@@ -255,15 +258,12 @@ impl TurnSpec {
     /// that broke off are gone on from, 32 rounds of tools and three beyond them, no detection of loops, no closing
     /// step, and no limit on calls.
     pub fn source_002() -> Self {
-        let recovery = Recovery::default();
-        let rounds = recovery.rounds.saturating_add(recovery.rounds_beyond);
-        let iterations = rounds.saturating_mul(recovery.attempts.saturating_add(1));
         Self {
-            limits: Limits { iterations, tool_calls: u32::MAX, ..Limits::thread() },
+            limits: Limits { iterations: 140, tool_calls: u32::MAX, ..Limits::thread() },
             execution: Execution::Sequential,
             longest_cycle: 0,
             closing_step: false,
-            recovery: Some(Box::new(recovery)),
+            continue_broken: 3,
             ..Self::thread()
         }
     }

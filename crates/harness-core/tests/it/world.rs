@@ -18,7 +18,7 @@ use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
-    Execution, GuardrailOrder, OnGuardrailError, OnToolFailure, Recovery, RetryPolicy, TurnSpec, TurnState,
+    Execution, GuardrailOrder, OnGuardrailError, OnToolFailure, RetryPolicy, TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -108,11 +108,7 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
             (spec.seams.approver, spec.seams.layers, spec.seams.compactor, spec.seams.steering) =
                 (seams.1, seams.2, seams.3, seams.4);
             spec.seams.hooks = seams.5;
-            if spec.seams.gates.len() == 1 {
-                let mut recovery = Recovery::default();
-                (recovery.attempts, recovery.rounds, recovery.rounds_beyond) = (retries, 2, retries);
-                spec.recovery = Some(Box::new(recovery));
-            }
+            spec.continue_broken = if spec.seams.gates.len() == 1 { retries } else { 0 };
             spec
         },
     )
