@@ -471,15 +471,15 @@ impl HeldGrants {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Model calls. Default 6.
+    /// Model calls. Default 32.
     pub iterations: u32,
-    /// Tool calls, retried attempts not counted. Default 8.
+    /// Tool calls, retried attempts not counted. Default 128.
     pub tool_calls: u32,
-    /// Time from the turn's start to its end. Default 30 s; `None` is unlimited.
+    /// Time from the turn's start to its end. Default 30 minutes; `None` is unlimited.
     pub elapsed: Option<Millis>,
-    /// Tokens of all model calls and tools. Default 1,000,000.
+    /// Tokens of all model calls and tools. Default 4,000,000.
     pub tokens: u64,
-    /// Money, where the provider reports it. Default: 5 units.
+    /// Money, where the provider reports it. Default: 20 units.
     pub cost: Cost,
     /// Invalid outputs in a row that end the turn. Default 2.
     pub invalid_outputs: u32,
@@ -488,30 +488,17 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            iterations: 6,
-            tool_calls: 8,
-            elapsed: Some(Millis(30_000)),
-            tokens: 1_000_000,
-            cost: Cost(5_000_000_000),
+            iterations: 32,
+            tool_calls: 128,
+            elapsed: Some(Millis(30 * 60_000)),
+            tokens: 4_000_000,
+            cost: Cost(20_000_000_000),
             invalid_outputs: 2,
         }
     }
 }
 
 impl Limits {
-    /// The limits of a thread's turn: 32 iterations, 128 tool calls, 30 minutes, 4 million tokens,
-    /// 20 units of cost.
-    pub fn thread() -> Self {
-        Self {
-            iterations: 32,
-            tool_calls: 128,
-            elapsed: Some(Millis(30 * 60_000)),
-            tokens: 4_000_000,
-            cost: Cost(20_000_000_000),
-            ..Self::default()
-        }
-    }
-
     /// No limit at all, for callers who bound the work themselves; two invalid outputs in a row still end a
     /// turn.
     pub fn unlimited() -> Self {

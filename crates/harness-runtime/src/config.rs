@@ -14,7 +14,6 @@ use harness_core::port::{
 };
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::transcript::{Prefix, View};
-use harness_core::turn::TurnSpec;
 use harness_core::{AgentId, Fault, Json, Millis, ModelName, Redactor, RunId, ThreadId, ToolName};
 
 use crate::queue::{LateSteering, QueueMode};
@@ -282,22 +281,6 @@ impl ThreadConfig {
             run: RunSpec::default(),
             grace: Millis(5_000),
         }
-    }
-
-    /// The behaviour of source 004: [`TurnSpec::source_004`], and no limits of runs.
-    pub fn source_004(model: ModelChoice) -> Self {
-        let mut run = RunSpec::of(TurnSpec::source_004());
-        run.limits = harness_core::run::RunLimits::unlimited();
-        Self { run, ..Self::new(model) }
-    }
-
-    /// The behaviour of source 002: [`TurnSpec::source_002`], messages that wait for the next turn begin it together,
-    /// and steering behind the answer begins the next turn.
-    pub fn source_002(model: ModelChoice) -> Self {
-        let run = RunSpec::of(TurnSpec::source_002());
-        let (follow_up_mode, steering_mode) = (QueueMode::All, QueueMode::All);
-        let late_steering = LateSteering::NextTurn;
-        Self { steering_mode, follow_up_mode, late_steering, run, ..Self::new(model) }
     }
 }
 

@@ -49,7 +49,7 @@ impl Subagent {
         description: impl Into<String>,
         instructions: impl Into<String>,
     ) -> Self {
-        let limits = Limits::thread();
+        let limits = Limits::default();
         Self {
             name: name.into(),
             description: description.into(),

@@ -180,10 +180,10 @@ impl TurnRunner {
 
     fn spec(&self, ask: &SubagentAsk) -> RunSpec {
         let limits = ask.subagent.limits().min(ask.cx.grant.0);
-        let mut turn = TurnSpec::thread();
+        let mut turn = TurnSpec::default();
         (turn.limits.iterations, turn.limits.tool_calls) = (limits.iterations, limits.tool_calls);
         (turn.limits.tokens, turn.limits.cost) = (limits.tokens, limits.cost);
-        let longest = Limits::thread().elapsed;
+        let longest = Limits::default().elapsed;
         let left = ask.cx.deadline.map(|deadline| deadline.since(self.clock.now()));
         turn.limits.elapsed = [longest, left].into_iter().flatten().min();
         let mut run = RunSpec::of(turn);

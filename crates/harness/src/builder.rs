@@ -301,7 +301,7 @@ impl Builder {
         self
     }
 
-    /// Changes the limits of a turn. Default [`Limits::thread`].
+    /// Changes the limits of a turn. Default the default.
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.spec.turn.limits);
         self

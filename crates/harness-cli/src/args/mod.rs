@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn the_limits_in_the_help_are_the_defaults() {
-        let limits = harness::core::limits::Limits::thread();
+        let limits = harness::core::limits::Limits::default();
         assert_eq!((limits.iterations, limits.tool_calls, limits.tokens), (32, 128, 4_000_000));
         assert_eq!(limits.elapsed, Some(Millis(30 * 60_000)));
         assert_eq!(limits.cost.to_string(), "20");

@@ -71,7 +71,7 @@ impl Player {
     fn config(&self) -> Done<ThreadConfig> {
         let options = &self.world.options;
         let model = ModelChoice::new(Script(Arc::clone(&self.world))).named("m1").of(PROVIDER, PROTOCOL);
-        let mut config = ThreadConfig::source_004(model);
+        let mut config = ThreadConfig::new(model);
         config.forget_compacted = true;
         config.tools = Arc::new(Tools::new(&self.world, None)?);
         config.thinking = ThinkingLevel::parse(text(options, "thinking_level"));

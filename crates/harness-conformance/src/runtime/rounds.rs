@@ -43,7 +43,8 @@ async fn played(input: &Value) -> Done<Value> {
     let world = World::default();
     locked(&world.0).rounds = list(input, "model").iter().cloned().collect();
     let clock = Arc::new(VirtualClock::still(Time(0)));
-    let mut config = ThreadConfig::source_002(ModelChoice::new(world.clone()));
+    let mut config = ThreadConfig::new(ModelChoice::new(world.clone()));
+    config.run.turn.continue_broken = 3;
     let pool = input.get("pool").and_then(Value::as_array);
     let names: Vec<&str> = match pool {
         Some(pool) => pool.iter().filter_map(Value::as_str).collect(),

@@ -17,8 +17,8 @@ use harness_core::port::{
 use harness_core::testing::VirtualClock;
 use harness_core::{Fault, FaultSource, Json, Time};
 use harness_runtime::{
-    DeliveryMode, Item, ItemContent, ModelChoice, PartialBlock, Runtime, StartAt, Status, Thread,
-    ThreadConfig, ThreadEvent, Told,
+    DeliveryMode, Item, ItemContent, LateSteering, ModelChoice, PartialBlock, QueueMode, Runtime, StartAt,
+    Status, Thread, ThreadConfig, ThreadEvent, Told,
 };
 use serde_json::{Map, Value, json};
 
@@ -119,8 +119,10 @@ impl World {
         let rounds = list(input, "model").iter().cloned().collect();
         let state = State { rounds, ops: list(input, "ops").to_vec(), ..State::default() };
         let world = Self(Arc::new(Mutex::new(state)));
-        let mut config = ThreadConfig::source_002(ModelChoice::new(world.clone()));
+        let mut config = ThreadConfig::new(ModelChoice::new(world.clone()));
         config.tools = Arc::new(Worker(world.clone()));
+        (config.steering_mode, config.follow_up_mode) = (QueueMode::All, QueueMode::All);
+        config.late_steering = LateSteering::NextTurn;
         let clock = Arc::new(VirtualClock::still(Time(0)));
         let runtime = Runtime::builder(config, clock, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
         world.lock().thread = Some(runtime.thread("vector"));

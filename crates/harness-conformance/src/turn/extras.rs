@@ -132,9 +132,10 @@ impl Fold for Complaints {
     fn apply(&mut self, event: &Event) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.0 |= matches!(event.kind, EventKind::TurnFinished { .. });
-        match &event.kind {
-            EventKind::PartFailed { fault } if told.0 => told.1.push(fault.message.clone()),
-            _ => {}
+        if told.0
+            && let EventKind::PartFailed { fault } = &event.kind
+        {
+            told.1.push(fault.message.clone());
         }
     }
 }

@@ -1,7 +1,6 @@
-//! Vectors of kinds `turn` and `turn-ext`: turns of source 001, through the real machine and driver.
+//! Vectors of kinds `turn` and `turn-ext`: turns through the real machine and driver.
 //!
-//! Profiles: [`harness_core::turn::TurnSpec::source_001`] and, for `turn-ext`,
-//! [`harness_core::turn::TurnSpec::source_001_later`]. Each turn is driven on a clock that only
+//! Each turn is driven on a clock that only
 //! scripted steps move, its result and trace are brought into the source's form by
 //! [`harness_core::event`], and everything that the vector expects is compared.
 
@@ -11,6 +10,7 @@ mod extras;
 pub(super) mod hooks;
 mod play;
 mod seen;
+pub(super) mod spec;
 
 use self::convert::Payloads;
 use crate::vector::Vector;

@@ -12,8 +12,7 @@ use harness_core::message::{ApprovalRequest, Message};
 use harness_core::port::{ApprovalAsk, Approver, Clock as _, Decision, Prepared, SingleAgent};
 use harness_core::testing::{ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::source_001::spec_from_json;
-use harness_core::turn::{Turn, TurnSpec};
+use harness_core::turn::{Execution, Turn, TurnSpec};
 use harness_core::{Cancel, Fault, FaultSource, Json, Time};
 use serde_json::{Value, json};
 
@@ -47,11 +46,10 @@ const ORDER: [&str; 12] = [
 /// Runs all turns of a vector; the first difference is the error.
 pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
     let start = vector.pointer("/clock/startMs").and_then(Value::as_i64).ok_or("no clock.startMs")?;
-    let mut spec = spec_from_json(&convert::json(vector)?).map_err(|e| e.to_string())?;
+    let mut spec = super::spec::spec(vector)?;
     let later = text(vector, "kind") == "turn-ext";
     if later {
-        let base = std::mem::replace(&mut spec, TurnSpec::source_001_later());
-        (spec.limits, spec.retry, spec.policies) = (base.limits, base.retry, base.policies);
+        (spec.execution, spec.evidence_check) = (Execution::Parallel { max: 64 }, true);
     }
     let mut thread = Thread {
         vector,

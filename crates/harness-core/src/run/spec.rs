@@ -76,7 +76,7 @@ impl RunLimits {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct RunSpec {
-    /// Each turn. Default [`TurnSpec::thread`].
+    /// Each turn. Default the default.
     pub turn: TurnSpec,
     /// All turns together.
     pub limits: RunLimits,
@@ -100,7 +100,7 @@ pub struct RunSpec {
 impl Default for RunSpec {
     fn default() -> Self {
         Self {
-            turn: TurnSpec::thread(),
+            turn: TurnSpec::default(),
             limits: RunLimits::default(),
             stop_gates: Vec::new(),
             stop_gate_timeout: Some(Millis(60_000)),

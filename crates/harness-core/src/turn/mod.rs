@@ -27,7 +27,6 @@ mod redundancy;
 mod repair;
 mod sanitize;
 mod slot;
-pub mod source_001;
 mod spec;
 mod state;
 mod take_up;

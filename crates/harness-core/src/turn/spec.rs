@@ -5,23 +5,27 @@ use serde::{Deserialize, Serialize};
 use super::policy::RuntimePolicies;
 use crate::ids::GateName;
 use crate::limits::Limits;
-use crate::message::Cost;
 use crate::port::HookPoints;
 use crate::time::Millis;
 
 /// How the calls of one batch are executed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Execution {
     /// One after another, in call order.
-    #[default]
     Sequential,
     /// At once, at most this many at a time; results stay in call order. A tool that demands
     /// `sequential` makes its whole batch sequential.
     Parallel {
-        /// How many at a time; at least 1.
+        /// How many at a time; at least 1. Default 8.
         max: u32,
     },
+}
+
+impl Default for Execution {
+    fn default() -> Self {
+        Self::Parallel { max: 8 }
+    }
 }
 
 /// What the failure of a call means for the turn. A call that was refused, denied or cut off by a limit is none.
@@ -40,7 +44,7 @@ pub enum OnToolFailure {
 
 /// How often a failed call is tried again when its tool says that this may help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct RetryPolicy {
     /// Attempts after the first. Default 2.
@@ -147,14 +151,14 @@ impl Seams {
     }
 }
 
-/// What configures a turn. The default is the bare turn: source 001's limits, hard limits, nothing else.
+/// What configures a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct TurnSpec {
-    /// The limits. Default 6 iterations, 8 calls, 30 s, 2 invalid outputs.
+    /// The limits. Default 32 iterations, 128 calls, 30 minutes, 2 invalid outputs in a row.
     pub limits: Limits,
-    /// How the calls of one batch are executed. Default sequential.
+    /// How the calls of one batch are executed. Default at once, 8 at a time.
     pub execution: Execution,
     /// What the failure of a call means for the turn. Default: the model reads it.
     pub on_tool_failure: OnToolFailure,
@@ -167,7 +171,7 @@ pub struct TurnSpec {
     pub longest_cycle: u32,
     /// Whether the last permitted step is asked without tools, so that the work is summed up before the
     /// turn is deferred: when one iteration is left, when the permitted calls are used up, and when what is left of tokens, money or time would
-    /// not do for two more steps like the last one. Default off.
+    /// not do for two more steps like the last one. Default on.
     pub closing_step: bool,
     /// Model steps in a row that may break off and are gone on from; the next one ends the turn `runtime_error`. A step
     /// broke off when its answer is incomplete (stop reason `length`, `paused` or `contentFilter`), when it is empty,
@@ -208,10 +212,10 @@ impl Default for TurnSpec {
         Self {
             limits: Limits::default(),
             execution: Execution::default(),
-            on_tool_failure: OnToolFailure::EndOnFault,
+            on_tool_failure: OnToolFailure::default(),
             retry: RetryPolicy::default(),
             longest_cycle: 4,
-            closing_step: false,
+            closing_step: true,
             continue_broken: 0,
             evidence_check: false,
             policies: None,
@@ -223,65 +227,6 @@ impl Default for TurnSpec {
 }
 
 impl TurnSpec {
-    /// The turn of a thread: 32 iterations, 128 calls, 30 minutes; parallel tools (8 at a time); trouble
-    /// with calls is answered to the model; a closing step.
-    pub fn thread() -> Self {
-        Self {
-            limits: Limits::thread(),
-            execution: Execution::Parallel { max: 8 },
-            on_tool_failure: OnToolFailure::Answer,
-            closing_step: true,
-            ..Self::default()
-        }
-    }
-
-    /// The behaviour of source 001 (`@agent-assistant/harness` 0.10): limits looked at between steps, the
-    /// turn ends on unknown tools, faults and errors that are not retryable, no closing step, no feedback,
-    /// no token limit and no budget.
-    pub fn source_001() -> Self {
-        Self {
-            limits: Limits { tokens: u64::MAX, cost: Cost(u64::MAX), ..Limits::default() },
-            longest_cycle: 0,
-            on_tool_failure: OnToolFailure::EndOnError,
-            ..Self::default()
-        }
-    }
-
-    /// The behaviour of source 001's later line (0.4.35): the same with results looked at when the whole
-    /// batch has run, the evidence check on, and a step that was cancelled dropped. Calls run at once when
-    /// every tool of the batch allows it.
-    pub fn source_001_later() -> Self {
-        Self { execution: Execution::Parallel { max: 64 }, evidence_check: true, ..Self::source_001() }
-    }
-
-    /// The behaviour of source 002 (`@noetic-tools/core` 5.5): tools one after another, up to three steps in a row
-    /// that broke off are gone on from, 32 rounds of tools and three beyond them, no detection of loops, no closing
-    /// step, and no limit on calls.
-    pub fn source_002() -> Self {
-        Self {
-            limits: Limits { iterations: 140, tool_calls: u32::MAX, ..Limits::thread() },
-            execution: Execution::Sequential,
-            longest_cycle: 0,
-            closing_step: false,
-            continue_broken: 3,
-            ..Self::thread()
-        }
-    }
-
-    /// The behaviour of source 004 (`or` 0.5.5): all tools of a batch at once, results told when the whole
-    /// batch has run, no limits, no loop detection, no feedback, arguments brought to their declared types, calls
-    /// of broken answers left alone, and a marked message where a model gave no answer.
-    pub fn source_004() -> Self {
-        Self {
-            limits: Limits::unlimited(),
-            execution: Execution::Parallel { max: u32::MAX },
-            longest_cycle: 0,
-            closing_step: false,
-            retry: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
-            ..Self::thread()
-        }
-    }
-
     /// Checks the settings; gives every problem.
     pub fn check(&self) -> Vec<SpecFault> {
         let mut faults = Vec::new();

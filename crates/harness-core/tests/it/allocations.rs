@@ -12,8 +12,10 @@ use harness_core::port::{
 };
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Turn, TurnSpec};
+use harness_core::turn::Turn;
 use harness_core::{Cancel, Json, Time};
+
+use crate::bare::bare;
 
 /// Asks for `tide` again and again, then answers. Of its own it allocates one list of blocks a call.
 struct Captain {
@@ -69,7 +71,7 @@ fn allocations(iterations: u32, listened: bool) -> u64 {
     if listened {
         ports.hub.fold(Nothing);
     }
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     (spec.limits.iterations, spec.limits.tool_calls) = (iterations + 1, iterations + 1);
     let spec = Arc::new(spec);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -13,6 +13,8 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, Json, Time};
 
+use crate::bare::{bare, strict};
+
 /// Keeps messages; its n-th append fails.
 struct FailsOnce {
     nth: usize,
@@ -63,9 +65,9 @@ async fn check(spec: TurnSpec, nth: usize) -> usize {
 
 #[tokio::test]
 async fn law_4_whichever_append_fails_the_session_holds_the_transcript_at_the_end() {
-    let mut few_calls = TurnSpec::source_001();
+    let mut few_calls = strict();
     few_calls.limits.tool_calls = 3;
-    for spec in [TurnSpec::default(), few_calls] {
+    for spec in [bare(), few_calls] {
         let appends = check(spec.clone(), 0).await;
         assert!(appends > 6, "{appends} appends");
         for nth in 1..=appends {

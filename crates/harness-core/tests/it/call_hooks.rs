@@ -114,7 +114,7 @@ async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> Hook
     ports.approver = Some(Arc::new(Grants(Arc::clone(&seen))));
     ports.hub.fold(events.clone());
     hooks(&seen).install(&mut ports);
-    let mut spec = TurnSpec::thread();
+    let mut spec = TurnSpec::default();
     spec.limits.elapsed = None;
     let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;

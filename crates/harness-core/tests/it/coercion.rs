@@ -8,8 +8,10 @@ use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{GateCx, GateStage, ProposedCall, ToolGate, Toolbox, Verdict, tool_fn};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Turn, TurnSpec};
+use harness_core::turn::Turn;
 use harness_core::{Cancel, GateName, Json, Time};
+
+use crate::bare::bare;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Count {
@@ -40,7 +42,7 @@ async fn check(arguments: &str, seen: &[&str], answer: &str) {
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     let gate = Seen::default();
     ports.gates = vec![Arc::new(gate.clone())];
-    let spec = ports.fit_turn(TurnSpec::default());
+    let spec = ports.fit_turn(bare());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
     drive(&mut turn, &ports, &Cancel::never(), start).await;
@@ -101,7 +103,7 @@ async fn prepared(arguments: &str, asked: &[&str], seen: &[&str], answer: &str) 
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     let (gate, renames) = (Seen::default(), Renames::default());
     ports.gates = vec![Arc::new(gate.clone()), Arc::new(renames.clone())];
-    let spec = ports.fit_turn(TurnSpec::default());
+    let spec = ports.fit_turn(bare());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(*renames.0.lock().expect("the notes"), asked);

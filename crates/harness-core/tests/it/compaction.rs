@@ -17,6 +17,8 @@ use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Fault, Json, StopReason, Time};
 
+use crate::bare::bare;
+
 type Lines = Arc<Mutex<Vec<String>>>;
 
 fn note(lines: &Lines, line: String) {
@@ -130,7 +132,7 @@ impl Scene {
     }
 
     async fn first_turn(&self) -> (Arc<End>, Turn) {
-        self.turn(TurnSpec::default(), Transcript::default(), ViewState::default(), &Cancel::never()).await
+        self.turn(bare(), Transcript::default(), ViewState::default(), &Cancel::never()).await
     }
 
     fn seen(&self) -> Vec<String> {
@@ -148,7 +150,7 @@ async fn what_is_shortened_stays_so_for_later_requests_and_turns() {
     let scene = scene([Ok(call("a")), Ok(measured("first"))], [summarize(1)]);
     let (_, turn) = scene.first_turn().await;
     let view = turn.view_state().clone();
-    scene.turn(TurnSpec::default(), turn.into_log(), view, &Cancel::never()).await;
+    scene.turn(bare(), turn.into_log(), view, &Cancel::never()).await;
     insta::assert_snapshot!(scene.seen().join("\n"), @r"
     compact request go None
     model sum
@@ -183,7 +185,7 @@ async fn law_6_a_plan_that_splits_a_call_from_its_result_is_refused_and_told() {
     let result = ToolResultMessage::new(&call, Vec::new(), false);
     let earlier = [Message::user("before"), AssistantMessage::calls([call]).into(), result.into()];
     let log = earlier.into_iter().map(Arc::new).collect();
-    let (end, turn) = scene.turn(TurnSpec::default(), log, ViewState::default(), &Cancel::never()).await;
+    let (end, turn) = scene.turn(bare(), log, ViewState::default(), &Cancel::never()).await;
     assert_eq!((end.reason(), turn.view_state().plan.clone()), (StopReason::AnswerFinalized, None));
     let failed = "compaction_failed compactor plan_refused \
                   \"the plan splits a tool call from its result at message 2\"";
@@ -239,7 +241,7 @@ async fn law_3_what_a_compaction_uses_counts() {
         Some(done)
     };
     let scene = scene([], [Box::new(costly) as Step]);
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.limits.tokens = 100;
     let (end, _) = scene.turn(spec, Transcript::default(), ViewState::default(), &Cancel::never()).await;
     let reached = Reached::new(Limit::Tokens, 100, 100);
@@ -341,7 +343,7 @@ fn broken_off() -> Transcript {
 #[tokio::test]
 async fn law_1_calls_of_an_answer_that_broke_off_are_answered_before_the_transcript_is_shortened() {
     let scene = scene([], [summarize(3)]);
-    let mut spec = RunSpec::of(scene.ports.fit_turn(TurnSpec::default()));
+    let mut spec = RunSpec::of(scene.ports.fit_turn(bare()));
     spec.between_turns = BetweenTurns::Compact;
     let mut run = Run::new(Arc::new(spec), Origin::default(), broken_off());
     drive(&mut run, &scene.ports, &Cancel::never(), Start::resume()).await;
@@ -352,7 +354,7 @@ async fn law_1_calls_of_an_answer_that_broke_off_are_answered_before_the_transcr
 #[tokio::test]
 async fn a_transcript_whose_calls_wait_for_results_is_not_shortened_between_runs() {
     let scene = scene([], [summarize(2)]);
-    let spec = scene.ports.fit_turn(TurnSpec::default());
+    let spec = scene.ports.fit_turn(bare());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), broken_off());
     let refused = compact(&mut turn, &scene.ports, &Cancel::never(), None).await.unwrap_err();
     assert_eq!(&*refused.code, "open_calls");

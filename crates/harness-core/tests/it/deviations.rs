@@ -12,6 +12,8 @@ use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Fault, Json, StopReason, Time};
 
+use crate::bare::{bare, strict};
+
 /// A model that calls `tide` once and then answers, and the tool `tide`.
 fn tide() -> (ScriptedModel, ScriptedTools) {
     let model = ScriptedModel::new([
@@ -23,7 +25,7 @@ fn tide() -> (ScriptedModel, ScriptedTools) {
 }
 
 async fn run(ports: &Ports, origin: Origin) -> (Arc<End>, Turn) {
-    run_with(ports, origin, TurnSpec::source_001()).await
+    run_with(ports, origin, strict()).await
 }
 
 async fn run_with(ports: &Ports, origin: Origin, spec: TurnSpec) -> (Arc<End>, Turn) {
@@ -84,7 +86,7 @@ async fn a_result_answers_the_call_that_was_made() {
 #[test]
 fn a_tool_that_requires_approval_does_not_run_without_it() {
     check_turn_with(
-        TurnSpec::source_001(),
+        strict(),
         r#"
         tools: crane approval
         model: call crane {} #c1
@@ -125,7 +127,7 @@ async fn a_view_never_splits_a_call_from_its_result() {
     ports.compactor = Some(Arc::new(LastOnly));
     let log = EventLog::default();
     ports.hub.fold(log.clone());
-    let (end, _) = run_with(&ports, Origin::default(), TurnSpec::default()).await;
+    let (end, _) = run_with(&ports, Origin::default(), bare()).await;
     assert_eq!(end.reason(), StopReason::AnswerFinalized);
     let seen: Vec<_> = model.requests().iter().map(|request| request.view.len()).collect();
     assert_eq!(seen, [1, 3], "the prompt alone, then everything");

@@ -17,6 +17,8 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{Execution, OnToolFailure, Turn, TurnSpec};
 use harness_core::{Cancel, End, GateName, Json, ThreadId, Time};
 
+use crate::bare::bare;
+
 fn call(id: &str, name: &str) -> ToolCall {
     ToolCall::new(id, name, Json::empty_object())
 }
@@ -64,7 +66,7 @@ fn short(message: &Message) -> String {
 #[tokio::test]
 async fn law_3_a_model_that_hangs_is_cut_off_at_the_deadline_and_what_it_said_stays() {
     let ports = ports([ModelStep::hang().with_deltas([DeltaPart::Text("Half an ans".into())])]);
-    let (end, transcript) = run(&ports, TurnSpec::default()).await;
+    let (end, transcript) = run(&ports, bare()).await;
     assert_eq!(end.reason().as_str(), "timeout_reached");
     assert_eq!(transcript, ["user \"go\"", "assistant aborted \"Half an ans\" []"]);
     assert_eq!(end.elapsed.0, 32_000, "30 s, and 2 s of grace");
@@ -75,7 +77,7 @@ async fn law_1_a_tool_that_hangs_gets_its_result_and_the_others_keep_theirs() {
     let tools = ScriptedTools::new([ToolDef::new("slow", ""), ToolDef::new("fast", "")])
         .answering([ToolStep::hang().of("slow"), ToolStep::outcome(ToolOutcome::text("4")).of("fast")]);
     let ports = with_tools(ports([calls(&[("a", "slow"), ("b", "fast")])]), tools);
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.execution = Execution::Parallel { max: 4 };
     let (end, transcript) = run(&ports, spec).await;
     assert_eq!(end.reason().as_str(), "timeout_reached");
@@ -92,20 +94,20 @@ async fn law_1_a_tool_that_hangs_gets_its_result_and_the_others_keep_theirs() {
 
 #[tokio::test]
 async fn a_panic_of_a_model_or_a_tool_is_a_fault_of_the_turn_and_not_of_the_host() {
-    let (end, _) = run(&ports([ModelStep::panic("boom")]), TurnSpec::default()).await;
+    let (end, _) = run(&ports([ModelStep::panic("boom")]), bare()).await;
     assert_eq!(end.reason().as_str(), "runtime_error");
     assert!(format!("{:?}", end.stop.evidence).contains("the model panicked: boom"), "{end:?}");
 
     let tools = || ScriptedTools::new([ToolDef::new("t", "")]).answering([ToolStep::panic("boom")]);
     let step = || [calls(&[("a", "t")]), answer("went on")];
-    let (end, transcript) = run(&with_tools(ports(step()), tools()), TurnSpec::default()).await;
+    let (end, transcript) = run(&with_tools(ports(step()), tools()), bare()).await;
     assert_eq!(end.reason().as_str(), "runtime_error");
     assert_eq!(
         transcript.last().expect("a message"),
         r#"result a {"status":"failed","errorCode":"tool_panicked"}"#
     );
 
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.on_tool_failure = OnToolFailure::Answer;
     let (end, _) = run(&with_tools(ports(step()), tools()), spec).await;
     assert_eq!(end.answer.as_deref(), Some("went on"));
@@ -128,7 +130,7 @@ async fn a_gate_that_panics_denies() {
     let tools = ScriptedTools::new([ToolDef::new("t", "")]);
     let mut ports = with_tools(ports([calls(&[("a", "t")]), answer("understood")]), tools.clone());
     ports.gates = vec![Arc::new(Broken)];
-    let (end, transcript) = run(&ports, TurnSpec::default()).await;
+    let (end, transcript) = run(&ports, bare()).await;
     assert_eq!(end.answer.as_deref(), Some("understood"));
     assert_eq!(transcript[2], r#"result a {"status":"failed","errorCode":"tool_blocked"}"#);
     assert!(tools.executions().is_empty());
@@ -156,8 +158,7 @@ async fn law_8_a_cancelled_tool_may_still_answer_and_its_result_is_kept() {
     let mut ports = ports([calls(&[("a", "patient"), ("b", "patient")])]);
     let tool = Patient(ToolDef::new("patient", ""), Arc::clone(&told), cancel.clone());
     ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
-    let mut turn =
-        Turn::new(Arc::new(ports.fit_turn(TurnSpec::default())), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(bare())), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &cancel, Start::prompt(Message::user("go"))).await;
     assert_eq!(end.reason().as_str(), "cancelled");
     assert!(told.load(Ordering::SeqCst));
@@ -206,7 +207,7 @@ async fn when_nothing_can_be_stored_pure_tools_go_on_and_no_other_tool_starts() 
     let mut ports = with_tools(ports(steps), tools.clone());
     let session = Failing::after(1);
     ports.session = Some(session.clone());
-    let (end, transcript) = run(&ports, TurnSpec::default()).await;
+    let (end, transcript) = run(&ports, bare()).await;
     assert_eq!(end.answer.as_deref(), Some("done"));
     assert_eq!(end.persist_failed.as_deref(), Some("disk full"));
     assert_eq!(transcript[2..4], ["result a ok", r#"result b {"status":"cancelled","errorCode":"not_run"}"#]);
@@ -243,7 +244,7 @@ async fn steered(command: Command) -> (Arc<End>, Vec<String>) {
     let mut ports = ports([calls(&[("a", "steer")]), answer("done")]);
     let tool = Steering(ToolDef::new("steer", ""), Mutex::new(Some(command)), steer);
     ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(ports.fit_turn(bare()));
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
     let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;
@@ -276,8 +277,7 @@ async fn a_run_can_be_spawned_and_its_events_are_numbered_without_gaps() {
     let log = EventLog::default();
     let mut ports = ports([answer("done")]);
     ports.hub.fold(log.clone());
-    let (end, _) =
-        tokio::spawn(async move { run(&ports, TurnSpec::default()).await }).await.expect("no panic");
+    let (end, _) = tokio::spawn(async move { run(&ports, bare()).await }).await.expect("no panic");
     assert_eq!(end.reason().as_str(), "answer_finalized");
     let numbers: Vec<_> = log.events().iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
@@ -303,7 +303,7 @@ async fn what_starts_after_an_interruption_is_not_cut_off_with_its_grace_period(
     let (steer, mut inbox) = Inbox::new(4);
     let mut ports = ports([calls(&[("a", "steer")]), ModelStep::hang()]);
     ports.tools = Arc::new(Toolbox::new([Arc::new(Obedient(ToolDef::new("steer", ""), steer)) as _]));
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(ports.fit_turn(bare()));
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
     let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;
@@ -332,7 +332,7 @@ fn check_left(step: ModelStep, expected: &[&str]) {
     let left = Arc::new(Mutex::new(Left::default()));
     let mut ports = Ports::new(Arc::new(ScriptedModel::new([step])), Arc::new(VirtualClock::still(Time(0))));
     ports.hub.fold(Arc::clone(&left));
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(ports.fit_turn(bare()));
     let mut origin = Origin::default();
     origin.thread = Some("t1".into());
     let mut turn = Turn::new(spec, origin, Transcript::default());

@@ -10,6 +10,8 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Json, OpId, StopReason, Time};
 
+use crate::bare::bare;
+
 /// Wants one call per step, `wanted` times, and answers then.
 #[derive(Default)]
 struct Wants {
@@ -49,7 +51,7 @@ fn run(spec: &TurnSpec, wanted: u32) -> (u32, u32, StopReason) {
 }
 
 fn spec(iterations: u32, calls: u32) -> TurnSpec {
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     (spec.limits.iterations, spec.limits.tool_calls) = (iterations, calls);
     spec.longest_cycle = 0;
     spec

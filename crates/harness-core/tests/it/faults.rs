@@ -130,7 +130,7 @@ fn tools() -> Vec<ToolDef> {
 
 /// A turn with every seam.
 fn spec(execution: Execution) -> TurnSpec {
-    let mut spec = TurnSpec::thread();
+    let mut spec = TurnSpec::default();
     spec.execution = execution;
     spec.limits.elapsed = Some(Millis(10_000));
     spec.seams.gates = vec!["policy".into()];

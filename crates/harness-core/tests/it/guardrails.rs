@@ -13,6 +13,8 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{GuardrailOrder, OnGuardrailError, Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Fault, FaultSource, GateName, Json, Millis, Time};
 
+use crate::bare::bare;
+
 /// What a guardrail does.
 #[derive(Clone, Copy, Debug)]
 enum Does {
@@ -82,7 +84,7 @@ struct Case {
 
 fn case() -> Case {
     let steps = vec![AssistantMessage::text("yes")];
-    Case { spec: TurnSpec::default(), input: Vec::new(), output: Vec::new(), steps }
+    Case { spec: bare(), input: Vec::new(), output: Vec::new(), steps }
 }
 
 impl Case {

@@ -12,6 +12,8 @@ use harness_core::turn::clarify::ToolEvidenceHook;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Fault, FaultSource, Json, Millis, Time};
 
+use crate::bare::bare;
+
 /// What a hook of [`Host`] does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Does {
@@ -114,14 +116,14 @@ const ALL_SEEN: [&str; 5] =
 
 #[tokio::test]
 async fn every_hook_sees_its_point_in_order() {
-    let played = play(Host::new("nowhere", Does::Nothing), TurnSpec::default()).await;
+    let played = play(Host::new("nowhere", Does::Nothing), bare()).await;
     assert_eq!(played.seen, ALL_SEEN);
     assert_eq!(played.end.answer.as_deref(), Some("done"));
 }
 
 #[tokio::test]
 async fn a_question_ends_the_turn_and_stands_in_the_transcript() {
-    let played = play(Host::new("result", Does::Ask), TurnSpec::default()).await;
+    let played = play(Host::new("result", Does::Ask), bare()).await;
     assert_eq!(played.end.reason().as_str(), "clarification_required");
     assert_eq!(played.end.answer.as_deref(), Some("Which?"));
     let Evidence::ToolResult(evidence) = &played.end.stop.evidence else { panic!("{:?}", played.end.stop) };
@@ -136,7 +138,7 @@ async fn a_question_ends_the_turn_and_stands_in_the_transcript() {
 async fn a_fault_or_a_panic_of_a_hook_is_told_and_changes_nothing() {
     for at in ["result", "error", "invalid"] {
         for does in [Does::Fault, Does::Panic] {
-            let played = play(Host::new(at, does), TurnSpec::default()).await;
+            let played = play(Host::new(at, does), bare()).await;
             assert_eq!(played.end.answer.as_deref(), Some("done"));
             assert!(played.events.iter().any(|line| line.starts_with("part_failed hook")), "{at}");
         }
@@ -146,7 +148,7 @@ async fn a_fault_or_a_panic_of_a_hook_is_told_and_changes_nothing() {
 #[tokio::test]
 async fn the_deadline_cuts_off_a_hook_that_hangs() {
     for at in ["result", "error", "invalid"] {
-        let played = play(Host::new(at, Does::Hang), TurnSpec::default()).await;
+        let played = play(Host::new(at, Does::Hang), bare()).await;
         assert_eq!(played.end.reason().as_str(), "timeout_reached", "{at}");
         assert_eq!(played.end.elapsed, Millis(32_000), "{at}");
     }
@@ -155,7 +157,7 @@ async fn the_deadline_cuts_off_a_hook_that_hangs() {
 #[tokio::test]
 async fn nothing_that_the_last_hook_does_changes_the_end() {
     for does in [Does::Fault, Does::Panic, Does::Hang] {
-        let played = play(Host::new("finished", does), TurnSpec::default()).await;
+        let played = play(Host::new("finished", does), bare()).await;
         assert_eq!(played.seen, ALL_SEEN);
         assert_eq!(played.end.answer.as_deref(), Some("done"));
         let told = played.events.last().map(String::as_str).unwrap_or_default();
@@ -178,7 +180,7 @@ async fn the_built_in_hook_asks_about_an_empty_result() {
     ports.tools = Arc::new(tools);
     ports.hooks = Some(Arc::new(ToolEvidenceHook::default().asking(AskReason::EmptyResults, "Which file?")));
     assert_eq!(ports.seams().hooks, HookPoints::RESULTS);
-    let spec = ports.fit_turn(TurnSpec::default());
+    let spec = ports.fit_turn(bare());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.answer.as_deref(), Some("Which file?"));

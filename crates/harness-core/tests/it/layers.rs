@@ -12,8 +12,10 @@ use harness_core::port::{
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::{Plan, Transcript};
-use harness_core::turn::{Execution, Turn, TurnSpec};
+use harness_core::turn::{Execution, Turn};
 use harness_core::{Cancel, End, EntryId, Fault, FaultSource, GateName, Json, Outcome, Time};
+
+use crate::bare::bare;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
@@ -103,7 +105,7 @@ fn ports(steps: impl IntoIterator<Item = ModelStep>, notebook: &Notebook) -> Por
 }
 
 async fn turn(ports: &Ports, cancel: &Cancel, execution: Execution) -> (Arc<End>, Vec<String>) {
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.execution = execution;
     let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
     let end = drive(&mut turn, ports, cancel, Start::prompt(Message::user("go"))).await;
@@ -332,7 +334,7 @@ async fn messages_that_interrupt_pass_the_layers_too() {
     let ports = ports([calls(&["a"]), answer("done")], &notebook);
     let (steer, mut inbox) = Inbox::new(4);
     steer.send(Command::Interrupt(vec![Arc::new(Message::user("stop that"))])).expect("room");
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(ports.fit_turn(bare()));
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
     let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;

@@ -19,6 +19,8 @@ use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::turn::TurnSpec;
 use harness_core::{Cancel, End, Fault, GateName, Json, Time};
 
+use crate::bare::bare;
+
 /// A part with a model of its own, which uses this much in each call.
 #[derive(Clone)]
 struct Part(Arc<ScriptedModel>);
@@ -190,7 +192,7 @@ fn look(times: usize) -> ScriptedTools {
 }
 
 fn limited(tokens: u64) -> RunSpec {
-    let mut spec = RunSpec::of(TurnSpec::thread());
+    let mut spec = RunSpec::of(TurnSpec::default());
     (spec.turn.limits.tokens, spec.limits.amount.tokens) = (tokens, tokens);
     spec
 }
@@ -370,7 +372,7 @@ fn fault_19_iterations_and_model_calls_are_those_that_were_made() {
     let call = ToolCall::new("c1", "look", Json::empty_object());
     let mut ports = ports([ModelStep::answer(AssistantMessage::calls([call]))]);
     ports.tools = Arc::new(look(1));
-    let mut spec = RunSpec::of(TurnSpec::default());
+    let mut spec = RunSpec::of(bare());
     spec.turn.limits.iterations = 1;
     let (end, _) = run(ports, spec);
     assert_eq!(end.reason().as_str(), "max_iterations_reached");
@@ -378,7 +380,7 @@ fn fault_19_iterations_and_model_calls_are_those_that_were_made() {
 
     let partial = AssistantMessage::text("half").with_usage(Usage::tokens(7, 2).with_cost(Cost(5)));
     let broke = ModelFault::new(ModelFaultCode::Network, "broke off").with_partial(partial);
-    let (end, _) = run(self::ports([ModelStep::fault(broke)]), RunSpec::of(TurnSpec::default()));
+    let (end, _) = run(self::ports([ModelStep::fault(broke)]), RunSpec::of(bare()));
     assert_eq!(end.reason().as_str(), "runtime_error");
     let used = &end.usage;
     assert_eq!((used.model_calls, used.failed_calls, used.amount().tokens), (1, 1, 9));

@@ -4,6 +4,8 @@ use harness_core::port::ToolDef;
 use harness_core::testing::play_turn;
 use harness_core::turn::{ResultCache, RuntimePolicies, TodoRewriteCap, TurnSpec};
 
+use crate::bare::{bare, strict};
+
 /// What happened, without the lines of no interest here.
 #[track_caller]
 fn played(spec: TurnSpec, script: &str) -> Vec<String> {
@@ -35,11 +37,11 @@ fn hints(told: &[String]) -> usize {
 #[test]
 fn a_cycle_is_hinted_at_once_and_then_stops_the_turn() {
     let (a, b) = (("look", "{}", "empty"), ("list", "{}", "nothing"));
-    let told = played(TurnSpec::default(), &calls("look pure, list pure", &[a, b, a, b]));
+    let told = played(bare(), &calls("look pure, list pure", &[a, b, a, b]));
     assert_eq!(hints(&told), 1);
     assert_eq!(told.last().map(String::as_str), Some("completed: answer_finalized \"done\""));
 
-    let told = played(TurnSpec::default(), &calls("look pure, list pure", &[a, b, a, b, a, b]));
+    let told = played(bare(), &calls("look pure, list pure", &[a, b, a, b, a, b]));
     assert_eq!(hints(&told), 1);
     assert!(told.iter().any(|line| line == "limit_reached redundant_tool_loop"), "{told:?}");
     assert!(told.iter().any(|line| line == "failed: redundant_tool_loop"), "{told:?}");
@@ -49,13 +51,13 @@ fn a_cycle_is_hinted_at_once_and_then_stops_the_turn() {
 fn longer_cycles_are_found_and_changing_results_are_none() {
     let round = [("look", "{\"n\":1}", "x"), ("look", "{\"n\":2}", "x"), ("list", "{}", "y")];
     let rounds = |n: usize| std::iter::repeat_n(round, n).flatten().collect::<Vec<_>>();
-    let told = played(TurnSpec::default(), &calls("look pure, list pure", &rounds(3)));
+    let told = played(bare(), &calls("look pure, list pure", &rounds(3)));
     assert!(told.iter().any(|line| line == "failed: redundant_tool_loop"), "{told:?}");
 
     let (a, b) = (("look", "{}", "1"), ("list", "{}", "2"));
     let changing = [a, b, ("look", "{}", "3"), b, ("look", "{}", "4"), b, ("look", "{}", "5"), b];
-    assert_eq!(hints(&played(TurnSpec::default(), &calls("look pure, list pure", &changing))), 0);
-    let mut off = TurnSpec::default();
+    assert_eq!(hints(&played(bare(), &calls("look pure, list pure", &changing))), 0);
+    let mut off = bare();
     off.longest_cycle = 0;
     assert_eq!(hints(&played(off, &calls("look pure, list pure", &[a, b, a, b, a, b]))), 0);
 }
@@ -63,9 +65,9 @@ fn longer_cycles_are_found_and_changing_results_are_none() {
 #[test]
 fn a_polling_tool_may_say_the_same_again_and_again() {
     let ask = ("status", "{}", "waiting");
-    let told = played(TurnSpec::default(), &calls("status pure polling", &[ask; 6]));
+    let told = played(bare(), &calls("status pure polling", &[ask; 6]));
     assert_eq!(told.last().map(String::as_str), Some("completed: answer_finalized \"done\""));
-    let told = played(TurnSpec::default(), &calls("status pure", &[ask; 3]));
+    let told = played(bare(), &calls("status pure", &[ask; 3]));
     assert!(told.iter().any(|line| line == "failed: redundant_tool_loop"), "{told:?}");
     assert!(!ToolDef::new("status", "").polling, "no tool polls unless it says so");
 }
@@ -82,14 +84,14 @@ const SPENDING: &str = "
 
 #[test]
 fn a_step_that_would_pass_a_ceiling_is_not_asked_for() {
-    let told = played(TurnSpec::default(), SPENDING);
+    let told = played(bare(), SPENDING);
     assert!(told.iter().any(|line| line == "limit_reached budget_reached 80/100"), "{told:?}");
     assert!(told.iter().any(|line| line == "deferred: budget_reached"), "{told:?}");
 }
 
 #[test]
 fn the_closing_step_comes_before_a_ceiling_and_sums_up() {
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.closing_step = true;
     let told = played(spec, &SPENDING.replacen("tokens 100", "tokens 120", 1));
     let closing = told.iter().position(|line| line == "limit_reached budget_reached 80/120");
@@ -99,7 +101,7 @@ fn the_closing_step_comes_before_a_ceiling_and_sums_up() {
 
 #[test]
 fn with_a_closing_step_the_last_permitted_result_reaches_the_model() {
-    let mut spec = TurnSpec::source_001();
+    let mut spec = strict();
     spec.closing_step = true;
     spec.limits.tool_calls = 1;
     let told = played(
@@ -114,7 +116,7 @@ fn policies_answer_in_the_tools_place_and_use_no_call() {
     let mut policies = RuntimePolicies::default();
     policies.todo_rewrite_cap = Some(TodoRewriteCap { tool_names: vec!["todo".into()], max: 1 });
     policies.result_cache = ResultCache::Pure;
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.policies = Some(Box::new(policies));
     spec.limits.tool_calls = 3;
     let told = played(

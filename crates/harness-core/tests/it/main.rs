@@ -14,6 +14,7 @@ mod agent_stop;
 mod allocations;
 mod append;
 mod argument_bounds;
+mod bare;
 mod call_hooks;
 mod checkpoints;
 mod coercion;

@@ -15,6 +15,8 @@ use proptest::prelude::*;
 
 use crate::laws::cases;
 
+use crate::bare::bare;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Works,
@@ -45,7 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn spec() -> impl Strategy<Value = TurnSpec> {
     (0u32..6, 0u32..7, 1u32..4, any::<[bool; 2]>()).prop_map(|(iterations, calls, invalid, flags)| {
         let [ends_on_error, closing] = flags;
-        let mut spec = TurnSpec::default();
+        let mut spec = bare();
         (spec.limits.iterations, spec.limits.tool_calls) = (iterations, calls);
         spec.limits.invalid_outputs = invalid;
         spec.longest_cycle = 0;

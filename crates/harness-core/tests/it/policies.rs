@@ -14,8 +14,10 @@ use harness_core::policy::{
 use harness_core::port::{AgentBrief, AgentSource, GateCx, PrepareAsk, ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Turn, TurnSpec};
+use harness_core::turn::Turn;
 use harness_core::{Cancel, End, Fault, FaultSource, Json, Time};
+
+use crate::bare::bare;
 
 const NOW: Time = Time(1_767_225_600_000);
 
@@ -50,7 +52,7 @@ async fn seen(gate: PolicyGate, name: &str, arguments: &str) -> Seen {
     ports.agents = Arc::new(Desk);
     ports.gates = vec![Arc::new(gate)];
     ports.hub.fold(events.clone());
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(ports.fit_turn(bare()));
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let facts = events.events().into_iter().filter_map(|event| match event.kind {

@@ -10,8 +10,10 @@ use harness_core::outcome::Fault;
 use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Turn, TurnSpec};
+use harness_core::turn::Turn;
 use harness_core::{Cancel, Json, Time};
+
+use crate::bare::bare;
 
 /// `desk` can hand over to `expert`, and is told of the half in which an iteration is.
 struct Desk {
@@ -41,7 +43,7 @@ async fn check(changes: bool, calls: &[&str], expected: &[&str]) {
     ports.tools = Arc::new(ScriptedTools::new([ToolDef::new("look", "")]).answering(looked));
     let log = EventLog::default();
     ports.hub.fold(log.clone());
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.longest_cycle = 0;
     let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;

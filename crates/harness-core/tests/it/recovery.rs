@@ -9,8 +9,10 @@ use harness_core::message::{AssistantMessage, Block, FinishReason, Message, Tool
 use harness_core::port::{ModelFault, ModelFaultCode, ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Turn, TurnSpec};
+use harness_core::turn::Turn;
 use harness_core::{Cancel, End, Json, Time};
+
+use crate::bare::bare;
 
 /// A step in short: `text`, `half~length` with a stop reason, `-` says nothing, `!code` fails, `!code text` fails
 /// behind that text, `#id` calls, `#id~length` calls and breaks off.
@@ -64,8 +66,8 @@ struct Ran {
 }
 
 async fn run(continue_broken: u32, steps: impl IntoIterator<Item = String>) -> Ran {
-    let mut spec = TurnSpec::source_002();
-    spec.continue_broken = continue_broken;
+    let mut spec = bare();
+    (spec.continue_broken, spec.limits.iterations) = (continue_broken, 20);
     let model = Arc::new(ScriptedModel::new(steps.into_iter().map(|code| step(&code))));
     let mut ports = Ports::new(model.clone(), Arc::new(VirtualClock::still(Time(0))));
     let answers = (0..200).map(|_| ToolStep::outcome(ToolOutcome::text("done")).of("work"));
@@ -155,7 +157,7 @@ async fn what_was_used_counts_also_where_a_step_broke_off() {
 async fn law_3_the_limits_of_the_turn_bound_it_too() {
     let ran = run(u32::MAX, (0..200).map(|n| format!("{n}~length"))).await;
     assert_eq!(ran.end.reason().as_str(), "max_iterations_reached");
-    assert_eq!(ran.transcript.len(), 141);
+    assert_eq!(ran.transcript.len(), 21);
 }
 
 #[tokio::test]
@@ -166,7 +168,7 @@ async fn calls_whose_arguments_nobody_could_read_do_not_run() {
     let steps = [AssistantMessage::calls([unread]), AssistantMessage::text("done")].map(ModelStep::answer);
     let mut ports = Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::still(Time(0))));
     ports.tools = Arc::new(ScriptedTools::new([ToolDef::new("work", "")]));
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(ports.fit_turn(bare()));
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let result = turn.log().get(2).expect("a result").joined_text();

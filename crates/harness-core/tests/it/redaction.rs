@@ -78,7 +78,7 @@ async fn fault_11_a_known_secret_is_nowhere() {
     let mut seen = ports.hub.subscribe(1024);
     ports.updates = Some(Arc::new(notes.clone()));
     ports.redactor = Some(Redactor::new([Secret::new(KEY)]));
-    let mut spec = TurnSpec::thread();
+    let mut spec = TurnSpec::default();
     spec.limits.iterations = 4;
     let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user(format!("My key is {KEY}, use it.")));

@@ -9,9 +9,11 @@ use harness_core::message::{AssistantMessage, Message, ToolCall, UserMessage};
 use harness_core::port::{Decision, Offer, RetryClass, ToolDef, ToolOutcome, Verdict};
 use harness_core::testing::{Answer, Journal, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{TurnSpec, TurnState};
+use harness_core::turn::TurnState;
 use harness_core::{CallId, End, Json, Millis, OpId, StopReason, Time};
 use proptest::prelude::*;
+
+use crate::bare::bare;
 
 const BEGIN: Time = Time(1_767_225_600_000);
 
@@ -95,7 +97,7 @@ fn origin() -> Origin {
 type Driver = ScriptedDriver<TurnState, Shop>;
 
 fn driver(shop: Shop, log: Transcript) -> Driver {
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.seams.gates = vec!["gate".into()];
     ScriptedDriver::new(Machine::new(Arc::new(spec), origin(), log), shop, BEGIN)
 }

@@ -9,8 +9,10 @@ use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{Clock, DynTool, Timed, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{Turn, TurnSpec};
+use harness_core::turn::Turn;
 use harness_core::{Cancel, Json, Millis, Time};
+
+use crate::bare::bare;
 
 /// Tells `halfway` when it may, and never answers unless it `hurries`; told to stop, it says `parting` or goes on.
 struct Slow {
@@ -103,7 +105,7 @@ async fn a_turn_goes_on_after_a_timeout() {
     let mut ports = Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(clock.clone()));
     let tools = Toolbox::new([Arc::new(slow()) as Arc<dyn DynTool>]);
     ports.tools = Arc::new(tools.within(Millis(1_500), &ports.clock));
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     // The tool alone waits on the clock, which jumps.
     spec.limits.elapsed = None;
     let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());

@@ -11,6 +11,8 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::{TurnSpec, TurnState};
 use harness_core::{Json, Millis, OpId, Time};
 
+use crate::bare::strict;
+
 const BEGIN: Time = Time(1_767_225_600_000);
 
 /// One request for two calls, of which the second is one too many.
@@ -45,7 +47,7 @@ fn origin() -> Origin {
 }
 
 fn spec() -> TurnSpec {
-    let mut spec = TurnSpec::source_001();
+    let mut spec = strict();
     spec.limits.tool_calls = 1;
     spec
 }

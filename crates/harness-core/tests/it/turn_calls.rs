@@ -1,7 +1,9 @@
 //! Calls: execution, retries, faults, loops, gates, approvals.
 
-use harness_core::testing::{check_turn, check_turn_with};
-use harness_core::turn::{OnToolFailure, TurnSpec};
+use harness_core::testing::check_turn_with;
+use harness_core::turn::OnToolFailure;
+
+use crate::bare::{bare, check_turn};
 
 #[test]
 fn results_enter_the_transcript_in_call_order() {
@@ -73,7 +75,7 @@ fn a_tool_that_demands_it_runs_alone() {
 
 #[test]
 fn a_call_of_no_offered_tool_ends_a_turn_that_ends_on_errors() {
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.on_tool_failure = OnToolFailure::EndOnError;
     check_turn_with(
         spec,
@@ -99,7 +101,7 @@ fn a_call_of_no_offered_tool_ends_a_turn_that_ends_on_errors() {
 
 #[test]
 fn a_call_of_no_offered_tool_is_answered_to_the_model() {
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.on_tool_failure = OnToolFailure::Answer;
     check_turn_with(
         spec,

@@ -1,7 +1,8 @@
 //! What ends a turn early: limits, deadlines, cancellation, interruption, crash.
 
-use harness_core::testing::{check_turn, check_turn_with};
-use harness_core::turn::TurnSpec;
+use harness_core::testing::check_turn_with;
+
+use crate::bare::{bare, check_turn};
 
 #[test]
 fn law_3_no_iteration_is_permitted() {
@@ -173,7 +174,7 @@ fn law_3_a_step_that_passes_the_budget_is_the_last() {
 
 #[test]
 fn a_closing_step_sums_up_without_tools() {
-    let mut spec = TurnSpec::default();
+    let mut spec = bare();
     spec.closing_step = true;
     check_turn_with(
         spec,

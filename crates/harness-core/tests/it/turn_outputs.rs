@@ -1,6 +1,6 @@
 //! What a model can say, and what the turn makes of it.
 
-use harness_core::testing::check_turn;
+use crate::bare::check_turn;
 
 #[test]
 fn an_answer_completes_the_turn() {

@@ -1,6 +1,6 @@
 //! Turns that go on where an earlier one stopped.
 
-use harness_core::testing::check_turn;
+use crate::bare::check_turn;
 
 #[test]
 fn a_parked_call_is_decided_when_the_turn_is_resumed() {

@@ -14,6 +14,8 @@ use harness_core::transcript::{self, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, EntryId, Json, Time};
 
+use crate::bare::bare;
+
 fn ports(steps: impl IntoIterator<Item = ModelStep>) -> Ports {
     Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::jumping(Time(0))))
 }
@@ -60,24 +62,24 @@ fn check(spec: TurnSpec, steps: impl IntoIterator<Item = ModelStep>, expected: &
 
 #[test]
 fn a_model_that_says_nothing_leaves_a_mark() {
-    check(TurnSpec::default(), [down().into()], &["user go", r#"assistant error "" "no route""#]);
+    check(bare(), [down().into()], &["user go", r#"assistant error "" "no route""#]);
 }
 
 #[test]
 fn law_1_calls_of_an_answer_that_broke_off_are_answered() {
     let broken = || [down().with_partial(called(FinishReason::Error)).into()];
     let answered = "toolResult This call did not run: the answer that asked for it broke off.";
-    check(TurnSpec::default(), broken(), &["user go", r#"assistant error "" """#, answered]);
+    check(bare(), broken(), &["user go", r#"assistant error "" """#, answered]);
 }
 
 #[test]
 fn an_answer_that_announces_tools_and_calls_none_counts_if_it_has_text() {
     let lone = |text: &str| ModelStep::from(ending(AssistantMessage::text(text), FinishReason::ToolUse));
-    check(TurnSpec::default(), [lone("hm")], &["user go", r#"assistant toolUse "hm" """#]);
+    check(bare(), [lone("hm")], &["user go", r#"assistant toolUse "hm" """#]);
     let asked =
         "user Your last answer could not be used: Tool request contained zero calls. Answer again, in full.";
     let silent = r#"assistant toolUse " " """#;
-    check(TurnSpec::default(), [lone(" "), lone(" ")], &["user go", silent, asked, silent]);
+    check(bare(), [lone(" "), lone(" ")], &["user go", silent, asked, silent]);
 }
 
 #[tokio::test]
@@ -85,7 +87,7 @@ async fn law_1_calls_of_an_answer_that_an_earlier_process_cut_off_never_run_and_
     let tools = ScriptedTools::new([ToolDef::new("t", "")]);
     let mut ports = ports([AssistantMessage::text("on").into()]);
     ports.tools = Arc::new(tools.clone());
-    let spec = ports.fit_turn(TurnSpec::thread());
+    let spec = ports.fit_turn(TurnSpec::default());
     let log = [Message::from(called(FinishReason::Aborted))].map(Arc::new).into_iter().collect();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), log);
     assert!(turn.has_open_calls());
@@ -107,7 +109,7 @@ async fn law_1_a_cancelled_turn_ends_with_results_and_the_mark() {
     });
     let mut ports = ports([called(FinishReason::ToolUse).into()]);
     ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
-    let spec = ports.fit_turn(TurnSpec::source_004());
+    let spec = ports.fit_turn(TurnSpec::default());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &stop, Start::prompt(Message::user("go"))).await;
     assert_eq!(
@@ -148,7 +150,7 @@ async fn a_queue_is_told_where_the_turn_stands() {
     let asked = Asked::default();
     ports.tools = Arc::new(tools);
     ports.steering = Some(Arc::new(asked.clone()));
-    let spec = ports.fit_turn(TurnSpec::default());
+    let spec = ports.fit_turn(bare());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(
@@ -185,7 +187,7 @@ async fn a_tool_that_ends_the_turn_does_not_pass_over_what_waits() {
     let mut ports = ports([called(FinishReason::ToolUse).into(), AssistantMessage::text("after").into()]);
     ports.tools = Arc::new(tools);
     ports.steering = Some(Arc::new(Objection::default()));
-    let spec = ports.fit_turn(TurnSpec::default());
+    let spec = ports.fit_turn(bare());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.answer.as_deref(), Some("after"));
@@ -213,7 +215,7 @@ async fn a_tool_tells_how_far_it_is_and_the_model_never_sees_it() {
     let mut ports = ports([called(FinishReason::ToolUse).into(), AssistantMessage::text("done").into()]);
     ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
     ports.updates = Some(heard.clone());
-    let spec = ports.fit_turn(TurnSpec::default());
+    let spec = ports.fit_turn(bare());
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(*heard.0.lock().expect("no panic"), ["c 10%", "c 90%"]);
@@ -250,7 +252,7 @@ async fn law_4_what_one_turn_could_not_store_the_next_one_stores_first() {
     let session = Arc::new(Moody::default());
     let mut ports = ports([AssistantMessage::text("a").into(), AssistantMessage::text("b").into()]);
     ports.session = Some(session.clone());
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(ports.fit_turn(bare()));
     let mut turn = Turn::new(spec.clone(), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("one"))).await;
     assert_eq!((end.persist_failed.as_deref(), turn.stored()), (Some("disk full"), 0));
@@ -283,7 +285,7 @@ async fn fault_32_the_machine_never_sees_an_orphan() {
     assert_eq!(transcript::check(log.iter()).len(), 3);
     let model = ScriptedModel::new([AssistantMessage::text("done")]);
     let ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::jumping(Time(0))));
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(TurnSpec::default())), Origin::default(), log);
+    let mut turn = Turn::new(Arc::new(ports.fit_turn(bare())), Origin::default(), log);
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("and?"))).await;
     let request = model.requests().remove(0);
     let mut sent = Vec::new();

@@ -23,6 +23,8 @@ use harness_core::turn::{
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
 
+use crate::bare::bare;
+
 pub(crate) const BEGIN: Time = Time(1_000_000);
 
 /// A whole random scenario.
@@ -90,7 +92,7 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
     ];
     (limits(), rules, failure(), retry, any::<bool>(), seams, rails).prop_map(
         |(limits, rules, failure, (retries, waits), closing_step, seams, rails)| {
-            let mut spec = TurnSpec::default();
+            let mut spec = bare();
             spec.limits = limits;
             (spec.execution, spec.longest_cycle) = rules;
             spec.on_tool_failure = failure;

@@ -121,7 +121,7 @@ impl TurnAgent {
     /// # let _ = ask;
     /// ```
     pub fn new(ports: impl Fn() -> Ports + Send + Sync + 'static) -> Self {
-        Self { ports: Arc::new(ports), spec: TurnSpec::thread() }
+        Self { ports: Arc::new(ports), spec: TurnSpec::default() }
     }
 
     /// The same agent with other rules for its turns.
