@@ -156,7 +156,7 @@ impl Case<'_> {
         if text(expected, "compare") == Some("message") {
             let folder = self.folder.to_string_lossy();
             let message = text(expected, "message").unwrap_or_default().replace("${CASE}", &folder);
-            return same_message(error, &message);
+            return same_facts(error, &message);
         }
         clear(error)
     }
@@ -172,10 +172,16 @@ fn clear(error: &DescriptorError) -> Result<(), String> {
     }
 }
 
-fn same_message(error: &DescriptorError, expected: &str) -> Result<(), String> {
-    match error.compat_message() {
-        Some(message) if message == expected => Ok(()),
-        found => Err(format!("message {found:?} ({error}), expected {expected:?}")),
+/// The facts of a message: what it quotes, and the first path that it names.
+fn same_facts(error: &DescriptorError, expected: &str) -> Result<(), String> {
+    let said = error.to_string();
+    let quoted = expected.split('"').skip(1).step_by(2);
+    let words = expected.split('"').step_by(2).flat_map(|text| text.split([' ', ',']));
+    let paths = words.map(|word| word.trim_matches('.')).filter(|word| word.contains(['_', '[']));
+    let path = paths.map(|path| path.trim_start_matches("descriptor.")).next();
+    match quoted.chain(path).find(|fact| !said.contains(fact)) {
+        Some(fact) => Err(format!("`{said}` does not say `{fact}` of {expected:?}")),
+        None => clear(error),
     }
 }
 
@@ -246,7 +252,7 @@ fn check_resolve(graph: &Graph, step: &Value) -> Result<(), String> {
     let context = at(step, "context");
     let expect = at(step, "expect");
     match (graph.instructions(agent, context), text(expect, "error")) {
-        (Err(error), Some(message)) => same_message(&error, message)?,
+        (Err(error), Some(message)) => same_facts(&error, message)?,
         (Err(error), None) => return Err(format!("failed: {error}")),
         (Ok(_), Some(message)) => return Err(format!("resolved, but expected the error {message}")),
         (Ok(found), None) => {
@@ -259,7 +265,7 @@ fn check_resolve(graph: &Graph, step: &Value) -> Result<(), String> {
     }
     let Some(turn) = step.get("turn") else { return Ok(()) };
     match (graph.offer(agent, context), text(turn, "error")) {
-        (Err(error), Some(message)) => same_message(&error, message),
+        (Err(error), Some(message)) => same_facts(&error, message),
         (Err(error), None) => Err(format!("no offer: {error}")),
         (Ok(_), Some(message)) => Err(format!("offered, but expected the error {message}")),
         (Ok(offer), None) => {
@@ -289,7 +295,7 @@ fn check_context(graph: &Graph, step: &Value) -> Result<(), String> {
     let expect = at(step, "expect");
     match (graph.create_context(&input), text(expect, "error")) {
         (Err(error), Some(_)) if text(expect, "compare") == Some("stage") => clear(&error),
-        (Err(error), Some(message)) => same_message(&error, message),
+        (Err(error), Some(message)) => same_facts(&error, message),
         (Err(error), None) => Err(format!("failed: {error}")),
         (Ok(_), Some(message)) => Err(format!("made, but expected the error {message}")),
         (Ok(found), None) => same("context", &json(&found)?, at(expect, "context")),

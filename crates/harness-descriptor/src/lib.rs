@@ -61,7 +61,6 @@
 
 mod canonical;
 pub mod check;
-mod compat;
 mod descriptor;
 pub mod diff;
 mod disk;

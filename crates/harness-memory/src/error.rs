@@ -130,29 +130,6 @@ impl MemoryError {
         }
     }
 
-    /// The text that the source system gives for the same error, for wire and conformance.
-    pub fn compat_message(&self) -> String {
-        match self {
-            Self::TimedOut { limit } => format!("Timeout after {}ms", limit.0),
-            Self::BudgetInput { field } => format!("allocateBudgets: {field} is NaN."),
-            Self::NotAnItem => "not an item".to_owned(),
-            Self::ItemMismatch { item_type: Some(item_type), .. } => {
-                format!("Item type '{item_type}' did not match any registered item extension schema.")
-            }
-            Self::ItemMismatch { category, item_type: None } => {
-                format!("Item did not match any registered {category} extension schema.")
-            }
-            Self::Failed { .. }
-            | Self::NeverBegun
-            | Self::Config { .. }
-            | Self::Storage(_)
-            | Self::Layers(_)
-            | Self::UnknownLayer { .. }
-            | Self::UnknownFunction { .. }
-            | Self::UnknownExecution { .. } => self.to_string(),
-        }
-    }
-
     /// Whether somebody has to repair something first, so that it must not be passed over.
     pub fn is_config(&self) -> bool {
         matches!(self, Self::Config { .. })

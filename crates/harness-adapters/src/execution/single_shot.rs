@@ -159,22 +159,6 @@ impl SingleShotFault {
             Self::Cancelled => None,
         }
     }
-
-    /// The text of source 001's error, for wires and comparisons.
-    pub fn compat_message(&self) -> String {
-        match self {
-            Self::NoKey => "OpenRouter API key is not configured.".to_owned(),
-            Self::Http { status, message: Some(message), .. } => {
-                format!("OpenRouter request failed: {message} (HTTP {status})")
-            }
-            Self::Http { status, message: None, .. } => format!("OpenRouter request failed: HTTP {status}"),
-            Self::Timeout { .. } => "OpenRouter single-shot request timed out".to_owned(),
-            Self::NoText | Self::Reported { .. } | Self::Stopped { .. } => {
-                "OpenRouter response did not include assistant content".to_owned()
-            }
-            Self::Unreadable { .. } | Self::Transport { .. } | Self::Cancelled => self.to_string(),
-        }
-    }
 }
 
 /// Answers a question at once.

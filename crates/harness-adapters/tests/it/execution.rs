@@ -164,25 +164,25 @@ async fn a_quick_answer_has_its_history_and_is_not_trimmed() {
     );
 }
 
-async fn quick_fault(reply: Reply, kind: &str, compat: &str) {
+async fn quick_fault(reply: Reply, kind: &str, said: &str) {
     let server = Server::start([reply]).await;
     let asked = quick(&server).generate(SingleShotRequest::new("S", "q"), &Cancel::never()).await;
     let fault = asked.unwrap_err();
-    assert_eq!((fault.kind(), fault.compat_message().as_str()), (kind, compat));
+    assert_eq!((fault.kind(), fault.to_string().as_str()), (kind, said));
 }
 
 #[tokio::test]
 async fn a_quick_answer_fails_with_a_typed_fault() {
     let said = Reply::json(400, r#"{"error":{"message":"bad"}}"#);
-    quick_fault(said, "single_shot.http", "OpenRouter request failed: bad (HTTP 400)").await;
-    quick_fault(Reply::json(500, "x"), "single_shot.http", "OpenRouter request failed: HTTP 500").await;
-    let none = "OpenRouter response did not include assistant content";
+    quick_fault(said, "single_shot.http", "OpenRouter answered with HTTP 400: bad").await;
+    quick_fault(Reply::json(500, "x"), "single_shot.http", "OpenRouter answered with HTTP 500").await;
     let empty = Reply::json(200, r#"{"choices":[{"message":{"content":""}}]}"#);
-    quick_fault(empty, "single_shot.no_text", none).await;
+    quick_fault(empty, "single_shot.no_text", "the answer of OpenRouter holds no text").await;
     let reported = Reply::json(200, r#"{"error":{"message":"down"}}"#);
-    quick_fault(reported, "single_shot.reported", none).await;
+    quick_fault(reported, "single_shot.reported", "OpenRouter reported an error: down").await;
     let stopped = r#"{"choices":[{"message":{"content":"x"},"finish_reason":"content_filter"}]}"#;
-    quick_fault(Reply::json(200, stopped), "single_shot.stopped", none).await;
+    let said = "OpenRouter stopped the answer: content_filter";
+    quick_fault(Reply::json(200, stopped), "single_shot.stopped", said).await;
 }
 
 struct To(&'static str);

@@ -80,7 +80,7 @@ pub(super) fn ask(vector: &Value, url: &str) -> Done<Value> {
                 json!({ "text": answer.text, "usage": counts })
             }
         },
-        Err(fault) => json!({ "error": fault.compat_message() }),
+        Err(fault) => json!({ "error": fault.to_string() }),
     })
 }
 

@@ -42,7 +42,7 @@ impl Stage {
         let setup = setup.reporting_to(move |report: &LayerReport| {
             // The source leaves such a layer out without a word.
             if !matches!(report.error, MemoryError::NeverBegun) {
-                lines.push(format!("{} {}: {}", report.layer, report.hook, report.error.compat_message()));
+                lines.push(format!("{} {}: {}", report.layer, report.hook, report.error));
             }
         });
         let pipeline = Pipeline::build(setup, Arc::new(clock.clone())).map_err(|e| e.to_string())?;

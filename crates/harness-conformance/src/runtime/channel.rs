@@ -196,7 +196,7 @@ fn settled(done: Result<Value, ChannelError>) -> Value {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the suite has fields for these only")]
 fn error(fault: &ChannelError) -> Value {
-    let mut error = json!({ "kind": fault.kind(), "message": fault.compat_message() });
+    let mut error = json!({ "kind": fault.kind(), "message": fault.to_string() });
     match fault {
         ChannelError::Timeout { channel, timeout } => {
             put(&mut error, "channelName", json!(**channel));

@@ -16,7 +16,7 @@ pub(super) fn result(done: &Result<Json, FlowError>) -> Value {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the suite has fields for these only")]
 fn error(fault: &FlowError) -> Value {
-    let mut error = json!({ "kind": fault.kind(), "message": fault.compat_message() });
+    let mut error = json!({ "kind": fault.kind(), "message": fault.to_string() });
     match fault {
         FlowError::StepFailed { step, cause, retries_exhausted } => {
             put(&mut error, "stepId", json!(**step));

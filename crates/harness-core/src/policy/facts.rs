@@ -64,20 +64,7 @@ pub struct PolicyFacts {
     pub suspended_proposal: Option<Box<SuspendedProposal>>,
 }
 
-impl PolicyFacts {
-    /// Source 000's message for a decision that ended a run; `None` for allow.
-    pub fn compat_message(&self) -> Option<String> {
-        let what = match self.resource.kind {
-            ResourceKind::Tool => format!("Tool \"{}\"", self.resource.name),
-            ResourceKind::Handoff => format!("Handoff \"{}\" -> \"{}\"", self.agent_name, self.resource.name),
-        };
-        match self.decision {
-            PolicyVerdict::Allow => None,
-            PolicyVerdict::Deny => Some(format!("{what} denied by policy: {}", self.reason)),
-            PolicyVerdict::RequireApproval => Some(format!("{what} requires approval: {}", self.reason)),
-        }
-    }
-}
+impl PolicyFacts {}
 
 /// A proposal that waits for approval, as a host stores it. Of its last eight fields a tool has four and
 /// a handoff the other four.

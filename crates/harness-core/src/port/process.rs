@@ -211,18 +211,6 @@ impl ProcessFault {
             Self::NotStarted { .. } | Self::Refused { .. } | Self::Lost { .. } => None,
         }
     }
-
-    /// The message of source 002, where it has one (`timeout:30`, in seconds); for programs that compare texts.
-    pub fn compat_message(&self) -> String {
-        match self {
-            Self::TimedOut { limit, .. } => format!("timeout:{}", limit.duration().as_secs_f64()),
-            Self::NotStarted { .. }
-            | Self::Refused { .. }
-            | Self::Cancelled { .. }
-            | Self::TooMuchOutput { .. }
-            | Self::Lost { .. } => self.to_string(),
-        }
-    }
 }
 
 /// Runs command lines to their end.
@@ -362,22 +350,4 @@ pub trait Process: Send + Sync + fmt::Debug {
 
     /// Ends it, with all that it started; [`Process::wait`] tells when it is gone.
     fn kill(&self);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(limit: u64, expected: &str) {
-        let output = Box::default();
-        let fault = ProcessFault::TimedOut { program: "sh".to_owned(), limit: Millis(limit), output };
-        assert_eq!((fault.kind(), &*fault.compat_message()), ("timeout", expected));
-    }
-
-    #[test]
-    fn a_timeout_is_told_as_the_source_tells_it() {
-        check(30_000, "timeout:30");
-        check(1_500, "timeout:1.5");
-    }
 }

@@ -232,7 +232,6 @@ fn the_facts_are_what_a_record_holds() {
       }
     }
     "#);
-    assert_eq!(seen.facts[0].compat_message().as_deref(), Some(r#"Tool "pay" requires approval: four_eyes"#));
     let suspended = seen.facts[0].suspended_proposal.as_deref().expect("a suspended proposal");
     let request = RequestSeed::from(suspended);
     assert_eq!(

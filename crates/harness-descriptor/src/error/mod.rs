@@ -135,7 +135,9 @@ pub enum Fault {
         root: String,
     },
     /// A sequence refers to a part, but there is no catalog.
-    #[error("{target}.instructions_sequence[{index}] uses part `{part}`, but there are no instruction_parts")]
+    #[error(
+        "{target}.instructions_sequence[{index}].ref names the part `{part}`, but there are no instruction_parts"
+    )]
     NoCatalog {
         /// Whose sequence.
         target: Target,
@@ -146,7 +148,7 @@ pub enum Fault {
     },
     /// A sequence refers to a part that the catalog does not have.
     #[error(
-        "{target}.instructions_sequence[{index}] uses part `{part}`, which instruction_parts does not have"
+        "{target}.instructions_sequence[{index}].ref names the part `{part}`, which instruction_parts does not have"
     )]
     UnknownPart {
         /// Whose sequence.
@@ -165,7 +167,9 @@ pub enum Fault {
         path: String,
     },
     /// The descriptor needs prompt files, but no prompt map was given.
-    #[error("the descriptor uses prompt files, but no prompt map was given")]
+    #[error(
+        "the descriptor names prompt files (instructions_file, instructions_files or file items), but no prompt map was given"
+    )]
     PromptMapRequired,
     /// A file form or sequence is still there when the graph is built.
     #[error("{target} still has `{}`", form.key())]
@@ -427,14 +431,6 @@ impl DescriptorError {
     /// [`Report::render`](crate::check::Report::render) shows all faults of a descriptor.
     pub fn render(&self) -> String {
         Diagnostic::from(self).render(Style::Plain).to_string()
-    }
-
-    /// The text that source 000 gives for this fault.
-    ///
-    /// `None` where it has no designed message of its own: YAML and file faults, and values
-    /// that fail there by accident.
-    pub fn compat_message(&self) -> Option<String> {
-        crate::compat::message(&self.0.fault)
     }
 }
 

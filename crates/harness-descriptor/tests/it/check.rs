@@ -69,7 +69,7 @@ agents:
        |                                                                  ^^^^^
     help: did you mean `expert`?
 
-    16:14: error[descriptor.unknown_part]: agents.desk.instructions_sequence[0] uses part `tnoe`, which instruction_parts does not have
+    16:14: error[descriptor.unknown_part]: agents.desk.instructions_sequence[0].ref names the part `tnoe`, which instruction_parts does not have
        |
     16 |       - ref: tnoe
        |              ^^^^
@@ -195,7 +195,7 @@ agents:
 ";
     let source = || TextSource::new(yaml).root("/project");
     insta::assert_snapshot!(faults(&source().check(&CheckOptions::default())), @r#"
-    4:29: error[descriptor.prompt_map_required]: the descriptor uses prompt files, but no prompt map was given
+    4:29: error[descriptor.prompt_map_required]: the descriptor names prompt files (instructions_file, instructions_files or file items), but no prompt map was given
       |
     4 |   a: { instructions_files: [a.md, b.md, ../c.md] }
       |                             ^^^^

@@ -99,8 +99,9 @@ impl LayerRun {
             Err(fault) => {
                 self.stack.report(at, hook.as_str(), fault.clone());
                 let denial = |id| {
-                    let why = fault.compat_message();
-                    Decision::deny(format!("tool call denied: gating layer '{id}' failed ({why})"))
+                    Decision::deny(format!(
+                        "this call is denied: the layer `{id}`, which decides about it, failed: {fault}"
+                    ))
                 };
                 Ok(gating.map_or(Decision::Allow, denial))
             }

@@ -77,17 +77,4 @@ impl ChannelError {
             Self::TooMany { .. } => "channel_too_many",
         }
     }
-
-    /// The message of source 002, where it has one; for programs that compare texts.
-    pub fn compat_message(&self) -> String {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the source has no text for anything else")]
-        match self {
-            Self::Timeout { channel, timeout } => {
-                format!("Channel '{channel}' timed out after {}ms", timeout.0)
-            }
-            Self::Closed { channel } => format!("Channel '{channel}' is closed"),
-            Self::Cancelled { reason } => format!("Cancelled: {reason}"),
-            other => other.to_string(),
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::limits::{Limit, Reached};
+use harness_core::limits::Reached;
 use harness_core::{CallId, GateName, Json, StopReason, ToolName};
 
 use crate::channel::ChannelError;
@@ -187,44 +187,6 @@ impl FlowError {
             | Self::OutcomeUnknown { .. }
             | Self::Channel(_)
             | Self::Busy => false,
-        }
-    }
-
-    /// The message of source 002, where it has one; for programs that compare texts.
-    pub fn compat_message(&self) -> String {
-        match self {
-            Self::StepFailed { step, cause, .. } => format!("Step '{step}' failed: {cause}"),
-            Self::ModelRefused { step, refusal } => format!("Model refused at step '{step}': {refusal}"),
-            Self::ModelParse { step, .. } => {
-                format!("Model parse error at step '{step}': failed to parse output")
-            }
-            Self::ForkPartial { step, succeeded, failed } => {
-                let (succeeded, failed) = (succeeded.len(), failed.len());
-                format!("Fork '{step}' partial failure: {succeeded} succeeded, {failed} failed")
-            }
-            Self::Cancelled { reason } => format!("Cancelled: {reason}"),
-            Self::BudgetExceeded { reached, .. } => {
-                let Reached { limit, value, ceiling, .. } = reached;
-                let field = match limit {
-                    Limit::Cost => "cost".to_owned(),
-                    Limit::Elapsed => "duration".to_owned(),
-                    Limit::Iterations
-                    | Limit::ToolCalls
-                    | Limit::Tokens
-                    | Limit::Turns
-                    | Limit::Context
-                    | _ => limit.to_string(),
-                };
-                format!("Budget exceeded: {field} limit {ceiling}, actual {value}")
-            }
-            Self::Denied { message, .. } => format!("Steering denied: {message}"),
-            Self::LoopExhausted { most, .. } => format!("Loop exceeded maximum iterations ({most})"),
-            Self::Channel(error) => error.compat_message(),
-            Self::TurnStopped { .. }
-            | Self::Halted { .. }
-            | Self::AwaitingApproval { .. }
-            | Self::OutcomeUnknown { .. }
-            | Self::Busy => self.to_string(),
         }
     }
 
