@@ -1,6 +1,6 @@
 //! Vectors of kind `workspace-tools`: one call of a workspace tool over files in memory.
 //!
-//! Profile: [`WorkspaceOptions::source_001`], and snippets as short as those of the suite's own files.
+//! Snippets are as short as those of the suite's own files.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -222,7 +222,8 @@ fn check(vector: &Described) -> Result<(), String> {
         scripted: vector.r#override.clone(),
         calls: Arc::clone(&calls),
     };
-    let mut options = WorkspaceOptions::source_001();
+    let mut options = WorkspaceOptions::default();
+    options.providers = ["github", "slack", "notion", "linear"].map(str::to_owned).to_vec();
     options.search_limit = limit(vector.options.default_search_limit);
     options.list_depth = limit(vector.options.max_list_depth);
     let tools = if vector.no_provider {

@@ -165,7 +165,7 @@ pub use tool_set::ToolSet;
 pub use turn_runner::TurnRunner;
 pub use work::{WorkTools, work_complete};
 pub use workspace::{
-    FileEdits, FolderWorkspace, Oversize, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
+    FileEdits, FolderWorkspace, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };
 
 /// The code of the cookbook's page compiles.

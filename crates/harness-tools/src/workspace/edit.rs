@@ -178,7 +178,7 @@ impl EditTool {
     ) -> Result<ToolOutcome, ToolOutcome> {
         let FileEdits { files, seen, .. } = &self.shared;
         let read = files.read_boxed(path).await.map_err(|fault| failed(&fault))?;
-        let file = read.ok_or_else(|| not_found(path, false))?;
+        let file = read.ok_or_else(|| not_found(path))?;
         if seen.recall(origin, &file.entry.path, &file.content) == Memory::Changed {
             return Err(refusal("file_changed", WorkspaceFault::changed(path).message));
         }

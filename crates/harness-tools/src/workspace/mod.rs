@@ -9,4 +9,4 @@ mod tools;
 pub use edit::FileEdits;
 pub use folder::{FolderWorkspace, ProtectedFiles};
 pub use seen::SeenFiles;
-pub use tools::{Oversize, WorkspaceOptions, WorkspaceTools};
+pub use tools::{WorkspaceOptions, WorkspaceTools};

@@ -12,9 +12,6 @@ pub(crate) const MOST: usize = 51_200;
 /// What a list that was cut says.
 const LIST_CUT: &str = "Output exceeded 50KB; narrow the query or lower the limit.";
 
-/// What a file that is too long says.
-const FILE_CUT: &str = "Output exceeded 50KB; narrow the query or read a smaller file.";
-
 /// Entries of a listing.
 pub(crate) fn entries(entries: &[WorkspaceEntry]) -> String {
     list(entries.iter().map(|entry| {
@@ -66,11 +63,6 @@ fn score(text: &str) -> Option<String> {
 pub(crate) fn json(path: &str, value: &Json) -> String {
     let object = Object::new().text("path", Some(path)).value("json", Some(value.text().to_owned())).finish();
     indented(&object, 0, MOST).unwrap_or_else(|| cut_object(LIST_CUT))
-}
-
-/// What stands for a file that is too long.
-pub(crate) fn too_long() -> String {
-    cut_object(FILE_CUT)
 }
 
 fn cut_object(message: &str) -> String {

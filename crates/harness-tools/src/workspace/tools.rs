@@ -28,17 +28,6 @@ const USUAL_ENTRIES: u64 = 50;
 /// What of a page is kept free for the note about the rest.
 const NOTE: usize = 200;
 
-/// What `workspace_read` does with a file that does not fit into one result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Oversize {
-    /// Gives the first page and says how to go on.
-    #[default]
-    Page,
-    /// Says that it is too long, as source 001 does; nothing of it can be read.
-    Refuse,
-}
-
 /// How the workspace tools behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -50,35 +39,15 @@ pub struct WorkspaceOptions {
     pub list_depth: u32,
     /// The systems that a search can be narrowed to. Default none: there is no such argument.
     pub providers: Vec<String>,
-    /// What becomes of a file that does not fit. Default [`Oversize::Page`].
-    pub oversize: Oversize,
-    /// Whether a file that is not there may be there when the same call is tried again. Default false.
-    pub missing_is_retryable: bool,
 }
 
 impl Default for WorkspaceOptions {
     fn default() -> Self {
-        Self {
-            search_limit: 20,
-            list_depth: 3,
-            providers: Vec::new(),
-            oversize: Oversize::Page,
-            missing_is_retryable: false,
-        }
+        Self { search_limit: 20, list_depth: 3, providers: Vec::new() }
     }
 }
 
 impl WorkspaceOptions {
-    /// The behaviour of source 001: its four providers, no paging, and a missing file is tried again.
-    pub fn source_001() -> Self {
-        Self {
-            providers: ["github", "slack", "notion", "linear"].map(str::to_owned).to_vec(),
-            oversize: Oversize::Refuse,
-            missing_is_retryable: true,
-            ..Self::default()
-        }
-    }
-
     fn within_bounds(mut self) -> Self {
         let or_default = |value: u32, default: u32| if value == 0 { default } else { value };
         self.search_limit = or_default(self.search_limit, 20).min(MOST_HITS);
@@ -219,7 +188,7 @@ impl Kind {
             Self::Search if !options.providers.is_empty() => {
                 vec![("provider", json!({ "type": "string", "enum": options.providers }))]
             }
-            Self::Read if options.oversize == Oversize::Page => {
+            Self::Read => {
                 let offset = "The byte to begin at, for what follows an earlier page.";
                 let limit = "How many bytes to give at most.";
                 let (most, whole) = (show::MOST, "integer");
@@ -228,7 +197,7 @@ impl Kind {
                     ("limit", json!({ "type": whole, "minimum": 1, "maximum": most, "description": limit })),
                 ]
             }
-            Self::Search | Self::List | Self::Read | Self::ReadJson => Vec::new(),
+            Self::Search | Self::List | Self::ReadJson => Vec::new(),
         };
         if let Value::Object(properties) = &mut properties {
             properties.extend(more.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
@@ -280,11 +249,7 @@ impl WorkspaceTool {
             }
             Kind::Read => {
                 let path = arguments.not_empty("path")?.to_owned();
-                let page = match options.oversize {
-                    Oversize::Refuse => None,
-                    Oversize::Page => page_of(&arguments)?,
-                };
-                Ok(Ask::Read { path, page })
+                Ok(Ask::Read { path, page: page_of(&arguments)? })
             }
             Kind::ReadJson => Ok(Ask::ReadJson { path: arguments.not_empty("path")?.to_owned() }),
         }
@@ -312,10 +277,7 @@ impl WorkspaceTool {
                 if page.is_none() && file.content.len() <= show::MOST {
                     return Ok(ToolOutcome::text(file.content));
                 }
-                match self.shared.options.oversize {
-                    Oversize::Refuse => Ok(ToolOutcome::text(show::too_long())),
-                    Oversize::Page => Ok(page_outcome(&file, page.unwrap_or((0, show::MOST)))),
-                }
+                Ok(page_outcome(&file, page.unwrap_or((0, show::MOST))))
             }
             Ask::ReadJson { path } => {
                 let file = self.file(files, path).await?;
@@ -329,7 +291,7 @@ impl WorkspaceTool {
 
     async fn file(&self, files: &dyn DynWorkspace, path: &str) -> Result<WorkspaceFile, ToolOutcome> {
         let read = files.read_boxed(path).await.map_err(|fault| failed(&fault))?;
-        read.ok_or_else(|| not_found(path, self.shared.options.missing_is_retryable))
+        read.ok_or_else(|| not_found(path))
     }
 }
 
@@ -378,10 +340,10 @@ pub(crate) fn failed(fault: &WorkspaceFault) -> ToolOutcome {
 }
 
 /// The result of a call for a file that is not there.
-pub(crate) fn not_found(path: &str, retryable: bool) -> ToolOutcome {
+pub(crate) fn not_found(path: &str) -> ToolOutcome {
     let mut outcome = refusal("not_found", format!("Workspace file not found: {path}"));
     if let Some(error) = &mut outcome.error {
-        error.retryable = Some(retryable);
+        error.retryable = Some(false);
     }
     outcome
 }
