@@ -1,14 +1,14 @@
 //! Vectors of kind `descriptor`: load, hash, build, resolve and createContext of one descriptor.
 //!
-//! Profile: `BuildOptions::source_000`, the first fault only, messages of source 000.
+//! Of several faults the first is looked at. Of its message the facts count: what it quotes, and the path.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use harness_descriptor::{
-    Agent, BuildOptions, ContextInput, Descriptor, DescriptorError, FileSource, Graph, Handoff, Instructions,
-    Map, PromptMap, Registry, TextSource, Value,
+    Agent, ContextInput, Descriptor, DescriptorError, FileSource, Graph, Handoff, Instructions, Map,
+    PromptMap, Registry, TextSource, Value,
 };
 
 use crate::vector::Vector;
@@ -91,8 +91,7 @@ impl Case<'_> {
             return Err(format!("loaded, but expected the error {}", at(expect, "error.message")));
         }
         check_loaded(&descriptor, expect)?;
-        let options = BuildOptions::source_000();
-        let graph = match Graph::build_with(&descriptor, &self.registry(), &options) {
+        let graph = match Graph::build(&descriptor, &self.registry()) {
             Ok(graph) => graph,
             Err(error) => return self.check_error(&error, "build", at(expect, "error")),
         };
@@ -113,14 +112,14 @@ impl Case<'_> {
         let load = at(self.vector, "load");
         if text(load, "mode") != Some("text") {
             let path = text(load, "path").unwrap_or("descriptor.yaml");
-            let source = FileSource::new(self.folder.join(path)).compat(true);
+            let source = FileSource::new(self.folder.join(path));
             return match text(load, "rootDir") {
                 Some(root) => source.root(self.folder.join(root)).load(),
                 None => source.load(),
             };
         }
         let bytes = fs::read(self.folder.join("descriptor.yaml")).unwrap_or_default();
-        let mut source = TextSource::new(String::from_utf8_lossy(&bytes)).compat(true);
+        let mut source = TextSource::new(String::from_utf8_lossy(&bytes));
         if let Some(path) = text(load, "descriptorPath") {
             source = source.path(path);
         }
@@ -211,7 +210,8 @@ fn check_graph(graph: &Graph, expect: &Value) -> Result<(), String> {
         ("registryVersion", meta.registry_version.as_deref().map(Value::from)),
     ];
     same("metadata", &present(metadata), at(expect, "metadata"))?;
-    same("maxTurns", graph.max_turns_written().unwrap_or(&Value::Null), at(expect, "maxTurns"))?;
+    let max_turns = graph.max_iterations().map_or(Value::Null, |most| Value::from(f64::from(most.get())));
+    same("maxTurns", &max_turns, at(expect, "maxTurns"))?;
     same("entryAgent", &graph.entry_agent().id().into(), at(expect, "entryAgent"))?;
     let order = graph.agents().map(|agent| agent.id().into()).collect();
     same("agentOrder", &Value::List(order), at(expect, "agentOrder"))?;

@@ -20,7 +20,6 @@ struct Inner {
     document: Document,
     root: NodeId,
     /// Whether what is ours has no meaning.
-    compat: bool,
     /// The contract in a file of its own, as it is written.
     contract: Option<Document>,
     /// Keys that nothing reads, as the text has them.
@@ -78,17 +77,7 @@ impl Descriptor {
         contract: Option<Document>,
         unknown: Vec<UnknownKey>,
     ) -> Self {
-        Self(Arc::new(Inner { document, root, compat: false, contract, unknown, hash: OnceLock::new() }))
-    }
-
-    /// A descriptor as source 000 understands it.
-    pub(crate) fn compat(document: Document, root: NodeId) -> Self {
-        let unknown = Vec::new();
-        Self(Arc::new(Inner { document, root, compat: true, contract: None, unknown, hash: OnceLock::new() }))
-    }
-
-    pub(crate) fn is_compat(&self) -> bool {
-        self.0.compat
+        Self(Arc::new(Inner { document, root, contract, unknown, hash: OnceLock::new() }))
     }
 
     pub(crate) fn unknown_keys(&self) -> &[UnknownKey] {

@@ -1,6 +1,6 @@
 //! The keys and words that a descriptor knows.
 
-/// What a descriptor has, those of source 000 first.
+/// What a descriptor has.
 pub(crate) const ROOT: &[&str] = &[
     "descriptor_version",
     "metadata",
@@ -13,11 +13,7 @@ pub(crate) const ROOT: &[&str] = &[
     "run",
     "extensions",
 ];
-/// What source 000 knows of it.
-pub(crate) const ROOT_000: &[&str] = ROOT.split_at(ROOT.len() - 2).0;
 pub(crate) const RUNTIME: &[&str] = &["entry_agent", "max_iterations", "max_turns"];
-/// What source 000 knows of it.
-pub(crate) const RUNTIME_000: &[&str] = &["entry_agent", "max_turns"];
 pub(crate) const CONTEXT: &[&str] = &["fields", "references"];
 pub(crate) const FIELD: &[&str] = &["type", "default", "optional", "mutable", "redact", "description"];
 pub(crate) const REFERENCE: &[&str] = &["type", "optional", "description"];

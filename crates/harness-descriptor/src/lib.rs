@@ -92,9 +92,8 @@ pub use document::LossyReason;
 pub use error::{DescriptorError, Fault, PathRule, YamlFault};
 pub use field::{Expected, Field, Form, PathUse, Target};
 pub use graph::{
-    Agent, BoundTool, BuildOptions, ContextInput, ContextPath, Graph, Handoff, HandoffNaming, HandoffPreview,
-    Instructions, MaxTurns, Metadata, Offer, OfferedHandoff, Part, PartPreview, Preview, Registry,
-    RegistryTool, Standing, Template, UnknownKeys,
+    Agent, BoundTool, ContextInput, ContextPath, Graph, Handoff, HandoffPreview, Instructions, Metadata,
+    Offer, OfferedHandoff, Part, PartPreview, Preview, Registry, RegistryTool, Standing, Template,
 };
 pub use limits::Limits;
 #[cfg(feature = "tokio")]

@@ -45,7 +45,6 @@ pub struct TextSource {
     root: Option<PathBuf>,
     prompts: Option<PromptMap>,
     limits: Limits,
-    compat: bool,
 }
 
 /// A descriptor in a file, with its prompt files on disk.
@@ -57,7 +56,6 @@ pub struct FileSource {
     path: PathBuf,
     root: Option<PathBuf>,
     limits: Limits,
-    compat: bool,
 }
 
 /// Texts of prompt files by path, in order; the later of two entries for one file wins.
@@ -102,7 +100,7 @@ impl TextSource {
     /// A descriptor from this YAML text (JSON is YAML too).
     pub fn new(yaml: impl Into<String>) -> Self {
         let limits = Limits::default();
-        Self { yaml: yaml.into(), path: None, root: None, prompts: None, limits, compat: false }
+        Self { yaml: yaml.into(), path: None, root: None, prompts: None, limits }
     }
 
     /// The path the text is known by: prompt paths are relative to its folder, and messages show it.
@@ -137,22 +135,15 @@ impl TextSource {
         self
     }
 
-    /// Reads exactly what source 000 reads: `run` is then a key like any other that nothing reads; it is kept
-    /// and hashed as it is written, has no effect, and a check warns of it. Default: no.
-    pub fn compat(mut self, compat: bool) -> Self {
-        self.compat = compat;
-        self
-    }
-
     /// Reads and materializes the descriptor.
     ///
-    /// The first fault ends it, in the order of the source system; [`Self::check`] reports all.
+    /// The first fault ends it; [`Self::check`] reports all.
     pub fn load(self) -> Result<Descriptor, DescriptorError> {
         self.load_watched(&mut Unwatched(Faults::first()))
     }
 
     pub(crate) fn load_watched(self, watch: &mut impl Watch) -> Result<Descriptor, DescriptorError> {
-        let Self { yaml, path, root, prompts, limits, compat } = self;
+        let Self { yaml, path, root, prompts, limits } = self;
         let path = path.filter(|path| !path.as_os_str().is_empty());
         let folders = Folders::new(path.as_deref(), root.as_deref())
             .map_err(|source| io_fault(path.unwrap_or_default(), Field::DescriptorPath, source))?;
@@ -160,8 +151,8 @@ impl TextSource {
         let label = folders.descriptor.as_deref().map_or(INLINE_LABEL.into(), label);
         let mut document = parse(yaml.into_bytes(), label, &limits, watch.faults())?;
         let root = root_object(&document)?;
-        let unknown = if compat { Vec::new() } else { unknown::keys(&document, root, false) };
-        watch.parsed(&document, root, compat, &unknown);
+        let unknown = unknown::keys(&document, root);
+        watch.parsed(&document, root, &unknown);
         let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
         if let (Some(prompt), None) = (plan.prompts().next(), &prompts) {
@@ -179,9 +170,6 @@ impl TextSource {
                 DescriptorError::new(Fault::PromptMissing { target, path }, Some(document.place(prompt.node)))
             })
         })?;
-        if compat {
-            return Ok(Descriptor::compat(document, root));
-        }
         let contract = Contract { root, folders: &folders, faults };
         let contract = contract.put_in(&mut document, |file| match prompts.get(&file.resolved) {
             Some(text) => parse(text.as_bytes().to_vec(), file.written.as_str().into(), &limits, faults),
@@ -194,7 +182,7 @@ impl TextSource {
 impl FileSource {
     /// A descriptor in the file at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), root: None, limits: Limits::default(), compat: false }
+        Self { path: path.into(), root: None, limits: Limits::default() }
     }
 
     /// The folder that the descriptor and its prompts must not leave. Default: the descriptor's own folder.
@@ -209,16 +197,9 @@ impl FileSource {
         self
     }
 
-    /// Reads exactly what source 000 reads: `run` is then a key like any other that nothing reads; it is kept
-    /// and hashed as it is written, has no effect, and a check warns of it. Default: no.
-    pub fn compat(mut self, compat: bool) -> Self {
-        self.compat = compat;
-        self
-    }
-
     /// Reads and materializes the descriptor. Blocks while files are read.
     ///
-    /// The first fault ends it, in the order of the source system; [`Self::check`] reports all.
+    /// The first fault ends it; [`Self::check`] reports all.
     pub fn load(self) -> Result<Descriptor, DescriptorError> {
         self.load_watched(&mut Unwatched(Faults::first()))
     }
@@ -241,7 +222,7 @@ impl FileSource {
     }
 
     pub(crate) fn load_watched(self, watch: &mut impl Watch) -> Result<Descriptor, DescriptorError> {
-        let Self { path, root, limits, compat } = self;
+        let Self { path, root, limits } = self;
         if path.to_str().is_some_and(is_blank) {
             let field = Field::DescriptorPath;
             return Err(Fault::WrongType { field, expected: Expected::NonEmptyString }.into());
@@ -274,8 +255,8 @@ impl FileSource {
         })?;
         let mut document = parse(bytes, label, &limits, watch.faults())?;
         let root = root_object(&document)?;
-        let unknown = if compat { Vec::new() } else { unknown::keys(&document, root, false) };
-        watch.parsed(&document, root, compat, &unknown);
+        let unknown = unknown::keys(&document, root);
+        watch.parsed(&document, root, &unknown);
         let faults = watch.faults();
         let plan = Plan::collect(&document, root, &folders, faults)?;
         let mut prompts = PromptFiles::read(plan.prompts(), &real_root, &limits);
@@ -283,9 +264,6 @@ impl FileSource {
             let text = prompts.text(prompt).map_err(DescriptorError::from);
             text.map_err(|error| error.or_at(|| document.place(prompt.node)))
         })?;
-        if compat {
-            return Ok(Descriptor::compat(document, root));
-        }
         let contract = Contract { root, folders: &folders, faults };
         let contract = contract.put_in(&mut document, |file| file.read(&real_root, &limits, faults))?;
         Ok(Descriptor::new(document, root, contract, unknown))
@@ -322,7 +300,7 @@ impl Contract<'_> {
 /// Sees a descriptor while it is loaded.
 pub(crate) trait Watch {
     /// The text is read; prompts and parts are not yet in place.
-    fn parsed(&mut self, document: &Document, root: NodeId, compat: bool, unknown: &[UnknownKey]);
+    fn parsed(&mut self, document: &Document, root: NodeId, unknown: &[UnknownKey]);
 
     /// Where faults go from then on.
     fn faults(&self) -> &Faults;
@@ -331,7 +309,7 @@ pub(crate) trait Watch {
 struct Unwatched(Faults);
 
 impl Watch for Unwatched {
-    fn parsed(&mut self, _: &Document, _: NodeId, _: bool, _: &[UnknownKey]) {}
+    fn parsed(&mut self, _: &Document, _: NodeId, _: &[UnknownKey]) {}
 
     fn faults(&self) -> &Faults {
         &self.0

@@ -34,10 +34,10 @@ impl UnknownKey {
     }
 }
 
-/// The unknown keys of a descriptor as it is written, each once. In `compat`, what is ours is unknown.
-pub(crate) fn keys(document: &Document, root: NodeId, compat: bool) -> Vec<UnknownKey> {
+/// The unknown keys of a descriptor as it is written, each once.
+pub(crate) fn keys(document: &Document, root: NodeId) -> Vec<UnknownKey> {
     let mut finder = Finder { document, found: Vec::new(), seen: HashSet::new() };
-    finder.descriptor(root, compat);
+    finder.descriptor(root);
     finder.found
 }
 
@@ -60,12 +60,10 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn descriptor(&mut self, root: NodeId, compat: bool) {
+    fn descriptor(&mut self, root: NodeId) {
         let document = self.document;
-        let (keys, runtime) =
-            if compat { (known::ROOT_000, known::RUNTIME_000) } else { (known::ROOT, known::RUNTIME) };
-        self.level(Some(root), "a descriptor", keys);
-        self.level(document.get(root, "runtime"), "runtime", runtime);
+        self.level(Some(root), "a descriptor", known::ROOT);
+        self.level(document.get(root, "runtime"), "runtime", known::RUNTIME);
         self.level(document.get(root, "context"), "context", known::CONTEXT);
         for (path, name, keys) in [
             (&["context", "fields"][..], "a context field", known::FIELD),

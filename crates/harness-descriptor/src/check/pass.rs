@@ -14,7 +14,7 @@ use crate::document::{Document, NodeId};
 use crate::error::{DescriptorError, Fault};
 use crate::faults::Faults;
 use crate::field::Field;
-use crate::graph::{BuildOptions, ContextInput, Graph, Registry, defaults};
+use crate::graph::{ContextInput, Graph, Registry, defaults};
 use crate::load::{FileSource, TextSource, Watch};
 use crate::unknown::UnknownKey;
 
@@ -59,8 +59,8 @@ struct Pass<'a> {
 }
 
 impl Watch for Pass<'_> {
-    fn parsed(&mut self, document: &Document, root: NodeId, compat: bool, unknown: &[UnknownKey]) {
-        lint::source(document, root, compat, &mut self.found);
+    fn parsed(&mut self, document: &Document, root: NodeId, unknown: &[UnknownKey]) {
+        lint::source(document, root, &mut self.found);
         self.unknown = unknown.to_vec();
     }
 
@@ -121,7 +121,7 @@ impl<'a> Pass<'a> {
     }
 
     fn graph(&self, descriptor: &Descriptor, registry: &Registry) -> Result<Option<Graph>, DescriptorError> {
-        let graph = Graph::assemble(descriptor, registry, &BuildOptions::default(), &self.faults)?;
+        let graph = Graph::assemble(descriptor, registry, &self.faults)?;
         defaults(descriptor.document(), descriptor.root_id(), &ContextInput::new(""), &self.faults)?;
         Ok(graph)
     }

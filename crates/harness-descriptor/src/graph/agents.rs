@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::offer::HandoffNaming;
 use super::path::ContextPath;
 use super::template::Template;
 use crate::canonical::DescriptorHash;
@@ -26,8 +25,6 @@ pub struct Graph {
     pub(super) entry: Arc<Agent>,
     pub(super) metadata: Metadata,
     pub(super) max_turns: Option<NonZeroU32>,
-    pub(super) max_turns_written: Option<Value>,
-    pub(super) naming: HandoffNaming,
     pub(super) run: Option<RunSection>,
 }
 
@@ -130,9 +127,6 @@ impl Graph {
 
     /// The number of model calls that a run may make, from `runtime.max_iterations` or its alias `max_turns`; `None` if the
     /// descriptor sets no limit.
-    ///
-    /// Built with [`MaxTurns::Unchecked`](crate::MaxTurns::Unchecked), also `None` if what it sets is
-    /// no limit.
     pub fn max_iterations(&self) -> Option<NonZeroU32> {
         self.max_turns
     }
@@ -145,11 +139,6 @@ impl Graph {
     /// Names the version of the registry, for records.
     pub fn set_registry_version(&mut self, version: String) {
         self.metadata.registry_version = Some(version);
-    }
-
-    /// `runtime.max_turns` as written.
-    pub fn max_turns_written(&self) -> Option<&Value> {
-        self.max_turns_written.as_ref()
     }
 
     pub(super) fn known_agent(&self, id: &str) -> Result<&Agent, DescriptorError> {
@@ -210,7 +199,7 @@ impl Handoff {
         self.gate.as_ref()
     }
 
-    /// The tool name under [`HandoffNaming::ById`]: the same in every turn.
+    /// The name of its tool: the same in every turn.
     pub fn tool_name(&self) -> &str {
         &self.tool_name
     }

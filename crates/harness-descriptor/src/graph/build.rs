@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
-use super::max_turns::{self, MaxTurns};
-use super::offer::{HandoffNaming, stable_tool_names};
+use super::max_turns;
+use super::offer::stable_tool_names;
 use super::path::ContextPath;
 use super::references::References;
 use super::registry::Registry;
@@ -20,76 +20,12 @@ use crate::number::is_blank;
 use crate::run;
 use crate::unknown;
 
-/// Choices about a graph that the descriptor does not make.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct BuildOptions {
-    /// How handoff tools are named. Default: by agent id.
-    pub handoff_naming: HandoffNaming,
-    /// What is done about a `runtime.max_turns` that limits nothing. Default: it is a fault.
-    pub max_turns: MaxTurns,
-    /// What is done about keys that nothing reads. Default: they are faults.
-    pub unknown_keys: UnknownKeys,
-}
-
-/// What is done about keys that nothing reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum UnknownKeys {
-    /// They are faults: a misspelled key must not change what agents do without a word.
-    #[default]
-    Refused,
-    /// Nothing, as in source 000: for descriptors that other programs wrote, where a key of theirs cannot be renamed to
-    /// `x-…` or moved into `extensions`.
-    Ignored,
-}
-
-impl BuildOptions {
-    /// The choices of source 000: handoff tools named by agent name, `max_turns` unchecked, unknown keys ignored.
-    pub fn source_000() -> Self {
-        Self {
-            handoff_naming: HandoffNaming::ByAgentName,
-            max_turns: MaxTurns::Unchecked,
-            unknown_keys: UnknownKeys::Ignored,
-        }
-    }
-
-    /// Does something else about keys that nothing reads.
-    #[must_use]
-    pub fn unknown_keys(mut self, unknown_keys: UnknownKeys) -> Self {
-        self.unknown_keys = unknown_keys;
-        self
-    }
-
-    /// Names handoff tools in another way.
-    #[must_use]
-    pub fn handoff_naming(mut self, naming: HandoffNaming) -> Self {
-        self.handoff_naming = naming;
-        self
-    }
-
-    /// Does something else about a `max_turns` that limits nothing.
-    #[must_use]
-    pub fn max_turns(mut self, max_turns: MaxTurns) -> Self {
-        self.max_turns = max_turns;
-        self
-    }
-}
-
 impl Graph {
     /// Checks a descriptor, binds its tools and compiles its instructions.
     ///
-    /// The first fault ends it, in the order of the source system.
+    /// The first fault ends it.
     pub fn build(descriptor: &Descriptor, registry: &Registry) -> Result<Self, DescriptorError> {
-        Self::build_with(descriptor, registry, &BuildOptions::default())
-    }
-
-    /// [`Self::build`] with options.
-    pub fn build_with(
-        descriptor: &Descriptor,
-        registry: &Registry,
-        options: &BuildOptions,
-    ) -> Result<Self, DescriptorError> {
-        let built = Self::assemble(descriptor, registry, options, &Faults::first())?;
+        let built = Self::assemble(descriptor, registry, &Faults::first())?;
         // Only a collecting sink lets a graph without an entry agent through.
         built.ok_or_else(|| Fault::UnknownEntryAgent { agent: String::new() }.into())
     }
@@ -99,16 +35,13 @@ impl Graph {
     pub(crate) fn assemble(
         descriptor: &Descriptor,
         registry: &Registry,
-        options: &BuildOptions,
         faults: &Faults,
     ) -> Result<Option<Self>, DescriptorError> {
         let document = descriptor.document();
-        if options.unknown_keys == UnknownKeys::Refused {
-            for key in descriptor.unknown_keys() {
-                faults.report(key.error())?;
-            }
-            faults.keep(unknown::extensions(document, descriptor.root_id()))?;
+        for key in descriptor.unknown_keys() {
+            faults.report(key.error())?;
         }
+        faults.keep(unknown::extensions(document, descriptor.root_id()))?;
         let shape = Shape::check(document, descriptor.root_id(), faults)?;
         let references = References::read(document, shape.root, faults)?;
         let section = |name| document.get(shape.root, name);
@@ -134,7 +67,7 @@ impl Graph {
         let by_id: HashMap<_, _> =
             agents.iter().map(|agent| (Arc::clone(&agent.id), Arc::clone(agent))).collect();
         let Some(entry) = builder.entry_agent(&shape, &by_id)? else { return Ok(None) };
-        let max_turns = faults.keep(max_turns::read(document, shape.root, options.max_turns))?.flatten();
+        let max_turns = faults.keep(max_turns::read(document, shape.root))?.flatten();
         let run = run::read(descriptor, faults)?;
         let value = |path: &[&str]| document.get_path(shape.root, path).map(|id| document.value(id));
         Ok(Some(Self {
@@ -146,8 +79,6 @@ impl Graph {
                 registry_version: registry.version_name().map(ToOwned::to_owned),
             },
             max_turns,
-            max_turns_written: value(&["runtime", "max_turns"]),
-            naming: options.handoff_naming,
             run,
             descriptor: descriptor.clone(),
             agents,

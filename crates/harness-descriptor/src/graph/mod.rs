@@ -15,12 +15,9 @@ mod shape;
 mod template;
 
 pub use agents::{Agent, BoundTool, Graph, Handoff, Instructions, Metadata, Part};
-pub use build::{BuildOptions, UnknownKeys};
 pub use context::ContextInput;
 pub(crate) use context::defaults;
-pub use max_turns::MaxTurns;
-pub(crate) use offer::name_from_agent_name;
-pub use offer::{HandoffNaming, Offer, OfferedHandoff};
+pub use offer::{Offer, OfferedHandoff};
 pub use path::ContextPath;
 pub use preview::{HandoffPreview, PartPreview, Preview, Standing};
 pub use registry::{Registry, RegistryTool};

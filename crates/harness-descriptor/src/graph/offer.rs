@@ -13,21 +13,6 @@ use crate::field::{Expected, Field, PathUse, Target};
 use crate::number::trim;
 use crate::value::Value;
 
-/// How the tools are named by which a model hands off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum HandoffNaming {
-    /// `handoff_to_` and the agent's id, made safe for providers.
-    ///
-    /// A name is the same in every turn, whichever gates are open, and unique among the agent's
-    /// tools. Of several open handoffs to one agent the first is offered.
-    #[default]
-    ById,
-    /// The names of source 000: from the agent's name, lower-cased, with `_2`, `_3`, … where an
-    /// offered tool already has the name. They depend on which gates are open.
-    ByAgentName,
-}
-
 /// The instructions, tools, handoffs and model of an agent in one turn.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -111,19 +96,14 @@ impl Graph {
                 open.push(handoff);
             }
         }
-        let mut taken: HashSet<Arc<str>> = agent.tools.iter().map(|tool| Arc::clone(&tool.name)).collect();
+        // Of several open handoffs to one agent the first is offered.
         let mut targets = HashSet::new();
         let mut offered = Vec::with_capacity(open.len());
-        for handoff in open {
+        for handoff in open.into_iter().filter(|handoff| targets.insert(&*handoff.to)) {
             let target = self.known_agent(&handoff.to)?;
-            let tool_name = match self.naming {
-                HandoffNaming::ById if !targets.insert(&*handoff.to) => continue,
-                HandoffNaming::ById => Arc::clone(&handoff.tool_name),
-                HandoffNaming::ByAgentName => free_name(&name_from_agent_name(&target.name), &mut taken),
-            };
             offered.push(OfferedHandoff {
                 to: Arc::clone(&handoff.to),
-                tool_name,
+                tool_name: Arc::clone(&handoff.tool_name),
                 description: handoff_description(target),
             });
         }
@@ -180,15 +160,6 @@ const PREFIX: &str = "handoff_to_";
 const MAX_NAME: usize = 64;
 const MARK: usize = 8;
 
-/// Source 000's name: runs of other characters become one `_`, none at the ends.
-pub(crate) fn name_from_agent_name(name: &str) -> String {
-    let lower = trim(name).to_lowercase();
-    let words: Vec<&str> =
-        lower.split(|c: char| !matches!(c, 'a'..='z' | '0'..='9')).filter(|word| !word.is_empty()).collect();
-    let words = if words.is_empty() { "agent".to_owned() } else { words.join("_") };
-    format!("{PREFIX}{words}")
-}
-
 fn free_name(name: &str, taken: &mut HashSet<Arc<str>>) -> Arc<str> {
     let mut free: Arc<str> = name.into();
     let mut count = 2_u64;
@@ -242,19 +213,6 @@ fn is_name_byte(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_from_agent_names() {
-        for (name, expected) in [
-            ("Intake Desk", "handoff_to_intake_desk"),
-            ("  Wést -- 2nd  ", "handoff_to_w_st_2nd"),
-            ("日本", "handoff_to_agent"),
-            ("", "handoff_to_agent"),
-            ("K\u{130}", "handoff_to_ki"),
-        ] {
-            assert_eq!(name_from_agent_name(name), expected);
-        }
-    }
 
     #[track_caller]
     fn check_stable(targets: &[&str], tools: &[&str], expected: &[&str]) {

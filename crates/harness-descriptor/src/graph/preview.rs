@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::agents::{Agent, Graph, Handoff, Instructions, Part};
-use super::offer::{HandoffNaming, Offer};
+use super::offer::Offer;
 use super::path::{ContextPath, gate_is_open};
 use crate::error::{DescriptorError, Fault};
 use crate::field::PathUse;
@@ -110,23 +110,22 @@ impl Graph {
             agent,
             offer: self.offer(id, context),
             parts: parts(agent, context),
-            handoffs: self.handoffs(agent, context),
+            handoffs: handoffs(agent, context),
         })
     }
+}
 
-    fn handoffs<'g>(&self, agent: &'g Agent, context: &Value) -> Vec<HandoffPreview<'g>> {
-        let mut offered = HashSet::new();
-        let preview = |handoff: &'g Handoff| {
-            let used_by = || PathUse::HandoffGate { agent: agent.id.to_string(), to: handoff.to.to_string() };
-            let mut standing = Standing::of(handoff.gate(), context, used_by);
-            let by_id = self.naming == HandoffNaming::ById;
-            if by_id && matches!(standing, Standing::Open) && !offered.insert(handoff.to()) {
-                standing = Standing::Repeated;
-            }
-            HandoffPreview { handoff, standing }
-        };
-        agent.handoffs.iter().map(preview).collect()
-    }
+fn handoffs<'g>(agent: &'g Agent, context: &Value) -> Vec<HandoffPreview<'g>> {
+    let mut offered = HashSet::new();
+    let preview = |handoff: &'g Handoff| {
+        let used_by = || PathUse::HandoffGate { agent: agent.id.to_string(), to: handoff.to.to_string() };
+        let mut standing = Standing::of(handoff.gate(), context, used_by);
+        if matches!(standing, Standing::Open) && !offered.insert(handoff.to()) {
+            standing = Standing::Repeated;
+        }
+        HandoffPreview { handoff, standing }
+    };
+    agent.handoffs.iter().map(preview).collect()
 }
 
 fn parts<'g>(agent: &'g Agent, context: &Value) -> Vec<PartPreview<'g>> {

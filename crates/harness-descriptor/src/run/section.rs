@@ -16,8 +16,7 @@ use crate::faults::Faults;
 
 /// How runs of a descriptor go on until the work is done: what its section `run` says.
 ///
-/// The section is ours: to source 000 it is a key that nothing reads, and so it is when a descriptor is loaded
-/// with `compat`. Every part may be left out.
+/// Every part may be left out.
 ///
 /// ```
 /// use harness_core::run::StopMode;
@@ -182,11 +181,10 @@ impl RunSection {
 
 const SHAPE: Shape = Shape::Section(table::RUN);
 
-/// The section of a descriptor; `None` without one, in `compat`, and when its faults were taken.
+/// The section of a descriptor; `None` without one and when its faults were taken.
 pub(crate) fn read(descriptor: &Descriptor, faults: &Faults) -> Result<Option<RunSection>, DescriptorError> {
     let document = descriptor.document();
-    let node = document.get(descriptor.root_id(), "run").filter(|_| !descriptor.is_compat());
-    let Some(node) = node else { return Ok(None) };
+    let Some(node) = document.get(descriptor.root_id(), "run") else { return Ok(None) };
     let before = faults.count();
     let written = document.get(node, "contract");
     Checker::new(document, faults).without(written).check(&SHAPE, node, "run")?;

@@ -2,14 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use harness_descriptor::{
-    BuildOptions, ContextInput, DescriptorError, Graph, HandoffNaming, Registry, Value, load_text,
-};
+use harness_descriptor::{ContextInput, DescriptorError, Graph, Registry, Value, load_text};
 
-fn build(yaml: &str, naming: HandoffNaming) -> Result<Graph, DescriptorError> {
+fn build(yaml: &str) -> Result<Graph, DescriptorError> {
     let registry = Registry::new().bind("t://1", "handoff_to_b", "First.").bind("7", "seven", "Seven.");
-    let options = BuildOptions::default().handoff_naming(naming);
-    Graph::build_with(&load_text(yaml)?, &registry, &options)
+    Graph::build(&load_text(yaml)?, &registry)
 }
 
 fn value(json: &str) -> Value {
@@ -18,7 +15,7 @@ fn value(json: &str) -> Value {
 
 #[track_caller]
 fn check_fault(yaml: &str, expected: &str) {
-    let error = build(yaml, HandoffNaming::ById).unwrap_err();
+    let error = build(yaml).unwrap_err();
     assert_eq!(error.to_string().replace("<inline descriptor>:", ""), expected);
 }
 
@@ -55,7 +52,6 @@ fn faults_have_places() {
 fn tools_are_looked_up_by_text() {
     let graph = build(
         "runtime: { entry_agent: a }\ntools: { 7: { target: '7' } }\nagents: { a: { model: m, tools: [7, '7'] } }",
-        HandoffNaming::ById,
     )
     .unwrap();
     let offer = graph.offer("a", &Value::Null).unwrap();
@@ -76,8 +72,8 @@ agents:
 ";
 
 #[track_caller]
-fn check_handoffs(naming: HandoffNaming, open: bool, expected: &[&str]) {
-    let graph = build(HANDOFFS, naming).unwrap();
+fn check_handoffs(open: bool, expected: &[&str]) {
+    let graph = build(HANDOFFS).unwrap();
     let offer = graph.offer("hub", &value(&format!(r#"{{"open":{open}}}"#))).unwrap();
     let found: Vec<String> = offer
         .handoffs
@@ -88,32 +84,20 @@ fn check_handoffs(naming: HandoffNaming, open: bool, expected: &[&str]) {
 }
 
 #[test]
-fn handoffs_by_id_keep_their_names() {
+fn handoff_tools_have_the_ids_of_agents_and_keep_their_names() {
     let expected = [
         "handoff_to_b_3e23e816 Handoff to agent \"B\". Knows b.",
         "handoff_to_two_words_a03f1d61 Handoff to agent \"Two  Words!\".",
     ];
-    check_handoffs(HandoffNaming::ById, true, &expected);
-    check_handoffs(HandoffNaming::ById, false, &expected);
-}
-
-#[test]
-fn handoffs_by_agent_name_are_counted() {
-    let b = |name: &str| format!("{name} Handoff to agent \"B\". Knows b.");
-    let words = "handoff_to_two_words Handoff to agent \"Two  Words!\".";
-    check_handoffs(
-        HandoffNaming::ByAgentName,
-        true,
-        &[&b("handoff_to_b_2"), &b("handoff_to_b_3"), words, &b("handoff_to_b_4")],
-    );
-    check_handoffs(HandoffNaming::ByAgentName, false, &[&b("handoff_to_b_2"), words, &b("handoff_to_b_3")]);
+    check_handoffs(true, &expected);
+    check_handoffs(false, &expected);
 }
 
 #[test]
 fn gates_come_before_the_model_and_the_model_before_instructions() {
     let yaml = "runtime: { entry_agent: a }\ncontext: { references: { g: { type: boolean }, x: true } }\n\
                 agents: { a: { handoffs: [{ agent: a, where: { context: g } }], instructions: '{{context.x}}' } }";
-    let graph = build(yaml, HandoffNaming::ById).unwrap();
+    let graph = build(yaml).unwrap();
     let kind = |context: &str| graph.offer("a", &value(context)).unwrap_err().kind();
     assert_eq!(kind("{}"), "context.gate_missing");
     assert_eq!(kind(r#"{"g":1}"#), "context.gate_not_boolean");
@@ -127,7 +111,7 @@ fn gates_come_before_the_model_and_the_model_before_instructions() {
 fn built_in_names_of_another_language_are_no_values() {
     let yaml = "runtime: { entry_agent: a }\ncontext: { references: { x.constructor: true } }\n\
                 agents: { a: { model: m, instructions: '{{context.x.constructor}}' } }";
-    let graph = build(yaml, HandoffNaming::ById).unwrap();
+    let graph = build(yaml).unwrap();
     assert!(graph.offer("a", &value(r#"{"x":{}}"#)).is_err());
     check_fault(
         "runtime: { entry_agent: a }\nagents: { a: { tools: [toString] } }",
@@ -139,7 +123,7 @@ fn built_in_names_of_another_language_are_no_values() {
 fn check_context(fields: &str, overrides: &str, expected: &str) {
     let yaml =
         format!("runtime: {{ entry_agent: a }}\nagents: {{ a: {{}} }}\ncontext: {{ fields: {fields} }}");
-    let graph = build(&yaml, HandoffNaming::ById).unwrap();
+    let graph = build(&yaml).unwrap();
     let input = ContextInput::new("NOW").message("hi").overrides(value(overrides).as_map().unwrap().clone());
     let found = match graph.create_context(&input) {
         Ok(context) => context.to_string(),
@@ -194,12 +178,9 @@ fn prototype_keys_are_plain_data() {
 #[track_caller]
 fn check_max_turns(written: &str, expected: Result<Option<u32>, &str>) {
     let yaml = format!("runtime: {{ entry_agent: a, max_turns: {written} }}\nagents: {{ a: {{}} }}");
-    let built = build(&yaml, HandoffNaming::ById);
+    let built = build(&yaml);
     let found = built.map(|graph| graph.max_iterations().map(NonZeroU32::get));
     assert_eq!(found.map_err(|error| error.fault().to_string()), expected.map_err(ToOwned::to_owned));
-    let options = BuildOptions::source_000();
-    let graph = Graph::build_with(&load_text(yaml).unwrap(), &Registry::new(), &options).unwrap();
-    assert_eq!(graph.max_iterations().map(NonZeroU32::get), expected.ok().flatten());
 }
 
 #[test]

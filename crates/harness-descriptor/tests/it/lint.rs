@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use harness_descriptor::Registry;
 use harness_descriptor::check::{CheckOptions, Severity, check_text};
 
 /// The warnings of a descriptor, two lines each.
@@ -153,30 +152,6 @@ agents:
     9:31 lint.duplicate_handoff: agent `a` hands off to `b` twice
         remove one of them; of several open handoffs to one agent the first is offered
         9:19 first here
-    ");
-}
-
-#[test]
-fn names_of_handoffs() {
-    let yaml = "
-runtime: { entry_agent: hub }
-tools: { t: { target: t } }
-agent_defaults: { model: m }
-agents:
-  hub: { tools: [t], handoffs: [日本, 中国, desk, Desk!] }
-  日本: {}
-  中国: {}
-  desk: {}
-  Desk!: { name: Front }
-";
-    let options = CheckOptions::default().registry(Registry::new().bind("t", "handoff_to_desk", ""));
-    insta::assert_snapshot!(check_with(yaml, &options), @r"
-    6:37 lint.handoff_name: by agent name, the handoff to `中国` is called `handoff_to_agent` like the handoff to `日本`
-        give the agents names that differ in letters and digits; names by agent id differ anyway
-        6:33 the other one
-    6:41 lint.handoff_name: by agent name, the handoff to `desk` is called `handoff_to_desk` like the tool `t`
-        give the agents names that differ in letters and digits; names by agent id differ anyway
-        6:18 the other one
     ");
 }
 

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 
 use harness_core::Millis;
 use harness_core::run::{RunSpec, StopMode};
-use harness_descriptor::check::{CheckOptions, Style, check_contract};
-use harness_descriptor::{
-    FileSource, Graph, Registry, RunSection, TextSource, is_contract, load_contract, load_file,
-};
+use harness_descriptor::check::{Style, check_contract};
+use harness_descriptor::{Graph, Registry, RunSection, TextSource, is_contract, load_contract, load_file};
 
 const AGENTS: &str = "runtime: { entry_agent: a }\nagents: { a: { model: m } }\n";
 
@@ -63,32 +61,6 @@ fn what_is_not_said_stays_as_it_was() {
     assert_eq!((spec.limits.turns, spec.limits.elapsed), (7, Some(Millis(90_000))));
     section("{ limits: { elapsed: unlimited } }").apply(&mut spec);
     assert_eq!(spec.limits.elapsed, None);
-}
-
-#[test]
-fn compat_keeps_and_hashes_run_without_effect_and_warns_of_it() {
-    for run in ["{ mode: strict_automation, contract: nowhere.yaml }", "[what, ever]", "~", "{ mod: 1 }"] {
-        let source = || TextSource::new(format!("{AGENTS}run: {run}\n")).compat(true);
-        let descriptor = source().load().unwrap();
-        assert!(descriptor.canonical_text().contains("\"run\":"), "{run}");
-        let graph = Graph::build(&descriptor, &Registry::new()).unwrap();
-        assert_eq!(graph.run(), None, "{run}");
-        let report = source().check(&CheckOptions::default());
-        assert!(report.is_sound(), "{run}");
-        let codes: Vec<&str> = report.warnings().map(|warning| warning.code).collect();
-        assert_eq!(codes, ["lint.unknown_key"], "{run}");
-    }
-}
-
-#[test]
-fn compat_and_ours_have_one_hash_unless_a_contract_lies_in_a_file() {
-    let run = format!("{AGENTS}run: {{ mode: interactive, contract: {{ goal: a }} }}\n");
-    let ours = TextSource::new(run.clone()).load().unwrap();
-    assert_eq!(ours.hash(), TextSource::new(run).compat(true).load().unwrap().hash());
-
-    let path = fixture("run-contract-file/descriptor.yaml");
-    let ours = load_file(&path).unwrap();
-    assert_ne!(ours.hash(), FileSource::new(&path).compat(true).load().unwrap().hash());
 }
 
 #[test]

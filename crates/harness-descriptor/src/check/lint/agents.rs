@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::finder::Finder;
 use crate::check::diagnostic::{Diagnostic, Severity};
 use crate::document::{Entry, Kind, NodeId};
-use crate::graph::{Registry, name_from_agent_name};
+use crate::graph::Registry;
 use crate::number::is_blank;
 
-pub(super) fn check(finder: &mut Finder<'_>, registry: &Registry, faulty: &dyn Fn(&[&str]) -> bool) {
+pub(super) fn check(finder: &mut Finder<'_>, _registry: &Registry, faulty: &dyn Fn(&[&str]) -> bool) {
     let is_object = |entry: &&Entry| finder.document.object(entry.value).is_some();
     let agents: Vec<&Entry> = finder.entries(&["agents"]).iter().filter(is_object).collect();
     for agent in &agents {
@@ -16,7 +16,6 @@ pub(super) fn check(finder: &mut Finder<'_>, registry: &Registry, faulty: &dyn F
         repeated_tools(finder, agent.value);
         let handoffs = handoffs(finder, agent.value);
         self_and_repeated(finder, finder.key(agent), &handoffs);
-        names(finder, agent.value, &handoffs, registry);
     }
     if !faulty(&["descriptor.unknown_tool", "descriptor.wrong_type"]) {
         unused_tools(finder, &agents);
@@ -97,38 +96,6 @@ fn self_and_repeated(finder: &mut Finder<'_>, id: &str, handoffs: &[Handoff<'_>]
             let warning = finder.at("lint.duplicate_handoff", message, *node);
             let hint = "remove one of them; of several open handoffs to one agent the first is offered";
             finder.push(warning.hint(hint).relate(finder.document.place(earlier.node), "first here"));
-        }
-    }
-}
-
-/// Names that handoffs get from the names of agents, as source 000 makes them.
-fn names(finder: &mut Finder<'_>, agent: NodeId, handoffs: &[Handoff<'_>], registry: &Registry) {
-    let document = finder.document;
-    let mut taken: HashMap<String, (String, NodeId)> = HashMap::new();
-    for item in finder.items(agent, "tools") {
-        let id = document.display_text(*item);
-        let target = document.get_path(finder.root, &["tools", &id, "target"]);
-        if let Some(tool) = target.and_then(|target| registry.get(document.string(target)?)) {
-            taken.insert(tool.name.to_string(), (format!("tool `{id}`"), *item));
-        }
-    }
-    let mut seen = HashSet::new();
-    for Handoff { to, node, .. } in handoffs {
-        let Some(target) = document.get_path(finder.root, &["agents", to]) else { continue };
-        if !seen.insert(*to) {
-            continue;
-        }
-        let name = finder.present(target, "name");
-        let name =
-            name_from_agent_name(&name.map_or_else(|| (*to).to_owned(), |name| document.display_text(name)));
-        if let Some((other, place)) = taken.get(&name) {
-            let message = format!("by agent name, the handoff to `{to}` is called `{name}` like the {other}");
-            let hint =
-                "give the agents names that differ in letters and digits; names by agent id differ anyway";
-            let warning = finder.at("lint.handoff_name", message, *node).hint(hint);
-            finder.push(warning.relate(document.place(*place), "the other one"));
-        } else {
-            taken.insert(name, (format!("handoff to `{to}`"), *node));
         }
     }
 }

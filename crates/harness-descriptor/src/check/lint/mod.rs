@@ -6,7 +6,6 @@
 mod agents;
 mod context;
 mod finder;
-mod keys;
 mod parts;
 mod placeholders;
 mod settings;
@@ -20,13 +19,10 @@ use crate::descriptor::Descriptor;
 use crate::document::{Document, NodeId};
 use crate::graph::Registry;
 
-/// Lints of the descriptor as written: its values, and in `compat` its keys.
-pub(super) fn source(document: &Document, root: NodeId, compat: bool, found: &mut Found) {
+/// Lints of the descriptor as written.
+pub(super) fn source(document: &Document, root: NodeId, found: &mut Found) {
     let mut finder = Finder { document, root, found };
-    if compat {
-        keys::check(&mut finder);
-    }
-    values::check(&mut finder, compat);
+    values::check(&mut finder);
     settings::check(&mut finder);
     parts::check(&mut finder);
 }

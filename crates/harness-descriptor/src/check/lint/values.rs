@@ -5,11 +5,9 @@ use crate::check::suggest::did_you_mean;
 use crate::document::{Kind, NodeId};
 use crate::known;
 
-pub(super) fn check(finder: &mut Finder<'_>, compat: bool) {
+pub(super) fn check(finder: &mut Finder<'_>) {
     version(finder);
-    if !compat {
-        renamed(finder);
-    }
+    renamed(finder);
     for entry in finder.entries(&["agents"]) {
         for key in ["name", "handoffDescription"] {
             let value = finder.present(entry.value, key);
@@ -40,7 +38,7 @@ fn version(finder: &mut Finder<'_>) {
     }
 }
 
-/// The alias of source 000 reads as turns and limits iterations.
+/// The alias reads as turns and limits iterations.
 fn renamed(finder: &mut Finder<'_>) {
     let Some(runtime) = finder.document.get(finder.root, "runtime") else { return };
     let entries = finder.document.object(runtime).unwrap_or_default();
