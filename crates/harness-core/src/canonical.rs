@@ -1,10 +1,10 @@
 //! Canonical JSON text and SHA-256 over it: what proposals, approvals and request fingerprints are
 //! compared by.
 //!
-//! The rules are those of source 000, so that equal values have equal text there and here: no white
-//! space; keys that are array indexes first, in numeric order, the rest by UTF-16 code units; of a key
-//! that occurs twice the last value, and none of a key `__proto__`; numbers as ECMAScript prints the
-//! double (`1.0` is `1`, `1e400` is `null`); strings with the fewest escapes, lone surrogates escaped.
+//! Equal values have equal text, here and in programs that print them by these rules: no white space;
+//! keys that are array indexes first, in numeric order, the rest by UTF-16 code units; of a key that
+//! occurs twice the last value, and none of a key `__proto__`; numbers as ECMAScript prints the double
+//! (`1.0` is `1`, `1e400` is `null`); strings with the fewest escapes, lone surrogates escaped.
 //!
 //! ```
 //! use harness_core::{Json, canonical};

@@ -22,7 +22,7 @@ use crate::port::{AskReason, Question};
 use crate::time::Millis;
 use crate::turn::evidence::ThinEvidence;
 
-/// How a turn or a run ended. The words are source 001's.
+/// How a turn or a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -88,7 +88,7 @@ pub struct RequirementCoverage {
     pub notes: String,
 }
 
-/// How far a contract is met (source 003's coverage ledger).
+/// The coverage ledger of a contract: how far it is met.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

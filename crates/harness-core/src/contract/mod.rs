@@ -5,8 +5,6 @@
 //! [`TaskContract::verify`] judges the whole contract on it, on files, on data and on artifacts, notes the
 //! outcome in a [`Coverage`], and [`TaskContract::gaps`] says what is missing. Nothing here does I/O: who
 //! verifies gathers the state of files first.
-//!
-//! The concepts are source 003's; there the evidence was never recorded, so no contract could be met.
 
 mod coverage;
 mod evidence;
@@ -101,7 +99,7 @@ impl Default for Acceptability {
     }
 }
 
-/// What a run must have produced (source 003's `TaskContract`).
+/// The outputs that a run must have produced.
 ///
 /// ```
 /// use harness_core::contract::TaskContract;

@@ -136,7 +136,7 @@ impl SchemaSource {
     }
 }
 
-/// A judgement (the six of source 003).
+/// The kind of a predicate: how a requirement is judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PredicateKind {

@@ -50,7 +50,7 @@ pub trait SchemaValidator: Send + Sync {
     fn check(&self, schema: &Value, data: &Value) -> Result<(), String>;
 }
 
-/// Checks the top level only: `type` and `required`, as source 003 does.
+/// Checks the top level only: `type` and `required`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShallowSchemas;
 

@@ -7,7 +7,7 @@ use crate::contract::GapReport;
 
 macro_rules! codes {
     ($( $(#[doc = $doc:literal])+ $name:ident = $wire:literal => $stops:literal; )*) => {
-        /// What was decided when a turn was over. The words are source 003's where it has them.
+        /// What was decided when a turn was over.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum StopCode {

@@ -112,7 +112,7 @@ impl Instruction {
     }
 }
 
-/// Instructions in their order, and which of them a run was told (source 003's just-in-time instructions).
+/// Just-in-time instructions in their order, and which of them a run was told.
 ///
 /// An instruction whose condition speaks of a tool that is not offered is never told: an agent without
 /// files is not asked to read some.
@@ -139,7 +139,7 @@ impl Instructions {
         Self::new([near_the_limit(), after_compaction(), after_compactions()])
     }
 
-    /// The seven of source 003, which suit agents with tools `read_file`, `write_file` and `explore`.
+    /// Seven instructions for agents with the tools `read_file`, `write_file` and `explore`.
     pub fn with_files() -> Self {
         let read = || ToolName::from("read_file");
         let when = |turn: u32| When { turn: Some(turn), ..When::default() };

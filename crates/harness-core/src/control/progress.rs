@@ -19,7 +19,7 @@ const TRANSITION: &str = "transition ";
 ///
 /// Made of facts that change only with progress: which requirements are met, how far work items are and what
 /// they hold, which calls had which results, and how the answer looks. Counters, times and the number of
-/// events are no part of it (in source 003 the length of the transcript was, so that no run ever stalled).
+/// events are no part of it: they change in every turn, so no run would ever stall.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(BTreeSet<String>);

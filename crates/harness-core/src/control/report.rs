@@ -7,7 +7,7 @@ use crate::contract::{Coverage, GapReport};
 use crate::ids::GateName;
 use crate::work::{Deliverable, ItemId, ItemStatus};
 
-/// How a controlled run ended, in source 003's words.
+/// How a controlled run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -11,8 +11,8 @@ use crate::contract::{ContractFault, TaskContract};
 use crate::ids::ToolName;
 use crate::run::StopMode;
 
-/// What makes a run go on until its work is done, and prove it (source 003's control plane). Each part is
-/// optional; a run without any is judged by its stop gates alone.
+/// What makes a run go on until its work is done, and prove it. Each part is optional; a run without any is
+/// judged by its stop gates alone.
 ///
 /// ```
 /// use harness_core::contract::{PredicateKind, TaskContract};

@@ -95,7 +95,7 @@ macro_rules! events {
     ($( $(#[$doc:meta])* $name:ident = $wire:literal {
         $( $(#[$field_doc:meta])* $field:ident : $ty:ty = $key:literal ),* $(,)?
     } ),* $(,)?) => {
-        /// What can happen. Names and fields follow source 001's trace events where it has them.
+        /// What can happen.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum EventKind {

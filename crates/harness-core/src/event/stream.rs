@@ -1,4 +1,4 @@
-//! Source 001's stream of a turn, made from ours.
+//! A flat stream of a turn as JSON, made from its events.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::json::Json;
 use crate::message::{AssistantMessage, ModelOutput};
 use crate::port::DeltaPart;
 
-/// Turns what a [`super::Subscription`] shows into the stream events of source 001's later line:
+/// Turns what a [`super::Subscription`] shows into the stream events of `@agent-assistant/harness` 0.4.35:
 /// `text_delta`, `step_finished`, `tool_started`, `tool_finished`, `tool_failed`, and one `turn_finished` with
 /// the whole result. A model that streams gives a `text_delta` for each piece; for one that does not,
 /// the whole text comes as one, after its step.

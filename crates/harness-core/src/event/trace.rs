@@ -1,7 +1,7 @@
-//! Source 001's trace events and turn result, made from ours.
+//! Flat trace events and a turn result as JSON, made from the events of a turn.
 //!
-//! For people who come from source 001: what consumed its trace sink and its turn result can be fed from
-//! here unchanged. `elapsedMs`, which the source leaves empty, is filled.
+//! The format is that of `@agent-assistant/harness`: consumers of its trace sink and its turn result read
+//! these unchanged. `elapsedMs` is always filled.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::turn::evidence::{SPARSE_EVIDENCE, ThinEvidence};
 /// Trace events that a [`TraceFold`] keeps when nothing else is said.
 const KEPT: usize = 10_000;
 
-/// One trace event of source 001.
+/// One flat trace event.
 ///
 /// As JSON: `type`, `timestamp`, `assistantId`, `turnId`, `workspaceId?`, `sessionId?`, `iteration`,
 /// `toolCallCount`, `elapsedMs`, `metadata?`, and the fields of its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceEvent {
-    /// The source's name of the event.
+    /// The trace name of the event.
     pub kind: &'static str,
     /// When.
     pub at: Time,
@@ -45,7 +45,7 @@ pub struct TraceEvent {
     pub tool_call_count: u32,
     /// Time since the turn began.
     pub elapsed: Millis,
-    /// The fields of the type, in the source's names.
+    /// The fields of the type, by their trace names.
     pub fields: Vec<(&'static str, Json)>,
 }
 
@@ -86,9 +86,9 @@ fn turn_id(origin: &Origin, turn: u32) -> String {
     }
 }
 
-/// Folds events into source 001's trace events, keeping the last 10,000 of them.
+/// Folds events into trace events, keeping the last 10,000 of them.
 ///
-/// Events that the source does not have (journaled messages, gates, repairs, calls that never ran, …)
+/// Events that the trace format does not have (journaled messages, gates, repairs, calls that never ran, …)
 /// yield nothing.
 ///
 /// ```
@@ -121,7 +121,7 @@ impl TraceFold {
         Self { started: Time(0), tool_calls: 0, kept: VecDeque::new(), capacity, dropped: 0, later: false }
     }
 
-    /// The same fold with the events that only the source's later line (0.4.35) has: `tool_batch_started`.
+    /// Adds the events that the trace format has since version 0.4.35: `tool_batch_started`.
     #[must_use]
     pub fn of_later_line(mut self) -> Self {
         self.later = true;
@@ -189,7 +189,7 @@ impl Fold for TraceFold {
     }
 }
 
-/// The source's name of an event.
+/// The trace name of an event.
 fn name(kind: &EventKind) -> &'static str {
     let EventKind::RuntimePolicy { action, .. } = kind else { return kind.name() };
     match &**action {
@@ -201,7 +201,7 @@ fn name(kind: &EventKind) -> &'static str {
     }
 }
 
-/// The fields that the source gives an event beyond the base; `None` when it has no such event.
+/// The fields of a trace event beyond the base; `None` when the trace format has no such event.
 fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
     let mut fields = Fields::default();
     match kind {
@@ -278,7 +278,7 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
     Some(fields.0)
 }
 
-/// An event of source 001's stream: `type`, `iteration` and the fields of its trace event.
+/// An event of the flat stream: `type`, `iteration` and the fields of its trace event.
 pub(super) fn stream_fields(kind: &'static str, event: &Event) -> Option<Json> {
     let mut all = Fields::default();
     all.put("type", &kind);
@@ -361,10 +361,10 @@ impl<'a> SourceResult<'a> {
     }
 }
 
-/// The end of a turn as source 001's turn result: `outcome`, `stopReason`, `turnId`, `sessionId?`,
+/// The end of a turn as a flat turn result: `outcome`, `stopReason`, `turnId`, `sessionId?`,
 /// `assistantMessage?`, `continuation?`, `traceSummary`, `usage`, `metadata?`.
 ///
-/// The continuation is in the source's form, or what the approver gave in its place.
+/// The continuation is a flat JSON object, or what the approver gave in its place.
 pub fn turn_result(end: &End, origin: &Origin) -> Json {
     Json::of(&SourceTurn::of(end, origin)).unwrap_or_default()
 }
@@ -397,7 +397,7 @@ impl<'a> SourceTurn<'a> {
             assistant_message: shown_text(end).map(|text| SourceText { text }),
             continuation: end.continuation.as_deref().map(|made| source_continuation(made, &end.stop)),
             trace_summary: TraceSummary {
-                // The source counts the iteration that a limit refused, too.
+                // The format counts the iteration that a limit refused, too.
                 iteration_count: end.refused_iteration.unwrap_or(end.iterations),
                 tool_call_count: end.usage.tool_calls,
                 had_continuation: end.resumed || end.continuation.is_some(),
@@ -409,7 +409,8 @@ impl<'a> SourceTurn<'a> {
     }
 }
 
-/// The text for the user. The source gives none with an approval or a failure other than a refusal.
+/// The text for the user. The format has none with an approval, and of failures only with a refusal, thin
+/// evidence and a cancellation.
 fn shown_text(end: &End) -> Option<&str> {
     let shown = match end.outcome() {
         Outcome::Completed | Outcome::NeedsClarification | Outcome::Deferred => true,
@@ -455,7 +456,7 @@ impl SourceTotals {
     fn of(usage: &TotalUsage) -> Self {
         let answers = usage.of(Purpose::Answer);
         Self {
-            // The source counts answers.
+            // The format counts answers.
             model_calls: answers.model_calls - answers.failed_calls,
             tool_calls: usage.tool_calls,
             total_input_tokens: usage.input_tokens,
@@ -466,8 +467,7 @@ impl SourceTotals {
     }
 }
 
-/// The result's `metadata`, which in the source is where the evidence stands. It has none for limits,
-/// loops and cancellations.
+/// The result's `metadata`, which holds the evidence; none for limits, loops and cancellations.
 fn metadata(stop: &Stop) -> Option<Json> {
     if stop.reason == StopReason::RedundantToolLoop {
         return None;
@@ -506,7 +506,7 @@ fn metadata(stop: &Stop) -> Option<Json> {
     Some(fields.object())
 }
 
-/// An answer with too little evidence, in the source's form.
+/// An answer with too little evidence, in the trace format.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SourceDensity<'a> {
@@ -525,7 +525,7 @@ struct SourceClaim<'a> {
 
 impl<'a> SourceDensity<'a> {
     /// The offset is that of the marker's name in the text, where it hardly ever stands: 0.
-    #[expect(clippy::cast_precision_loss, reason = "the source divides as doubles")]
+    #[expect(clippy::cast_precision_loss, reason = "the ratio is a double in the trace format")]
     fn of(thin: &'a ThinEvidence) -> Self {
         let claim = |text: &'a String| SourceClaim { text, offset: 0, category: SPARSE_EVIDENCE };
         Self {
@@ -537,7 +537,7 @@ impl<'a> SourceDensity<'a> {
     }
 }
 
-/// A continuation in source 001's form.
+/// A continuation in the form of the flat turn result.
 fn source_continuation(continuation: &Continuation, stop: &Stop) -> Json {
     if let Some(given) = &continuation.replaced_by {
         return given.clone();

@@ -1,4 +1,4 @@
-//! Hooks of source 003, put to work: each with its time limit, and with a meaning for its failure.
+//! Runs call hooks: each with its time limit, and with a meaning for its failure.
 //!
 //! A pre-tool hook becomes a tool gate and an agent-stop hook a stop gate, so that limits, approvals and
 //! policies stand around them as around any gate. A post-tool hook is only shown what happened. What each

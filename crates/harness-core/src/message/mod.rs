@@ -1,9 +1,8 @@
-//! The one message model: messages of typed blocks, lossless for every source.
+//! The one message model: messages of typed blocks, lossless for every provider and session format.
 //!
 //! A message is the unit that is stored and shared (`Arc<Message>`): one assistant message holds the
 //! whole response of a model (text, thinking, calls, usage, stop reason), one tool result message
 //! answers one call. Unknown keys and unknown block types survive a round trip; numbers are exact.
-//! Field tables: source 004's message model, widened for the other four.
 
 mod block;
 mod output;

@@ -8,7 +8,7 @@ use crate::ids::CallId;
 use crate::json::Json;
 
 /// What a model's message asks of the turn. Derived from the message alone, so a stored transcript
-/// reads the same as a live one. The six kinds are source 001's.
+/// reads the same as a live one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelOutput<'a> {

@@ -4,7 +4,7 @@
 //! another agent) and answers allow, deny or require approval. A [`PolicyGate`] asks it as a tool gate.
 //! Everything fails closed: a policy that faults or panics denies `policy_error`, a decision without a
 //! reason denies `invalid_policy_result`, and with [`PolicyGate::default_deny`] what no policy covers is
-//! denied `policy_not_configured`. Names, reasons and hashes are those of source 000.
+//! denied `policy_not_configured`. Hashes are SHA-256 over [canonical text](crate::canonical).
 //!
 //! What is not allowed ends the run (`policy_denied`) by default, or parks it when approval is required;
 //! with [`PolicyDecision::answering_model`] the model reads an envelope instead and goes on.

@@ -1,4 +1,4 @@
-//! Hooks around calls and before the end of a run (source 003): the host's own code, asked by name.
+//! Hooks around calls and before the end of a run: the host's own code, asked by name.
 //!
 //! A hook is put to work by [`crate::hooks::Hooks`], which gives each its time limit and says what its
 //! failure means.
@@ -278,7 +278,7 @@ impl<H: AgentStopHook> DynAgentStopHook for H {
     }
 }
 
-/// The points at which hooks of source 003 are asked.
+/// The points at which call hooks are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -65,7 +65,7 @@ pub struct HookCx {
     pub ledger: Ledger,
 }
 
-/// Why a result makes it necessary to ask the user. The words are source 001's.
+/// Why a result makes it necessary to ask the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -22,7 +22,7 @@ use crate::port::{Ongoing, RetryClass, SettledGrant, ToolDef, ToolKind, ToolOutc
 use crate::time::{Millis, Time};
 use crate::transcript::Transcript;
 
-/// The result of a handoff (source 000's envelope data).
+/// The result of a handoff: the data of its envelope.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Moved<'a> {

@@ -1,4 +1,4 @@
-//! Asking the user because of what a tool found: nothing, or too much (source 001's ready-made hook).
+//! Asking the user because of what a tool found: nothing, or too much.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Evidence density: an answer full of details after one thin listing was made up (source 001).
+//! Evidence density: an answer full of details after one thin listing was made up.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::spec::TurnSpec;
 use crate::message::Message;
 use crate::transcript::Transcript;
 
-/// The only reason there is, as the source names it.
+/// The reason code of thin evidence, the only one.
 pub const SPARSE_EVIDENCE: &str = "sparse_tool_evidence_with_structured_claims";
 
 /// Tools whose single short result proves little.

@@ -1,5 +1,4 @@
-//! Runtime policies: rules of the turn that answer a call in its tool's place, or tidy a text for the user
-//! (source 001's later line).
+//! Runtime policies: rules of the turn that answer a call in its tool's place, or tidy a text for the user.
 //!
 //! They cost nothing when a turn has none. What they answer is a result like any other for the model; it
 //! uses no tool call, and its event says that a policy gave it.
@@ -65,7 +64,7 @@ pub enum ResultCache {
     Off,
     /// Those of tools that declare themselves `pure`.
     Pure,
-    /// All (source 001): right only when no tool of the turn has effects.
+    /// All: right only when no tool of the turn has effects.
     All,
 }
 

@@ -37,9 +37,8 @@ static AFTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
 });
 
-/// Removes lines in which a model talks about what it does, within the first and the last five lines
-/// (source 003's rules). Lines inside fenced code stay, and so does everything where cleaning would leave
-/// nothing.
+/// Removes lines in which a model talks about what it does, within the first and the last five lines.
+/// Lines inside fenced code stay, and so does everything where cleaning would leave nothing.
 pub fn clean_artifact(artifact: &str) -> Cleaned {
     let clean = || Cleaned { text: artifact.to_owned(), removed: Vec::new() };
     let lines: Vec<&str> = artifact.split('\n').collect();

@@ -77,7 +77,7 @@ impl AuditReport {
     /// The form that a control artifact has, for a message to a model.
     pub const FORM: &str = r#"{"verdict": "pass"|"fail", "checks": [{"name": "...", "result": "pass"|"fail", "detail": "..."}], "summary": "..."}"#;
 
-    /// Reads a control artifact; the first thing that is wrong is told, in source 003's order.
+    /// Reads a control artifact; the first error found is reported.
     ///
     /// # Errors
     /// What is wrong with it, and where.

@@ -123,7 +123,7 @@ words! {
     }
 }
 
-/// Something to do, and what came of it (source 003's `WorkItem`).
+/// Something to do, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WorkItem {
@@ -172,7 +172,7 @@ pub struct WorkItem {
     pub updated_at: Time,
 }
 
-/// A role that this version does not know is `working`, as in source 003.
+/// A role that this version does not know is `working`.
 fn known_role<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ItemRole, D::Error> {
     String::deserialize(deserializer).map(|word| word.parse().unwrap_or_default())
 }

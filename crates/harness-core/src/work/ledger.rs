@@ -86,7 +86,7 @@ pub struct Stored {
     pub removed_lines: usize,
 }
 
-/// The work items of a run, in the order in which they were added (source 003's work-item ledger).
+/// The work items of a run, in the order in which they were added.
 ///
 /// ```
 /// use harness_core::work::{ItemStatus, NewItem, WorkLedger, WorkLimits};

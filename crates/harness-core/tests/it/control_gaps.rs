@@ -1,4 +1,4 @@
-//! The gaps that source 003 names in its own control plane, each closed; and its recommendations.
+//! The control plane in whole runs: evidence, compaction, guidance, stop modes.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn check(predicate: PredicateKind, expected: &str) {
 }
 
 #[test]
-fn gap_6_1_every_predicate_is_judged_on_the_evidence_of_a_real_run() {
+fn every_predicate_is_judged_on_the_evidence_of_a_real_run() {
     let text = |pattern: &str, field| PredicateKind::ContainsText { pattern: pattern.to_owned(), field };
     check(PredicateKind::AlwaysTrue, "met by model_judgment");
     check(result_of("publish"), "met by message_appended");
@@ -97,7 +97,7 @@ fn gap_6_1_every_predicate_is_judged_on_the_evidence_of_a_real_run() {
 }
 
 #[test]
-fn gap_6_1_what_is_missing_is_told_once_and_stays_in_the_transcript() {
+fn what_is_missing_is_told_once_and_stays_in_the_transcript() {
     let replies = [done(), calls(&[("publish", "{}")]), says("now it is"), done()];
     let scene = Scene::new(contract(result_of("publish")), replies);
     let played = scene.with_tool("publish", [ToolOutcome::text("ok")]).play();
@@ -108,7 +108,7 @@ fn gap_6_1_what_is_missing_is_told_once_and_stays_in_the_transcript() {
 }
 
 #[test]
-fn gap_6_1_a_later_failure_of_the_same_tool_takes_the_proof_away() {
+fn a_later_failure_of_the_same_tool_takes_the_proof_away() {
     let publish = || calls(&[("publish", "{}")]);
     let scene = Scene::new(contract(result_of("publish")), [publish(), publish(), done(), done()]).turns(2);
     let played =
@@ -136,7 +136,7 @@ impl Compactor for Summarizes {
 }
 
 #[test]
-fn gap_6_3_only_the_compactor_changes_what_is_sent_and_every_start_has_its_end() {
+fn only_the_compactor_changes_what_is_sent_and_every_start_has_its_end() {
     let mut control = ControlSpec::default().with_signal(SignalSpec::default().patience(9, 0));
     control.guidance.environment = Some("Folder /project.".to_owned());
     let mut scene = Scene::new(control, [says("a"), says("b"), done()]);
@@ -154,7 +154,7 @@ fn gap_6_3_only_the_compactor_changes_what_is_sent_and_every_start_has_its_end()
 }
 
 #[test]
-fn gap_6_5_guidance_is_told_once_in_a_request_and_stored_nowhere() {
+fn guidance_is_told_once_in_a_request_and_stored_nowhere() {
     let mut control = impatient();
     control.guidance.environment = Some("Folder /project, Linux.".to_owned());
     let turn = || [calls(&[("look", "{}")]), says("looking")];
@@ -179,14 +179,14 @@ fn gap_6_5_guidance_is_told_once_in_a_request_and_stored_nowhere() {
 }
 
 #[test]
-fn gap_6_5_nothing_to_tell_leaves_a_request_as_it_is() {
+fn nothing_to_tell_leaves_a_request_as_it_is() {
     let played = Scene::new(impatient(), [done()]).play();
     assert_eq!(played.told("harness-guidance"), [0]);
     assert_eq!(played.requests[0].view.len(), 1);
 }
 
 #[test]
-fn gap_6_5_guidance_keeps_its_bound_and_can_be_switched_off() {
+fn guidance_keeps_its_bound_and_can_be_switched_off() {
     let mut control = impatient();
     control.guidance.environment = Some("a long line of words\n".repeat(500));
     control.guidance.tokens = 50;
@@ -201,7 +201,7 @@ fn gap_6_5_guidance_keeps_its_bound_and_can_be_switched_off() {
 }
 
 #[test]
-fn gap_6_7_strict_automation_needs_every_gate_in_the_same_decision() {
+fn strict_automation_needs_every_gate_in_the_same_decision() {
     let unmet = contract(result_of("publish"));
     let played = Scene::new(unmet, (0..5).map(|_| done())).strict().turns(5).play();
     assert_eq!(played.decisions().join(" "), "contract_not_satisfied ".repeat(4) + "max_turns");
@@ -214,7 +214,7 @@ fn gap_6_7_strict_automation_needs_every_gate_in_the_same_decision() {
 }
 
 #[test]
-fn gap_6_7_the_models_own_report_must_be_good_enough() {
+fn the_models_own_report_must_be_good_enough() {
     let signal = |arguments: &str| calls(&[("work_complete", arguments)]);
     let replies = [
         signal(r#"{"summary":"s","confidence":0.2}"#),
@@ -228,14 +228,14 @@ fn gap_6_7_the_models_own_report_must_be_good_enough() {
 }
 
 #[test]
-fn gap_6_7_a_signal_that_says_nothing_is_none_where_nothing_else_is_required() {
+fn a_signal_that_says_nothing_is_none_where_nothing_else_is_required() {
     let silent = || calls(&[("work_complete", r#"{"summary":" "}"#)]);
     let played = Scene::new(impatient(), [silent(), done()]).strict().play();
     assert_eq!(played.decisions(), ["work_complete_not_called", "agent_done"]);
 }
 
 #[test]
-fn gap_7_stop_modes_interactive_says_when_it_let_the_signal_go() {
+fn stop_modes_interactive_says_when_it_let_the_signal_go() {
     let control = ControlSpec::default().with_signal(SignalSpec::default().patience(0, 0));
     let played = Scene::new(control, [says("that is all")]).play();
     assert_eq!(played.ended(), "completion_waived done signal:waived");

@@ -169,7 +169,7 @@ async fn law_7_the_evidence_of_the_events_is_that_of_the_state() {
 }
 
 #[test]
-fn gap_6_6_a_decision_and_the_guidance_are_made_without_the_loop() {
+fn a_decision_and_the_guidance_are_made_without_the_loop() {
     let spec = ControlSpec::default().with_signal(SignalSpec::default()).with_work(WorkSpec::default());
     let mut state = ControlState::new(&spec);
     state.note_message(&spec, 1, &Message::Assistant(done()));

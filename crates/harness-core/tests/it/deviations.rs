@@ -1,4 +1,4 @@
-//! Where the product does better than source 001 on purpose: see `docs/design/deviations.md`.
+//! Rules of turns that are listed in `docs/design/deviations.md`.
 
 use std::sync::Arc;
 

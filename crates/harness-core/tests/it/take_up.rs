@@ -181,7 +181,7 @@ fn answered_calls(messages: &[Arc<Message>]) -> Vec<(CallId, bool)> {
 }
 
 #[test]
-fn gap_6_2_what_a_crash_leaves_open_is_repaired_once_told_and_never_repeated() {
+fn what_a_crash_leaves_open_is_repaired_once_told_and_never_repeated() {
     let mut left_open = 0;
     for n in 1.. {
         let mut dead = first().crash_after(n);

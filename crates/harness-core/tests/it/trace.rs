@@ -1,4 +1,4 @@
-//! Source 001's trace and result, as folds of our events.
+//! The flat trace and turn result, as folds of events.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn run() -> ScriptedDriver<TurnState, Harbor> {
 }
 
 #[test]
-fn events_become_the_sources_trace_and_a_call_that_never_ran_is_not_in_it() {
+fn trace_has_flat_events_and_no_call_that_never_ran() {
     let mut trace = TraceFold::default();
     run().events().iter().for_each(|event| trace.apply(event));
     let lines: Vec<_> = trace.events().map(|event| Json::of(event).expect("JSON").to_string()).collect();
@@ -81,7 +81,7 @@ fn events_become_the_sources_trace_and_a_call_that_never_ran_is_not_in_it() {
 }
 
 #[test]
-fn an_end_becomes_the_sources_result() {
+fn turn_result_is_made_from_the_end() {
     let driver = run();
     let end = driver.machine().end().expect("an end");
     insta::assert_snapshot!(turn_result(end, &origin()), @r#"{"outcome":"deferred","stopReason":"max_tool_calls_reached","turnId":"t-1","sessionId":"s-1","continuation":{"id":"t-1:deferred","type":"deferred","createdAt":"2026-01-01T00:00:00.120Z","turnId":"t-1","sessionId":"s-1","resumeToken":"t-1:deferred:2026-01-01T00:00:00.120Z","state":{"stopReason":"max_tool_calls_reached","iteration":1,"toolCallCount":1},"metadata":{"assistantId":"harbor","threadId":"th-1"}},"traceSummary":{"iterationCount":1,"toolCallCount":1,"hadContinuation":true,"finalEventType":"turn_finished"},"usage":{"modelCalls":1,"toolCalls":1,"totalInputTokens":10,"totalOutputTokens":5,"totalCostUnits":0.0025}}"#);

@@ -74,7 +74,7 @@ pub enum ContextStrategy {
     Large,
 }
 
-/// What a backend can do (source 001's `ExecutionCapabilities`).
+/// What a backend can do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -150,8 +150,7 @@ pub enum Wish {
     Required,
 }
 
-/// What a request asks of a backend (source 001's `ExecutionRequirements`). What is `None` is of no
-/// concern.
+/// The requirements of a request for a backend. A field that is `None` requires nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

@@ -1,7 +1,7 @@
 //! Backends that run a whole turn elsewhere: a hosted API, a local command, a worker behind a relay.
 //!
-//! The wire names are those of source 001's execution seam, so that a worker of either side understands
-//! the other. Keys that this version does not know are kept and written back.
+//! The wire names are those of the execution adapters of `@agent-assistant/harness`, so that a worker of
+//! either side understands the other. Keys that this version does not know are kept and written back.
 
 mod capabilities;
 mod negotiation;
@@ -96,7 +96,7 @@ impl std::fmt::Debug for ExecutionCx<'_> {
     }
 }
 
-/// A backend that runs a whole turn elsewhere (source 001's execution adapter).
+/// A backend that runs a whole turn elsewhere.
 ///
 /// The adapter owns translation, invocation, normalization of the output and the truth about what it can
 /// do; it does not own identity, context assembly, policies or the storage of continuations.

@@ -47,7 +47,7 @@ pub enum Severity {
 pub struct NegotiationReason {
     /// What it is about.
     pub code: NegotiationCode,
-    /// For people; the texts of source 001 are wire texts.
+    /// A human-readable text. The texts of [`ExecutionNegotiation::of`] are wire texts.
     pub message: String,
     /// How much it weighs.
     pub severity: Severity,
@@ -86,7 +86,7 @@ impl ExecutionNegotiation {
         }
     }
 
-    /// The rules of source 001 for every backend that has none of its own.
+    /// Judges a request by the standard rules, for backends without rules of their own.
     pub fn of(request: &ExecutionRequest, capabilities: &ExecutionCapabilities) -> Self {
         let empty = super::ExecutionRequirements::default();
         let wants = request.requirements.as_ref().unwrap_or(&empty);

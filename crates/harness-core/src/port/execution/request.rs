@@ -13,7 +13,7 @@ slots! {
 }
 
 stored! {
-    /// A whole turn for a backend (source 001's `ExecutionRequest`).
+    /// A whole turn for a backend.
     pub struct ExecutionRequest {
         /// The assistant that is asked.
         assistant_id: String = "assistantId",

@@ -85,7 +85,7 @@ impl ExecutionErrorCode {
 }
 
 stored! {
-    /// What came of a backend's turn (source 001's `ExecutionResult`).
+    /// The result of a backend's turn.
     pub struct ExecutionResult {
         /// The backend.
         backend_id: String = "backendId",

@@ -17,7 +17,7 @@ const DEEPEST: u32 = 64;
 /// change, and when the arguments or the schema are too large or too deep to be gone through (10,000 values, 64
 /// levels): then they are left as they are, for the tool's own check to judge.
 ///
-/// Only what loses nothing is changed (source 004):
+/// Only what loses nothing is changed:
 ///
 /// | declared | brought to it |
 /// |---|---|

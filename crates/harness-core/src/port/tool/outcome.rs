@@ -12,7 +12,7 @@ use crate::limits::Amount;
 use crate::message::{Block, Message, ToolCall, ToolResultMessage, Usage};
 use crate::time::Time;
 
-/// How a call ended. The words are source 004's.
+/// How a call ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -34,7 +34,7 @@ impl EntryKind {
     }
 }
 
-/// One entry of a listing. The fields are source 001's.
+/// One entry of a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkspaceEntry {
@@ -188,7 +188,7 @@ pub enum WorkspaceFaultCode {
 }
 
 impl WorkspaceFaultCode {
-    /// The code of a tool's error result. `tool_error` is source 001's for whatever a provider throws.
+    /// The code of a tool's error result. `tool_error` covers every other failure of a provider.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OutsideWorkspace => "outside_workspace",
@@ -220,7 +220,7 @@ impl fmt::Display for WorkspaceFaultCode {
 /// A tree of files that tools may see, and, where the provider allows it, change.
 ///
 /// Paths come as a model wrote them: a provider brings them into its own form
-/// ([`normal_path`] does what source 001 does) and must let none lead out of the workspace. Every
+/// ([`normal_path`] does so) and must let none lead out of the workspace. Every
 /// provider bounds the size of what it reads and how long it searches, and says so in a fault.
 /// Dropping a future gives the operation up.
 ///

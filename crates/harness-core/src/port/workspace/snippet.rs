@@ -1,6 +1,6 @@
 //! The surroundings of a match.
 
-/// How much of a text is shown around a match, in UTF-16 units, as source 001 counts. Default 80 and 160.
+/// How much of a text is shown around a match, in UTF-16 units. Default 80 and 160.
 ///
 /// ```
 /// use harness_core::port::Snippet;
@@ -52,7 +52,7 @@ fn find(text: &str, query: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// The longest beginning of a text of at most so many UTF-16 units, as source 001 counts.
+/// The longest beginning of a text of at most so many UTF-16 units.
 pub fn first_units(text: &str, most: usize) -> &str {
     let mut units = 0;
     for (at, c) in text.char_indices() {
