@@ -28,8 +28,8 @@ impl ContentSource for String {
     }
 }
 
-/// A text between tags at a fixed place of the view (source 002 calls it `instructions`). It is the host's
-/// own text and shown as it is; over its budget it is cut, its closing tag stays.
+/// A text between tags at a fixed place of the view. It is the host's own text and shown as it is; over its
+/// budget it is cut, its closing tag stays.
 #[derive(Clone)]
 pub struct StaticContent {
     def: LayerDef,

@@ -6,7 +6,7 @@ use harness_core::message::Message;
 
 use crate::layer::LayerCx;
 
-/// UTF-16 units of a text: what the source system counts characters by.
+/// UTF-16 units of a text: the unit of limits and positions.
 pub(crate) fn units(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
 }

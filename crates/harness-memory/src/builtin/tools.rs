@@ -1,4 +1,4 @@
-//! The memory tools of source 001: remember, recall, forget.
+//! The memory tools: remember, recall, forget.
 
 use std::sync::Arc;
 

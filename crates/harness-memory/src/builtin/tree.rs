@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 128;
 /// Below this depth a value replaces another instead of being merged into it.
 const MERGE_DEPTH: usize = 32;
 
-/// Keys that name no data in the source system's language; they are never taken over.
+/// Keys that name no data in JavaScript; they are never taken over.
 const NO_DATA: [&str; 2] = ["__proto__", "constructor"];
 
 /// A JSON value.

@@ -21,7 +21,7 @@ const IMPLICIT_TOOL: &str = "updateWorkingMemory";
 /// Judges whether a value may be the working memory; an error says why not.
 pub type StateCheck = Arc<dyn Fn(&Json) -> Result<(), String> + Send + Sync>;
 
-/// Working memory (source 002 calls it `scratchpad`): a text or an object that stays in the view and that
+/// Working memory (a scratchpad): a text or an object that stays in the view and that
 /// the agent updates through the function `update`, which merges.
 ///
 /// What is in it is shown whole, whatever its budget.

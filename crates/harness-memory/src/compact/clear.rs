@@ -1,4 +1,4 @@
-//! Clearing without a plan: the last resort of source 003 when nothing else can be done at once.
+//! Clearing without a plan: the last resort when nothing else can be done at once.
 
 use harness_core::Json;
 use harness_core::message::{Block, Message, ToolCall, ToolResultMessage};

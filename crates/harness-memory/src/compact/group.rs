@@ -3,7 +3,7 @@
 //! A call without its result, or a result without its call, is a request that no provider accepts, and
 //! some refuse a call without the reasoning before it. So the unit of every compaction is the group: one
 //! system message, one user message, one text of the assistant, or a batch of calls with its reasoning and
-//! its results. The rules are those of source 003's published strategies.
+//! its results.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Values as the sources write them into placeholders.
+//! Values as placeholders show them.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,7 @@ pub(super) fn pairs(fields: &KeyFields) -> String {
     fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(", ")
 }
 
-/// A value in source 003's notation, which is that of its language: text bare, `True`, `None`, lists and
-/// objects with single quotes.
+/// A value in Python's notation: text bare, `True`, `None`, lists and objects with single quotes.
 fn shown(value: &Json) -> String {
     value.to::<String>().unwrap_or_else(|_| literal(value))
 }
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_the_source_writes_them() {
+    fn values_are_written_in_the_notation_of_python() {
         check(json!("o-9"), "o-9");
         check(json!(12), "12");
         check(json!(true), "True");

@@ -14,7 +14,7 @@
 //! | [`clear`] | clearing without a plan |
 //! | [`LadderCompactor`] | the product's compactor, and its [`CompactionPolicy`] |
 //! | [`artifacts`] | reading back what was stored elsewhere |
-//! | [`SummarizingCompactor`] | source 004's compactor |
+//! | [`SummarizingCompactor`] | one summary in front of the newest turns |
 //! | [`Summarizer`] | writes the text that stands for messages |
 
 pub mod artifacts;
@@ -32,8 +32,8 @@ pub mod plan;
 mod policy;
 pub mod pressure;
 mod shown;
-mod source_004;
 mod summarize;
+mod summarizing;
 pub mod summary;
 mod threads;
 pub mod tokens;
@@ -45,8 +45,8 @@ pub use error::CompactError;
 pub use key_data::KeyFields;
 pub use meter::BudgetMeter;
 pub use policy::{CompactionPolicy, HardStop, Recency, Rung, Trigger};
-pub use source_004::{SummarizingCompactor, SummarizingSettings, WhenAsked};
 pub use summarize::{
     COMPACT_FAILED, DynSummarizer, ModelSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary,
     SummaryAsk, SummaryFault, SummaryModel, conversation_text,
 };
+pub use summarizing::{SummarizingCompactor, SummarizingSettings, WhenAsked};

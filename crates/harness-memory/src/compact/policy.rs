@@ -105,7 +105,7 @@ pub struct CompactionPolicy {
 }
 
 impl CompactionPolicy {
-    /// Source 004's: above `window - 16,384` everything but the newest 20,000 tokens is summarized.
+    /// One summary: above `window - 16,384` everything but the newest 20,000 tokens is summarized.
     pub fn projection(window: u64) -> Self {
         Self {
             trigger: Trigger::Reserve(16_384),
@@ -116,7 +116,7 @@ impl CompactionPolicy {
         }
     }
 
-    /// Source 003's: from 80 % of the window on results are cleared, collapsed and stored elsewhere, and if
+    /// The whole ladder: from 80 % of the window on results are cleared, collapsed and stored elsewhere, and if
     /// that is not enough the old part is summarized, and what was cleared is dropped; above 95 % nothing
     /// is sent. The newest 12 messages are kept.
     pub fn ladder(window: u64) -> Self {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_presets_have_the_figures_of_their_sources() {
+    fn presets_have_their_figures() {
         check(&CompactionPolicy::projection(200_000), 183_616, 163_616, 195_904, 4_096, 20_000);
         check(&CompactionPolicy::ladder(128_000), 102_400, 89_600, 121_600, 3_840, 20_000);
     }

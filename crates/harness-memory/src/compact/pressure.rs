@@ -1,4 +1,4 @@
-//! When a view is too long, and how much of it has to go: source 003's arithmetic.
+//! When a view is too long, and how much of it has to go.
 
 /// Windows of models by a part of their name; the first that fits counts.
 const WINDOWS: &[(&str, u64)] = &[
@@ -131,8 +131,8 @@ impl TokenBudget {
         message_tokens.saturating_sub(self.available_for_messages())
     }
 
-    /// By how much the messages of the request are over what they may have. (The source takes the overhead
-    /// off twice here, and frees as much too much.)
+    /// By how much the messages of the request are over what they may have. The overhead counts
+    /// once.
     pub fn tokens_over_threshold(&self) -> u64 {
         self.messages_over(self.current_estimate.saturating_sub(self.sent_overhead()))
     }

@@ -189,7 +189,7 @@ pub enum OnToolGateError {
     Deny,
 }
 
-/// The points at which a layer can be asked. The names are those of the source system.
+/// The points at which a layer can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -16,7 +16,7 @@ use super::history::History;
 use super::storage::ScopedStorage;
 use crate::MemoryError;
 
-/// A memory layer: it learns from a run and contributes to the view. Source 002 calls it a context layer.
+/// A memory layer: it learns from a run and contributes to the view.
 ///
 /// A layer has no state of its own: its state is a JSON value that the pipeline keeps, hands over as a
 /// snapshot in [`LayerCx::state`] and replaces by what the hook answers. A hook is asked only when the

@@ -3,7 +3,7 @@
 use harness_core::message::Message;
 use harness_core::port::TokenCounter;
 
-/// The source system's estimate: a quarter of the UTF-16 units, rounded up.
+/// An estimate: a quarter of the UTF-16 units, rounded up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Utf16Quarters;
 

@@ -14,9 +14,9 @@ use super::words;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NoteScope {
-    /// One conversation's. Source 001 calls it `session`.
+    /// One conversation's. The memory tools call it `session`.
     Thread(Arc<str>),
-    /// One user's, in all conversations. Source 001 calls it `user`.
+    /// One user's, in all conversations. The memory tools call it `user`.
     Resource(Arc<str>),
     /// One workspace's, whoever works there.
     Workspace(Arc<str>),

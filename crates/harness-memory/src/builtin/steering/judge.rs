@@ -22,7 +22,7 @@ pub enum JudgeMode {
 /// What an answer of the judge means that is no verdict, after all tries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unclear {
-    /// No objection. The default, as in the source system.
+    /// No objection. The default.
     #[default]
     Allow,
     /// An objection: what a rule that guards something wants.

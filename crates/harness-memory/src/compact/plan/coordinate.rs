@@ -30,7 +30,7 @@ pub struct Coordinator {
     /// What may be done with results of tools. Default [`DurabilityPolicies::built_in`].
     pub policies: DurabilityPolicies,
     /// How many proposals are carried out at most. Default all: one that stops above its target while
-    /// something is left to do has to be repeated at once. (The source stops after 10.)
+    /// something is left to do has to be repeated at once.
     pub max_proposals: Option<usize>,
     /// Whether a stored content was shown again in this turn: nothing but clearing is done then, so that
     /// it is not stored again at once. Default false.

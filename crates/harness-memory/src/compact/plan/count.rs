@@ -1,5 +1,5 @@
-//! Tokens of messages as source 003's development branch counts them: text, names and arguments of calls,
-//! results; reasoning and images count nothing.
+//! Tokens of messages as plans count them: text, names and arguments of calls, results; reasoning and
+//! images count nothing.
 
 use std::fmt::Write as _;
 
@@ -56,7 +56,7 @@ pub fn total_tokens(counter: &dyn TokenCounter, items: &[Item]) -> u64 {
     wire_tokens(counter, items).iter().sum()
 }
 
-/// JSON in the source's notation: a blank after every comma and colon, and nothing but ASCII.
+/// JSON as Python's `json.dumps` writes it: a blank after every comma and colon, and nothing but ASCII.
 fn spaced(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + json.len() / 8);
     let (mut in_string, mut escaped) = (false, false);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_written_as_the_source_writes_them() {
+    fn arguments_have_blanks_and_only_ascii() {
         check(r#"{"q":"price","n":[1,2]}"#, r#"{"q": "price", "n": [1, 2]}"#);
         check(r#"{"a:b,":"\",:"}"#, r#"{"a:b,": "\",:"}"#);
         check(r#"{"a":"ü🙂"}"#, r#"{"a": "\u00fc\ud83d\ude42"}"#);

@@ -1,5 +1,4 @@
-//! Plans: which messages are shown how, as data beside a transcript that nobody changes. The model of
-//! source 003's development branch, with its defects repaired.
+//! Plans: which messages are shown how, as data beside a transcript that nobody changes.
 //!
 //! [`Coordinator`] looks for what can go and makes a [`CompactionPlan`]; [`CompactionPlan::render`] shows
 //! the transcript through it. The coordinator does no I/O: what a summarizer or a store has to do, it asks

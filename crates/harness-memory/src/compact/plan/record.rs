@@ -1,4 +1,4 @@
-//! A plan and its records. The wire names are those of source 003.
+//! A plan and its records.
 
 use std::collections::HashMap;
 use std::fmt;

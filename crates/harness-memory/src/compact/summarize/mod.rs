@@ -1,7 +1,7 @@
 //! Summarizers: what turns a part of a conversation into a text that stands for it.
 //!
 //! A compactor decides *what* is summarized; a [`Summarizer`] only writes. [`PlainSummarizer`] asks a model
-//! for prose under fixed headings, as source 004 does; [`ModelSummarizer`] asks for a structured summary,
+//! for prose under fixed headings; [`ModelSummarizer`] asks for a structured summary,
 //! so that facts, open items and artifacts survive many compactions. Any other is a few lines:
 //!
 //! ```

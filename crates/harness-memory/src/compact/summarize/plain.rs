@@ -1,4 +1,4 @@
-//! Source 004's summarizer: prose under fixed headings.
+//! A summarizer that writes prose under fixed headings.
 
 use super::{SerializeOptions, Summarizer, Summary, SummaryAsk, SummaryFault, SummaryModel};
 

@@ -23,8 +23,8 @@ impl Default for SerializeOptions {
 }
 
 impl SerializeOptions {
-    /// As source 004 does: no arguments, parts as they are.
-    pub fn source_004() -> Self {
+    /// Names of calls without their arguments; parts are never cut.
+    pub fn without_arguments() -> Self {
         Self { arguments: false, part: usize::MAX }
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn calls_and_results_are_lines() {
         check(
-            SerializeOptions::source_004(),
+            SerializeOptions::without_arguments(),
             "User: go\nAssistant: Let me see. [tool call: read]\nTool (read): one two\n",
         );
         check(

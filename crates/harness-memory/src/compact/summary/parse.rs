@@ -16,7 +16,7 @@ impl StructuredSummary {
     /// form are left out; facts of `preserve` that it does not hold are added.
     ///
     /// # Errors
-    /// When the reply is no JSON object. (The source takes an empty summary then, and loses everything.)
+    /// When the reply is no JSON object: an empty summary would lose everything.
     pub fn parse(reply: &str, span: SpanReference, preserve: &[String]) -> Result<Self, CompactError> {
         let object: Map<String, Value> =
             serde_json::from_str(without_fence(reply)).map_err(|reason| CompactError::InvalidSummary {

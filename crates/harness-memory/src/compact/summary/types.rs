@@ -1,4 +1,4 @@
-//! What a summary is made of. The wire names are those of source 003.
+//! The parts of a summary.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use harness_core::message::{Block, Message};
 use harness_core::port::{Offer, TokenCounter};
 
-/// Tokens of an image whose size nobody knows: the weight that source 004 gives it.
+/// Tokens of an image whose size is unknown: a quarter of the 4,800 bytes that an image counts as.
 pub const IMAGE_TOKENS: u64 = 1_200;
 
 /// Tokens that the form of every message costs.

@@ -7,15 +7,15 @@
 //! corrects every counter by what providers report.
 
 mod characters;
+mod estimates;
 #[cfg(feature = "tokenizer")]
 mod exact;
 mod message;
-mod sources;
 mod tally;
 
 pub use characters::CharacterCounter;
+pub use estimates::{QuarterBytes, RoundedCharacters};
 #[cfg(feature = "tokenizer")]
 pub use exact::{ExactCounter, Vocabulary};
 pub use message::{IMAGE_TOKENS, message_tokens, offer_tokens};
-pub use sources::{QuarterBytes, RoundedCharacters};
 pub(crate) use tally::Tally;

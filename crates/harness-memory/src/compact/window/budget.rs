@@ -41,7 +41,7 @@ pub struct TokenBudgetComposed {
     /// Whether a strategy is left out when the budget is met before it. Default true.
     pub early_stop: bool,
     /// Whether the system part goes, too, when nothing else is left: law 6 only allows it to who asks for
-    /// it here. Default false; the source does it.
+    /// it here. Default false.
     pub is_strict: bool,
 }
 

@@ -1,5 +1,4 @@
-//! Strategies over groups: what is left out is marked with a reason, and what was said stays as it was. The
-//! model of source 003's published strategies.
+//! Strategies over groups: what is left out is marked with a reason, and what was said stays as it was.
 //!
 //! A [`Window`] holds the groups of a transcript with their tokens; strategies mark groups as left out or
 //! put a line in their place, and [`Window::view`] shows the rest. All of them keep whole groups, the newest

@@ -44,7 +44,7 @@ impl ExcludeReason {
     }
 }
 
-/// A quarter of the characters, rounded down, and at least 1: the published strategies' estimate.
+/// A quarter of the characters, rounded down, and at least 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlooredCharacters;
 

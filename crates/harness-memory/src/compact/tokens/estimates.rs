@@ -1,8 +1,8 @@
-//! The estimates of the source systems.
+//! Estimates by length.
 
 use harness_core::port::TokenCounter;
 
-/// A quarter of the UTF-8 bytes, rounded up: how source 004 weighs a text.
+/// A quarter of the UTF-8 bytes, rounded up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QuarterBytes;
 
@@ -16,8 +16,7 @@ impl TokenCounter for QuarterBytes {
     }
 }
 
-/// A quarter of the characters, rounded half up, and at least 1 for a text that is not empty: the estimate
-/// of source 003.
+/// A quarter of the characters, rounded half up, and at least 1 for a text that is not empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundedCharacters;
 
@@ -44,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sources_round_in_their_own_ways() {
+    fn bytes_round_up_and_characters_round_half_up() {
         check("", 0, 0);
         check("a", 1, 1);
         check("abcde", 2, 1);

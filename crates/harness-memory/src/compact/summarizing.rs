@@ -1,4 +1,4 @@
-//! Source 004's compactor: one summary in front of the newest turns.
+//! A compactor that puts one summary in front of the newest turns.
 
 mod mark;
 mod state;
@@ -20,7 +20,7 @@ use super::shown::{Shown, is_open, plan_of, shown_by};
 use super::summarize::{DynSummarizer, Summarizer, Summary, SummaryAsk, SummaryFault, summarize};
 use super::threads::Threads;
 
-/// When source 004 compacts, and how much it keeps. Zero means the default.
+/// When a [`SummarizingCompactor`] compacts, and how much it keeps. Zero means the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SummarizingSettings {
@@ -39,7 +39,7 @@ pub enum WhenAsked {
     /// It is made, whatever the trigger says, and keeps less than usual where there is little.
     #[default]
     Always,
-    /// It is made above the trigger, as before a request (source 004).
+    /// It is made above the trigger, as before a request.
     AboveTrigger,
 }
 
@@ -71,11 +71,11 @@ impl Default for SummarizingSettings {
     }
 }
 
-/// The compactor of source 004, without its defects: above `window - reserve` everything before the newest
-/// turns becomes one summary, which is put in front of the first message that is kept.
+/// A compactor with one summary: above `window - reserve` everything before the newest turns becomes one
+/// summary, which is put in front of the first message that is kept.
 ///
-/// It weighs as the source does: the usage of the last answer, and a quarter of the bytes of what came
-/// after it. What it does better:
+/// A request weighs the usage of the last answer, and a quarter of the bytes of what came after it. The
+/// rules:
 ///
 /// - usage counts only when its request was sent the view that is in force, and a shortened view stays
 ///   shortened until it has to become shorter still; usage from before a compaction that was made for good does

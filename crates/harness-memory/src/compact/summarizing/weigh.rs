@@ -1,4 +1,4 @@
-//! How source 004 weighs messages, estimates requests and finds the place to cut.
+//! Weighs messages, estimates requests and finds the place to cut.
 
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, Usage};
 use harness_core::port::CompactAsk;
