@@ -14,7 +14,7 @@ pub enum Denial {
     /// The work is taken up, and the model is told.
     #[default]
     TellModel,
-    /// The record is cancelled with `approval_denied`, and nothing is taken up (source 001).
+    /// The record is cancelled with `approval_denied`, and nothing is taken up.
     Cancel,
 }
 

@@ -120,7 +120,7 @@ pub(super) struct State {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stored {
-    /// The first line; absent in a file of source 004, and while nothing was appended.
+    /// The first line; absent in a file of bare messages, and while nothing was appended.
     pub header: Option<Header>,
     /// The transcript and what belongs to it.
     pub loaded: Loaded,
@@ -199,7 +199,7 @@ impl JsonlSession {
         &self.0.path
     }
 
-    /// The first line of the file; absent in a file of source 004, and while nothing was appended.
+    /// The first line of the file; absent in a file of bare messages, and while nothing was appended.
     pub fn header(&self) -> Option<Header> {
         self.0.state().header.clone()
     }

@@ -1,8 +1,8 @@
 //! What a run record lists.
 //!
 //! Every entry has `seq`, the number of the event it was made from (the total order of what happened), a
-//! `timestamp`, and `turn`: the running number of the model request, from 1, as in source 000. (Where
-//! source 000 says "turn", the rest of this workspace says "iteration".)
+//! `timestamp`, and `turn`: the running number of the model request, from 1. (Where records
+//! say "turn", the rest of this workspace says "iteration".)
 
 use harness_core::message::Usage;
 use harness_core::outcome::Fault;
@@ -43,7 +43,7 @@ pub struct PromptSnapshot {
 /// | `modelSettingsHash` | the settings, `{}` when there are none |
 ///
 /// The *view* is what the model was sent: the transcript, or what the last plan of layers or compactor
-/// showed of it. A message counts with what a model can see of it, in source 000's form: `{content, role,
+/// showed of it. A message counts with what a model can see of it, as history items: `{content, role,
 /// type: "message"}` (the joined text when there are only text blocks, the blocks otherwise), one
 /// `{arguments, callId, name, type: "tool_call_item"}` per call, `{callId, output, type:
 /// "tool_call_output_item"}` for a result. An absent model is `"[undefined]"`, a tool without a schema has
@@ -179,7 +179,7 @@ pub struct Resource {
     pub name: String,
 }
 
-/// What a policy decided, as source 000 records it.
+/// What a policy decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -185,7 +185,7 @@ struct OutputForm<'a> {
     output: Json,
 }
 
-/// What a model can see of a message, in source 000's form of history items.
+/// What a model can see of a message, as history items.
 fn items_of(message: &Message) -> Vec<Json> {
     let mut items = Vec::new();
     let mut push = |item: Result<Json, serde_json::Error>| items.extend(item.ok());

@@ -83,7 +83,7 @@ pub struct Trace {
     pub request_hash: Option<String>,
 }
 
-/// One event, in the form of source 000's governance package.
+/// One event, in the form `aioc.governance_event.v0`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

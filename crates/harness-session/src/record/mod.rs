@@ -15,8 +15,7 @@
 //! | events for auditors | [`governance_events`] |
 //! | a page for people | [`render_html`], [`render_text`] |
 //!
-//! Source 000's records are the pattern (the fields keep its names); what ours have beyond them is
-//! the exact end, tool calls and model calls with their times, gates, limits and usage.
+//! A record also has the exact end, tool calls and model calls with their times, gates, limits and usage.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};

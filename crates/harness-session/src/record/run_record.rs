@@ -20,7 +20,7 @@ pub const RECORD_KIND: &str = "harness.run_record";
 /// The version that is written, and the newest that is read.
 pub const RECORD_VERSION: u32 = 1;
 
-/// How a run ended, in source 000's two words. `outcome` says it exactly.
+/// How a run ended, in two words. `outcome` says it exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -47,8 +47,8 @@ pub struct RedactionNote {
 /// The record of one run. Made by [`RecordFold`](super::RecordFold); camelCase JSON, `kind`
 /// `harness.run_record`, `version` 1.
 ///
-/// It is data: what a candidate did, not a handle on it. Fields that source 000 has keep its names and
-/// meaning; `turn` in an entry is the running number of the model request.
+/// It is data: what a candidate did, not a handle on it. `turn` in an entry is the running number of the model
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -154,7 +154,7 @@ pub struct RunRecord {
     pub notes: Vec<Note>,
     /// What was used in total, money included.
     pub usage: TotalUsage,
-    /// The caller's own data; source 000's convention is to put the harness' under `harness`.
+    /// The caller's own data; by convention the harness' is under `harness`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }

@@ -32,7 +32,7 @@ pub(crate) use read::wrapped;
 /// A snapshot: what is appended later does not show. It is what a stored session is looked at, exported and
 /// forked by; a running one is a [`crate::JsonlSession`] or a [`crate::MemorySession`].
 ///
-/// It reads sessions of this crate, bare messages of source 004, and session trees of pi, versions 1 to 3.
+/// It reads sessions of this crate, bare messages without a header, and session trees of pi, versions 1 to 3.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -99,7 +99,7 @@ struct Text {
 pub enum Source {
     /// This crate.
     Harness,
-    /// Source 004: messages without a header.
+    /// Bare messages without a header.
     Bare,
     /// pi, in this version of its format.
     Pi(u64),

@@ -128,7 +128,7 @@ fn a_raw_value_with_line_breaks_is_brought_to_one_line() {
 }
 
 #[test]
-fn bare_messages_of_source_004_are_read_and_continued() {
+fn bare_messages_are_read_and_continued() {
     let place = Place::with(format!("{}\r\n \n{}", bare("one").trim_end(), bare("two")));
     let session = place.open();
     assert_eq!(texts(&load(&session).unwrap()), ["one", "two"]);

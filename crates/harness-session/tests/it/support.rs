@@ -139,7 +139,7 @@ pub(crate) fn texts(loaded: &Loaded) -> Vec<String> {
     loaded.messages.iter().map(|message| message.joined_text()).collect()
 }
 
-/// A bare line of source 004.
+/// A bare message: a line without a header before it.
 pub(crate) fn bare(text: &str) -> String {
     format!("{{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}\n")
 }
