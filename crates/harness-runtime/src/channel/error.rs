@@ -65,7 +65,7 @@ pub enum ChannelError {
 }
 
 impl ChannelError {
-    /// A stable code; source 002's where it has one.
+    /// A stable code.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Timeout { .. } => "channel_timeout",

@@ -96,7 +96,7 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// A stable code; source 002's where it has one.
+    /// A stable code.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Storage(_) => "CHECKPOINT_STORAGE",

@@ -7,7 +7,7 @@ use harness_core::{CallId, GateName, Json, StopReason, ToolName};
 
 use crate::channel::ChannelError;
 
-/// How a step can end without an output. Codes and fields are source 002's where it has them.
+/// How a step can end without an output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlowError {
@@ -144,7 +144,7 @@ impl FlowError {
         Self::StepFailed { step: Arc::clone(step), cause: cause.into(), retries_exhausted: false }
     }
 
-    /// A stable code; source 002's where it has one.
+    /// A stable code.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::StepFailed { .. } => "step_failed",

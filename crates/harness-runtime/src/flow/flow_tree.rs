@@ -28,7 +28,7 @@ pub enum FlowFault {
 }
 
 impl FlowFault {
-    /// A stable code; source 002's where it has one.
+    /// A stable code.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::EmptyId(_) => "EMPTY_STEP_ID",

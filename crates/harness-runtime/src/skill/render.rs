@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Skill;
 
-/// What stands before the list. Wire text of source 004.
+/// The text before the list.
 const INTRODUCTION: &str = "The following skills provide specialized instructions for specific tasks. Use one \
      when the task matches its description.";
 
@@ -47,7 +47,7 @@ pub(super) fn body(skill: &Skill) -> String {
     }
 }
 
-/// A text in the quotes of source 004's language.
+/// A text in quotes, with the escapes of Go.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_quoted_as_source_004_does() {
+    fn names_are_quoted_with_escapes_of_go() {
         check("plain é 三", "\"plain é 三\"");
         check("a\"b\\c", r#""a\"b\\c""#);
         check("\n\t\r\0\u{1b}\u{7f}", r#""\n\t\r\x00\x1b\x7f""#);

@@ -36,7 +36,7 @@ impl SkillSet {
         visible
     }
 
-    /// The list of visible skills exactly as source 004 writes it; empty when there are none. It does not say
+    /// The list of visible skills as models read it; empty when there are none. It does not say
     /// how to load one: see [`SkillSet::instructions`].
     pub fn listing(&self) -> String {
         render::listing(&self.0)
