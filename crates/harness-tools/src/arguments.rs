@@ -1,16 +1,16 @@
-//! Reading the arguments of the built-in tools, with source 001's words for what is wrong.
+//! Reads the arguments of the built-in tools, and says what is wrong with them.
 
 use harness_core::Json;
 use harness_core::port::{ArgumentFault, ToolOutcome};
 use serde_json::{Map, Value};
 
-/// The code of wrong arguments in source 001's registries.
+/// The code of wrong arguments.
 pub(crate) const INVALID_INPUT: &str = "invalid_input";
 
-/// Why arguments are refused: the source's words, and where in the arguments.
+/// Why arguments are refused, and where in the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// The source's words.
+    /// What is wrong.
     pub(crate) message: String,
     /// The argument; empty for the whole.
     pub(crate) path: String,
@@ -21,7 +21,7 @@ impl Refused {
         Self { message: message.into(), path: path.into() }
     }
 
-    /// The error result. Its message is the source's; the model is also told the argument.
+    /// The error result. Its message is that of the refusal; the model is also told the argument.
     pub(crate) fn outcome(self) -> ToolOutcome {
         let mut outcome = refusal(INVALID_INPUT, &self.message);
         if !self.message.contains(&*self.path) {
@@ -70,7 +70,7 @@ impl Arguments {
         self.0.get(key)
     }
 
-    /// Source 001's `input.KEY must be a non-empty string`; blank counts as empty.
+    /// A text that is not empty; blank counts as empty.
     pub(crate) fn not_blank(&self, key: &str) -> Result<&str, Refused> {
         let text = self.0.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         text.ok_or_else(|| Refused::new(key, format!("input.{key} must be a non-empty string")))
@@ -113,7 +113,7 @@ fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-/// The checks of source 001's schema library, for values at a path.
+/// Checks of values at a path.
 pub(crate) mod checked {
     use serde_json::Value;
 

@@ -17,7 +17,7 @@ use crate::state::{Keep, Kept, MOST_KEPT};
 /// How much of an earlier output the second hint repeats, in UTF-16 units.
 const REPEATED: usize = 1_200;
 
-/// What follows a repeated output that was cut; twelve units, as in the source.
+/// What follows a repeated output that was cut; twelve units.
 const CUT: &str = "…[truncated]";
 
 /// How many UTF-16 units of an output are kept.
@@ -46,7 +46,7 @@ impl Default for DuplicateOptions {
 }
 
 /// A registry that answers a call itself when the same tool was called with the same arguments in the same
-/// run and that call succeeded (source 001's idempotency guard).
+/// run and that call succeeded.
 ///
 /// The first repetition is answered with a hint, the second with a hint and the beginning of the earlier
 /// result, each further one with the error `redundant_call_loop_aborted`. Arguments are the same when they

@@ -12,8 +12,8 @@ pub(crate) fn answered(value: &impl Serialize) -> ToolOutcome {
     outcome
 }
 
-/// What source 001 answers when something was asked for in the right form and cannot be done: a success,
-/// so that the turn goes on.
+/// The answer when something was asked for in the right form and cannot be done: a success, so that the
+/// turn goes on.
 #[derive(Serialize)]
 pub(crate) struct NotOk {
     ok: bool,
@@ -26,8 +26,8 @@ impl NotOk {
     }
 }
 
-/// A JSON value, indented by two spaces as source 001 does; numbers, the order of keys and keys that occur
-/// twice are kept. `None` when it would be longer than `most` bytes.
+/// A JSON value, indented by two spaces; numbers, the order of keys and keys that occur twice
+/// are kept. `None` when it would be longer than `most` bytes.
 pub(crate) fn indented(value: &Json, depth: usize, most: usize) -> Option<String> {
     let mut out = Indented { text: String::new(), depth, most };
     let mut rest = value.text();

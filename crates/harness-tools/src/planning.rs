@@ -18,7 +18,7 @@ const MOST_CONTENT: usize = 4_096;
 
 const STATES: [&str; 3] = ["pending", "in_progress", "completed"];
 
-/// The tools `write_todos`, `list_todos` and `complete_todo` of source 001.
+/// The tools `write_todos`, `list_todos` and `complete_todo`: a todo list.
 ///
 /// There is one list per run ([`Keep::Run`]) or per conversation, of at most 32 items with 4 KiB each; the
 /// lists of the 50 latest runs are kept. At most one item is in progress; completing the last one in

@@ -19,8 +19,7 @@ use crate::tool_set::ToolSet;
 const MOST_FILES: usize = 1_000;
 const MOST_PATH: usize = 1_024;
 
-/// The tools `scratch_list`, `scratch_read`, `scratch_write` and `scratch_edit` of source 001: files in
-/// memory.
+/// The tools `scratch_list`, `scratch_read`, `scratch_write` and `scratch_edit`: files in memory.
 ///
 /// There is one scratchpad per run ([`Keep::Run`]) or per conversation, with at most 1,000 files, 64 KiB in
 /// one and 256 KiB in all unless [`ScratchpadTools::with_bounds`] says otherwise; those of the 50 latest
@@ -254,8 +253,8 @@ impl Tool for ScratchTool {
     }
 }
 
-/// The order of a dictionary, as near as it gets to the source's locale comparison without tables of all
-/// scripts: signs, digits, letters; accents and case only between words that are equal without them.
+/// The order of a dictionary, as near as it gets to a comparison by locale without tables of all scripts:
+/// signs, digits, letters; accents and case only between words that are equal without them.
 fn as_in_a_dictionary(a: &str, b: &str) -> Ordering {
     let primary = |text: &str| text.chars().map(base).collect::<Vec<_>>();
     let accents = |text: &str| text.chars().map(|c| (!c.is_ascii(), c.is_uppercase())).collect::<Vec<_>>();

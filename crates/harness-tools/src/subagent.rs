@@ -271,7 +271,7 @@ impl SubagentRunner for RunnerSlot {
     }
 }
 
-/// The tool `task` of source 001: gives work to a sub-agent and waits for its answer.
+/// The tool `task`: gives work to a sub-agent and waits for its answer.
 ///
 /// Wrong arguments are `invalid_input`; whatever happens to the sub-agent is a success with
 /// `{"ok": false, "error": {"message", "code"}, …}`, so that the turn goes on. Of an answer 64 KiB are

@@ -10,8 +10,8 @@ use harness_core::port::{
 
 use crate::arguments::unknown_tool;
 
-/// Some tools in a fixed order, as a registry in the way of source 001: those are listed that are allowed,
-/// and a call of any other is answered with `unknown_tool`.
+/// Some tools in a fixed order, as a registry: those are listed that are allowed, and a call of any other is
+/// answered with `unknown_tool`.
 ///
 /// To offer them beside other tools, put [`ToolSet::tools`] into a [`Toolbox`].
 #[derive(Clone)]

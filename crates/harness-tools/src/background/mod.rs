@@ -45,8 +45,8 @@ const MOST_TASKS: usize = 32;
 const MOST_TOLD: usize = 128 * 1024;
 
 /// The tools `background_agents_start_task`, `_wait_for_first_completion`, `_get_task_results`,
-/// `_get_all_tasks`, `_continue_task` and `_clear_completed_task` of source 003's later line: sub-agents that
-/// work while their caller goes on.
+/// `_get_all_tasks`, `_continue_task` and `_clear_completed_task`: sub-agents that work while their
+/// caller goes on.
 ///
 /// - A task has what its start was granted, as a [`SubagentTool`](crate::SubagentTool) has: it stays set aside
 ///   while the task runs. When any of the tools next answers, what tasks that are over really used counts in

@@ -27,8 +27,8 @@ const REMOVE: (&str, &str) =
 const REMAINING: (&str, &str) = ("todos_get_remaining", "Lists what is still to be done.");
 const ALL: (&str, &str) = ("todos_get_all", "Lists everything, done or not.");
 
-/// The tools `todos_add`, `todos_complete`, `todos_remove`, `todos_get_remaining` and `todos_get_all` of source
-/// 003's later line: a list that the model keeps for itself, changed in batches.
+/// The tools `todos_add`, `todos_complete`, `todos_remove`, `todos_get_remaining` and `todos_get_all`: a
+/// list that the model keeps for itself, changed in batches.
 ///
 /// There is one [`TodoList`] per run ([`Keep::Run`]) or per conversation; those of the 50 latest are kept. The
 /// changes of one call are made together or not at all, and an unknown number is answered with those that

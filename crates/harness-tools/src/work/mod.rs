@@ -38,7 +38,7 @@ const FLAG: (&str, &str) = (
 );
 
 /// The tools `work_item_add`, `_update`, `_list`, `_get`, `_set_artifact` and `_flag_revision` over a
-/// [`WorkLedger`] (source 003's work items).
+/// [`WorkLedger`]: the work items of a run.
 ///
 /// There is one ledger per run ([`Keep::Run`]) or per conversation, within [`WorkLimits`]; those of the 50
 /// latest runs are kept. What a tool did is also in the structured part of its result, under `ledger`: the

@@ -1,4 +1,4 @@
-//! What a model reads of files: source 001's forms, and its bound.
+//! What a model reads of files, and its bound.
 
 use harness_core::Json;
 use harness_core::port::{WorkspaceEntry, WorkspaceHit};
@@ -32,7 +32,7 @@ pub(crate) fn entries(entries: &[WorkspaceEntry]) -> String {
 pub(crate) fn hits(hits: &[WorkspaceHit]) -> String {
     list(hits.iter().map(|WorkspaceHit { entry, snippet, .. }| {
         let score = entry.properties.iter().find(|(key, _)| key == "score").and_then(|(_, text)| score(text));
-        // An empty snippet hides the title, as in the source.
+        // An empty snippet hides the title.
         let preview = snippet.as_deref().or(entry.title.as_deref());
         let provider = entry.provider.as_deref().filter(|provider| !provider.is_empty());
         Object::new()
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_numbers_as_the_source_reads_them() {
+    fn scores_are_read_as_numbers() {
         check("", Some("0"));
         check(" 12 ", Some("12"));
         check("0.5", Some("0.5"));
