@@ -47,7 +47,7 @@ pub(crate) const LOG: &str = "HARNESS_LOG";
 /// Headers for the collector of `--otlp`; the standard name.
 pub(crate) const OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// What `bridge --channel` takes when it is not given; this and the next three are source 001's names.
+/// What `bridge --channel` takes when it is not given.
 pub(crate) const RELAY_CHANNEL: &str = "RELAY_CHANNEL";
 
 /// What `bridge --worker-name` takes.

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_values_are_told_in_the_words_of_source_001() {
+    fn wrong_values_name_the_flag_and_what_it_takes() {
         let text = "--cli must be one of claude|codex|opencode|gemini|bash (got 'x')";
         assert_eq!(cli("x").unwrap_err(), text);
         assert_eq!(cli("codex").unwrap(), LocalAgent::Codex);
