@@ -88,14 +88,14 @@ impl<'a> Pass<'a> {
                 None => Cow::Owned(Registry::stand_in(&descriptor)),
             };
             let graph = self.graph(&descriptor, &registry);
-            (descriptor, registry, graph)
+            (descriptor, graph)
         });
         let full = self.faults.is_full();
         let mut errors = self.faults.into_found();
         let (descriptor, graph, stopped) = match built {
-            Ok((descriptor, registry, graph)) => {
+            Ok((descriptor, graph)) => {
                 let faulty = |codes: &[&str]| errors.iter().any(|error| codes.contains(&error.kind()));
-                lint::graph(&descriptor, &registry, &faulty, &mut self.found);
+                lint::graph(&descriptor, &faulty, &mut self.found);
                 match graph {
                     Ok(graph) => (Some(descriptor), graph, None),
                     Err(error) => (Some(descriptor), None, Some(error)),

@@ -5,10 +5,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::finder::Finder;
 use crate::check::diagnostic::{Diagnostic, Severity};
 use crate::document::{Entry, Kind, NodeId};
-use crate::graph::Registry;
 use crate::number::is_blank;
 
-pub(super) fn check(finder: &mut Finder<'_>, _registry: &Registry, faulty: &dyn Fn(&[&str]) -> bool) {
+pub(super) fn check(finder: &mut Finder<'_>, faulty: &dyn Fn(&[&str]) -> bool) {
     let is_object = |entry: &&Entry| finder.document.object(entry.value).is_some();
     let agents: Vec<&Entry> = finder.entries(&["agents"]).iter().filter(is_object).collect();
     for agent in &agents {

@@ -17,7 +17,6 @@ use finder::Finder;
 
 use crate::descriptor::Descriptor;
 use crate::document::{Document, NodeId};
-use crate::graph::Registry;
 
 /// Lints of the descriptor as written.
 pub(super) fn source(document: &Document, root: NodeId, found: &mut Found) {
@@ -31,14 +30,9 @@ pub(super) fn source(document: &Document, root: NodeId, found: &mut Found) {
 ///
 /// `faulty` tells whether the descriptor has a fault with one of the codes; what such a fault makes
 /// look unused is not warned of.
-pub(super) fn graph(
-    descriptor: &Descriptor,
-    registry: &Registry,
-    faulty: &dyn Fn(&[&str]) -> bool,
-    found: &mut Found,
-) {
+pub(super) fn graph(descriptor: &Descriptor, faulty: &dyn Fn(&[&str]) -> bool, found: &mut Found) {
     let mut finder = Finder { document: descriptor.document(), root: descriptor.root_id(), found };
-    agents::check(&mut finder, registry, faulty);
+    agents::check(&mut finder, faulty);
     context::check(&mut finder, faulty);
     placeholders::check(&mut finder);
 }
