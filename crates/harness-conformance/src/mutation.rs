@@ -109,6 +109,10 @@ fn a_changed_expectation_fails() {
     contract /wanted/results/T1/message
     contract /wanted/results/T2/message
     control-artifact /wanted/error
+    item-schema /expected/results/*/error/message
+    openrouter-response /expected/result/error/message
+    openrouter-response /expected/result/trace/events/*/data/reason
+    parallel /expected/result/error/message
     repair /wanted/lifecycle_events/*/data/compaction_owner_mode
     repair /wanted/state/harness.compaction_owner_mode
     repair /wanted/state/harness.transcript/*/data/message

@@ -87,9 +87,7 @@ pub struct LocalCommandAdapter {
     clock: Arc<dyn Clock>,
     retry: Arc<Retry>,
     reasons: Option<Arc<Reasons>>,
-    start_is_retryable: bool,
     traced_degraded: bool,
-    keeps_partial: bool,
     details: usize,
     what_to_do: Option<String>,
 }
@@ -115,9 +113,7 @@ impl LocalCommandAdapter {
             clock,
             retry: Arc::new(|_| true),
             reasons: None,
-            start_is_retryable: false,
             traced_degraded: true,
-            keeps_partial: true,
             details: DETAILS,
             what_to_do: None,
         }
@@ -171,15 +167,6 @@ impl LocalCommandAdapter {
         self
     }
 
-    /// Results as source 001 makes them: failures carry nothing of an answer and the whole stderr (up to
-    /// 1 MiB), and a program that could not be started may be tried again.
-    #[must_use]
-    pub fn source_001(mut self) -> Self {
-        self.start_is_retryable = true;
-        self.keeps_partial = false;
-        self.details(1024 * 1024)
-    }
-
     /// How the program is run.
     pub fn program(&self) -> &LocalProgram {
         &self.program
@@ -230,15 +217,12 @@ impl LocalCommandAdapter {
             retry: &*self.retry,
             timeout: self.program.timeout,
             details: self.details,
-            keeps_partial: self.keeps_partial,
         };
         match ended {
-            Err(error) => not_started(&self.why(&error), self.start_is_retryable, attempt),
+            Err(error) => not_started(&self.why(&error), attempt),
             Ok(ended) => {
                 let exited = matches!(ended.ending, Ending::Exited(status) if status.success());
-                let parsed = (exited || self.keeps_partial || source.is_lines())
-                    .then(|| source.finish(&ended.stdout, exited, cx.sink))
-                    .flatten();
+                let parsed = source.finish(&ended.stdout, exited, cx.sink);
                 report.ended(&hidden(ended, &secrets), parsed, attempt)
             }
         }
@@ -320,10 +304,6 @@ impl<'a> Source<'a> {
             Kind::Whole(parse) => Self::Whole(&**parse, secrets),
             Kind::Lines(open) => Self::Lines { reader: open(request), lines: Lines::new(MAX_LINE), secrets },
         }
-    }
-
-    fn is_lines(&self) -> bool {
-        matches!(self, Self::Lines { .. })
     }
 
     fn push(&mut self, part: &[u8], sink: &dyn ExecutionSink) -> Reading {

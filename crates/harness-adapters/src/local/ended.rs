@@ -41,12 +41,11 @@ pub(super) struct Report<'a> {
     pub(super) retry: &'a (dyn Fn(Exit) -> bool + Send + Sync),
     pub(super) timeout: Duration,
     pub(super) details: usize,
-    pub(super) keeps_partial: bool,
 }
 
 /// The result of a program that could not be started.
-pub(super) fn not_started(why: &str, retryable: bool, attempt: Attempt<'_>) -> ExecutionResult {
-    let error = ExecutionError::new(ExecutionErrorCode::BackendExecutionError, why).retryable(retryable);
+pub(super) fn not_started(why: &str, attempt: Attempt<'_>) -> ExecutionResult {
+    let error = ExecutionError::new(ExecutionErrorCode::BackendExecutionError, why).retryable(false);
     attempt.tool_calls(0).failed(error, Some(object([("stderr", Json::string(""))])))
 }
 
@@ -148,19 +147,15 @@ impl Report<'_> {
         if error.metadata.is_none() {
             error.metadata = self.told_of(printed, parsed.text.is_none());
         }
-        let calls = if self.keeps_partial { calls(&parsed) } else { 0 };
-        let mut result = attempt.tool_calls(calls).failed(error, Some(data));
-        if self.keeps_partial {
-            result.continuation = parsed.continuation.take();
-            result.metadata = parsed.metadata.take();
-            let partial = output(parsed);
-            result.output = (partial != ExecutionOutput::default()).then_some(partial);
-        }
+        let mut result = attempt.tool_calls(calls(&parsed)).failed(error, Some(data));
+        result.continuation = parsed.continuation.take();
+        result.metadata = parsed.metadata.take();
+        let partial = output(parsed);
+        result.output = (partial != ExecutionOutput::default()).then_some(partial);
         result
     }
 
-    /// How it exited, and unless source 001's words are wanted, the last line of its stderr: most programs say
-    /// there why.
+    /// How it exited, and the last line of its stderr: most programs say there why.
     fn exited(&self, exit: Exit, stderr: &str) -> String {
         let how = match (exit.code, exit.signal) {
             (Some(code), _) => format!("exited with code {code}"),
@@ -168,7 +163,7 @@ impl Report<'_> {
             (None, None) => "exited with code unknown".to_owned(),
         };
         let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-        match last.filter(|_| self.keeps_partial) {
+        match last {
             Some(last) => format!("{} {how}: {}", self.label, shortened(last, LAST_LINE)),
             None => format!("{} {how}.", self.label),
         }
@@ -176,12 +171,11 @@ impl Report<'_> {
 
     /// What stands with the error: stderr, and stdout where it is all that there is of an answer.
     fn told_of(&self, printed: &Printed, no_answer: bool) -> Option<Json> {
-        let exited = matches!(printed.ending, Ending::Exited(_));
         let mut told = Vec::new();
-        if (exited || self.keeps_partial) && !printed.stderr.is_empty() {
+        if !printed.stderr.is_empty() {
             told.push(("stderr", self.shown(&printed.stderr)));
         }
-        if self.keeps_partial && no_answer && !printed.stdout.is_empty() {
+        if no_answer && !printed.stdout.is_empty() {
             told.push(("stdout", self.shown(&printed.stdout)));
         }
         (!told.is_empty()).then(|| object(told))

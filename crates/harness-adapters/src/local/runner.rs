@@ -15,9 +15,8 @@ const TAIL: usize = 2000;
 
 /// Runs prompts through a [`LocalAgent`]'s program, and gives what it prints as plain text.
 ///
-/// The prompt goes over stdin. [`source_001`](Self::source_001) passes it as the last argument, as that
-/// source does: every user of the machine can read it there, it may have 128 KiB at most, and one that
-/// begins with a dash may be taken for an option.
+/// The prompt goes over stdin: as an argument every user of the machine could read it, it could have 128 KiB at
+/// most, and one that begins with a dash could be taken for an option.
 ///
 /// At the timeout of the input, and when its `cancel` fires, the program ends with all that it started.
 ///
@@ -40,14 +39,13 @@ pub struct LocalRunner {
     agent: LocalAgent,
     program: LocalProgram,
     script: String,
-    prompt_as_argument: bool,
 }
 
 impl LocalRunner {
     /// The agent's program with its share of `surroundings`.
     pub fn new(agent: LocalAgent, surroundings: &Environment) -> Self {
         let program = agent.program(surroundings).kept(8 * 1024 * 1024, 64 * 1024);
-        Self { agent, program, script: "cat".to_owned(), prompt_as_argument: false }
+        Self { agent, program, script: "cat".to_owned() }
     }
 
     /// By this program in place of the one in `PATH`.
@@ -71,13 +69,6 @@ impl LocalRunner {
         self
     }
 
-    /// With the arguments of source 001: the prompt is one of them, except for bash.
-    #[must_use]
-    pub fn source_001(mut self) -> Self {
-        self.prompt_as_argument = true;
-        self
-    }
-
     /// How the program is run.
     pub fn program(&self) -> &LocalProgram {
         &self.program
@@ -90,9 +81,6 @@ impl LocalRunner {
             return Invocation::new(["-c", &self.script]).stdin(prompt);
         }
         let model = input.model.as_deref().filter(|model| !model.is_empty());
-        if self.prompt_as_argument {
-            return Invocation::new(source_001(self.agent, model, prompt));
-        }
         let mut args: Vec<&str> = match self.agent {
             LocalAgent::ClaudeCode => vec!["-p", "--output-format", "text"],
             LocalAgent::Codex => vec!["exec", "--skip-git-repo-check"],
@@ -131,23 +119,6 @@ impl LocalRunner {
         let stderr = tail(&secrets.hide(ended.stderr.lossy())).to_owned();
         CliOutcome::Failed { error, stderr: Some(stderr), exit_code }
     }
-}
-
-/// The arguments of source 001's runners.
-fn source_001(agent: LocalAgent, model: Option<&str>, prompt: String) -> Vec<String> {
-    let mut args: Vec<&str> = match agent {
-        LocalAgent::ClaudeCode => vec!["-p", "--output-format", "text"],
-        LocalAgent::Codex => vec!["exec"],
-        LocalAgent::OpenCode => vec!["run"],
-        LocalAgent::Gemini => vec!["-p", &prompt],
-        LocalAgent::Bash => Vec::new(),
-    };
-    let option = if agent == LocalAgent::ClaudeCode { "--model" } else { "-m" };
-    args.extend(model.into_iter().flat_map(|model| [option, model]));
-    if agent != LocalAgent::Gemini {
-        args.push(&prompt);
-    }
-    args.into_iter().map(str::to_owned).collect()
 }
 
 impl CliRunner for LocalRunner {

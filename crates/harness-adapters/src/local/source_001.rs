@@ -35,7 +35,6 @@ pub fn claude_code(program: LocalProgram, clock: Arc<dyn Clock>) -> LocalCommand
     .label("Claude Code CLI")
     .retryable_exit(|exit| exit.code != Some(2))
     .traces_degraded(false)
-    .source_001()
 }
 
 fn arguments(request: &ExecutionRequest) -> Vec<OsString> {

@@ -17,15 +17,13 @@ fn check_arguments(agent: LocalAgent, expected: &[&str]) {
 }
 
 #[test]
-fn no_prompt_is_an_argument_unless_source_001_is_asked_for() {
+fn no_prompt_is_an_argument() {
     // W27
     check_arguments(LocalAgent::ClaudeCode, &["-p", "--output-format", "text", "--model=m-1"]);
     check_arguments(LocalAgent::Codex, &["exec", "--skip-git-repo-check", "--model=m-1", "-"]);
     check_arguments(LocalAgent::OpenCode, &["run", "--model=m-1"]);
     check_arguments(LocalAgent::Gemini, &["--skip-trust", "--model=m-1"]);
     check_arguments(LocalAgent::Bash, &["-c", "cat"]);
-    let runner = LocalRunner::new(LocalAgent::Gemini, &environment()).source_001();
-    assert_eq!(runner.invocation(&CliInput::new("hi", LONG)).args, ["-p", "hi"]);
 }
 
 fn run(script: &str, input: CliInput) -> CliOutcome {
