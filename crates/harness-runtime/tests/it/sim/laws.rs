@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use harness_core::message::{FinishReason, Message};
-use harness_runtime::Status;
+use harness_runtime::{RuntimeError, Status};
 
 use super::acts::thread_of;
 use super::world::{Fate, Sent, Way, World};
@@ -172,8 +172,15 @@ fn shown(
 
 /// A thread at rest shows nothing of what went on before, and what it shows is what its session holds.
 pub(super) async fn rests(world: &Arc<World>, name: &str) {
-    let thread = thread_of(world, name);
-    let Ok(snapshot) = thread.snapshot().await else {
+    let mut thread = thread_of(world, name);
+    let mut snapshot = thread.snapshot().await;
+    if matches!(snapshot, Err(RuntimeError::Closed { .. })) {
+        // Somebody closes it: once that is done it is another thread of the same session.
+        thread.close().await;
+        thread = thread_of(world, name);
+        snapshot = thread.snapshot().await;
+    }
+    let Ok(snapshot) = snapshot else {
         return world.fault(format!("{name}: no snapshot of a thread at rest"));
     };
     let shown: Vec<_> = snapshot.messages.iter().cloned().collect();

@@ -44,10 +44,10 @@ fn whatever_happens_when_the_laws_hold() {
     (first..first + count).for_each(check);
 }
 
-/// A message was delivered again when the end of its run could not be stored.
+/// A message was delivered again when the end of its run could not be stored; a thread was looked at while it closed.
 #[test]
 fn timelines_that_broke_a_law_once_break_none() {
-    [637_780_048].into_iter().for_each(check);
+    [637_780_048, 960_502_371].into_iter().for_each(check);
 }
 
 #[track_caller]
