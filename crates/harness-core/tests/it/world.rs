@@ -18,10 +18,12 @@ use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
-    Execution, GuardrailOrder, OnGuardrailError, OnToolFailure, RetryPolicy, TurnSpec, TurnState,
+    Execution, GuardrailOrder, OnGuardrailError, OnToolFailure, ResultCache, RetryPolicy, RuntimePolicies,
+    TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
 
 use crate::bare::bare;
 
@@ -79,6 +81,14 @@ fn hooks() -> impl Strategy<Value = HookPoints> {
     })
 }
 
+/// Equal calls are answered from what the turn has.
+fn policies(all: bool) -> RuntimePolicies {
+    let mut policies = RuntimePolicies::default();
+    policies.result_cache = if all { ResultCache::All } else { ResultCache::Pure };
+    policies.sanitize_output = all;
+    policies
+}
+
 fn spec() -> impl Strategy<Value = TurnSpec> {
     let rules = (
         prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })],
@@ -90,8 +100,10 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
         2 => Just((0usize, 0usize, false, false)),
         1 => (0usize..3, 0usize..3, any::<bool>(), any::<bool>()),
     ];
-    (limits(), rules, failure(), retry, any::<bool>(), seams, rails).prop_map(
-        |(limits, rules, failure, (retries, waits), closing_step, seams, rails)| {
+    let policies = prop_oneof![4 => Just(None), 1 => any::<bool>().prop_map(|all| Some(policies(all)))];
+    let more = (any::<bool>(), policies, prop_oneof![Just(0u64), Just(5), Just(30_000)]);
+    (limits(), rules, failure(), retry, any::<bool>(), seams, rails, more).prop_map(
+        |(limits, rules, failure, (retries, waits), closing_step, seams, rails, more)| {
             let mut spec = bare();
             spec.limits = limits;
             (spec.execution, spec.longest_cycle) = rules;
@@ -110,6 +122,8 @@ fn spec() -> impl Strategy<Value = TurnSpec> {
             (spec.seams.approver, spec.seams.layers, spec.seams.compactor, spec.seams.steering) =
                 (seams.1, seams.2, seams.3, seams.4);
             spec.seams.hooks = seams.5;
+            (spec.evidence_check, spec.policies) = (more.0, more.1.map(Box::new));
+            spec.complete_within = Millis(more.2);
             spec.continue_broken = if spec.seams.gates.len() == 1 { retries } else { 0 };
             spec
         },
@@ -506,9 +520,11 @@ pub(crate) struct RunCase {
 
 pub(crate) fn run_case() -> impl Strategy<Value = RunCase> {
     let mode = prop_oneof![Just(StopMode::Interactive), Just(StopMode::StrictAutomation)];
-    (case(), mode, 1u32..4, 0u32..10, 0u32..12, 0usize..3, 0u32..3).prop_map(
-        |(turn, mode, turns, iterations, calls, gates, nudges)| {
+    let timeout = prop_oneof![Just(None), (1u64..50).prop_map(|ms| Some(Millis(ms)))];
+    (case(), mode, 1u32..4, 0u32..10, 0u32..12, 0usize..3, 0u32..3, timeout).prop_map(
+        |(turn, mode, turns, iterations, calls, gates, nudges, timeout)| {
             let mut spec = RunSpec::of(turn.spec.clone());
+            spec.stop_gate_timeout = timeout;
             (spec.mode, spec.nudges, spec.limits.turns) = (mode, nudges, turns);
             (spec.limits.amount.iterations, spec.limits.amount.tool_calls) = (iterations, calls);
             if nudges == 2 {
@@ -564,4 +580,26 @@ impl External {
             Self::Interrupt => Input::Interrupt { messages: vec![message("prompt")] },
         }
     }
+}
+
+/// The settings that all samples share.
+fn never_varied<T: serde::Serialize>(samples: impl Strategy<Value = T>) -> Vec<String> {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for _ in 0..200 {
+        let sample = samples.new_tree(&mut runner).expect("a sample").current();
+        let settings: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_value(serde_json::to_value(sample).expect("JSON")).expect("settings");
+        for (name, value) in settings {
+            seen.entry(name).or_default().insert(value.to_string());
+        }
+    }
+    seen.into_iter().filter(|(_, values)| values.len() < 2).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn every_setting_of_turns_and_runs_is_varied() {
+    assert_eq!(never_varied(spec()), [""; 0]);
+    // `control` is not stored where there is none; `control_strict` varies it.
+    assert_eq!(never_varied(run_case().prop_map(|case| case.spec)), [""; 0]);
 }
