@@ -1,4 +1,4 @@
-//! Comparing as the vectors of source 004 ask it: every expected key must be there and match.
+//! Comparing as the vectors of threads ask it: every expected key must be there and match.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Results of tools in source 001's form.
+//! Results of tools in the form of vectors.
 
 use harness_core::message::ToolCall;
 use harness_core::port::ToolOutcome;

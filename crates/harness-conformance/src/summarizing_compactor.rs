@@ -1,4 +1,4 @@
-//! Vectors of kind `summarizing-compactor`: transcripts given to one compactor of source 004.
+//! Vectors of kind `summarizing-compactor`: transcripts given to one compactor.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

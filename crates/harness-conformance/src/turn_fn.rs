@@ -1,4 +1,4 @@
-//! Vectors of kind `turn-fn`: functions of source 001.
+//! Vectors of kind `turn-fn`: functions beside the turn.
 
 use harness_core::Json;
 use harness_core::StopReason;

@@ -58,5 +58,5 @@ pub(crate) const TYPES: &[&str] = &[
     "timestamp",
 ];
 
-/// The version that source 000 documents.
+/// The version that is documented.
 pub(crate) const VERSION: &str = "aioc.agent_graph.v0";

@@ -1,6 +1,6 @@
 //! Numbers and property keys as ECMAScript writes and orders them.
 //!
-//! The hash covers values as source 000 prints them, so these few rules of another
+//! The hash covers values as JavaScript prints them, so these few rules of another
 //! language are part of our format (reference sections 3 and 6).
 
 use std::cmp::Ordering;

@@ -43,24 +43,20 @@ fn edit(file: &Path, text: &str) {
     fs::write(file, lines.join("\n") + "\n").unwrap();
 }
 
-#[test]
-fn the_new_readme_works_as_written() {
+/// Follows the README of a new folder, by the model of these variables; everything that was said must stand in what
+/// was printed.
+#[track_caller]
+fn follow_the_readme(variables: &[(&str, &str)], expected: &[&str]) {
     let folder = TempDir::new().unwrap();
     let created = run(folder.path(), &["new"]);
     assert_eq!(created.code, Some(0), "{}", created.stderr);
-    let server = Server::start([
-        Reply::Stream(Answer::call("c1", "find_product", &json!({ "word": "tent" }))),
-        Reply::text("The trail tent costs 249 EUR."),
-        Reply::Stream(Answer::call("c2", "opening_hours", &json!({ "day": "Sunday" }))),
-        Reply::text("We are closed on Sunday."),
-    ]);
     let mut printed = String::new();
     for (info, text) in blocks(&fs::read_to_string(folder.path().join("README.md")).unwrap()) {
         match info.split_once(' ') {
             None => {
                 for line in text.lines() {
                     let mut command = shell(folder.path(), line);
-                    command.env("OPENROUTER_API_KEY", "key-1").env("OPENROUTER_BASE_URL", &server.url);
+                    command.envs(variables.iter().copied());
                     let output = Running::start(command).end();
                     assert_eq!(output.code, Some(0), "{line}: {}", output.stdout);
                     printed += &output.stdout;
@@ -75,22 +71,41 @@ fn the_new_readme_works_as_written() {
         }
     }
     assert!(!printed.contains("warning"), "{printed}");
-    let expected = [
-        "✓ find_product",
-        "The trail tent costs 249 EUR.",
-        "is sound: 2 agents from `desk` on, 1 tool",
-        "Trail tent for two: 249 EUR, in stock\n",
-        "Sunday: closed\n",
-        "is sound: 2 agents from `desk` on, 2 tools",
-        "✓ opening_hours",
-        "We are closed on Sunday.",
-    ];
     let mut rest = printed.as_str();
     for part in expected {
         rest = rest.split_once(part).unwrap_or_else(|| panic!("{part} is missing in:\n{rest}")).1;
     }
+}
+
+#[test]
+fn the_new_readme_works_as_written() {
+    let server = Server::start([
+        Reply::Stream(Answer::call("c1", "find_product", &json!({ "word": "tent" }))),
+        Reply::text("The trail tent costs 249 EUR."),
+        Reply::Stream(Answer::call("c2", "opening_hours", &json!({ "day": "Sunday" }))),
+        Reply::text("We are closed on Sunday."),
+    ]);
+    follow_the_readme(
+        &[("OPENROUTER_API_KEY", "key-1"), ("OPENROUTER_BASE_URL", &server.url)],
+        &[
+            "✓ find_product",
+            "The trail tent costs 249 EUR.",
+            "is sound: 2 agents from `desk` on, 1 tool",
+            "Trail tent for two: 249 EUR, in stock\n",
+            "Sunday: closed\n",
+            "is sound: 2 agents from `desk` on, 2 tools",
+            "✓ opening_hours",
+            "We are closed on Sunday.",
+        ],
+    );
     let results = server.requests()[3].to_string();
     assert!(results.contains("Sunday: closed"), "{results}");
+}
+
+#[test]
+fn the_new_readme_works_without_a_key() {
+    let demo = ["✓ find_product", "Trail tent for two: 249 EUR", "✓ opening_hours", "Sunday: closed"];
+    follow_the_readme(&[], &demo);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Vectors of source 001's adapters: one file per kind, each over the public API of harness-adapters.
+//! Vectors of adapters: one file per kind, each over the public API of harness-adapters.
 //!
 //! The kinds `openrouter-request` and `openrouter-response` hold vectors of several adapters. Their
 //! tables ([`openrouter_request`], [`openrouter_response`]) say which code plays which adapter: a new

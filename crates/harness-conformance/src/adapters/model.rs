@@ -1,4 +1,4 @@
-//! The tool-capable model adapter, in source 001's form: [`OpenRouterModel`].
+//! The tool-capable model adapter: [`OpenRouterModel`].
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Vectors of source 003's compaction: plans, groups, pressure, pairing, summaries and what belongs to them.
+//! Vectors of compaction: plans, groups, pressure, pairing, summaries and what belongs to them.
 //!
 //! Each runner maps a vector's input to the product's types, calls its public strategies and writes what
 //! came of it in the source's form.

@@ -1,4 +1,4 @@
-//! Vectors of kind `compaction-plan`: the ladder of source 003's development branch.
+//! Vectors of kind `compaction-plan`: the ladder of rungs.
 
 use std::collections::BTreeMap;
 

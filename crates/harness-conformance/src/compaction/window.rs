@@ -1,4 +1,4 @@
-//! Vectors of kinds `grouping` and `group-window`: source 003's published strategies.
+//! Vectors of kinds `grouping` and `group-window`: strategies over groups of messages.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Vectors of source 003's control plane: work items, artifacts and contracts.
+//! Vectors of the control plane: work items, artifacts and contracts.
 
 mod contract;
 mod decision;

@@ -1,4 +1,4 @@
-//! Vectors of kind `orchestrator`: a thread of source 004, its script, and what everybody saw.
+//! Vectors of kind `orchestrator`: a thread, its script, and what everybody saw.
 //!
 //! `world` is what one vector plays in, `play` performs its actions, `script` answers for the model, `tools` for
 //! the tools, `wire` turns what the thread tells into the source's events.

@@ -1,4 +1,4 @@
-//! Vectors of source 002's session runtime: channels, the steps of flows, threads.
+//! Vectors of the thread runtime: channels, the steps of flows, threads.
 
 pub(super) mod channel;
 pub(super) mod checkpoint;

@@ -1,4 +1,4 @@
-//! Vectors of kind `model-rounds`: one turn of source 002, from the prompt to its answer.
+//! Vectors of kind `model-rounds`: one turn, from the prompt to its answer.
 
 #![expect(
     clippy::wildcard_enum_match_arm,

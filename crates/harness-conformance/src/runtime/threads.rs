@@ -1,4 +1,4 @@
-//! Vectors of kinds `delivery-mode` and `streams`: threads of source 002.
+//! Vectors of kinds `delivery-mode` and `streams`: threads and what they tell.
 
 #![expect(
     clippy::wildcard_enum_match_arm,

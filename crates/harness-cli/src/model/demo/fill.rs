@@ -160,7 +160,8 @@ fn text(name: &str, schema: &Value, tool: &str, facts: &Facts<'_>, required: boo
     if is(&["id", "number", "code", "order", "reference", "key", "date", "day"]) {
         let coded = |word: &&str| word.chars().any(|c| c.is_ascii_digit());
         let found = || found(name, facts).and_then(Value::as_str).map(str::to_owned);
-        return spoken().find(coded).map(str::to_owned).or_else(found);
+        let day = || spoken().find(|word| is(&["date", "day"]) && is_day(word)).map(str::to_owned);
+        return spoken().find(coded).map(str::to_owned).or_else(found).or_else(day);
     }
     if !required {
         return None;
@@ -174,6 +175,13 @@ fn text(name: &str, schema: &Value, tool: &str, facts: &Facts<'_>, required: boo
         return subject_of(tool, facts.asked);
     }
     (!facts.asked.trim().is_empty()).then(|| statement(tool, facts.asked))
+}
+
+/// Whether a word names a day.
+fn is_day(word: &str) -> bool {
+    const DAYS: &str =
+        " monday tuesday wednesday thursday friday saturday sunday today tomorrow tonight yesterday weekend ";
+    DAYS.contains(&format!(" {} ", word.to_lowercase()))
 }
 
 /// The word that a question is about: a name if there is one, else the first that is not the tool's own.
@@ -229,6 +237,8 @@ mod tests {
         check(("path", text()), "What is in notes/flour.md?", Ok(json!("notes/flour.md")));
         check(("word", text()), "What does the tent cost?", Ok(json!("tent")));
         check(("city", text()), "How cold is Oslo?", Ok(json!("Oslo")));
+        check(("day", text()), "What are the opening hours on Sunday?", Ok(json!("Sunday")));
+        check(("date", text()), "Is it open tomorrow?", Ok(json!("tomorrow")));
         check(("query", text()), "Search \"warm socks\"", Ok(json!("warm socks")));
         check(("text", text()), "Ada likes cod. Search it.", Ok(json!("Ada likes cod.")));
     }
