@@ -51,7 +51,7 @@ pub enum CliOutcome {
     },
 }
 
-/// Runs one prompt through a command-line program (source 001's `CliRunner`).
+/// Runs one prompt through a command-line program.
 ///
 /// The runners that ship are `claude`, `codex`, `opencode`, `gemini` and `bash`; an application adds its
 /// own by implementing this.

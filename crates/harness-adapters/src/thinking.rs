@@ -2,7 +2,7 @@
 
 pub use harness_core::port::ThinkingLevel;
 
-/// The levels that a model knows, and its words for them (source 004's `thinkingLevelMap`).
+/// The levels that a model knows, and its words for them.
 ///
 /// A request may say itself how hard to think
 /// ([`ModelRequest::thinking`](harness_core::port::ModelRequest::thinking)). That goes before what the adapter and

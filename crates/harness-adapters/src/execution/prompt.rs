@@ -8,7 +8,7 @@ use super::json::indented;
 /// and data, and the message, each under its heading, with a blank line between them.
 ///
 /// Every part is given as it is, inner line breaks included; a part that holds nothing is left out, except
-/// the message, which is always there. It is source 001's text, byte for byte.
+/// the message, which is always there.
 ///
 /// ```
 /// use harness_adapters::execution::user_text;

@@ -135,8 +135,7 @@ impl TieredFault {
     }
 }
 
-/// Asks a router first, and then answers at once, runs the whole loop, or rejects (source 001's tiered
-/// runner).
+/// Asks a router first, and then answers at once, runs the whole loop, or rejects.
 ///
 /// The whole loop is any execution adapter; the facade's own harness is one.
 #[derive(Debug)]

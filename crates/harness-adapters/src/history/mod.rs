@@ -1,7 +1,7 @@
 //! A conversation made ready for one model, the same way for every protocol.
 //!
 //! Nothing here is stored: the transcript stays as it is, and what a model cannot take is changed or left
-//! out in the request only. The rules (source 004's, with its gaps closed):
+//! out in the request only. The rules:
 //!
 //! 1. Images are replaced by a note for a model that sees none, a run of them by one.
 //! 2. Reasoning goes back as it came to the very model that wrote it (provider, protocol and name agree).

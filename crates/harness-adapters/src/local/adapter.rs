@@ -30,7 +30,7 @@ type Build = dyn Fn(&ExecutionRequest) -> Result<Invocation, ExecutionError> + S
 type Retry = dyn Fn(Exit) -> bool + Send + Sync;
 type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync;
 
-/// A backend that runs a program for each request (source 001's `LocalCommandExecutionAdapter`).
+/// A backend that runs a program for each request.
 ///
 /// What the program is given is made from the request, and its output is read by an [`OutputFormat`]. Every
 /// failure comes back as a result:

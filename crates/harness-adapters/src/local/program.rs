@@ -84,7 +84,7 @@ impl LocalProgram {
         self
     }
 
-    /// With all variables of `surroundings`, secrets included, as source 001 does it.
+    /// With all variables of `surroundings`, secrets included.
     #[must_use]
     pub fn pass_all(mut self, surroundings: &Environment) -> Self {
         for (name, value) in surroundings.iter() {

@@ -79,7 +79,7 @@ impl Default for RelayAdapterConfig {
     }
 }
 
-/// Runs turns through a worker behind a relay (source 001's `AgentRelayExecutionAdapter`).
+/// Runs turns through a worker behind a relay.
 ///
 /// The worker's result is passed on with all its fields; `metadata.relay` says who gave it. A worker that
 /// ends while it is waited for is told at once, not by the timeout. Cancelling ends the wait; the worker is

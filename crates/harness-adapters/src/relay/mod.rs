@@ -6,7 +6,7 @@
 //! - [`RelayTransport`] is the way between them; [`BrokerTransport`] is the one over an Agent Relay broker,
 //!   found by its connection file or started here.
 //!
-//! The messages are those of source 001, so that either side understands the source's other side. Requests
+//! The messages are those of `@agent-assistant/harness`, so that either side understands the other side there. Requests
 //! are text: nothing of them is ever typed into a shell. The broker types each message into the terminal of
 //! the agent whom it is for, which is why a bridge makes itself known by a program that reads and forgets,
 //! and hears requests as events.

@@ -10,10 +10,9 @@ use super::json::Object;
 /// The backend of a worker that does not say what it is.
 const UNNAMED: &str = "agent-relay-worker";
 
-/// Reads a result: a canonical one as it is, a shorthand by the table of source 001. `None` for what is
-/// neither.
+/// Reads a result: a canonical one as it is, a shorthand by its keys. `None` for what is neither.
 ///
-/// Unlike the source, a shorthand failure counts without a text when it says what went wrong or has a status
+/// A shorthand failure counts without a text when it says what went wrong or has a status
 /// of failure at all (W43): waiting for the timeout would only hide it.
 pub(super) fn normalized(value: &Json) -> Option<ExecutionResult> {
     let object = Object::of(value)?;

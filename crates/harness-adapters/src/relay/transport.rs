@@ -106,8 +106,7 @@ impl SpawnAgent {
     }
 }
 
-/// Carries messages between agents (the part of source 001's `RelayAdapter` that its execution adapter and
-/// its bridge use).
+/// Carries messages between agents: what the execution adapter and the bridge need of a relay.
 ///
 /// [`BrokerTransport`](super::BrokerTransport) is the real one. An own one needs three methods; spawning is
 /// for relays that can start agents.

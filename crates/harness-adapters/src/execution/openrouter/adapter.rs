@@ -26,8 +26,7 @@ const NO_TEXT: &str = "OpenRouter response did not contain assistant text.";
 /// Bytes of a reply without text that its result shows.
 const BODY_SHOWN: usize = 64 << 10;
 
-/// A turn without tools as one request to OpenRouter, or to any endpoint that speaks the same protocol
-/// (source 001's `OpenRouterExecutionAdapter`).
+/// A turn without tools as one request to OpenRouter, or to any endpoint that speaks the same protocol.
 ///
 /// It needs no stream, keeps no history and never tries again; every failure is a result. Where the source
 /// loses something, this does not: an error within a reply of status 200 is told as that error, a reply
@@ -254,7 +253,7 @@ impl ExecutionAdapter for OpenRouterExecutionAdapter {
         capabilities
     }
 
-    /// The rules of source 001's adapter of this name, which has wordings of its own.
+    /// The rules of this adapter, with reasons in its own words.
     fn negotiate(&self, request: &ExecutionRequest) -> ExecutionNegotiation {
         ExecutionNegotiation::from_reasons(reasons(request), self.capabilities())
     }

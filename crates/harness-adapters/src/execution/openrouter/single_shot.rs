@@ -12,7 +12,7 @@ use crate::execution::single_shot::{SingleShot, SingleShotAnswer, SingleShotFaul
 use crate::execution::trimmed;
 use crate::{AdapterError, ApiKey};
 
-/// A question with its history as one request to OpenRouter (source 001's adapter of this name).
+/// A question with its history as one request to OpenRouter.
 ///
 /// It never tries again. The text comes as it is; an empty one is a fault, as is an answer that a filter cut
 /// off or that came with an error.

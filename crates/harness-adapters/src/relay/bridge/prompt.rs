@@ -7,8 +7,7 @@ use super::super::json::Object;
 /// Everything that the request says, in one text: system prompt, developer prompt, context, what to go on
 /// with, tools, attachments, the wished form, and last the message.
 ///
-/// Source 001 forwards only the system prompt and the message (W49); a request with nothing else gives the
-/// same text here.
+/// A request with nothing but a system prompt and a message gives those two (W49).
 pub(super) fn prompt(request: &Json) -> String {
     let request = Object::of(request).unwrap_or_default();
     let instructions = request.object("instructions").unwrap_or_default();

@@ -26,7 +26,7 @@ const SHOWN: usize = 80;
 
 type Notes = Arc<dyn Fn(&BridgeNote) + Send + Sync>;
 
-/// Answers execution requests that come over a relay (source 001's worker bridge).
+/// Answers execution requests that come over a relay.
 ///
 /// - A request is answered once: its turn and thread name it. One that comes again while it runs is left
 ///   alone, one that was completed gets the same answer, one that failed is run again.

@@ -58,7 +58,7 @@ impl BrokerStart {
         }
     }
 
-    /// Looks for a broker's program, in the order of source 001: the one that is named
+    /// Looks for a broker's program, in the order of its own tools: the one that is named
     /// (`BROKER_BINARY_PATH` or `AGENT_RELAY_BIN` of its tools), those in the packages of `folder` and of the
     /// folders above it, and those in the folders of `search_path` (the variable `PATH`).
     ///
