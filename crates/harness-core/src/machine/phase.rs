@@ -8,7 +8,6 @@ use crate::ids::OpId;
 use crate::outcome::{End, TotalUsage};
 use crate::port::OpenCall;
 use crate::time::Time;
-use crate::turn::TurnSpec;
 
 mod sealed {
     /// Closes [`super::Phase`].
@@ -23,10 +22,6 @@ mod sealed {
 pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send + 'static {
     /// What configures it.
     type Spec: Send + Sync;
-
-    /// What configures its turns.
-    #[doc(hidden)]
-    fn turn_spec(spec: &Self::Spec) -> &TurnSpec;
 
     /// Takes an input; one that is no reply, unless the work at hand is over.
     #[doc(hidden)]

@@ -64,8 +64,6 @@ pub struct PolicyFacts {
     pub suspended_proposal: Option<Box<SuspendedProposal>>,
 }
 
-impl PolicyFacts {}
-
 /// A proposal that waits for approval, as a host stores it. Of its last eight fields a tool has four and
 /// a handoff the other four.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

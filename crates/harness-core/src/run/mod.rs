@@ -30,7 +30,7 @@ use crate::machine::{Boundary, Cx, Input, Op, Origin, Pending, Phase, Record, Re
 use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage, Waiver};
 use crate::port::{Judged, Judgement, OpenCall};
 use crate::time::Time;
-use crate::turn::{Leaving, TurnSpec, TurnState, guidance_message};
+use crate::turn::{Leaving, TurnState, guidance_message};
 use crate::work::WorkLedger;
 
 /// A run as a machine.
@@ -107,10 +107,6 @@ pub struct RunState {
 
 impl Phase for RunState {
     type Spec = RunSpec;
-
-    fn turn_spec(spec: &RunSpec) -> &TurnSpec {
-        &spec.turn
-    }
 
     fn step(
         &mut self,

@@ -60,10 +60,6 @@ pub type Turn = crate::machine::Machine<TurnState>;
 impl Phase for TurnState {
     type Spec = TurnSpec;
 
-    fn turn_spec(spec: &TurnSpec) -> &TurnSpec {
-        spec
-    }
-
     fn step(
         &mut self,
         spec: &TurnSpec,

@@ -54,6 +54,7 @@ mod turn_limits;
 mod turn_outputs;
 mod turn_resume;
 mod unanswered;
+mod varied;
 mod world;
 
 /// Every file beside this one is a module of the binary.
