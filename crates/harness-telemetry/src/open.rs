@@ -346,7 +346,6 @@ fn facts(kind: &EventKind) -> Option<Cow<'_, str>> {
             format!("attempt {attempt} of {max_attempts} after {backoff}").into()
         }
         EventKind::LimitReached { reason, .. } => Cow::Borrowed(reason.as_str()),
-        EventKind::RuntimePolicy { action, reason, .. } => format!("{action}: {reason}").into(),
         EventKind::CallRepaired { call, how } => format!("{}: {how:?}", call.id).into(),
         EventKind::SteeringInjected { entries } => format!("{} messages", entries.len()).into(),
         EventKind::Interrupted { messages } => format!("{messages} messages").into(),

@@ -479,7 +479,6 @@ fn describe(chat: &mut Chat, answer: &AssistantMessage) {
 
 fn note_word(note: ResultNote) -> &'static str {
     match note {
-        ResultNote::RuntimePolicy => "runtime_policy",
         ResultNote::Late => "late",
         _ => "other",
     }

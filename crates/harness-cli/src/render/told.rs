@@ -99,7 +99,6 @@ fn of_rule(kind: &EventKind) -> Option<Note> {
         EventKind::Hook { point, name, decision, reason, .. } => {
             (NOTE, "•", format!("{point} hook {name}: {decision}{}", because(reason.as_deref())))
         }
-        EventKind::RuntimePolicy { action, reason, .. } => (NOTE, "•", format!("policy: {action}, {reason}")),
         _ => return None,
     })
 }

@@ -200,13 +200,7 @@ pub(super) fn with_placeholders(value: &Value, tools: &[String]) -> Value {
         }
         Value::Array(list) => list.iter().map(|value| with_placeholders(value, tools)).collect(),
         Value::Object(map) => {
-            let advised = map.get("metadata").and_then(|m| m.pointer("/runtimePolicy/reason"));
-            let advice =
-                advised.map(|reason| format!("<policy-advisory:{}>", reason.as_str().unwrap_or_default()));
-            let field = |(key, value): (&String, &Value)| match (&advice, key.as_str()) {
-                (Some(advice), "output") => (key.clone(), json!(advice)),
-                _ => (key.clone(), with_placeholders(value, tools)),
-            };
+            let field = |(key, value): (&String, &Value)| (key.clone(), with_placeholders(value, tools));
             map.iter().map(field).collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),

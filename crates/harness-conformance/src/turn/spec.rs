@@ -1,7 +1,7 @@
 //! A vector's configuration as settings of the product.
 
 use harness_core::Json;
-use harness_core::turn::{ResultCache, RuntimePolicies, TurnSpec};
+use harness_core::turn::TurnSpec;
 use serde_json::{Map, Value, json};
 
 use super::convert::{Done, at};
@@ -19,7 +19,8 @@ const NAMES: [(&str, &str); 5] = [
     ("budgetLimit", "cost"),
 ];
 
-/// The settings of a configuration, or what the product says against them.
+/// The settings of a configuration, or what the product says against them. Of `runtimePolicy` the product has
+/// nothing: a vector that sets it has an overlay that says so.
 pub(crate) fn spec(config: &Value) -> Done<TurnSpec> {
     let mut limits: Map<String, Value> = serde_json::from_str(LIMITS).map_err(|e| e.to_string())?;
     for (name, value) in at(config, "limits").as_object().into_iter().flatten() {
@@ -48,31 +49,9 @@ pub(crate) fn spec(config: &Value) -> Done<TurnSpec> {
         settings.insert("retry".to_owned(), Value::Object(ours));
     }
     let json = Json::of(&settings).map_err(|e| e.to_string())?;
-    let mut spec: TurnSpec = json.to().map_err(|e| e.to_string())?;
-    spec.policies = config.get("runtimePolicy").map(policies).transpose()?.map(Box::new);
+    let spec: TurnSpec = json.to().map_err(|e| e.to_string())?;
     match spec.check().first() {
         Some(fault) => Err(fault.to_string()),
         None => Ok(spec),
     }
-}
-
-fn policies(config: &Value) -> Done<RuntimePolicies> {
-    let mut policies = RuntimePolicies::default();
-    for (name, part) in config.as_object().ok_or("`runtimePolicy` is no map")? {
-        let read = |e: serde_json::Error| format!("runtimePolicy.{name}: {e}");
-        let enabled = || part.get("enabled").and_then(Value::as_bool).ok_or("`enabled` is missing");
-        match name.as_str() {
-            "todoRewriteCap" => {
-                policies.todo_rewrite_cap = serde_json::from_value(part.clone()).map_err(read)?;
-            }
-            "reserveFloor" => policies.reserve_floor = serde_json::from_value(part.clone()).map_err(read)?,
-            "drillOrStop" => policies.drill_or_stop = serde_json::from_value(part.clone()).map_err(read)?,
-            "toolResultCache" => {
-                policies.result_cache = if enabled()? { ResultCache::All } else { ResultCache::Off };
-            }
-            "outputSanitizer" => policies.sanitize_output = enabled()?,
-            other => return Err(format!("unknown word `{other}` in runtimePolicy")),
-        }
-    }
-    Ok(policies)
 }

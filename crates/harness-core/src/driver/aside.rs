@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 
 use super::ports::Ports;
-use crate::event::{Event, EventKind, ResultNote};
+use crate::event::{Event, EventKind};
 use crate::ids::GateName;
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
@@ -132,14 +132,12 @@ impl Lane {
 /// A call that an event says ran.
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is about the end of a call")]
 fn finished(event: &Event) -> Option<FinishedCall> {
-    let (call, outcome, duration, note) = match &event.kind {
-        EventKind::ToolFinished { call, outcome, duration, note }
-        | EventKind::ToolFailed { call, outcome, duration, note, ran: true, .. } => {
-            (call, outcome, *duration, *note)
-        }
+    let (call, outcome, duration) = match &event.kind {
+        EventKind::ToolFinished { call, outcome, duration, .. }
+        | EventKind::ToolFailed { call, outcome, duration, ran: true, .. } => (call, outcome, *duration),
         _ => return None,
     };
-    (note != Some(ResultNote::RuntimePolicy)).then(|| FinishedCall {
+    Some(FinishedCall {
         call: Arc::clone(call),
         outcome: Arc::clone(outcome),
         origin: Arc::clone(&event.origin),

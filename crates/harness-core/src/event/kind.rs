@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::control::{Feedback, StopDecision};
-use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, EntryId, GateName, ModelName, ToolName};
+use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, EntryId, GateName, ModelName};
 use crate::json::Json;
 use crate::limits::Reached;
 use crate::message::{ApprovalRequest, Message, ToolCall, Usage};
@@ -39,8 +39,6 @@ pub enum RepairHow {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResultNote {
-    /// A runtime policy answered in the tool's place; the tool did not run and no call was used.
-    RuntimePolicy,
     /// It came when the stop of the turn had been decided. It is in the transcript, and nothing followed
     /// from it.
     Late,
@@ -313,17 +311,6 @@ events! {
         fault: Option<Fault> = "fault",
         /// How it differs from a plain result.
         note: Option<ResultNote> = "note",
-    },
-    /// A runtime policy stepped in.
-    RuntimePolicy = "runtime_policy" {
-        /// `blocked`, `todo_rewrite_blocked`, `cache_hit`, `output_sanitized` or `synthesis_salvaged`.
-        action: Cow<'static, str> = "action",
-        /// Why, as a stable code.
-        reason: Cow<'static, str> = "reason",
-        /// The tool that was called.
-        tool: Option<ToolName> = "toolName",
-        /// The facts behind the reason, as an object.
-        facts: Json = "facts",
     },
     /// Another agent is active from the next iteration on.
     HandedOff = "handed_off" {

@@ -147,7 +147,7 @@ impl TraceFold {
             self.tool_calls = self.tool_calls.saturating_add(1);
         }
         let fields = fields(&event.kind)?;
-        Some(self.event(name(&event.kind), event, fields))
+        Some(self.event(event.kind.name(), event, fields))
     }
 
     fn event(&self, kind: &'static str, event: &Event, fields: Vec<(&'static str, Json)>) -> TraceEvent {
@@ -189,18 +189,6 @@ impl Fold for TraceFold {
     }
 }
 
-/// The trace name of an event.
-fn name(kind: &EventKind) -> &'static str {
-    let EventKind::RuntimePolicy { action, .. } = kind else { return kind.name() };
-    match &**action {
-        "blocked" => "runtime_policy.blocked",
-        "todo_rewrite_blocked" => "runtime_policy.todo_rewrite_blocked",
-        "cache_hit" => "runtime_policy.cache_hit",
-        "output_sanitized" => "runtime_policy.output_sanitized",
-        _ => "runtime_policy.synthesis_salvaged",
-    }
-}
-
 /// The fields of a trace event beyond the base; `None` when the trace format has no such event.
 fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
     let mut fields = Fields::default();
@@ -235,13 +223,6 @@ fn fields(kind: &EventKind) -> Option<Vec<(&'static str, Json)>> {
         EventKind::TurnFinished { end } => {
             fields.put("outcome", &end.outcome());
             fields.put("stopReason", &end.reason());
-        }
-        EventKind::RuntimePolicy { reason, tool, facts, .. } => {
-            fields.put("reason", reason);
-            fields.maybe("toolName", tool.as_ref());
-            if facts.text() != "{}" {
-                fields.put("metadata", facts);
-            }
         }
         EventKind::ToolFailed { .. }
         | EventKind::RunStarted { .. }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::event::{Event, EventKind, Fold, Observer, ResultNote, Seen};
+use crate::event::{Event, EventKind, Fold, Observer, Seen};
 use crate::ids::EntryId;
 use crate::message::{Message, ToolCall};
 use crate::port::{ToolError, ToolOutcome};
@@ -109,12 +109,8 @@ pub fn event_line(kind: &EventKind) -> String {
             let error = code(previous_error.as_deref());
             format!("#{} {attempt}/{max_attempts} after {}{error}", call.id, backoff.0)
         }
-        EventKind::ToolFinished { call, note, .. } => format!("#{}{}", call.id, noted(*note)),
-        EventKind::ToolFailed { call, outcome, ran, note, .. } => failed(call, outcome, *ran) + noted(*note),
-        EventKind::RuntimePolicy { action, reason, tool, .. } => {
-            let tool = tool.as_ref().map(|tool| format!(" {tool}")).unwrap_or_default();
-            format!("{action} {reason}{tool}")
-        }
+        EventKind::ToolFinished { call, .. } => format!("#{}", call.id),
+        EventKind::ToolFailed { call, outcome, ran, .. } => failed(call, outcome, *ran),
         EventKind::HandedOff { call, from, to } => format!("#{call} {from} -> {to}"),
         EventKind::ClarificationRequested { question } => format!("{question:?}"),
         EventKind::SteeringInjected { entries } => {
@@ -173,13 +169,6 @@ fn tag(call: &ToolCall) -> String {
 
 fn code(error: Option<&ToolError>) -> String {
     error.map(|error| format!(" {}", error.code)).unwrap_or_default()
-}
-
-fn noted(note: Option<ResultNote>) -> &'static str {
-    match note {
-        None | Some(ResultNote::Late) => "",
-        Some(ResultNote::RuntimePolicy) => " by policy",
-    }
 }
 
 fn failed(call: &ToolCall, outcome: &ToolOutcome, ran: bool) -> String {

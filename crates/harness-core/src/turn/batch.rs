@@ -107,9 +107,6 @@ impl TurnState {
 
     /// Sets the budget aside, journals the start, and runs an attempt. Whether one runs.
     fn start_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
-        if spec.policies.is_some() && self.answered_from_cache(spec, cx, at) {
-            return false;
-        }
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
         let Some(batch) = &mut self.batch else { return false };
         let Some(slot) = batch.slots.get_mut(at as usize) else { return false };
@@ -368,11 +365,10 @@ impl TurnState {
     /// Every call of the batch asked to end the turn, with this text.
     #[cold]
     fn end_with(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, text: &str) -> Option<End> {
-        let text = self.user_text(spec, cx, text.to_owned());
-        if self.guards_text(spec, cx, &text) {
+        if self.guards_text(spec, cx, text) {
             return None;
         }
-        self.answer = Some(text);
+        self.answer = Some(text.to_owned());
         self.drain(spec, cx, super::state::AfterDrain::Complete)
     }
 

@@ -271,7 +271,6 @@ impl TurnState {
 
     /// Tells the end, which nothing changes any more.
     pub(super) fn announce_end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
-        self.tell_salvaged(spec, cx, &end);
         let told = Arc::new(end.clone());
         cx.event(|| EventKind::TurnFinished { end: told });
         self.tell_end(spec, cx, end)

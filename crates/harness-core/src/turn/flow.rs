@@ -27,7 +27,6 @@ impl TurnState {
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
         self.charge_carried(cx);
         self.turn_deadline = cx.sh.budgets.deadline();
-        self.policy = spec.policies.as_ref().map(|_| Box::default());
         self.prompt.clone_from(&start.prompt);
         if self.prompt.is_empty() {
             self.steering.clone_from(&start.waiting);
@@ -378,7 +377,6 @@ impl TurnState {
             ModelOutput::ToolRequest => self.open_batch(spec, cx),
             ModelOutput::FinalAnswer => self.take_final(spec, cx),
             ModelOutput::Clarification { question } => {
-                let question = self.user_text(spec, cx, question);
                 cx.event(|| EventKind::ClarificationRequested { question: question.clone() });
                 self.answer = Some(question);
                 self.stop_now(spec, cx, StopReason::ClarificationRequired.into())
@@ -393,7 +391,6 @@ impl TurnState {
             }
             ModelOutput::Refusal { reason } => {
                 let reason = reason.to_owned();
-                let reason = self.user_text(spec, cx, reason);
                 self.answer = Some(reason);
                 self.stop_now(spec, cx, StopReason::ModelRefused.into())
             }
@@ -407,7 +404,6 @@ impl TurnState {
     /// The last message of the transcript is the answer.
     fn take_final(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let text = cx.log.last()?.joined_text();
-        let text = self.user_text(spec, cx, text);
         let density = super::evidence::check(spec, cx.log, self.began, &text);
         self.answer = Some(text);
         if let Some(density) = density.filter(|_| self.closing.is_none()) {

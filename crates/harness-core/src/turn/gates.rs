@@ -24,12 +24,9 @@ pub const MAX_ARGUMENT_DEPTH: usize = 128;
 pub const MAX_ARGUMENT_BYTES: usize = 1024 * 1024;
 
 impl TurnState {
-    /// Takes a call to the runtime policies and its gates. Whether nothing holds it and it may run;
+    /// Takes a call to its gates. Whether nothing holds it and it may run;
     /// then it is for the caller to say so.
     pub(super) fn prepare_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
-        if spec.policies.is_some() && self.blocked_by_policy(spec, cx, at) {
-            return false;
-        }
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return false };
         if slot.def_in(tools).is_none() {

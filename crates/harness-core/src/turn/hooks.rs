@@ -117,8 +117,7 @@ impl TurnState {
                     self.stop = Some(Stop::new(reason, Evidence::Limit(reached)));
                     return;
                 }
-                let text = std::mem::take(&mut question.text);
-                let text = self.user_text(spec, cx, text.trim().to_owned());
+                let text = std::mem::take(&mut question.text).trim().to_owned();
                 cx.event(|| EventKind::ClarificationRequested { question: text.clone() });
                 self.answer = Some(text.clone());
                 self.question = Some(text);

@@ -6,7 +6,7 @@ use super::redundancy::Fresh;
 use super::slot::{Finished, Progress};
 use super::spec::{OnToolFailure, TurnSpec};
 use super::state::TurnState;
-use crate::event::{EventKind, ResultNote};
+use crate::event::EventKind;
 use crate::limits::{Limit, Reached};
 use crate::machine::Cx;
 use crate::message::ToolCall;
@@ -63,18 +63,14 @@ impl TurnState {
                 return Some(stop);
             }
         }
-        let counts = !outcome.is_error() && finished.note != Some(ResultNote::RuntimePolicy);
         let position = usize::try_from(batch.answer_at).unwrap_or(usize::MAX).saturating_add(1 + at as usize);
-        if let (true, Some(policies), Some(state)) = (counts, &spec.policies, &mut self.policy) {
-            state.note_success(policies, slot, position);
-        }
         let tools = self.offer.as_ref().map_or(&[][..], |offer| &offer.tools);
         let polls = slot.def_in(tools).is_some_and(|def| def.polling);
         if polls || spec.longest_cycle == 0 {
             return None;
         }
         let new = Fresh::of(log, position, at, slot)?;
-        if counts && self.history.completes_row(&new) {
+        if !outcome.is_error() && self.history.completes_row(&new) {
             let evidence = Evidence::Tool { name: Arc::from(call.name.as_str()), code: None };
             return Some(Stop::new(StopReason::RedundantToolLoop, evidence));
         }

@@ -21,11 +21,9 @@ mod hooks;
 mod judge;
 mod layers;
 mod leaving;
-mod policy;
 mod recovery;
 mod redundancy;
 mod repair;
-mod sanitize;
 mod slot;
 mod spec;
 mod state;
@@ -39,7 +37,6 @@ pub(crate) use finish::reason_of;
 pub(crate) use flow::guidance_message;
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use leaving::Leaving;
-pub use policy::{DrillOrStop, ReserveFloor, ResultCache, RuntimePolicies, TodoRewriteCap};
 pub(crate) use repair::has_open_calls;
 pub use spec::{
     Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnToolFailure, RetryPolicy, Seams,

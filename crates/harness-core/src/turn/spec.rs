@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::RuntimePolicies;
 use crate::ids::GateName;
 use crate::limits::Limits;
 use crate::port::HookPoints;
@@ -183,8 +182,6 @@ pub struct TurnSpec {
     /// Whether an answer that claims more than its evidence holds ends the turn
     /// `evidence_density_violation`; see [`super::evidence`]. Default off.
     pub evidence_check: bool,
-    /// Runtime policies. Default none.
-    pub policies: Option<Box<RuntimePolicies>>,
     /// How guardrails are asked.
     pub guardrails: GuardrailRules,
     /// How long memory layers may take at the end of an execution; the end waits for them so long, after a
@@ -218,7 +215,6 @@ impl Default for TurnSpec {
             closing_step: true,
             continue_broken: 0,
             evidence_check: false,
-            policies: None,
             guardrails: GuardrailRules::default(),
             complete_within: Millis(30_000),
             seams: Seams::default(),

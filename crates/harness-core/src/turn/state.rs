@@ -8,7 +8,6 @@ use super::compaction::Shortening;
 use super::cycle::Cycles;
 use super::layers::Injecting;
 use super::leaving::Leaving;
-use super::policy::PolicyState;
 use super::recovery::Recovering;
 use super::redundancy::History;
 use super::slot::Batch;
@@ -110,8 +109,6 @@ pub struct TurnState {
     pub(super) answer: Option<String>,
     /// A hook's question that is not in the transcript yet.
     pub(super) question: Option<String>,
-    /// What runtime policies remember; `None` when there are none.
-    pub(super) policy: Option<Box<PolicyState>>,
     /// The end, while a hook looks at it, and when that is over at the latest.
     pub(super) ended: Option<Arc<End>>,
     pub(super) finish_by: Time,

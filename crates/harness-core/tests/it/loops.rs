@@ -2,7 +2,7 @@
 
 use harness_core::port::ToolDef;
 use harness_core::testing::play_turn;
-use harness_core::turn::{ResultCache, RuntimePolicies, TodoRewriteCap, TurnSpec};
+use harness_core::turn::TurnSpec;
 
 use crate::bare::{bare, strict};
 
@@ -109,38 +109,4 @@ fn with_a_closing_step_the_last_permitted_result_reaches_the_model() {
         "tools: add\nmodel: call add {} #c1\ntool #c1: ok 4\nmodel: call add {} #c2\nmodel: text \"4 it is\"",
     );
     assert_eq!(told.last().map(String::as_str), Some("deferred: max_tool_calls_reached \"4 it is\""));
-}
-
-#[test]
-fn policies_answer_in_the_tools_place_and_use_no_call() {
-    let mut policies = RuntimePolicies::default();
-    policies.todo_rewrite_cap = Some(TodoRewriteCap { tool_names: vec!["todo".into()], max: 1 });
-    policies.result_cache = ResultCache::Pure;
-    let mut spec = bare();
-    spec.policies = Some(Box::new(policies));
-    spec.limits.tool_calls = 3;
-    let told = played(
-        spec,
-        r#"
-        tools: todo, look pure
-        model: call todo {} #c1, call look {"n":1} #c2
-        tool #c1: ok written
-        tool #c2: ok seen
-        model: call todo {} #c3, call look {"n":1} #c4, call look {"n":2} #c5
-        tool #c5: ok seen too
-        model: text "done"
-        "#,
-    );
-    let policy: Vec<_> = told.iter().filter(|line| line.contains("policy")).collect();
-    assert_eq!(
-        policy,
-        [
-            "runtime_policy todo_rewrite_blocked todo_rewrite_cap_reached todo",
-            "tool_finished #c3 by policy",
-            "runtime_policy cache_hit identical_call look",
-            "tool_finished #c4 by policy",
-            "runtime_policy synthesis_salvaged completed_after_runtime_policy_intervention",
-        ]
-    );
-    assert_eq!(told.last().map(String::as_str), Some("completed: answer_finalized \"done\""));
 }

@@ -18,8 +18,7 @@ use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{
-    Execution, GuardrailOrder, OnGuardrailError, OnToolFailure, ResultCache, RetryPolicy, RuntimePolicies,
-    TurnSpec, TurnState,
+    Execution, GuardrailOrder, OnGuardrailError, OnToolFailure, RetryPolicy, TurnSpec, TurnState,
 };
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
@@ -80,14 +79,6 @@ fn hooks() -> impl Strategy<Value = HookPoints> {
     })
 }
 
-/// Equal calls are answered from what the turn has.
-fn policies(all: bool) -> RuntimePolicies {
-    let mut policies = RuntimePolicies::default();
-    policies.result_cache = if all { ResultCache::All } else { ResultCache::Pure };
-    policies.sanitize_output = all;
-    policies
-}
-
 pub(crate) fn spec() -> impl Strategy<Value = TurnSpec> {
     let rules = (
         prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })],
@@ -99,8 +90,7 @@ pub(crate) fn spec() -> impl Strategy<Value = TurnSpec> {
         2 => Just((0usize, 0usize, false, false)),
         1 => (0usize..3, 0usize..3, any::<bool>(), any::<bool>()),
     ];
-    let policies = prop_oneof![4 => Just(None), 1 => any::<bool>().prop_map(|all| Some(policies(all)))];
-    let more = (any::<bool>(), policies, prop_oneof![Just(0u64), Just(5), Just(30_000)]);
+    let more = (any::<bool>(), prop_oneof![Just(0u64), Just(5), Just(30_000)]);
     (limits(), rules, failure(), retry, any::<bool>(), seams, rails, more).prop_map(
         |(limits, rules, failure, (retries, waits), closing_step, seams, rails, more)| {
             let mut spec = bare();
@@ -121,8 +111,8 @@ pub(crate) fn spec() -> impl Strategy<Value = TurnSpec> {
             (spec.seams.approver, spec.seams.layers, spec.seams.compactor, spec.seams.steering) =
                 (seams.1, seams.2, seams.3, seams.4);
             spec.seams.hooks = seams.5;
-            (spec.evidence_check, spec.policies) = (more.0, more.1.map(Box::new));
-            spec.complete_within = Millis(more.2);
+            spec.evidence_check = more.0;
+            spec.complete_within = Millis(more.1);
             spec.continue_broken = if spec.seams.gates.len() == 1 { retries } else { 0 };
             spec
         },

@@ -31,8 +31,6 @@ pub(super) fn note(kind: &EventKind) -> Option<(Paint, &'static str, String)> {
             (BAD, "!", format!("{fault}; the run continues"))
         } else if let EventKind::PersistFailed { message, .. } = kind {
             (BAD, "!", format!("the session was not written: {message}"))
-        } else if let EventKind::RuntimePolicy { action, reason, .. } = kind {
-            (NOTE, "•", format!("policy: {action}, {reason}"))
         } else if let EventKind::StallDetected { turns } = kind {
             (NOTE, "!", format!("the last {turns} turns changed nothing"))
         } else {
