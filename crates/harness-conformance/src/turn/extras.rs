@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::cancel::Cancel;
-use harness_core::event::{Event, EventKind, Fold, SourceStream, Subscription, TraceFold};
+use harness_core::event::{Event, EventKind, Fold};
 use harness_core::message::AssistantMessage;
 use harness_core::port::{
     CompactAsk, Compaction, Compactor, Deltas, Model, ModelFault, ModelRequest, ToolCx, ToolDef, ToolOutcome,
@@ -14,7 +14,8 @@ use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, FaultSource};
 use serde_json::{Value, json};
 
-use super::convert::{Done, at};
+use super::convert::at;
+use super::flat::Trace;
 use super::hooks::Hooks;
 
 /// Fires the turn's cancellation at the place that the vector names.
@@ -96,14 +97,14 @@ impl Compactor for Transform {
 
 /// The vector's trace sink: records every event, and fails where the vector says so.
 pub(super) struct Sink {
-    pub(super) trace: TraceFold,
+    pub(super) trace: Trace,
     pub(super) config: Value,
     pub(super) flushed: bool,
 }
 
 impl Fold for Sink {
     fn apply(&mut self, event: &Event) {
-        self.trace.apply(event);
+        self.trace.take(event);
         let fails = |rule: &Value| rule.get("type").and_then(Value::as_str) == Some(event.kind.name());
         let rules = self.config.get("throwOn").and_then(Value::as_array);
         fail_if(rules.is_some_and(|rules| rules.iter().any(fails)));
@@ -145,16 +146,4 @@ fn fail_if(scripted: bool) {
     if scripted {
         std::panic::resume_unwind(Box::new("the sink fails as scripted"));
     }
-}
-
-/// What a stream of the turn showed.
-pub(super) fn streamed(mut seen: Subscription) -> Done<Vec<Value>> {
-    let mut stream = SourceStream::default();
-    let mut events = Vec::new();
-    while let Some(seen) = seen.try_next() {
-        for event in stream.next(&seen) {
-            events.push(event.to().map_err(|e| e.to_string())?);
-        }
-    }
-    Ok(events)
 }

@@ -1,16 +1,22 @@
 //! Vectors of kinds `turn` and `turn-ext`: turns through the real machine and driver.
 //!
 //! Each turn is driven on a clock that only
-//! scripted steps move, its result and trace are brought into the source's form by
-//! [`harness_core::event`], and everything that the vector expects is compared.
+//! scripted steps move, its result and events are brought into the source's form, and everything that the vector
+//! expects is compared.
 
 pub(super) mod compare;
 pub(super) mod convert;
 mod extras;
+mod flat;
 pub(super) mod hooks;
 mod play;
+mod result;
 mod seen;
 pub(super) mod spec;
+
+use harness_core::Json;
+use harness_core::machine::Origin;
+use serde_json::Value;
 
 use self::convert::Payloads;
 use crate::vector::Vector;
@@ -21,10 +27,22 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
     Payloads::of(vector).and_then(|payloads| play::check(&vector.value, &payloads)).into()
 }
 
+/// The id of a turn; a turn of a run that has none of its own is named `RUN.N`.
+fn turn_id(origin: &Origin, turn: u32) -> String {
+    match (&origin.turn, &origin.run) {
+        (Some(id), _) => id.to_string(),
+        (None, Some(run)) => format!("{run}.{turn}"),
+        (None, None) => turn.to_string(),
+    }
+}
+
+/// A value of the product as JSON.
+fn json_of(value: &impl serde::Serialize) -> Value {
+    Json::of(value).and_then(|json| json.to()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     /// The verdict on one of the project's vectors after `change`.

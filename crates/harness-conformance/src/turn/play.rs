@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness::tools::{DuplicateGuard, DuplicateOptions};
 use harness_core::continuation::Continuation;
 use harness_core::driver::{Ports, drive};
-use harness_core::event::{TraceFold, turn_result};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{ApprovalRequest, Message};
 use harness_core::port::{ApprovalAsk, Approver, Clock as _, Decision, Prepared, SingleAgent};
@@ -18,8 +17,10 @@ use serde_json::{Value, json};
 
 use super::compare::{only, same, without};
 use super::convert::{self, Done, Payloads, at, list, text};
-use super::extras::{Abort, AbortingModel, AbortingTools, Complaints, Sink, Transform, streamed};
+use super::extras::{Abort, AbortingModel, AbortingTools, Complaints, Sink, Transform};
+use super::flat::{Trace, streamed};
 use super::hooks::{Hooks, tool_names, with_placeholders};
+use super::result::turn_result;
 use super::seen;
 use crate::guard::unworded;
 
@@ -109,7 +110,7 @@ impl Thread<'_> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
         let end = runtime.block_on(drive(&mut machine, &ports, &cancel, start));
 
-        let result: Value = turn_result(&end, &origin).to().map_err(|e| e.to_string())?;
+        let result = turn_result(&end, &origin);
         self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;
         self.log = machine.into_log();
         self.turns += 1;
@@ -117,7 +118,7 @@ impl Thread<'_> {
         let mut seen = stage.seen(&origin, begin, budgeted)?;
         seen.extend([
             ("result", contract(&result)),
-            ("streamEvents", stream.map(streamed).transpose()?.unwrap_or_default().into()),
+            ("streamEvents", stream.map(streamed).unwrap_or_default().into()),
             ("clockAtEndMs", seen::clock(self.clock.now())),
         ]);
         let names = tool_names(self.vector);
@@ -149,9 +150,7 @@ impl Thread<'_> {
     }
 
     fn sink(&self) -> Sink {
-        let trace = TraceFold::default();
-        let trace = if self.later { trace.of_later_line() } else { trace };
-        Sink { trace, config: at(self.vector, "trace").clone(), flushed: false }
+        Sink { trace: Trace::of(self.later), config: at(self.vector, "trace").clone(), flushed: false }
     }
 
     fn tools(&self, tools: &Value, turn: &Value) -> Done<ScriptedTools> {
@@ -211,7 +210,7 @@ impl Stage {
         };
         let asked = self.approvals.as_ref().map(|a| a.asked(origin)).transpose()?.unwrap_or_default();
         Ok(BTreeMap::from([
-            ("events", self.traced()?.into()),
+            ("events", self.traced().into()),
             ("hookCalls", self.hooks.as_ref().map(|hooks| hooks.calls()).unwrap_or_default().into()),
             ("modelInputs", inputs),
             ("listInputs", lists.iter().map(seen::list_input).collect()),
@@ -223,11 +222,11 @@ impl Stage {
         ]))
     }
 
-    fn traced(&self) -> Done<Vec<Value>> {
-        let Some(trace) = &self.trace else { return Ok(Vec::new()) };
+    fn traced(&self) -> Vec<Value> {
+        let Some(trace) = &self.trace else { return Vec::new() };
         let trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
-        let traced = trace.trace.events().map(|event| serde_json::to_value(event).map_err(|e| e.to_string()));
-        traced.chain(trace.flushed.then(|| Ok(json!({ "type": "<flush>" })))).collect()
+        let flushed = trace.flushed.then(|| json!({ "type": "<flush>" }));
+        trace.trace.told.iter().cloned().chain(flushed).collect()
     }
 }
 

@@ -1,21 +1,16 @@
 //! The one event stream: everything that happens, numbered by the machine.
 //!
-//! An event is told after the record it rests on is safe. Everything else (trace events, usage, a run
+//! An event is told after the record it rests on is safe. Everything else (usage, a run
 //! record, a rendering) is a fold over events.
 
-mod fields;
 mod hub;
 mod kind;
-mod stream;
-mod trace;
 mod usage;
 
 use std::sync::Arc;
 
 pub use hub::{Fold, Hub, Observer, Seen, Subscription, observe};
 pub use kind::{EventKind, RepairHow, ResultNote};
-pub use stream::SourceStream;
-pub use trace::{TraceEvent, TraceFold, turn_result};
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;

@@ -68,7 +68,7 @@ pub struct Origin {
     /// The caller's user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
-    /// The caller's own data, copied into trace events.
+    /// The caller's own data, copied into events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
     /// The tools that this work may use at most; `None` is all.

@@ -48,7 +48,6 @@ mod run;
 mod stored;
 mod take_up;
 mod timed;
-mod trace;
 mod turn_calls;
 mod turn_limits;
 mod turn_outputs;
