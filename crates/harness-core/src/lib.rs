@@ -80,7 +80,6 @@ pub mod outcome;
 mod panics;
 pub mod policy;
 pub mod port;
-pub mod prompt_parts;
 mod redact;
 pub mod reply;
 pub mod run;

@@ -139,8 +139,6 @@ impl Redactor {
             Input::Start(_) => (None, true),
             Input::Wake
             | Input::Cancel { .. }
-            | Input::Steer(_)
-            | Input::Interrupt { .. }
             | Input::PartFailed(_)
             | Input::Hooked(_)
             | Input::Spent(_)

@@ -348,7 +348,6 @@ fn facts(kind: &EventKind) -> Option<Cow<'_, str>> {
         EventKind::LimitReached { reason, .. } => Cow::Borrowed(reason.as_str()),
         EventKind::CallRepaired { call, how } => format!("{}: {how:?}", call.id).into(),
         EventKind::SteeringInjected { entries } => format!("{} messages", entries.len()).into(),
-        EventKind::Interrupted { messages } => format!("{messages} messages").into(),
         EventKind::ModelUsageCharged { purpose, usage } => {
             let (calls, tokens) = (usage.model_calls, usage.amount().tokens);
             format!("{}: {calls} model calls, {tokens} tokens", purpose.as_str()).into()

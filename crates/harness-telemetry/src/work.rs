@@ -57,8 +57,6 @@ struct Chat {
     is_named: bool,
     /// Whether what it used is known already.
     is_counted: bool,
-    /// Whether the call was cut off and only what was said so far is still to come.
-    is_cut: bool,
 }
 
 impl Work {
@@ -136,12 +134,6 @@ impl Work {
                 if let Some(Chat { open, .. }) = self.chat.take() {
                     open.fail(&fault.code, Some(&fault.message));
                 }
-            }
-            EventKind::Interrupted { .. } => {
-                if let Some(chat) = &mut self.chat {
-                    chat.is_cut = true;
-                }
-                self.note(&event.kind);
             }
             EventKind::ToolStarted { call } => self.begin_tool(call, event.iteration),
             EventKind::ToolRetried { call, attempt, .. } => {
@@ -269,7 +261,7 @@ impl Work {
             }
             self.fresh.clear();
         }
-        self.chat = Some(Chat { open, is_named: model.is_some(), is_counted: false, is_cut: false });
+        self.chat = Some(Chat { open, is_named: model.is_some(), is_counted: false });
     }
 
     fn appended(&mut self, message: &Arc<Message>) {
@@ -280,14 +272,8 @@ impl Work {
             self.fresh.push(Arc::clone(message));
         }
         let Some(chat) = &mut self.chat else { return };
-        let Some(answer) = message.as_assistant() else {
-            if chat.is_cut {
-                self.cut_chat("interrupted");
-            }
-            return;
-        };
+        let Some(answer) = message.as_assistant() else { return };
         describe(chat, answer);
-        let is_cut = chat.is_cut;
         let open = chat.open.clone();
         if let Some(usage) = &answer.usage
             && !std::mem::replace(&mut chat.is_counted, true)
@@ -299,7 +285,7 @@ impl Work {
             open.set("gen_ai.output.messages", &*told);
         }
         drop(open);
-        if is_cut || answer.stop_reason == FinishReason::Aborted {
+        if answer.stop_reason == FinishReason::Aborted {
             self.cut_chat("aborted");
         }
     }

@@ -124,7 +124,6 @@ fn of_run(kind: &EventKind) -> Note {
         EventKind::RunTakenUp { turn, .. } => (NOTE, "•", format!("the run goes on in turn {turn}")),
         EventKind::StallDetected { turns } => (NOTE, "!", format!("the last {turns} turns changed nothing")),
         EventKind::SteeringInjected { .. } => (NOTE, "•", "new messages".to_owned()),
-        EventKind::Interrupted { .. } => (NOTE, "•", "interrupted".to_owned()),
         other => (DIM, "•", other.name().to_owned()),
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 pub use compact::compact;
-pub use ports::{Command, Inbox, NotTaken, Ports, Steer};
+pub use ports::Ports;
 
 use aside::Aside;
 use flight::Flight;
@@ -50,32 +50,18 @@ pub async fn drive<P: Phase>(
     cancel: &Cancel,
     begin: Start,
 ) -> Arc<End> {
-    drive_with(machine, ports, cancel, begin, &mut Inbox::closed()).await
-}
-
-/// Like [`drive`], taking messages out of `inbox` while the machine runs: steering and interruptions.
-pub async fn drive_with<P: Phase>(
-    machine: &mut Machine<P>,
-    ports: &Ports,
-    cancel: &Cancel,
-    begin: Start,
-    inbox: &mut Inbox,
-) -> Arc<End> {
     let sink = Sink::new(&ports.hub, ports.redactor.as_ref());
     let mut told = Told { hub: &ports.hub, origin: Arc::clone(machine.origin()), whole: false };
     let mut driver = Driver::new(machine, ports, &sink, cancel);
     driver.advance(Input::Start(Box::new(begin)));
     loop {
-        let end = if ports.stores() {
-            driver.go_on(inbox).await
-        } else {
-            poll_fn(|cx| driver.go_on_at_once(inbox, cx)).await
-        };
+        let end =
+            if ports.stores() { driver.go_on().await } else { poll_fn(|cx| driver.go_on_at_once(cx)).await };
         if let Some(end) = end {
             told.whole = true;
             return end;
         }
-        let input = driver.next(inbox).await;
+        let input = driver.next().await;
         driver.advance(input);
     }
 }
@@ -138,27 +124,27 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     /// Performs effects and takes what is ready until something has to be waited for. The end, if it came.
-    async fn go_on(&mut self, inbox: &mut Inbox) -> Option<Arc<End>> {
+    async fn go_on(&mut self) -> Option<Arc<End>> {
         loop {
             if let Some(end) = self.perform().await {
                 return Some(end);
             }
             tokio::task::coop::consume_budget().await;
             // What is ready at once needs no timer.
-            if !poll_fn(|cx| Poll::Ready(self.advance_at_once(inbox, cx))).await {
+            if !poll_fn(|cx| Poll::Ready(self.advance_at_once(cx))).await {
                 return None;
             }
         }
     }
 
     /// The same when nothing is stored. Pending only to let other tasks run.
-    fn go_on_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Poll<Option<Arc<End>>> {
+    fn go_on_at_once(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<End>>> {
         loop {
             if let Some(end) = self.perform_at_once() {
                 return Poll::Ready(Some(end));
             }
             ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
-            if !self.advance_at_once(inbox, cx) {
+            if !self.advance_at_once(cx) {
                 return Poll::Ready(None);
             }
         }
@@ -213,15 +199,15 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     /// Goes on with what is there without waiting. Whether there was anything. What the caller wants comes before
     /// what is ready: ports that always are would hide it.
-    fn advance_at_once(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> bool {
-        if self.is_asked(inbox) || self.aside.is_watching() {
-            let Some(input) = self.ready(inbox, cx) else { return false };
+    fn advance_at_once(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.is_asked() || self.aside.is_watching() {
+            let Some(input) = self.ready(cx) else { return false };
             self.advance(input);
             return true;
         }
         let Some((id, reply)) = self.flight.poll(cx, &mut self.fx.spare.outcome) else { return false };
-        if self.is_asked(inbox)
-            && let Some(input) = self.asked_for(inbox)
+        if self.is_asked()
+            && let Some(input) = self.asked_for()
         {
             self.flight.keep(id, reply);
             self.advance(input);
@@ -365,11 +351,11 @@ impl<'p, P: Phase> Driver<'p, P> {
         self.drained.clear();
     }
 
-    /// The next input: a reply, a command, the cancellation, or a time that has come.
-    async fn next(&mut self, inbox: &mut Inbox) -> Input {
+    /// The next input: a reply, the cancellation, or a time that has come.
+    async fn next(&mut self) -> Input {
         loop {
             self.end_grace();
-            if let Some(input) = self.wait(inbox).await {
+            if let Some(input) = self.wait().await {
                 return input;
             }
             // The grace period is over: what has not answered is dropped and answered for.
@@ -379,21 +365,18 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     /// Waits for an input; gives none when the grace period is over.
-    async fn wait(&mut self, inbox: &mut Inbox) -> Option<Input> {
+    async fn wait(&mut self) -> Option<Input> {
         let grace = self.grace_until.is_some();
         let wake_at = self.grace_until.or_else(|| self.machine.wake_at());
         let mut timer = wake_at.map(|at| self.ports.clock.sleep_until(at));
         let cancel = self.cancel;
         let mut cancelled = std::pin::pin!(cancel.cancelled());
         poll_fn(|cx| {
-            if let Some(input) = self.ready(inbox, cx) {
+            if let Some(input) = self.ready(cx) {
                 return Poll::Ready(Some(input));
             }
             if !self.cancel_sent && cancelled.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Some(self.cancelled()));
-            }
-            if let Poll::Ready(Some(command)) = inbox.poll(cx) {
-                return Poll::Ready(Some(command.into()));
             }
             let timer = timer.as_mut().map_or(Poll::Pending, |timer| Pin::new(timer).poll(cx));
             timer.map(|()| (!grace).then_some(Input::Wake))
@@ -402,31 +385,28 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     /// What is there; what the caller wants comes first.
-    fn ready(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Option<Input> {
-        if let Some(input) = self.asked_for(inbox) {
+    fn ready(&mut self, cx: &mut Context<'_>) -> Option<Input> {
+        if let Some(input) = self.asked_for() {
             return Some(input);
         }
         if let Some(note) = self.aside.poll(cx) {
             return Some(Input::Hooked(Box::new(note)));
         }
         let (id, reply) = self.flight.poll(cx, &mut self.fx.spare.outcome)?;
-        let Some(input) = self.asked_for(inbox) else { return Some(Input::Reply(id, reply)) };
+        let Some(input) = self.asked_for() else { return Some(Input::Reply(id, reply)) };
         self.flight.keep(id, reply);
         Some(input)
     }
 
     /// Whether the caller may want something.
     #[inline]
-    fn is_asked(&self, inbox: &Inbox) -> bool {
-        inbox.is_open() || (!self.cancel_sent && self.cancel.is_cancelled())
+    fn is_asked(&self) -> bool {
+        !self.cancel_sent && self.cancel.is_cancelled()
     }
 
-    /// The cancellation, or a command that waits.
-    fn asked_for(&mut self, inbox: &mut Inbox) -> Option<Input> {
-        if !self.cancel_sent && self.cancel.is_cancelled() {
-            return Some(self.cancelled());
-        }
-        inbox.try_take().map(Input::from)
+    /// The cancellation, when it is new.
+    fn asked_for(&mut self) -> Option<Input> {
+        self.is_asked().then(|| self.cancelled())
     }
 
     #[cold]

@@ -2,13 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-
-use tokio::sync::mpsc;
 
 use crate::event::Hub;
-use crate::machine::Input;
-use crate::message::Message;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
     DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynSession, DynStopGate, DynToolGate,
@@ -139,83 +134,5 @@ impl Ports {
         spec.turn.seams = self.seams();
         spec.stop_gates = self.stop_gates.iter().map(|gate| gate.gate_name()).collect();
         spec
-    }
-}
-
-/// Something said to a machine while it runs.
-#[derive(Clone, Debug)]
-pub enum Command {
-    /// Inject these between iterations.
-    Steer(Vec<Arc<Message>>),
-    /// Stop what is being done and go on with these.
-    Interrupt(Vec<Arc<Message>>),
-}
-
-impl From<Command> for Input {
-    fn from(command: Command) -> Self {
-        match command {
-            Command::Steer(messages) => Self::Steer(messages),
-            Command::Interrupt(messages) => Self::Interrupt { messages },
-        }
-    }
-}
-
-/// The receiving end of commands.
-#[derive(Debug)]
-pub struct Inbox(Option<mpsc::Receiver<Command>>);
-
-/// The sending end of commands; clones send to the same machine.
-#[derive(Clone, Debug)]
-pub struct Steer(mpsc::Sender<Command>);
-
-impl Inbox {
-    /// An inbox of at most `capacity` waiting commands (at least 1), and its sending end.
-    pub fn new(capacity: usize) -> (Steer, Self) {
-        let (sender, receiver) = mpsc::channel(capacity.max(1));
-        (Steer(sender), Self(Some(receiver)))
-    }
-
-    /// An inbox that nothing arrives in.
-    pub fn closed() -> Self {
-        Self(None)
-    }
-
-    /// Whether anything can arrive.
-    pub(super) fn is_open(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// A command that waits.
-    pub(super) fn try_take(&mut self) -> Option<Command> {
-        self.0.as_mut()?.try_recv().ok()
-    }
-
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Command>> {
-        match &mut self.0 {
-            Some(receiver) => {
-                let polled = receiver.poll_recv(cx);
-                if matches!(polled, Poll::Ready(None)) {
-                    self.0 = None;
-                    return Poll::Pending;
-                }
-                polled
-            }
-            None => Poll::Pending,
-        }
-    }
-}
-
-/// The command could not be delivered: the machine is over, or its inbox is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the command was not taken: the run is over or its inbox is full")]
-pub struct NotTaken;
-
-impl Steer {
-    /// Sends a command, without waiting.
-    ///
-    /// # Errors
-    /// When the machine is over or the inbox is full; the command was not taken.
-    pub fn send(&self, command: Command) -> Result<(), NotTaken> {
-        self.0.try_send(command).map_err(|_| NotTaken)
     }
 }

@@ -328,13 +328,8 @@ events! {
     },
     /// Steering messages were injected.
     SteeringInjected = "steering_injected" {
-        /// The queue's entries; empty for messages that were pushed in.
+        /// The queue's entries.
         entries: Vec<EntryId> = "entries",
-    },
-    /// The work at hand was stopped for new messages.
-    Interrupted = "interrupted" {
-        /// How many messages follow.
-        messages: u64 = "messages",
     },
     /// The view was made shorter.
     ViewPlanned = "view_planned" {

@@ -110,13 +110,6 @@ pub enum Input {
         /// Who cancels.
         by: Arc<str>,
     },
-    /// Messages to inject between iterations.
-    Steer(Vec<Arc<Message>>),
-    /// Stop what is being done now and go on with these messages in the same turn.
-    Interrupt {
-        /// The messages.
-        messages: Vec<Arc<Message>>,
-    },
     /// A part beside the machine failed: it is told, and nothing follows from it.
     PartFailed(Fault),
     /// A hook beside the machine was shown something: it is told, and nothing follows from it.

@@ -484,8 +484,6 @@ impl<P: Phase> Machine<P> {
             | Input::Reply(..)
             | Input::Wake
             | Input::Cancel { .. }
-            | Input::Steer(_)
-            | Input::Interrupt { .. }
             | Input::PersistFailed { .. }) => self.phase.step(&self.spec, &mut cx, None, input),
         };
         if let Some(end) = end {

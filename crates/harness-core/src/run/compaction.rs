@@ -108,7 +108,6 @@ impl RunState {
                 waiting.cancelled.get_or_insert(by);
                 waiting.abort(cx);
             }
-            Input::Steer(messages) | Input::Interrupt { messages } => waiting.start.prompt.extend(messages),
             Input::PersistFailed { message, messages_from, unperformed } => {
                 if let Some(from) = messages_from {
                     cx.sh.persisted = cx.sh.persisted.min(from);

@@ -116,7 +116,6 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::SteeringInjected { entries } => {
             entries.iter().map(EntryId::as_str).collect::<Vec<_>>().join(" ")
         }
-        EventKind::Interrupted { messages } => messages.to_string(),
         EventKind::ViewPlanned { by, messages, spans, .. } => format!("{by} {messages} in {spans}"),
         EventKind::PersistFailed { message } => format!("{message:?}"),
         EventKind::LimitReached { reason, reached } => match reached {

@@ -72,27 +72,6 @@ impl TurnState {
         }
     }
 
-    pub(super) fn interrupt(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        messages: Vec<Arc<Message>>,
-    ) -> Option<End> {
-        if self.stop.is_some() {
-            self.steering.extend(messages);
-            return None;
-        }
-        if super::layers::is_beginning(cx) {
-            self.prompt.extend(messages);
-            return None;
-        }
-        let count = messages.len() as u64;
-        cx.event(|| EventKind::Interrupted { messages: count });
-        self.interrupting.get_or_insert_default().extend(messages);
-        self.abort(cx);
-        self.settle(spec, cx)
-    }
-
     /// The time that was asked for has come: the deadline, or a retry.
     pub(super) fn wake(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         if self.aborted {
@@ -168,8 +147,7 @@ impl TurnState {
         }
     }
 
-    /// Goes on stopping: when nothing is outstanding, every call gets its result and the turn ends, or,
-    /// after an interruption, goes on with the new messages.
+    /// Goes on stopping: when nothing is outstanding, every call gets its result and the turn ends.
     pub(super) fn settle(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         self.give_up_retries(spec, cx);
         if !cx.idle() {
@@ -179,38 +157,24 @@ impl TurnState {
             cx.append_one(Arc::clone(&answer));
             answer_unrun(cx, &answer, "the turn had ended");
         }
-        let prompt_unguarded = self.stop_guarding(cx);
+        self.stop_guarding(cx);
         self.stop_showing(cx);
         self.abandon_open_calls(spec, cx);
         self.answer_rest(spec, cx);
         self.keep_what_layers_added(cx);
-        match (self.stop.take(), self.interrupting.take()) {
-            (None, Some(messages)) => {
-                self.batch = None;
-                self.aborted = false;
-                if prompt_unguarded || !self.prompt.is_empty() || self.offer.is_none() {
-                    self.prompt.extend(messages);
-                    return self.append_prompt(spec, cx);
-                }
-                self.inject(spec, cx, messages, None)
-            }
-            (Some(stop), waiting) => {
-                self.drop_unguarded_prompt(spec);
-                self.steering.extend(waiting.into_iter().flatten());
-                let end = self.end(cx, stop);
-                self.take_leave(spec, cx, end)
-            }
-            (None, None) => self.invariant(spec, cx, "the turn was settled without a stop".into()),
-        }
+        let Some(stop) = self.stop.take() else {
+            return self.invariant(spec, cx, "the turn was settled without a stop".into());
+        };
+        self.drop_unguarded_prompt(spec);
+        let end = self.end(cx, stop);
+        self.take_leave(spec, cx, end)
     }
 
     /// Gives every call of the batch that has no result one that says why. Parked calls keep waiting.
     fn answer_rest(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) {
-        let parking = self.stop.as_ref().is_some_and(|stop| stop.reason == StopReason::ApprovalRequired);
-        let why = match (&self.stop, &self.interrupting) {
-            (Some(stop), _) => format!("the turn ended first ({})", stop.reason),
-            (None, _) => "a newer message came first".to_owned(),
-        };
+        let Some(stop) = &self.stop else { return };
+        let parking = stop.reason == StopReason::ApprovalRequired;
+        let why = format!("the turn ended first ({})", stop.reason);
         let open: Vec<u32> = self
             .batch
             .iter()

@@ -150,7 +150,7 @@ impl TurnState {
         entries: Vec<(EntryId, Arc<Message>)>,
     ) -> Option<End> {
         if self.is_stopping() {
-            // The queue lets go of them once the input is taken: they come before what was pushed in.
+            // The queue lets go of them once the input is taken: they come before what waits.
             self.steering.splice(0..0, entries.into_iter().map(|(_, message)| message));
             return self.settle(spec, cx);
         }
@@ -158,7 +158,7 @@ impl TurnState {
         let (ids, mut messages): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
         messages.append(&mut self.steering);
         if injected {
-            return self.inject(spec, cx, messages, Some(ids));
+            return self.inject(spec, cx, messages, ids);
         }
         self.go_on(spec, cx)
     }

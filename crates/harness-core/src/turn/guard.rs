@@ -171,14 +171,12 @@ impl TurnState {
         self.complete(spec, cx)
     }
 
-    /// The turn stops, or is interrupted, while something is being looked at: an answer is dropped. Whether
-    /// it was the prompt.
-    pub(super) fn stop_guarding(&mut self, cx: &mut Cx<'_>) -> bool {
-        let Some(guarding) = self.guarding.take() else { return false };
+    /// The turn stops while something is being looked at: an answer is dropped.
+    pub(super) fn stop_guarding(&mut self, cx: &mut Cx<'_>) {
+        let Some(guarding) = self.guarding.take() else { return };
         if let Some(message) = guarding.answer.as_ref().and_then(|answer| answer.message.as_ref()) {
             self.tell_answer(cx, message);
         }
-        guarding.stage == GuardStage::Input
     }
 
     /// The turn ends: a prompt that guardrails have not let pass is dropped.

@@ -187,10 +187,6 @@ impl TurnState {
                 }
                 None
             }
-            Input::Steer(messages) | Input::Interrupt { messages } => {
-                self.steering.extend(messages);
-                None
-            }
             Input::PersistFailed { message, messages_from, .. } => {
                 if let Some(from) = messages_from {
                     cx.sh.persisted = cx.sh.persisted.min(from);
@@ -206,9 +202,6 @@ impl TurnState {
     fn finish_hooked(&mut self, cx: &mut Cx<'_>) -> Option<End> {
         let mut end = Arc::unwrap_or_clone(self.ended.take()?);
         end.persist_failed.clone_from(&cx.sh.persist_failed);
-        if !self.is_parked() {
-            cx.append(std::mem::take(&mut self.steering));
-        }
         Some(end)
     }
 }

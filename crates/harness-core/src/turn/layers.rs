@@ -25,8 +25,8 @@ use crate::port::{AppendSource, Progress};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Injecting {
     messages: Vec<Arc<Message>>,
-    /// The queue's entries; `None` for messages that interrupted the turn.
-    entries: Option<Vec<EntryId>>,
+    /// The queue's entries.
+    entries: Vec<EntryId>,
 }
 
 impl TurnState {
@@ -138,7 +138,7 @@ impl TurnState {
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         messages: Vec<Arc<Message>>,
-        entries: Option<Vec<EntryId>>,
+        entries: Vec<EntryId>,
     ) -> Option<End> {
         let injecting = Injecting { messages, entries };
         if spec.seams.layers {
@@ -191,7 +191,7 @@ impl TurnState {
         self.act_on_last(spec, cx)
     }
 
-    /// The turn stops, or is interrupted: what layers were looking at goes on without them.
+    /// The turn stops: what layers were looking at goes on without them.
     pub(super) fn stop_showing(&mut self, cx: &mut Cx<'_>) {
         if let Some(batch) = &mut self.batch {
             (batch.watched, batch.showing) = (None, None);
@@ -215,17 +215,10 @@ impl TurnState {
     }
 }
 
-/// Whether layers are hearing that an execution begins.
-pub(super) fn is_beginning(cx: &Cx<'_>) -> bool {
-    cx.sh.pending.iter().any(|(_, pending)| *pending == Pending::Begin)
-}
-
 impl Injecting {
     fn append(self, cx: &mut Cx<'_>) {
         cx.append(self.messages);
-        if let Some(entries) = self.entries {
-            cx.event(|| EventKind::SteeringInjected { entries });
-        }
+        cx.event(|| EventKind::SteeringInjected { entries: self.entries });
     }
 }
 

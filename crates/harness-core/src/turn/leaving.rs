@@ -1,14 +1,10 @@
 //! The last word to the memory layers, before an end is told.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::spec::TurnSpec;
-use crate::continuation::WAITING;
 use crate::event::EventKind;
 use crate::machine::{Cx, Effect, Input, Op, Pending, Reply, Standing};
-use crate::message::Message;
 use crate::outcome::{End, Fault, FaultSource, StopReason, TotalUsage};
 use crate::time::{Millis, Time};
 
@@ -24,8 +20,6 @@ pub(crate) struct Leaving {
     /// When it is over at the latest.
     until: Time,
     aborted: bool,
-    /// Messages that were pushed in meanwhile.
-    late: Vec<Arc<Message>>,
 }
 
 impl Leaving {
@@ -34,7 +28,7 @@ impl Leaving {
         let cancelled = end.reason() == StopReason::Cancelled;
         let most = if cancelled { AFTER_CANCEL } else { Millis(u64::MAX) };
         let until = cx.now.after(spec.complete_within.min(most));
-        let leaving = Self { end, standing, until, aborted: false, late: Vec::new() };
+        let leaving = Self { end, standing, until, aborted: false };
         cx.perform(Pending::Complete, leaving.op());
         Box::new(leaving)
     }
@@ -69,7 +63,6 @@ impl Leaving {
                     cx.fx.push(Effect::AbortAll);
                 }
             }
-            Input::Steer(messages) | Input::Interrupt { messages } => self.late.extend(messages),
             Input::PersistFailed { message, messages_from, unperformed } => {
                 if let Some(from) = messages_from {
                     cx.sh.persisted = cx.sh.persisted.min(from);
@@ -86,21 +79,9 @@ impl Leaving {
         false
     }
 
-    /// The end. What was pushed in meanwhile is in the transcript then, or waits behind a parked call.
-    pub(crate) fn into_end(self, cx: &mut Cx<'_>) -> End {
-        let Self { mut end, late, .. } = self;
-        match &mut end.continuation {
-            Some(parked) if !parked.pending.is_empty() => {
-                parked.waiting.extend(late);
-                parked.waiting.truncate(WAITING);
-            }
-            continuation => {
-                cx.append(late);
-                if let Some(continuation) = continuation {
-                    continuation.transcript_len = cx.log.len() as u64;
-                }
-            }
-        }
+    /// The end.
+    pub(crate) fn into_end(self, cx: &Cx<'_>) -> End {
+        let mut end = self.end;
         end.persist_failed.clone_from(&cx.sh.persist_failed);
         end
     }

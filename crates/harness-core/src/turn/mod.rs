@@ -75,11 +75,6 @@ impl Phase for TurnState {
             Input::Reply(_, reply) => self.reply(spec, cx, pending?, reply),
             Input::Wake => self.wake(spec, cx),
             Input::Cancel { by } => self.cancel(spec, cx, by),
-            Input::Steer(messages) => {
-                self.steering.extend(messages);
-                None
-            }
-            Input::Interrupt { messages } => self.interrupt(spec, cx, messages),
             Input::PartFailed(_) | Input::Hooked(_) | Input::Spent(_) => None,
             Input::PersistFailed { message, messages_from, unperformed } => {
                 self.persist_failed(spec, cx, message, messages_from, &unperformed)

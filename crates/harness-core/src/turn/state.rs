@@ -98,10 +98,8 @@ pub struct TurnState {
     /// Set when the next step is the last one, asked without tools; the stop that follows it.
     pub(super) closing: Option<Stop>,
     pub(super) after_drain: AfterDrain,
-    /// Messages pushed in while the turn ran.
+    /// Messages that wait to be injected: what waited behind parked calls, what came while the turn stopped.
     pub(super) steering: Vec<Arc<Message>>,
-    /// Messages for which the work at hand is being stopped.
-    pub(super) interrupting: Option<Vec<Arc<Message>>>,
     /// Set once; nothing new is started from then on.
     pub(super) stop: Option<Stop>,
     /// Whether everything outstanding was told to stop; until then a stop waits for what still runs.
@@ -138,7 +136,7 @@ impl TurnState {
     }
 
     pub(super) fn is_stopping(&self) -> bool {
-        self.stop.is_some() || self.interrupting.is_some()
+        self.stop.is_some()
     }
 
     pub(super) fn agent_id(&self) -> AgentId {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
-use harness_core::driver::{Command, Inbox, Ports, drive, drive_with};
+use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
@@ -216,62 +216,6 @@ async fn when_nothing_can_be_stored_pure_tools_go_on_and_no_other_tool_starts() 
     assert_eq!(*session.stored.lock().expect("no panic"), ["user"]);
 }
 
-/// Steers the turn from inside a tool.
-struct Steering(ToolDef, Mutex<Option<Command>>, harness_core::driver::Steer);
-
-impl Tool for Steering {
-    fn def(&self) -> &ToolDef {
-        &self.0
-    }
-
-    async fn call(&self, _: ToolCx) -> ToolOutcome {
-        let command = self.1.lock().expect("no panic").take();
-        let interrupts = matches!(command, Some(Command::Interrupt(_)));
-        if let Some(command) = command {
-            self.2.send(command).expect("the turn runs");
-        }
-        if interrupts {
-            std::future::pending::<()>().await;
-        }
-        // Lets the driver look at its inbox.
-        tokio::task::yield_now().await;
-        ToolOutcome::text("4")
-    }
-}
-
-async fn steered(command: Command) -> (Arc<End>, Vec<String>) {
-    let (steer, mut inbox) = Inbox::new(4);
-    let mut ports = ports([calls(&[("a", "steer")]), answer("done")]);
-    let tool = Steering(ToolDef::new("steer", ""), Mutex::new(Some(command)), steer);
-    ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
-    let spec = Arc::new(ports.fit_turn(bare()));
-    let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
-    let start = Start::prompt(Message::user("go"));
-    let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;
-    (end, turn.log().iter().map(|message| short(message)).collect())
-}
-
-#[tokio::test]
-async fn steering_is_injected_between_iterations() {
-    let (end, transcript) = steered(Command::Steer(vec![Arc::new(Message::user("and hurry"))])).await;
-    assert_eq!(end.answer.as_deref(), Some("done"));
-    assert_eq!(transcript[2..], ["result a ok", "user \"and hurry\"", "assistant stop \"done\" []"]);
-}
-
-#[tokio::test]
-async fn an_interruption_stops_the_work_at_hand_and_the_turn_goes_on() {
-    let (end, transcript) = steered(Command::Interrupt(vec![Arc::new(Message::user("stop that"))])).await;
-    assert_eq!(end.answer.as_deref(), Some("done"));
-    assert_eq!(
-        transcript[2..],
-        [
-            r#"result a {"status":"timeout","errorCode":"interrupted"}"#,
-            "user \"stop that\"",
-            "assistant stop \"done\" []",
-        ]
-    );
-}
-
 #[tokio::test]
 async fn a_run_can_be_spawned_and_its_events_are_numbered_without_gaps() {
     let log = EventLog::default();
@@ -281,33 +225,6 @@ async fn a_run_can_be_spawned_and_its_events_are_numbered_without_gaps() {
     assert_eq!(end.reason().as_str(), "answer_finalized");
     let numbers: Vec<_> = log.events().iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
-}
-
-/// Interrupts the turn from inside a tool, and stops when it is told to.
-struct Obedient(ToolDef, harness_core::driver::Steer);
-
-impl Tool for Obedient {
-    fn def(&self) -> &ToolDef {
-        &self.0
-    }
-
-    async fn call(&self, cx: ToolCx) -> ToolOutcome {
-        self.1.send(Command::Interrupt(vec![Arc::new(Message::user("stop that"))])).expect("the turn runs");
-        cx.cancel.cancelled().await;
-        ToolOutcome::text("stopped")
-    }
-}
-
-#[tokio::test]
-async fn what_starts_after_an_interruption_is_not_cut_off_with_its_grace_period() {
-    let (steer, mut inbox) = Inbox::new(4);
-    let mut ports = ports([calls(&[("a", "steer")]), ModelStep::hang()]);
-    ports.tools = Arc::new(Toolbox::new([Arc::new(Obedient(ToolDef::new("steer", ""), steer)) as _]));
-    let spec = Arc::new(ports.fit_turn(bare()));
-    let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
-    let start = Start::prompt(Message::user("go"));
-    let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;
-    assert_eq!(end.reason().as_str(), "timeout_reached");
 }
 
 /// Counts how often work was left before its end, and how often it was told to write out.

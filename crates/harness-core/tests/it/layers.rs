@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::driver::{Command, Inbox, Ports, drive, drive_with};
+use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{
@@ -326,22 +326,4 @@ async fn what_comes_in_between_passes_the_layers_and_its_queue_keeps_it_until_it
     let lines = notebook.seen();
     let at = lines.iter().position(|line| line.starts_with("append Steering: hurry")).expect("asked");
     assert_eq!(lines[at + 1..at + 3], ["stored user", "let go"]);
-}
-
-#[tokio::test]
-async fn messages_that_interrupt_pass_the_layers_too() {
-    let notebook = Notebook { hangs_at: "store", ..Notebook::default() };
-    let ports = ports([calls(&["a"]), answer("done")], &notebook);
-    let (steer, mut inbox) = Inbox::new(4);
-    steer.send(Command::Interrupt(vec![Arc::new(Message::user("stop that"))])).expect("room");
-    let spec = Arc::new(ports.fit_turn(bare()));
-    let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
-    let start = Start::prompt(Message::user("go"));
-    let end = drive_with(&mut turn, &ports, &Cancel::never(), start, &mut inbox).await;
-    // It came while the execution began, so it belongs to the prompt; the store hook hangs till the deadline.
-    assert_eq!(end.reason().as_str(), "timeout_reached");
-    let lines = notebook.seen();
-    assert!(lines.iter().any(|line| line.starts_with("append Prompt: go stop that")), "{lines:?}");
-    let last = turn.log().iter().next_back().map(|message| message.joined_text());
-    assert_eq!(last.as_deref(), Some("This call did not run: the turn had ended."));
 }

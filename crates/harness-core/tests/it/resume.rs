@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness_core::continuation::{CallDecision, Continuation, Resume, ResumeError};
-use harness_core::machine::{Input, Machine, Op, Origin, Reply, Start};
+use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, UserMessage};
 use harness_core::port::{Decision, Offer, RetryClass, ToolDef, ToolOutcome, Verdict};
 use harness_core::testing::{Answer, Journal, Outside, Ran, ScriptedDriver};
@@ -340,17 +340,10 @@ fn a_continuation_is_used_once() {
 }
 
 #[test]
-fn messages_that_were_pushed_in_while_calls_were_parked_come_after_them() {
-    let shop = Shop::new(&[("c1", "pay"), ("c2", "look")]);
-    let mut driver = driver(shop, Transcript::default());
-    driver.input(Input::Start(Box::new(Start::prompt(Message::user("go")))));
-    let pushed = UserMessage::text("and hurry").from_origin("steering");
-    driver.input_at(BEGIN.after(Millis(5)), Input::Steer(vec![Arc::new(pushed.into())]));
-    let ended = end(driver.go_on());
-    let continuation = *ended.continuation.clone().expect("a continuation");
-    assert_eq!(continuation.waiting.len(), 1);
-
-    let (mut next, open) = reopen(&driver, as_it_was);
+fn what_waits_behind_parked_calls_comes_after_their_results() {
+    let (parked, mut continuation) = park(Shop::new(&[("c1", "pay"), ("c2", "look")]));
+    continuation.waiting.push(Arc::new(UserMessage::text("and hurry").from_origin("steering").into()));
+    let (mut next, open) = reopen(&parked, as_it_was);
     let start = start(&continuation, granted("c1"), &next, open).expect("it fits");
     next.run(start);
     let said: Vec<_> = next.machine().log().iter().map(|message| message.joined_text()).collect();

@@ -147,7 +147,7 @@ fn what_comes_before_the_start_changes_nothing_and_a_start_counts_once() {
     let mut run = Run::new(Arc::default(), Origin::default(), Transcript::default());
     let mut effects = Effects::new();
     run.advance(Input::Cancel { by: "nobody".into() }, Time(0), &mut effects);
-    run.advance(Input::Steer(vec![Arc::new(Message::user("early"))]), Time(0), &mut effects);
+    run.advance(Input::Wake, Time(0), &mut effects);
     assert!(effects.as_slice().is_empty());
     let start = || Input::Start(Box::new(Start::prompt(Message::user("go"))));
     run.advance(start(), Time(0), &mut effects);

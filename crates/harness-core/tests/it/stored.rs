@@ -89,7 +89,7 @@ fn expected() -> impl Iterator<Item = String> {
                 "guardOutput",
             ],
         ),
-        ("input", &["start", "reply", "wake", "cancel", "steer", "interrupt"]),
+        ("input", &["start", "reply", "wake", "cancel"]),
         (
             "reply",
             &[
@@ -129,7 +129,6 @@ fn expected() -> impl Iterator<Item = String> {
                 "handed_off",
                 "clarification_requested",
                 "steering_injected",
-                "interrupted",
                 "view_planned",
                 "part_failed",
                 "limit_reached",

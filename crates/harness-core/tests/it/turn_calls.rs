@@ -555,7 +555,7 @@ fn steering_enters_before_the_next_step() {
         message_appended result #c1 "4"
         tool_finished #c1
         message_appended user "in words, please"
-        steering_injected
+        steering_injected line 4
         model_step_started
         message_appended assistant "four"
         model_step_finished final_answer

@@ -364,36 +364,6 @@ fn a_cancelled_second_attempt_ends_once() {
 }
 
 #[test]
-fn an_interruption_stops_the_work_and_goes_on_in_the_same_turn() {
-    check_turn(
-        r#"
-        tools: pay
-        model: call pay {} #c1
-        interrupt "wait, do not pay"
-        model: text "stopped"
-        "#,
-        r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 pay
-        model_step_finished tool_request
-        tool_requested #c1 pay
-        tool_started #c1 pay
-        interrupted 1
-        message_appended result #c1 error "This call was cut off before it answered. It may have taken effect: check before it is repeated."
-        tool_failed #c1 timeout interrupted
-        message_appended user "wait, do not pay"
-        model_step_started
-        message_appended assistant "stopped"
-        model_step_finished final_answer
-        turn_finished answer_finalized
-        completed: answer_finalized "stopped"
-        "#,
-    );
-}
-
-#[test]
 fn a_fatal_result_waits_for_its_siblings_no_longer_than_the_deadline() {
     check_turn(
         r#"

@@ -41,8 +41,8 @@ pub(crate) struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum External {
     Cancel,
-    Steer,
-    Interrupt,
+    /// The time has come, although nothing asked for it.
+    Wake,
 }
 
 fn failure() -> impl Strategy<Value = OnToolFailure> {
@@ -120,7 +120,7 @@ pub(crate) fn spec() -> impl Strategy<Value = TurnSpec> {
 }
 
 pub(crate) fn case() -> impl Strategy<Value = Case> {
-    let external = prop_oneof![Just(External::Cancel), Just(External::Steer), Just(External::Interrupt)];
+    let external = prop_oneof![Just(External::Cancel), Just(External::Wake)];
     let inputs = prop::collection::vec((0u64..150, external), 0..3);
     let dice = prop::collection::vec(any::<u16>(), 0..120);
     (spec(), dice, inputs, 0u64..20, any::<bool>(), any::<bool>()).prop_map(
@@ -562,11 +562,9 @@ pub(crate) fn finish<P: Phase>(driver: &mut ScriptedDriver<P, World>, ran: Ran) 
 
 impl External {
     fn input(self) -> Input {
-        let message = |origin: &str| Arc::new(Message::from(UserMessage::text("wait").from_origin(origin)));
         match self {
             Self::Cancel => Input::Cancel { by: Arc::from("test") },
-            Self::Steer => Input::Steer(vec![message("steering")]),
-            Self::Interrupt => Input::Interrupt { messages: vec![message("prompt")] },
+            Self::Wake => Input::Wake,
         }
     }
 }

@@ -136,9 +136,6 @@ fn note(kind: &EventKind) -> Option<String> {
             format!("the open call {} of {} was settled: {how:?}", call.id, call.name)
         }
         EventKind::SteeringInjected { .. } => "messages came in between".to_owned(),
-        EventKind::Interrupted { messages } => {
-            format!("the work was interrupted for {messages} new messages")
-        }
         EventKind::ViewPlanned { by, messages, spans, .. } => {
             format!("the {by} showed {messages} messages as {spans} parts")
         }

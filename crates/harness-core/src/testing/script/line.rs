@@ -54,7 +54,6 @@ pub(super) enum Says {
     Answer(Asked, Reply),
     Cancel,
     Steer(Message),
-    Interrupt(Message),
     Advance(Millis),
     Crash,
     /// Another turn, of the turn that ended: with a message, or going on where it stopped.

@@ -32,7 +32,8 @@ use crate::turn::TurnSpec;
 /// | `gate policy #c1: deny "no"`, `halt "no"`, `hold "why"`, `rewrite {"a":2}`, `allow` | what a gate says |
 /// | `arguments #c1: field "problem"` | wrong arguments |
 /// | `approve #c1: granted`, `denied "why"`, `edited {"a":2}`, `later` | what the approver says |
-/// | `cancel`, `steer "text"`, `interrupt "text"` | inputs from outside |
+/// | `cancel` | the caller cancels |
+/// | `steer "text"` | a message waits in the steering queue |
 /// | `advance 30s` | the time moves (`ms`, `s`, `m`) |
 /// | `crash` | the process dies and a new one goes on from what is durable |
 /// | `resume`, `next "text"` | after the end: another turn on the same transcript, going on where it stopped or with a new message |

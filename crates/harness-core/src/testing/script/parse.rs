@@ -80,16 +80,14 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         "crash" => Says::Crash,
         "resume" => Says::Turn(None),
         "next" => Says::Turn(Some(Message::user(words.text()?))),
-        "steer" => Says::Steer(said(words.text()?, "steering")),
-        "interrupt" => Says::Interrupt(said(words.text()?, "prompt")),
+        "steer" => {
+            script.spec.seams.steering = true;
+            Says::Steer(UserMessage::text(words.text()?).from_origin("steering").into())
+        }
         "advance" => Says::Advance(span(words.word())?),
         other => return Err(format!("`{other}` begins no line of a script")),
     };
     Ok(Some(says))
-}
-
-fn said(text: String, origin: &str) -> Message {
-    UserMessage::text(text).from_origin(origin).into()
 }
 
 fn tool(text: &str) -> Read<ToolDef> {

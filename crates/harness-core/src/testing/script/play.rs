@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::line::{Asked, Line, Says, Script};
 use crate::event::{Event, EventKind};
-use crate::ids::OpId;
+use crate::ids::{EntryId, OpId};
 use crate::machine::{Input, Op, Origin, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
@@ -20,7 +20,8 @@ const BEGIN: Time = Time(1_767_225_600_000);
 
 pub(super) fn play(script: Script) -> String {
     let Script { spec, tools, prompt, lines } = script;
-    let stage = Stage { offer: Arc::new(Offer::new("main", "", tools)), lines, free: 0 };
+    let stage =
+        Stage { offer: Arc::new(Offer::new("main", "", tools)), lines, free: 0, steering: Vec::new() };
     let mut play = Play { spec: Arc::new(spec), at: BEGIN, told: String::new() };
     let mut driver = play.process(Transcript::default(), stage);
     driver.input(Input::Start(Box::new(Start::prompt(Message::user(prompt)))));
@@ -56,8 +57,14 @@ impl Play {
     fn enter(&mut self, driver: &mut Driver, at: usize) {
         let Some(line) = driver.outside_mut().lines.get_mut(at) else { return };
         line.used = true;
+        let number = line.number;
         let input = match &line.says {
             Says::Answer(..) => return,
+            Says::Steer(message) => {
+                let message = Arc::new(message.clone());
+                driver.outside_mut().steering.push((EntryId::from(format!("line {number}")), message));
+                return;
+            }
             Says::Advance(by) => {
                 let by = *by;
                 driver.advance(by);
@@ -79,8 +86,6 @@ impl Play {
                 return self.next_process(driver, start.with_continuation(continuation.map(|c| *c)));
             }
             Says::Cancel => Input::Cancel { by: Arc::from("script") },
-            Says::Steer(message) => Input::Steer(vec![Arc::new(message.clone())]),
-            Says::Interrupt(message) => Input::Interrupt { messages: vec![Arc::new(message.clone())] },
         };
         driver.input(input);
     }
@@ -137,12 +142,15 @@ struct Stage {
     lines: Vec<Line>,
     /// Lines before this one may be used.
     free: usize,
+    /// What waits to be injected.
+    steering: Vec<(EntryId, Arc<Message>)>,
 }
 
 impl Stage {
     /// The stage of the next process.
     fn take_over(&mut self) -> Self {
-        Self { offer: Arc::clone(&self.offer), lines: std::mem::take(&mut self.lines), free: self.free }
+        let (lines, steering) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.steering));
+        Self { offer: Arc::clone(&self.offer), lines, free: self.free, steering }
     }
 
     /// The next line that is no answer.
@@ -180,7 +188,10 @@ impl Stage {
         }
     }
 
-    fn usual(&self, op: &Op) -> Option<Reply> {
+    fn usual(&mut self, op: &Op) -> Option<Reply> {
+        if let Op::Drain { .. } = op {
+            return Some(Reply::Drained(std::mem::take(&mut self.steering)));
+        }
         if matches!(op, Op::Hook { .. }) {
             return Some(Reply::Hooked(Ok(None)));
         }
