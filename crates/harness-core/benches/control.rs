@@ -211,7 +211,7 @@ fn play(runtime: &tokio::runtime::Runtime, sort: Sort, work: &(WorkLedger, Arc<[
             ports.stop_gates = others.chain([Arc::new(More(AtomicU32::new(0))) as _]).collect();
         }
     }
-    let run = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
+    let run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     let mut run = run.with_work_items(work.0.clone());
     let begin = Start::prompt(Message::user("Measure the harbor."));
     let from = start_of_time();

@@ -50,7 +50,7 @@
 //! let mut ports = Ports::new(Arc::new(Parrot), Arc::new(StoppedClock));
 //! ports.tools = Arc::new(Toolbox::new([Arc::new(weather.pure()) as _]));
 //!
-//! let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+//! let spec = Arc::new(TurnSpec::default());
 //! let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
 //! let start = Start::prompt(Message::user("How cold is it?"));
 //! let end = drive(&mut turn, &ports, &Cancel::never(), start).await;

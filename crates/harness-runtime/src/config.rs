@@ -1,7 +1,7 @@
 //! What configures a thread. A run captures it when it begins; changes hold from the next run on.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
@@ -10,7 +10,7 @@ use harness_core::message::Message;
 use harness_core::port::{
     Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource, DynInputGuardrail,
     DynModel, DynOutputGuardrail, DynPostToolHook, DynSecrets, DynStopGate, DynToolGate, DynToolRegistry,
-    DynTurnHooks, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
+    DynTurnHooks, GuardrailRules, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
 };
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::transcript::{Prefix, View};
@@ -203,12 +203,18 @@ pub struct ThreadConfig {
     pub input_guardrails: Vec<Arc<dyn DynInputGuardrail>>,
     /// The guardrails of answers.
     pub output_guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
+    /// How guardrails are asked.
+    pub guardrails: GuardrailRules,
     /// The stop gates, in their order.
     pub stop_gates: Vec<Arc<dyn DynStopGate>>,
+    /// How long a stop gate, or the source of facts, may take. Default 60 s; `None` is bounded by the run alone.
+    pub stop_gate_timeout: Option<Millis>,
     /// Who decides about held calls.
     pub approver: Option<Arc<dyn DynApprover>>,
     /// Memory layers.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
+    /// How long memory layers may take at the end of a run. Default 30 s.
+    pub complete_within: Millis,
     /// The compactor.
     pub compactor: Option<Arc<dyn DynCompactor>>,
     /// What lies outside of a run and its stop decisions rest on.
@@ -267,9 +273,12 @@ impl ThreadConfig {
             gates: Vec::new(),
             input_guardrails: Vec::new(),
             output_guardrails: Vec::new(),
+            guardrails: GuardrailRules::default(),
             stop_gates: Vec::new(),
+            stop_gate_timeout: Some(Millis(60_000)),
             approver: None,
             layers: None,
+            complete_within: Millis(30_000),
             compactor: None,
             facts: None,
             post_tool: Vec::new(),
@@ -288,12 +297,11 @@ impl ThreadConfig {
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) config: ThreadConfig,
-    spec: OnceLock<Arc<RunSpec>>,
 }
 
 impl Settled {
     pub(crate) fn new(config: ThreadConfig) -> Arc<Self> {
-        Arc::new(Self { config, spec: OnceLock::new() })
+        Arc::new(Self { config })
     }
 
     /// What the runs of this configuration reach the outside through, but for what belongs to one thread.
@@ -304,9 +312,12 @@ impl Settled {
         ports.gates.clone_from(&config.gates);
         ports.input_guardrails.clone_from(&config.input_guardrails);
         ports.output_guardrails.clone_from(&config.output_guardrails);
+        ports.guardrails.clone_from(&config.guardrails);
         ports.stop_gates.clone_from(&config.stop_gates);
+        ports.stop_gate_timeout = config.stop_gate_timeout;
         ports.approver.clone_from(&config.approver);
         ports.layers.clone_from(&config.layers);
+        ports.complete_within = config.complete_within;
         ports.compactor.clone_from(&config.compactor);
         ports.facts.clone_from(&config.facts);
         ports.post_tool.clone_from(&config.post_tool);
@@ -334,23 +345,8 @@ impl Settled {
         Ok(setup)
     }
 
-    /// How a run in a mode is configured, for ports that were made from this.
-    pub(crate) fn spec(&self, ports: &Ports, mode: StopMode) -> Arc<RunSpec> {
-        let spec = self.usual_spec(ports);
-        if spec.mode == mode {
-            return spec;
-        }
-        let mut spec = Arc::unwrap_or_clone(spec);
-        spec.mode = mode;
-        Arc::new(spec)
-    }
-
-    fn usual_spec(&self, ports: &Ports) -> Arc<RunSpec> {
-        Arc::clone(self.spec.get_or_init(|| {
-            let mut spec = ports.fit_run(self.config.run.clone());
-            // Also when these ports are those of a compaction, which takes no messages.
-            spec.turn.seams.steering = true;
-            Arc::new(spec)
-        }))
+    /// How a run in a mode is configured.
+    pub(crate) fn spec(&self, mode: StopMode) -> Arc<RunSpec> {
+        Arc::new(RunSpec { mode, ..self.config.run.clone() })
     }
 }

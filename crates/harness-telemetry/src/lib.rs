@@ -25,7 +25,7 @@
 //! let model = ScriptedModel::new([AssistantMessage::text("It is 4.")]);
 //! let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::jumping(Time(0))));
 //! ports.hub.fold(Spans::new(SpanOptions::new()));
-//! let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+//! let spec = Arc::new(TurnSpec::default());
 //! let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
 //! drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("2 + 2?"))).await;
 //! # });

@@ -214,7 +214,7 @@ fn earlier(ask: &SubagentAsk) -> Transcript {
 impl SubagentRunner for TurnRunner {
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
         let ports = self.ports(&ask);
-        let spec = Arc::new(ports.fit_run(self.spec(&ask)));
+        let spec = Arc::new(self.spec(&ask));
         let mut run = Run::new(spec, origin(&ask.cx), earlier(&ask));
         let start = Start::prompt(Message::user(&*ask.description));
         let end = Box::pin(drive(&mut run, &ports, &ask.cx.cancel, start)).await;

@@ -12,8 +12,8 @@ use harness_core::machine::Origin;
 use harness_core::policy::{HandoffPolicy, PolicyGate, ToolPolicy};
 use harness_core::port::{
     AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel,
-    DynTool, DynToolRegistry, Ids, InputGuardrail, Model, OutputGuardrail, Secret, Session, SingleAgent,
-    Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
+    DynTool, DynToolRegistry, GuardrailRules, Ids, InputGuardrail, Model, OutputGuardrail, Secret, Session,
+    SingleAgent, Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ModelName, Redactor, ThreadId, ToolName};
@@ -258,10 +258,15 @@ impl Builder {
         self
     }
 
-    /// One more guardrail of prompts. How several are asked is
-    /// [`TurnSpec::guardrails`](harness_core::turn::TurnSpec::guardrails), see [`spec`](Self::spec).
+    /// One more guardrail of prompts. All of them are asked at once; see [`guardrail_rules`](Self::guardrail_rules).
     pub fn input_guardrail(mut self, guardrail: impl InputGuardrail + 'static) -> Self {
         self.ports.input_guardrails.push(Arc::new(guardrail));
+        self
+    }
+
+    /// What a guardrail without an answer means, and how long one may take. Default: it refuses, and 10 s.
+    pub fn guardrail_rules(mut self, rules: GuardrailRules) -> Self {
+        self.ports.guardrails = rules;
         self
     }
 
@@ -413,7 +418,7 @@ impl Builder {
         if let Some(modes) = &modes {
             ports.steering = Some(Arc::new(modes.notes(ports.steering.take())));
         }
-        let spec = Arc::new(ports.fit_run(spec));
+        let spec = Arc::new(spec);
         let bound = graph.as_ref().map(|agents| agents.graph());
         let recorder = recording.map(|recording| recording.start(bound, &spec));
         if let Some(recorder) = &recorder {

@@ -159,9 +159,12 @@ fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
     config.gates = ports.gates;
     config.input_guardrails = ports.input_guardrails;
     config.output_guardrails = ports.output_guardrails;
+    config.guardrails = ports.guardrails;
     config.stop_gates = ports.stop_gates;
+    config.stop_gate_timeout = ports.stop_gate_timeout;
     config.approver = ports.approver;
     config.layers = ports.layers;
+    config.complete_within = ports.complete_within;
     config.compactor = ports.compactor;
     config.facts = ports.facts;
     config.post_tool = ports.post_tool;

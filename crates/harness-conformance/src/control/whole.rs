@@ -127,7 +127,7 @@ pub(super) fn run(input: &Value) -> Done<Value> {
     let strict = spec.mode == StopMode::StrictAutomation;
     let mut origin = Origin::default();
     origin.run = Some("run".into());
-    let mut run = Run::new(Arc::new(ports.fit_run(spec)), origin, Transcript::default());
+    let mut run = Run::new(Arc::new(spec), origin, Transcript::default());
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
     let begin = Start::prompt(Message::user(text(input, "message")));
     let end = runtime.block_on(drive(&mut run, &ports, &Cancel::never(), begin));

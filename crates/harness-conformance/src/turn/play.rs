@@ -11,6 +11,7 @@ use harness_core::message::{ApprovalRequest, Message};
 use harness_core::port::{ApprovalAsk, Approver, Clock as _, Decision, Prepared, SingleAgent};
 use harness_core::testing::{ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
+use harness_core::turn::evidence::EvidenceDensity;
 use harness_core::turn::{Execution, Turn, TurnSpec};
 use harness_core::{Cancel, Fault, FaultSource, Json, Time};
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
     let mut spec = super::spec::spec(vector)?;
     let later = text(vector, "kind") == "turn-ext";
     if later {
-        (spec.execution, spec.evidence_check) = (Execution::Parallel { max: 64 }, true);
+        spec.execution = Execution::Parallel { max: 64 };
     }
     let mut thread = Thread {
         vector,
@@ -92,6 +93,7 @@ struct Stage {
     hooks: Option<Arc<Hooks>>,
     complaints: Complaints,
     abort: Abort,
+    later: bool,
 }
 
 impl Thread<'_> {
@@ -104,7 +106,7 @@ impl Thread<'_> {
         let begin = log.len();
         let mut ports = stage.ports(&self.clock, input, begin + 1);
         let stream = turn.get("streaming").map(|_| ports.hub.subscribe(1_024));
-        let mut machine = Turn::new(Arc::new(ports.fit_turn(self.spec.clone())), origin.clone(), log);
+        let mut machine = Turn::new(Arc::new(self.spec.clone()), origin.clone(), log);
         let start = Start::prompt(Message::user(text(at(input, "message"), "text")))
             .with_continuation(self.resumed(input)?);
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
@@ -146,6 +148,7 @@ impl Thread<'_> {
             hooks: Hooks::of(self.vector, turn, &self.clock)?.map(Arc::new),
             complaints: Complaints::default(),
             abort,
+            later: self.later,
         })
     }
 
@@ -194,6 +197,9 @@ impl Stage {
         }
         if let Some(trace) = &self.trace {
             ports.hub.fold(Arc::clone(trace));
+        }
+        if self.later {
+            ports.output_guardrails.push(Arc::new(EvidenceDensity));
         }
         ports.hub.fold(self.complaints.clone());
         ports

@@ -50,6 +50,7 @@ pub async fn drive<P: Phase>(
     cancel: &Cancel,
     begin: Start,
 ) -> Arc<End> {
+    machine.set_ports(ports.set());
     let sink = Sink::new(&ports.hub, ports.redactor.as_ref());
     let mut told = Told { hub: &ports.hub, origin: Arc::clone(machine.origin()), whole: false };
     let mut driver = Driver::new(machine, ports, &sink, cancel);

@@ -7,12 +7,11 @@ use crate::event::Hub;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
     DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynSession, DynStopGate, DynToolGate,
-    DynToolRegistry, DynTurnHooks, GateStage, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
+    DynToolRegistry, DynTurnHooks, GateStage, GuardrailRules, HookPoints, PortSet, SingleAgent, Steering,
+    ToolUpdates, Toolbox,
 };
 use crate::redact::Redactor;
-use crate::run::RunSpec;
 use crate::time::Millis;
-use crate::turn::{Seams, TurnSpec};
 
 /// The ports of one machine. Whatever is optional costs nothing when it is absent.
 #[non_exhaustive]
@@ -31,8 +30,13 @@ pub struct Ports {
     pub input_guardrails: Vec<Arc<dyn DynInputGuardrail>>,
     /// The guardrails of answers.
     pub output_guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
+    /// How guardrails are asked.
+    pub guardrails: GuardrailRules,
     /// The stop gates, in the order in which they judge.
     pub stop_gates: Vec<Arc<dyn DynStopGate>>,
+    /// How long a stop gate, or the source of facts, may take, within the run's own time. One that has not answered by
+    /// then is no yes: the run goes on as if it had asked for more work. Default 60 s; `None` is bounded by the run alone.
+    pub stop_gate_timeout: Option<Millis>,
     /// Who decides about held calls.
     pub approver: Option<Arc<dyn DynApprover>>,
     /// Where the transcript is kept.
@@ -42,6 +46,9 @@ pub struct Ports {
     pub checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     /// Memory layers.
     pub layers: Option<Arc<dyn DynContextPipeline>>,
+    /// How long memory layers may take at the end of an execution; the end waits for them so long, after a
+    /// cancellation at most 2 s. Default 30 s.
+    pub complete_within: Millis,
     /// The compactor.
     pub compactor: Option<Arc<dyn DynCompactor>>,
     /// What lies outside of a run and its stop decisions rest on: files, checks, JSON Schema. Without it no
@@ -65,7 +72,7 @@ pub struct Ports {
 
 impl fmt::Debug for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ports").field("seams", &self.seams()).field("hub", &self.hub).finish_non_exhaustive()
+        f.debug_struct("Ports").field("set", &self.set()).field("hub", &self.hub).finish_non_exhaustive()
     }
 }
 
@@ -80,11 +87,14 @@ impl Ports {
             gates: Vec::new(),
             input_guardrails: Vec::new(),
             output_guardrails: Vec::new(),
+            guardrails: GuardrailRules::default(),
             stop_gates: Vec::new(),
+            stop_gate_timeout: PortSet::default().stop_gate_timeout,
             approver: None,
             session: None,
             checkpoints: None,
             layers: None,
+            complete_within: Millis(30_000),
             compactor: None,
             facts: None,
             steering: None,
@@ -102,9 +112,9 @@ impl Ports {
         self.session.is_some() || self.checkpoints.is_some()
     }
 
-    /// Which optional ports there are, for [`TurnSpec::seams`].
-    pub fn seams(&self) -> Seams {
-        Seams {
+    /// Which of them there are.
+    pub fn set(&self) -> PortSet {
+        PortSet {
             gates: self.gates.iter().map(|gate| gate.gate_name()).collect(),
             preparing: (0..)
                 .zip(&self.gates)
@@ -113,26 +123,14 @@ impl Ports {
                 .collect(),
             input_guardrails: self.input_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
             output_guardrails: self.output_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
+            guardrails: self.guardrails.clone(),
+            stop_gates: self.stop_gates.iter().map(|gate| gate.gate_name()).collect(),
+            stop_gate_timeout: self.stop_gate_timeout,
             approver: self.approver.is_some(),
-            layers: self.layers.is_some(),
+            layers: self.layers.as_ref().map(|_| self.complete_within),
             compactor: self.compactor.is_some(),
             steering: self.steering.is_some(),
             hooks: self.hooks.as_ref().map_or(HookPoints::NONE, |hooks| hooks.wanted()),
         }
-    }
-
-    /// `spec` with the seams of these ports.
-    #[must_use]
-    pub fn fit_turn(&self, mut spec: TurnSpec) -> TurnSpec {
-        spec.seams = self.seams();
-        spec
-    }
-
-    /// `spec` with the seams and stop gates of these ports.
-    #[must_use]
-    pub fn fit_run(&self, mut spec: RunSpec) -> RunSpec {
-        spec.turn.seams = self.seams();
-        spec.stop_gates = self.stop_gates.iter().map(|gate| gate.gate_name()).collect();
-        spec
     }
 }

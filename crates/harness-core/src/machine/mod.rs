@@ -38,7 +38,7 @@ use crate::json::Json;
 use crate::limits::{Amount, Budgets, Grant, HeldGrants};
 use crate::message::Message;
 use crate::outcome::{End, Fault, GuardStage, Purpose, TotalUsage};
-use crate::port::{Compaction, CompactionNote, OpenCall};
+use crate::port::{Compaction, CompactionNote, OpenCall, PortSet};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
 
@@ -201,6 +201,7 @@ pub struct Cx<'a> {
     pub(crate) sh: &'a mut Shared,
     pub(crate) log: &'a mut Transcript,
     pub(crate) fx: &'a mut Effects,
+    pub(crate) ports: &'a PortSet,
 }
 
 impl Cx<'_> {
@@ -367,6 +368,7 @@ impl Cx<'_> {
 #[derive(Debug)]
 pub struct Machine<P: Phase> {
     spec: Arc<P::Spec>,
+    ports: PortSet,
     shared: Shared,
     phase: P,
     log: Transcript,
@@ -400,7 +402,19 @@ impl<P: Phase> Machine<P> {
             compacting: TotalUsage::default(),
             appended: None,
         };
-        Self { spec, shared, phase: P::default(), log, end: None }
+        Self { spec, ports: PortSet::default(), shared, phase: P::default(), log, end: None }
+    }
+
+    /// The same machine with the ports that its driver has. Default none but those that every driver has.
+    #[must_use]
+    pub fn with_ports(mut self, ports: PortSet) -> Self {
+        self.ports = ports;
+        self
+    }
+
+    /// Its driver has these ports.
+    pub(crate) fn set_ports(&mut self, ports: PortSet) {
+        self.ports = ports;
     }
 
     /// The same machine over a transcript of which an earlier compaction is in force.
@@ -438,7 +452,7 @@ impl<P: Phase> Machine<P> {
         fx: &mut Effects,
     ) -> Option<Arc<CompactionNote>> {
         let idle = !self.shared.started || self.end.is_some();
-        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx, ports: &self.ports };
         if idle && done.usage != TotalUsage::default() {
             let usage = Box::new(done.usage.as_one());
             cx.event(|| EventKind::ModelUsageCharged { purpose: Purpose::Compaction, usage });
@@ -465,7 +479,7 @@ impl<P: Phase> Machine<P> {
         }
         self.shared.started = true;
         self.shared.at = now;
-        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx, ports: &self.ports };
         let end = match input {
             Input::PartFailed(fault) => {
                 cx.event(|| EventKind::PartFailed { fault });
@@ -500,7 +514,7 @@ impl<P: Phase> Machine<P> {
         // Mostly there is one.
         let Some(at) = self.shared.pending.iter().position(|(pending, _)| *pending == id) else { return };
         let (_, pending) = self.shared.pending.swap_remove(at);
-        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx };
+        let mut cx = Cx { now, sh: &mut self.shared, log: &mut self.log, fx, ports: &self.ports };
         let end = self.phase.answer(&self.spec, &mut cx, pending, id, reply);
         if let Some(end) = end {
             self.finish(end, fx);

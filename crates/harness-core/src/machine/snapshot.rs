@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cx, Effect, Effects, Machine, Phase, Shared};
 use crate::json::Json;
+use crate::port::PortSet;
 use crate::time::Time;
 use crate::transcript::Transcript;
 
@@ -91,7 +92,14 @@ impl<P: Phase> Machine<P> {
         log: Transcript,
     ) -> Result<Self, RestoreError> {
         snapshot.fits(&log)?;
-        Ok(Self { spec, shared: snapshot.shared, phase: snapshot.phase, log, end: None })
+        Ok(Self {
+            spec,
+            ports: PortSet::default(),
+            shared: snapshot.shared,
+            phase: snapshot.phase,
+            log,
+            end: None,
+        })
     }
 
     /// What a machine that is made from a snapshot still has to be told.
@@ -105,6 +113,7 @@ impl<P: Phase> Machine<P> {
     /// When the snapshot is of another version, or the transcript is not the one it belongs to.
     pub fn restore(
         spec: Arc<P::Spec>,
+        ports: PortSet,
         snapshot: Snapshot<P>,
         log: Transcript,
         fx: &mut Effects,
@@ -112,9 +121,10 @@ impl<P: Phase> Machine<P> {
         if snapshot.shared.len < log.len() {
             return Err(RestoreError::Stale { snapshot: snapshot.shared.len, transcript: log.len() });
         }
-        let mut machine = Self::of_snapshot(spec, snapshot, log)?;
+        let mut machine = Self::of_snapshot(spec, snapshot, log)?.with_ports(ports);
         let outstanding = machine.shared.pending.clone();
-        let cx = Cx { now: Time(0), sh: &mut machine.shared, log: &mut machine.log, fx };
+        let cx =
+            Cx { now: Time(0), sh: &mut machine.shared, log: &mut machine.log, fx, ports: &machine.ports };
         let ops: Vec<_> = outstanding
             .into_iter()
             .filter_map(|(id, pending)| Some((id, machine.phase.reissue(&machine.spec, &cx, pending)?)))

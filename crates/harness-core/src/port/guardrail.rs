@@ -9,6 +9,36 @@ use crate::ids::{AgentId, GateName};
 use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::Fault;
+use crate::time::Millis;
+use crate::turn::evidence::{SPARSE_EVIDENCE, ThinEvidence};
+
+/// What a guardrail without an answer means: one that faults, panics, or takes too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnGuardrailError {
+    /// It counts as triggered.
+    #[default]
+    Trip,
+    /// It counts as passed, and an event tells of it.
+    Pass,
+}
+
+/// How guardrails are asked: all at once; the first that is triggered ends the turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct GuardrailRules {
+    /// What one without an answer means. Default triggered.
+    pub on_error: OnGuardrailError,
+    /// How long one may take; then it has no answer. Default 10 s; `None` leaves it to the turn's deadline.
+    pub timeout: Option<Millis>,
+}
+
+impl Default for GuardrailRules {
+    fn default() -> Self {
+        Self { on_error: OnGuardrailError::default(), timeout: Some(Millis(10_000)) }
+    }
+}
 
 /// What a guardrail found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +53,9 @@ pub struct Inspection {
     /// What it noted, for the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
+    /// What an answer claims beyond its evidence: the turn ends `evidence_density_violation` with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thin_evidence: Option<Box<ThinEvidence>>,
 }
 
 impl Inspection {
@@ -33,7 +66,13 @@ impl Inspection {
 
     /// It is refused.
     pub fn trip(reason: impl Into<String>) -> Self {
-        Self { triggered: true, reason: Some(reason.into()), metadata: None }
+        Self { triggered: true, reason: Some(reason.into()), ..Self::default() }
+    }
+
+    /// The answer claims more than its evidence holds.
+    pub fn thin(found: ThinEvidence) -> Self {
+        let reason = Some(SPARSE_EVIDENCE.to_owned());
+        Self { triggered: true, reason, metadata: None, thin_evidence: Some(Box::new(found)) }
     }
 
     /// The same finding with what was noted.
@@ -104,7 +143,7 @@ pub trait InputGuardrail: Send + Sync {
     ///
     /// # Errors
     /// A fault counts as refused, and so do a panic and no answer in time, unless
-    /// [`GuardrailRules::on_error`](crate::turn::GuardrailRules::on_error) says otherwise.
+    /// [`GuardrailRules::on_error`] says otherwise.
     fn inspect(
         &self,
         prompt: &[Arc<Message>],

@@ -24,6 +24,7 @@ mod process;
 mod proposed;
 mod secrets;
 mod session;
+mod set;
 mod steering;
 mod storage;
 mod thinking;
@@ -54,7 +55,8 @@ pub use gate::{
     DynStopGate, DynToolGate, GateCx, GateStage, Judged, Judgement, Ruling, StopGate, ToolGate, Verdict,
 };
 pub use guardrail::{
-    DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail,
+    DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, GuardrailRules, InputGuardrail, Inspection,
+    OnGuardrailError, OutputGuardrail,
 };
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
 pub use ledger::{Ledger, MeteredModel};
@@ -68,6 +70,7 @@ pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,
     TornTail, TranscriptRepair,
 };
+pub use set::PortSet;
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};
 pub use thinking::ThinkingLevel;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::BetweenTurns;
 use super::{RunPhase, RunSpec, RunState};
 use crate::event::EventKind;
 use crate::machine::{Boundary, Cx, Effect, Input, Op, Pending, Reply, Standing, Start};
@@ -170,8 +169,8 @@ impl Waiting {
 
 /// Whether the transcript may be made shorter now: all of it is stored, and nobody refers to its positions.
 fn may_shorten(spec: &RunSpec, cx: &Cx<'_>, start: &Start) -> bool {
-    spec.between_turns == BetweenTurns::Compact
-        && spec.turn.seams.compactor
+    spec.compact_between_turns
+        && cx.ports.compactor
         && !cx.log.is_empty()
         && cx.sh.persist_failed.is_none()
         && cx.sh.persisted == cx.log.len()

@@ -164,17 +164,17 @@ impl RunState {
         control.judged =
             Some(Box::new(Judged { outcome, asked, found: Box::default(), is_found: false, limit }));
         if asks {
-            self.ask_facts(spec, cx);
+            self.ask_facts(cx);
             return None;
         }
         self.judge(settings, spec, cx)
     }
 
-    fn ask_facts(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) {
+    fn ask_facts(&mut self, cx: &mut Cx<'_>) {
         if let Some(op) = self.facts_op() {
             cx.perform(Pending::Facts, op);
         }
-        self.judge_within(spec, cx);
+        self.judge_within(cx);
     }
 
     /// The question for facts.
@@ -213,7 +213,7 @@ impl RunState {
             for report in state.gates().to_vec() {
                 tell_gate(cx, &report);
             }
-            if refusal.is_none() && !spec.stop_gates.is_empty() {
+            if refusal.is_none() && !cx.ports.stop_gates.is_empty() {
                 return self.ask_gate(spec, cx, 0);
             }
         }
@@ -248,7 +248,7 @@ impl RunState {
         if said == GateJudgement::Waived {
             self.waived.push(Waiver::new(name, why.unwrap_or_default()));
         }
-        if (gate as usize) + 1 < spec.stop_gates.len() {
+        if (gate as usize) + 1 < cx.ports.stop_gates.len() {
             return self.ask_gate(spec, cx, gate + 1);
         }
         self.conclude(&settings, spec, cx, None)
@@ -273,7 +273,7 @@ impl RunState {
         let told = Box::new(decision.clone());
         cx.event(|| EventKind::StopDecided { decision: told });
         if decision.stops {
-            return self.stop_controlled(settings, spec, cx, decision, judged.limit);
+            return self.stop_controlled(settings, cx, decision, judged.limit);
         }
         let text = decision.feedback.as_ref().map(|told| told.message(settings, control.state.ledger()));
         self.go_on_controlled(spec, cx, decision.feedback.zip(text))
@@ -304,7 +304,6 @@ impl RunState {
     fn stop_controlled(
         &mut self,
         settings: &ControlSpec,
-        spec: &RunSpec,
         cx: &mut Cx<'_>,
         decision: StopDecision,
         limit: Option<Reached>,
@@ -334,7 +333,7 @@ impl RunState {
             }
             _ => None,
         };
-        self.stop(spec, cx, stop)
+        self.stop(cx, stop)
     }
 
     /// The run is cancelled while a controlled turn is judged.

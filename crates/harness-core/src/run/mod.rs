@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use compaction::Waiting;
 use control::Control;
-pub use spec::{BetweenTurns, RunLimits, RunSpec, StopMode};
+pub use spec::{RunLimits, RunSpec, StopMode};
 use take_up::Saved;
 pub use take_up::{TakeUp, TakeUpError};
 
@@ -275,26 +275,26 @@ impl RunState {
         let end = Arc::new(end);
         self.judging = Some(Arc::clone(&end));
         if end.reason() != StopReason::AnswerFinalized {
-            return self.stop(spec, cx, None);
+            return self.stop(cx, None);
         }
         self.ask_gate(spec, cx, 0)
     }
 
     fn ask_gate(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32) -> Option<End> {
-        if (gate as usize) < spec.stop_gates.len() {
+        if (gate as usize) < cx.ports.stop_gates.len() {
             if let Some(op) = self.reissue(spec, cx, Pending::StopGate(gate)) {
                 cx.perform(Pending::StopGate(gate), op);
             }
-            self.judge_within(spec, cx);
+            self.judge_within(cx);
             return None;
         }
         let waived = self.waived.is_empty();
-        self.stop(spec, cx, (!waived).then(|| StopReason::CompletionWaived.into()))
+        self.stop(cx, (!waived).then(|| StopReason::CompletionWaived.into()))
     }
 
     /// Sets when the question that was just asked is cut off.
-    fn judge_within(&mut self, spec: &RunSpec, cx: &Cx<'_>) {
-        let own = spec.stop_gate_timeout.map(|span| cx.now.after(span));
+    fn judge_within(&mut self, cx: &Cx<'_>) {
+        let own = cx.ports.stop_gate_timeout.map(|span| cx.now.after(span));
         self.judge_by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
     }
 
@@ -325,7 +325,7 @@ impl RunState {
         if let Some(note) = hook {
             cx.event(|| EventKind::from(*note));
         }
-        let name = spec.stop_gates.get(gate as usize).cloned().unwrap_or_else(|| "stop-gate".into());
+        let name = cx.ports.stop_gates.get(gate as usize).cloned().unwrap_or_else(|| "stop-gate".into());
         let reason = match &judgement {
             Judgement::Accept => None,
             Judgement::Waive { why: text } | Judgement::Continue { guidance: text } => Some(text.clone()),
@@ -359,7 +359,7 @@ impl RunState {
             let reached = Reached::new(Limit::Turns, u64::from(turns), u64::from(spec.limits.turns));
             let reason = StopReason::MaxTurnsReached;
             cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-            return self.stop(spec, cx, Some(Stop::new(reason, Evidence::Limit(reached))));
+            return self.stop(cx, Some(Stop::new(reason, Evidence::Limit(reached))));
         }
         self.nudges += 1;
         self.waived.clear();
@@ -382,11 +382,11 @@ impl RunState {
         }
         cx.sh.pending.clear();
         cx.fx.push(crate::machine::Effect::AbortAll);
-        self.stop(spec, cx, Some(stop))
+        self.stop(cx, Some(stop))
     }
 
     /// The end of the run: that of its last turn, with the run's totals, unless the run itself stops it.
-    fn stop(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Option<Stop>) -> Option<End> {
+    fn stop(&mut self, cx: &mut Cx<'_>, stop: Option<Stop>) -> Option<End> {
         self.phase = RunPhase::Stopped;
         let judged = self.judging.take();
         let mut end = match judged {
@@ -407,9 +407,9 @@ impl RunState {
         if end.reason() == StopReason::CompletionWaived {
             end.waived = waived;
         }
-        if spec.turn.seams.layers {
+        if cx.ports.layers.is_some() {
             let standing = self.turn.standing(cx);
-            self.leaving = Some(Leaving::begin(&spec.turn, cx, end, standing));
+            self.leaving = Some(Leaving::begin(cx, end, standing));
             return None;
         }
         Some(finish(cx, end))

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::control::ControlSpec;
-use crate::ids::GateName;
 use crate::limits::Amount;
 use crate::message::Cost;
 use crate::time::Millis;
@@ -22,23 +21,9 @@ pub enum StopMode {
     StrictAutomation,
 }
 
-/// Whether the transcript itself is made shorter before a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BetweenTurns {
-    /// Never: views are made shorter, the transcript keeps everything.
-    #[default]
-    KeepTranscript,
-    /// Whenever the compactor, asked before the turn, makes a plan: the transcript becomes what the plan
-    /// shows. The session keeps everything all the same. Not while calls are open, while something could not
-    /// be stored, or when the turn resumes earlier work.
-    Compact,
-}
-
 /// The limits of a run, over all its turns. Finite by default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
 pub struct RunLimits {
     /// Turns. Default 50.
     pub turns: u32,
@@ -74,23 +59,20 @@ impl RunLimits {
 /// What configures a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
 pub struct RunSpec {
     /// Each turn. Default the default.
     pub turn: TurnSpec,
     /// All turns together.
     pub limits: RunLimits,
-    /// The stop gates in the order in which they judge.
-    pub stop_gates: Vec<GateName>,
-    /// How long a stop gate may take, within the run's own time. One that has not answered by then is no yes:
-    /// the run goes on as if it had asked for more work. Default 60 s; `None` is bounded by the run alone.
-    pub stop_gate_timeout: Option<Millis>,
     /// How an unsatisfied stop gate is treated. Default interactive.
     pub mode: StopMode,
     /// Turns in a row that stop gates may ask for before an interactive run accepts. Default 3.
     pub nudges: u32,
-    /// Whether the transcript itself is made shorter before a turn. Default never.
-    pub between_turns: BetweenTurns,
+    /// Whether the transcript itself is made shorter before a turn, whenever the compactor, asked before it, makes a
+    /// plan: the transcript becomes what the plan shows, and the session keeps everything all the same. Not while
+    /// calls are open, while something could not be stored, or when the turn resumes earlier work. Default no:
+    /// views are made shorter, the transcript keeps everything.
+    pub compact_between_turns: bool,
     /// What makes the run go on until its work is done. Default nothing: a run ends with its first answer that
     /// the stop gates accept.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,11 +84,9 @@ impl Default for RunSpec {
         Self {
             turn: TurnSpec::default(),
             limits: RunLimits::default(),
-            stop_gates: Vec::new(),
-            stop_gate_timeout: Some(Millis(60_000)),
             mode: StopMode::default(),
             nudges: 3,
-            between_turns: BetweenTurns::default(),
+            compact_between_turns: false,
             control: None,
         }
     }

@@ -314,7 +314,7 @@ impl RunState {
             }
         }
         if self.phase == RunPhase::Decide {
-            self.judge_within(spec, cx);
+            self.judge_within(cx);
         }
         None
     }

@@ -9,7 +9,7 @@ use crate::port::StopStanding;
 impl RunState {
     /// Counts the calls of the turn that is over, when anybody is told.
     pub(super) fn count_calls(&mut self, spec: &RunSpec, cx: &Cx<'_>) {
-        if spec.stop_gates.is_empty() {
+        if cx.ports.stop_gates.is_empty() {
             return;
         }
         let control = spec.control.as_ref().and_then(|control| control.signal.as_ref());

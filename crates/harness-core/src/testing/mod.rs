@@ -36,7 +36,7 @@
 //! let mut ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::jumping(Time(0))));
 //! ports.tools = Arc::new(tools.clone());
 //! ports.hub.fold(events.clone());
-//! let spec = ports.fit_turn(TurnSpec::default());
+//! let spec = TurnSpec::default();
 //! let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
 //! let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("2 + 2?"))).await;
 //!

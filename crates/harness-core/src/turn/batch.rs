@@ -268,10 +268,10 @@ impl TurnState {
         }
         let Some(batch) = &mut self.batch else { return };
         let next = !batch.is_looked_at() && batch.flushed == at as usize;
-        let in_turn = next && (stopping || !spec.seams.layers);
+        let in_turn = next && (stopping || cx.ports.layers.is_none());
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
         // Nobody sees the outcome's content when there are no events and no hooks.
-        let seen = cx.fx.events || spec.seams.hooks.sees_result(outcome.is_error());
+        let seen = cx.fx.events || cx.ports.hooks.sees_result(outcome.is_error());
         let message = outcome.share_message(&slot.call, slot.started, cx.now, seen);
         let outcome = if seen { Came::Shared(cx.fx.spare.share(outcome)) } else { Came::Own(outcome) };
         slot.take_last();
@@ -305,7 +305,7 @@ impl TurnState {
             let Some(batch) = self.batch.as_mut().filter(|batch| !batch.is_looked_at()) else { return };
             let Some(slot) = batch.slots.get_mut(batch.flushed) else { return };
             let Progress::Finished(finished) = &mut slot.progress else { return };
-            if spec.seams.layers && !stopping && batch.seen <= batch.flushed {
+            if cx.ports.layers.is_some() && !stopping && batch.seen <= batch.flushed {
                 return self.show_results(cx);
             }
             if !std::mem::take(&mut appended)
@@ -319,7 +319,7 @@ impl TurnState {
             if stopping || terminates {
                 continue;
             }
-            if !self.ask_hooks(spec, cx, at) {
+            if !self.ask_hooks(cx, at) {
                 self.judge_result(spec, cx, at);
             }
         }
@@ -365,7 +365,7 @@ impl TurnState {
     /// Every call of the batch asked to end the turn, with this text.
     #[cold]
     fn end_with(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, text: &str) -> Option<End> {
-        if self.guards_text(spec, cx, text) {
+        if self.guards_text(cx, text) {
             return None;
         }
         self.answer = Some(text.to_owned());

@@ -55,7 +55,7 @@ impl TurnState {
         if cx.sh.view.plan.is_some() {
             self.apply_in_force(cx);
         }
-        if spec.seams.compactor {
+        if cx.ports.compactor {
             self.shortening.since = cx.now;
             self.issue(cx, Pending::Compact);
             return None;
@@ -91,8 +91,8 @@ impl TurnState {
     }
 
     /// Whether the compactor is asked because a provider refused the request as too long: once.
-    pub(super) fn mends_overflow(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, refused: &Fault) -> bool {
-        if !spec.seams.compactor || std::mem::replace(&mut self.shortening.mended, true) {
+    pub(super) fn mends_overflow(&mut self, cx: &mut Cx<'_>, refused: &Fault) -> bool {
+        if !cx.ports.compactor || std::mem::replace(&mut self.shortening.mended, true) {
             return false;
         }
         self.shortening.refused = Some(Box::new(refused.clone()));
@@ -168,9 +168,9 @@ impl TurnState {
     }
 
     /// Remembers what a provider counted for the request that it answered.
-    pub(super) fn measure(&self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &AssistantMessage) {
+    pub(super) fn measure(&self, cx: &mut Cx<'_>, answer: &AssistantMessage) {
         let counted = answer.usage.as_ref().filter(|usage| !usage.is_estimated());
-        if let (true, Some(usage)) = (spec.seams.compactor, counted) {
+        if let (true, Some(usage)) = (cx.ports.compactor, counted) {
             let (messages, plan, usage) = (cx.log.len() as u64, self.plan.clone(), Usage::clone(usage));
             cx.sh.view.measured = Some(Box::new(Measured { messages, plan, usage }));
         }

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::TurnSpec;
+use crate::ids::GateName;
 use crate::message::Message;
-use crate::transcript::Transcript;
+use crate::outcome::Fault;
+use crate::port::{GateCx, GuardedAnswer, Inspection, OutputGuardrail};
+use crate::transcript::Prefix;
 
 /// The reason code of thin evidence, the only one.
 pub const SPARSE_EVIDENCE: &str = "sparse_tool_evidence_with_structured_claims";
@@ -72,19 +74,43 @@ pub fn exceeds_evidence_budget(outputs: &[ToolOutput<'_>], text: &str) -> Option
     })
 }
 
-/// Checks a turn's answer against its own tool results, when that is wanted.
-pub(super) fn check(spec: &TurnSpec, log: &Transcript, from: u64, text: &str) -> Option<ThinEvidence> {
-    if !spec.evidence_check {
-        return None;
+/// A guardrail of answers: ends the turn `evidence_density_violation` when an answer claims more than the tool results
+/// since the last user message hold; see [`exceeds_evidence_budget`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_core::driver::Ports;
+/// use harness_core::turn::evidence::EvidenceDensity;
+///
+/// fn guarded(mut ports: Ports) -> Ports {
+///     ports.output_guardrails.push(Arc::new(EvidenceDensity));
+///     ports
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EvidenceDensity;
+
+impl OutputGuardrail for EvidenceDensity {
+    fn name(&self) -> GateName {
+        "evidence-density".into()
     }
-    let from = usize::try_from(from).unwrap_or(usize::MAX);
-    let results = log.iter().skip(from).filter_map(|message| message.as_tool_result().map(|r| (r, message)));
+
+    async fn inspect(&self, answer: &GuardedAnswer, cx: &GateCx) -> Result<Inspection, Fault> {
+        let found = exceeds_evidence_budget(&outputs(&cx.log), &answer.text);
+        Ok(found.map_or_else(Inspection::pass, Inspection::thin))
+    }
+}
+
+/// The tool results since the last user message: two are enough to know.
+fn outputs(log: &Prefix) -> Vec<ToolOutput<'_>> {
+    let since_user = log.iter().rev().take_while(|message| !matches!(***message, Message::User(_)));
+    let results = since_user.filter_map(|message| message.as_tool_result().map(|result| (result, message)));
     let chars = |message: &Message| message.joined_text().encode_utf16().count();
-    let outputs: Vec<_> = results
+    results
         .take(2)
         .map(|(result, message)| ToolOutput::new(result.tool_name.as_str(), chars(message)))
-        .collect();
-    exceeds_evidence_budget(&outputs, text)
+        .collect()
 }
 
 fn claim_markers(text: &str) -> Vec<&'static str> {

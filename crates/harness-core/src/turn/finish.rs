@@ -165,9 +165,9 @@ impl TurnState {
         let Some(stop) = self.stop.take() else {
             return self.invariant(spec, cx, "the turn was settled without a stop".into());
         };
-        self.drop_unguarded_prompt(spec);
+        self.drop_unguarded_prompt(cx);
         let end = self.end(cx, stop);
-        self.take_leave(spec, cx, end)
+        self.take_leave(cx, end)
     }
 
     /// Gives every call of the batch that has no result one that says why. Parked calls keep waiting.
@@ -234,10 +234,10 @@ impl TurnState {
     }
 
     /// Tells the end, which nothing changes any more.
-    pub(super) fn announce_end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
+    pub(super) fn announce_end(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
         let told = Arc::new(end.clone());
         cx.event(|| EventKind::TurnFinished { end: told });
-        self.tell_end(spec, cx, end)
+        self.tell_end(cx, end)
     }
 
     fn continuation(

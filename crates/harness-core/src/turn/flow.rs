@@ -21,7 +21,6 @@ impl TurnState {
         self.started_at = cx.now;
         self.began = cx.log.len() as u64;
         self.resumed = start.continuation.is_some();
-        self.guard_timeout = spec.guardrails.timeout;
         self.agent.clone_from(&start.agent);
         let deadline = spec.limits.elapsed.map(|span| cx.now.after(span));
         cx.sh.budgets.push(Budget::new(spec.limits.amount(), deadline));
@@ -33,7 +32,7 @@ impl TurnState {
         } else {
             self.prompt.splice(0..0, start.waiting.iter().cloned());
         }
-        if self.begins(spec, cx) {
+        if self.begins(cx) {
             self.start = Some(Box::new(start));
             return None;
         }
@@ -50,10 +49,10 @@ impl TurnState {
 
     /// Brings the prompt into the transcript, through the layers when there are any.
     pub(super) fn append_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if self.guards_prompt(spec, cx) {
+        if self.guards_prompt(cx) {
             return None;
         }
-        if spec.seams.layers && !self.prompt.is_empty() {
+        if cx.ports.layers.is_some() && !self.prompt.is_empty() {
             self.issue(cx, Pending::AppendPrompt);
             return None;
         }
@@ -136,7 +135,7 @@ impl TurnState {
     /// Injects what waits, then goes on.
     pub(super) fn drain(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, then: AfterDrain) -> Option<End> {
         self.after_drain = then;
-        if spec.seams.steering {
+        if cx.ports.steering {
             self.issue(cx, Pending::Drain);
             return None;
         }
@@ -236,7 +235,7 @@ impl TurnState {
     }
 
     fn recall(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if spec.seams.layers {
+        if cx.ports.layers.is_some() {
             self.issue(cx, Pending::Recall);
             return None;
         }
@@ -291,8 +290,8 @@ impl TurnState {
             Ok(answer) => match answer.as_assistant() {
                 Some(message) => {
                     self.book(cx, message, true);
-                    self.measure(spec, cx, message);
-                    if spec.seams.layers && !self.is_stopping() {
+                    self.measure(cx, message);
+                    if cx.ports.layers.is_some() && !self.is_stopping() {
                         self.judged = Some(answer);
                         self.issue(cx, Pending::AfterModel);
                         return None;
@@ -338,7 +337,7 @@ impl TurnState {
     }
 
     fn take_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
-        if !spec.seams.output_guardrails.is_empty() && self.guards_answer(spec, cx, &answer) {
+        if !cx.ports.output_guardrails.is_empty() && self.guards_answer(cx, &answer) {
             return None;
         }
         self.believe(spec, cx, answer)
@@ -351,7 +350,7 @@ impl TurnState {
             answer_last_unrun(cx, "the turn had ended");
             return self.settle(spec, cx);
         }
-        if spec.seams.layers && self.stores(cx) {
+        if cx.ports.layers.is_some() && self.stores(cx) {
             return None;
         }
         self.act_on_last(spec, cx)
@@ -383,7 +382,7 @@ impl TurnState {
             }
             ModelOutput::ApprovalRequest(request) => {
                 self.noted = Some(request.clone());
-                if spec.seams.approver {
+                if cx.ports.approver {
                     self.issue(cx, Pending::NoteApproval);
                     return None;
                 }
@@ -404,19 +403,13 @@ impl TurnState {
     /// The last message of the transcript is the answer.
     fn take_final(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let text = cx.log.last()?.joined_text();
-        let density = super::evidence::check(spec, cx.log, self.began, &text);
         self.answer = Some(text);
-        if let Some(density) = density.filter(|_| self.closing.is_none()) {
-            let evidence = Evidence::Density(Box::new(density));
-            let stop = Stop::new(StopReason::EvidenceDensityViolation, evidence);
-            return self.stop_now(spec, cx, stop);
-        }
         self.drain(spec, cx, AfterDrain::Complete)
     }
 
     fn on_invalid(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, invalid: Invalid) -> Option<End> {
         self.invalid += 1;
-        if spec.seams.hooks.invalid_outputs {
+        if cx.ports.hooks.invalid_outputs {
             self.unusable = Some(Box::new(invalid));
             self.issue(cx, Pending::Hook(HookPoint::Invalid));
             return None;
@@ -502,7 +495,7 @@ impl TurnState {
             return self.stop_now(spec, cx, Stop::new(StopReason::Cancelled, evidence));
         }
         let overflow = fault.code == ModelFaultCode::ContextLengthExceeded;
-        if overflow && !broke_off && self.mends_overflow(spec, cx, &told) {
+        if overflow && !broke_off && self.mends_overflow(cx, &told) {
             return None;
         }
         let reason = if overflow {

@@ -14,7 +14,7 @@ use crate::json::Json;
 use crate::machine::{Cx, Pending};
 use crate::message::{ApprovalRequest, ToolCall};
 use crate::outcome::{End, Evidence, Stop, StopReason};
-use crate::port::{ArgumentFault, Decision, Ruling, ToolOutcome, Verdict, coerced};
+use crate::port::{ArgumentFault, Decision, PortSet, Ruling, ToolOutcome, Verdict, coerced};
 
 /// Levels of lists and objects in the arguments of a call. JSON readers give up there, too.
 pub const MAX_ARGUMENT_DEPTH: usize = 128;
@@ -43,7 +43,7 @@ impl TurnState {
         }
         // What a person wrote needs no preparation.
         if !slot.particulars().edited
-            && let Some(gate) = spec.seams.next_gate(true, 0)
+            && let Some(gate) = cx.ports.next_gate(true, 0)
         {
             slot.progress = Progress::Asking;
             self.issue(cx, Pending::Gate(at, gate));
@@ -67,7 +67,7 @@ impl TurnState {
             rewrite(slot, made);
         }
         let Particulars { granted, edited, .. } = slot.particulars();
-        if spec.seams.gates.is_empty() && !def.requires_approval && !granted && !edited {
+        if cx.ports.gates.is_empty() && !def.requires_approval && !granted && !edited {
             return true;
         }
         slot.progress = Progress::Asking;
@@ -128,10 +128,10 @@ impl TurnState {
 
     /// Goes on after a gate has allowed or held a call.
     fn pass_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
-        if !spec.seams.preparing.contains(&gate) {
+        if !cx.ports.preparing.contains(&gate) {
             return self.ask_gate(spec, cx, at, gate + 1);
         }
-        match spec.seams.next_gate(true, gate + 1) {
+        match cx.ports.next_gate(true, gate + 1) {
             Some(next) => self.issue(cx, Pending::Gate(at, next)),
             // There is a gate, so the call is never ready at once.
             None => {
@@ -142,7 +142,7 @@ impl TurnState {
 
     /// Asks the first gate from the n-th on; after the last one the approver, if the call is held.
     fn ask_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
-        if let Some(gate) = spec.seams.next_gate(false, gate) {
+        if let Some(gate) = cx.ports.next_gate(false, gate) {
             return self.issue(cx, Pending::Gate(at, gate));
         }
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
@@ -156,7 +156,7 @@ impl TurnState {
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", text));
             }
             (false, true, _) | (false, false, false) => self.set(at, Progress::Ready),
-            (true, false, _) | (false, false, true) => self.ask_approver(spec, cx, at),
+            (true, false, _) | (false, false, true) => self.ask_approver(cx, at),
         }
     }
 
@@ -176,13 +176,13 @@ impl TurnState {
         self.answer_call(spec, cx, at, ToolOutcome::error("approval_mismatch", text));
     }
 
-    fn ask_approver(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
+    fn ask_approver(&mut self, cx: &mut Cx<'_>, at: u32) {
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
         let Some(proposed) = self.proposed(cx, slot).map(|proposed| proposed.held(slot.hold_reason())) else {
             return;
         };
         cx.event(|| requested(&proposed.request(), Some(proposed.digest())));
-        if spec.seams.approver {
+        if cx.ports.approver {
             self.issue(cx, Pending::Approve(at));
         } else {
             self.set(at, Progress::Parked);
@@ -207,7 +207,7 @@ impl TurnState {
         }
         if verdict != Verdict::Allow || facts.is_some() {
             let call = slot.call.id.clone();
-            let name = gate_name(spec, gate);
+            let name = gate_name(cx.ports, gate);
             let reason = match &verdict {
                 Verdict::Hold { reason } | Verdict::Halt { reason, .. } => Some(reason.clone()),
                 Verdict::Deny { message } => Some(message.clone()),
@@ -218,7 +218,7 @@ impl TurnState {
         }
         match verdict {
             Verdict::Allow => self.pass_gate(spec, cx, at, gate),
-            Verdict::Rewrite(arguments) if spec.seams.preparing.contains(&gate) => {
+            Verdict::Rewrite(arguments) if cx.ports.preparing.contains(&gate) => {
                 rewrite(slot, arguments);
                 self.pass_gate(spec, cx, at, gate);
             }
@@ -237,7 +237,7 @@ impl TurnState {
             }
             Verdict::Halt { message, reason } => {
                 let (call, tool) = (slot.call.id.clone(), slot.call.name.clone());
-                let evidence = Evidence::Gate { gate: gate_name(spec, gate), call, tool, reason };
+                let evidence = Evidence::Gate { gate: gate_name(cx.ports, gate), call, tool, reason };
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
                 self.stop.get_or_insert_with(|| Stop::new(StopReason::PolicyDenied, evidence));
             }
@@ -291,8 +291,8 @@ pub(super) fn tell_decision(cx: &mut Cx<'_>, call: CallId, decision: &Decision) 
     cx.event(|| EventKind::ApprovalDecided { call, decision: told.to_owned(), reason });
 }
 
-fn gate_name(spec: &TurnSpec, gate: u32) -> GateName {
-    spec.seams.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into())
+fn gate_name(ports: &PortSet, gate: u32) -> GateName {
+    ports.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into())
 }
 
 /// Refuses arguments that no tool could take. Before anything else looks at them: each look costs their length.

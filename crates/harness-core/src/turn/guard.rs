@@ -8,31 +8,29 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::{GuardrailOrder, OnGuardrailError, TurnSpec};
+use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::ids::GateName;
 use crate::machine::{Cx, Pending};
 use crate::message::{Message, ModelOutput};
 use crate::outcome::{End, Evidence, Fault, FaultSource, GuardStage, Stop, StopReason};
-use crate::port::{GuardedAnswer, Inspection};
+use crate::port::{GuardedAnswer, Inspection, OnGuardrailError, PortSet};
 
 /// What guardrails are looking at.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Guarding {
     stage: GuardStage,
-    /// The next guardrail to ask.
-    next: u32,
     outstanding: u32,
     /// The answer; `None` for the prompt.
     pub(super) answer: Option<Arc<GuardedAnswer>>,
 }
 
-fn names(spec: &TurnSpec, stage: GuardStage) -> &[GateName] {
+fn names(ports: &PortSet, stage: GuardStage) -> &[GateName] {
     match stage {
-        GuardStage::Input => &spec.seams.input_guardrails,
-        GuardStage::Output => &spec.seams.output_guardrails,
+        GuardStage::Input => &ports.input_guardrails,
+        GuardStage::Output => &ports.output_guardrails,
     }
 }
 
@@ -43,19 +41,19 @@ fn is_said(message: &Message) -> bool {
 
 impl TurnState {
     /// Whether the prompt has to be looked at first; then it is asked about.
-    pub(super) fn guards_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> bool {
-        let wanted = !spec.seams.input_guardrails.is_empty()
+    pub(super) fn guards_prompt(&mut self, cx: &mut Cx<'_>) -> bool {
+        let wanted = !cx.ports.input_guardrails.is_empty()
             && !self.prompt_passed
             && self.prompt.iter().any(|message| is_said(message));
         if wanted {
-            self.guard(spec, cx, GuardStage::Input, None);
+            self.guard(cx, GuardStage::Input, None);
         }
         wanted
     }
 
     /// Whether an answer has to be looked at first; then it is asked about.
     #[cold]
-    pub(super) fn guards_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
+    pub(super) fn guards_answer(&mut self, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
         if self.is_stopping() {
             return false;
         }
@@ -71,34 +69,24 @@ impl TurnState {
             | None => return false,
         };
         let answer = GuardedAnswer::new(text, self.agent_id(), Some(Arc::clone(answer)));
-        self.guard(spec, cx, GuardStage::Output, Some(Arc::new(answer)));
+        self.guard(cx, GuardStage::Output, Some(Arc::new(answer)));
         true
     }
 
     /// Whether the text of tools that end the turn has to be looked at first; then it is asked about.
-    pub(super) fn guards_text(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, text: &str) -> bool {
-        if spec.seams.output_guardrails.is_empty() {
+    pub(super) fn guards_text(&mut self, cx: &mut Cx<'_>, text: &str) -> bool {
+        if cx.ports.output_guardrails.is_empty() {
             return false;
         }
         let answer = GuardedAnswer::new(text, self.agent_id(), None);
-        self.guard(spec, cx, GuardStage::Output, Some(Arc::new(answer)));
+        self.guard(cx, GuardStage::Output, Some(Arc::new(answer)));
         true
     }
 
-    fn guard(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        stage: GuardStage,
-        answer: Option<Arc<GuardedAnswer>>,
-    ) {
-        let all = u32::try_from(names(spec, stage).len()).unwrap_or(u32::MAX);
-        let at_once = match spec.guardrails.order {
-            GuardrailOrder::Parallel => all,
-            GuardrailOrder::InOrder => 1,
-        };
-        self.guarding = Some(Box::new(Guarding { stage, next: at_once, outstanding: at_once, answer }));
-        for guardrail in 0..at_once {
+    fn guard(&mut self, cx: &mut Cx<'_>, stage: GuardStage, answer: Option<Arc<GuardedAnswer>>) {
+        let outstanding = u32::try_from(names(cx.ports, stage).len()).unwrap_or(u32::MAX);
+        self.guarding = Some(Box::new(Guarding { stage, outstanding, answer }));
+        for guardrail in 0..outstanding {
             self.issue(cx, Pending::Guard(stage, guardrail));
         }
     }
@@ -110,10 +98,11 @@ impl TurnState {
         (stage, guardrail): (GuardStage, u32),
         result: Result<Inspection, Fault>,
     ) -> Option<End> {
-        let name = names(spec, stage).get(guardrail as usize).cloned().unwrap_or_else(|| "guardrail".into());
+        let name =
+            names(cx.ports, stage).get(guardrail as usize).cloned().unwrap_or_else(|| "guardrail".into());
         let found = result.unwrap_or_else(|fault| {
             let failed = format!("the guardrail failed: {}", fault.message);
-            match spec.guardrails.on_error {
+            match cx.ports.guardrails.on_error {
                 OnGuardrailError::Trip => Inspection::trip(failed),
                 OnGuardrailError::Pass => {
                     let fault = Fault::new(
@@ -126,7 +115,7 @@ impl TurnState {
                 }
             }
         });
-        let Inspection { triggered, reason, metadata } = found;
+        let Inspection { triggered, reason, metadata, thin_evidence } = found;
         let (guardrail, told) = (name.clone(), reason.as_deref().map(Arc::from));
         cx.event(|| EventKind::GuardrailDecided {
             guardrail,
@@ -136,8 +125,13 @@ impl TurnState {
             metadata,
         });
         if triggered {
-            let evidence = Evidence::Guardrail { guardrail: name, stage, reason };
-            self.stop.get_or_insert_with(|| Stop::new(StopReason::GuardrailTriggered, evidence));
+            let stop = if let Some(thin) = thin_evidence {
+                Stop::new(StopReason::EvidenceDensityViolation, Evidence::Density(thin))
+            } else {
+                let evidence = Evidence::Guardrail { guardrail: name, stage, reason };
+                Stop::new(StopReason::GuardrailTriggered, evidence)
+            };
+            self.stop.get_or_insert(stop);
             self.abort(cx);
         }
         if self.is_stopping() {
@@ -146,15 +140,9 @@ impl TurnState {
         self.guard_on(spec, cx)
     }
 
-    /// Asks the next guardrail, or goes on when all of them have passed.
+    /// Goes on when all guardrails have passed.
     fn guard_on(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let guarding = self.guarding.as_mut()?;
-        let (stage, next) = (guarding.stage, guarding.next);
-        if (next as usize) < names(spec, stage).len() {
-            guarding.next += 1;
-            self.issue(cx, Pending::Guard(stage, next));
-            return None;
-        }
         guarding.outstanding = guarding.outstanding.saturating_sub(1);
         if guarding.outstanding > 0 {
             return None;
@@ -180,8 +168,8 @@ impl TurnState {
     }
 
     /// The turn ends: a prompt that guardrails have not let pass is dropped.
-    pub(super) fn drop_unguarded_prompt(&mut self, spec: &TurnSpec) {
-        if !spec.seams.input_guardrails.is_empty() && !self.prompt_passed {
+    pub(super) fn drop_unguarded_prompt(&mut self, cx: &Cx<'_>) {
+        if !cx.ports.input_guardrails.is_empty() && !self.prompt_passed {
             self.prompt.retain(|message| !is_said(message));
         }
     }

@@ -37,8 +37,8 @@ impl TurnState {
     }
 
     /// Shows a result that is in the transcript to the hooks that want it. Whether there is one.
-    pub(super) fn ask_hooks(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) -> bool {
-        let hooks = spec.seams.hooks;
+    pub(super) fn ask_hooks(&mut self, cx: &mut Cx<'_>, at: u32) -> bool {
+        let hooks = cx.ports.hooks;
         let Some(batch) = &mut self.batch else { return false };
         let Some(Stage::Finished(finished)) = batch.slot(at).map(|slot| &slot.progress) else { return false };
         let is_error = finished.outcome.is_error();
@@ -97,7 +97,7 @@ impl TurnState {
         question: Option<Box<Question>>,
     ) {
         let at = match point {
-            HookPoint::ToolError(at) if spec.seams.hooks.results => {
+            HookPoint::ToolError(at) if cx.ports.hooks.results => {
                 if let Some(batch) = &mut self.batch {
                     batch.watched = Some(at);
                 }
@@ -138,8 +138,8 @@ impl TurnState {
     }
 
     /// Shows the end to the hook that wants it; gives it at once when there is none.
-    pub(super) fn tell_end(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
-        if !spec.seams.hooks.finished {
+    pub(super) fn tell_end(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
+        if !cx.ports.hooks.finished {
             return Some(end);
         }
         let soonest = cx.now.after(FINISH_TIME);
@@ -151,18 +151,12 @@ impl TurnState {
     }
 
     /// Goes on while the layers take note of the end.
-    pub(super) fn leave(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        pending: Option<Pending>,
-        input: Input,
-    ) -> Option<End> {
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_>, pending: Option<Pending>, input: Input) -> Option<End> {
         if !self.leaving.as_mut()?.step(cx, pending, input) {
             return None;
         }
         let end = self.leaving.take()?.into_end(cx);
-        self.announce_end(spec, cx, end)
+        self.announce_end(cx, end)
     }
 
     /// What still comes while the hook of the end is waited for: nothing of it changes the end.

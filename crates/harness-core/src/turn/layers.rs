@@ -70,8 +70,8 @@ impl TurnState {
     }
 
     /// Whether layers have to hear first that an execution begins: with the first turn of this machine.
-    pub(super) fn begins(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> bool {
-        let begins = spec.seams.layers && cx.sh.turn == 1;
+    pub(super) fn begins(&mut self, cx: &mut Cx<'_>) -> bool {
+        let begins = cx.ports.layers.is_some() && cx.sh.turn == 1;
         if begins {
             self.issue(cx, Pending::Begin);
         }
@@ -141,7 +141,7 @@ impl TurnState {
         entries: Vec<EntryId>,
     ) -> Option<End> {
         let injecting = Injecting { messages, entries };
-        if spec.seams.layers {
+        if cx.ports.layers.is_some() {
             self.injecting = Some(Box::new(injecting));
             self.issue(cx, Pending::AppendSteering);
             return None;
@@ -205,12 +205,12 @@ impl TurnState {
     }
 
     /// Tells the layers that the execution is over, when this turn is all of it.
-    pub(super) fn take_leave(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
-        if !spec.seams.layers || self.inner {
-            return self.announce_end(spec, cx, end);
+    pub(super) fn take_leave(&mut self, cx: &mut Cx<'_>, end: End) -> Option<End> {
+        if cx.ports.layers.is_none() || self.inner {
+            return self.announce_end(cx, end);
         }
         let standing = self.standing(cx);
-        self.leaving = Some(Leaving::begin(spec, cx, end, standing));
+        self.leaving = Some(Leaving::begin(cx, end, standing));
         None
     }
 }

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::TurnSpec;
 use crate::event::EventKind;
 use crate::machine::{Cx, Effect, Input, Op, Pending, Reply, Standing};
 use crate::outcome::{End, Fault, FaultSource, StopReason, TotalUsage};
@@ -24,10 +23,10 @@ pub(crate) struct Leaving {
 
 impl Leaving {
     /// Tells the layers.
-    pub(crate) fn begin(spec: &TurnSpec, cx: &mut Cx<'_>, end: End, standing: Standing) -> Box<Self> {
+    pub(crate) fn begin(cx: &mut Cx<'_>, end: End, standing: Standing) -> Box<Self> {
         let cancelled = end.reason() == StopReason::Cancelled;
         let most = if cancelled { AFTER_CANCEL } else { Millis(u64::MAX) };
-        let until = cx.now.after(spec.complete_within.min(most));
+        let until = cx.now.after(cx.ports.layers.unwrap_or_default().min(most));
         let leaving = Self { end, standing, until, aborted: false };
         cx.perform(Pending::Complete, leaving.op());
         Box::new(leaving)

@@ -38,10 +38,7 @@ pub(crate) use flow::guidance_message;
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use leaving::Leaving;
 pub(crate) use repair::has_open_calls;
-pub use spec::{
-    Execution, GuardrailOrder, GuardrailRules, OnGuardrailError, OnToolFailure, RetryPolicy, Seams,
-    SpecFault, TurnSpec,
-};
+pub use spec::{Execution, OnToolFailure, RetryPolicy, SpecFault, TurnSpec};
 pub use state::TurnState;
 pub(crate) use take_up::Carried;
 
@@ -65,7 +62,7 @@ impl Phase for TurnState {
         input: Input,
     ) -> Option<End> {
         if self.leaving.is_some() {
-            return self.leave(spec, cx, pending, input);
+            return self.leave(cx, pending, input);
         }
         if self.ended.is_some() {
             return self.after_end(cx, pending, input);

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::GateName;
 use crate::limits::Limits;
-use crate::port::HookPoints;
 use crate::time::Millis;
 
 /// How the calls of one batch are executed.
@@ -71,89 +69,9 @@ impl RetryPolicy {
     }
 }
 
-/// How several guardrails are asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GuardrailOrder {
-    /// All at once; the first that is triggered ends the turn.
-    #[default]
-    Parallel,
-    /// One after another, in their order; a later one is asked only when the earlier ones have passed.
-    InOrder,
-}
-
-/// What a guardrail without an answer means: one that faults, panics, or takes too long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnGuardrailError {
-    /// It counts as triggered.
-    #[default]
-    Trip,
-    /// It counts as passed, and an event tells of it.
-    Pass,
-}
-
-/// How guardrails are asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct GuardrailRules {
-    /// How several of them are asked. Default all at once.
-    pub order: GuardrailOrder,
-    /// What one without an answer means. Default triggered.
-    pub on_error: OnGuardrailError,
-    /// How long one may take; then it has no answer. Default 10 s; `None` leaves it to the turn's deadline.
-    pub timeout: Option<Millis>,
-}
-
-impl Default for GuardrailRules {
-    fn default() -> Self {
-        Self {
-            order: GuardrailOrder::default(),
-            on_error: OnGuardrailError::default(),
-            timeout: Some(Millis(10_000)),
-        }
-    }
-}
-
-/// Which ports are there, so that a turn asks only those. The driver's ports must match.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct Seams {
-    /// The tool gates in the order in which they are asked.
-    pub gates: Vec<GateName>,
-    /// The places among `gates` of those that are asked before the arguments are validated
-    /// ([`GateStage::Prepare`](crate::port::GateStage::Prepare)).
-    pub preparing: Vec<u32>,
-    /// The guardrails of prompts.
-    pub input_guardrails: Vec<GateName>,
-    /// The guardrails of answers.
-    pub output_guardrails: Vec<GateName>,
-    /// Whether somebody approves held calls. Without, a held call parks the turn.
-    pub approver: bool,
-    /// Whether there are memory layers.
-    pub layers: bool,
-    /// Whether there is a compactor.
-    pub compactor: bool,
-    /// Whether there is a steering queue.
-    pub steering: bool,
-    /// The points at which the host's hooks are asked.
-    pub hooks: HookPoints,
-}
-
-impl Seams {
-    /// The first gate from that place on that is asked before the arguments are validated, or after it.
-    pub(crate) fn next_gate(&self, prepares: bool, from: u32) -> Option<u32> {
-        let gates = u32::try_from(self.gates.len()).unwrap_or(u32::MAX);
-        (from..gates).find(|gate| self.preparing.contains(gate) == prepares)
-    }
-}
-
 /// What configures a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
 pub struct TurnSpec {
     /// The limits. Default 32 iterations, 128 calls, 30 minutes, 2 invalid outputs in a row.
     pub limits: Limits,
@@ -179,16 +97,6 @@ pub struct TurnSpec {
     /// transcript, its usage counts, its calls do not run, and each attempt is an iteration. Default 0: a model that
     /// fails ends the turn, an answer that was cut off is the answer, and an empty one is invalid.
     pub continue_broken: u32,
-    /// Whether an answer that claims more than its evidence holds ends the turn
-    /// `evidence_density_violation`; see [`super::evidence`]. Default off.
-    pub evidence_check: bool,
-    /// How guardrails are asked.
-    pub guardrails: GuardrailRules,
-    /// How long memory layers may take at the end of an execution; the end waits for them so long, after a
-    /// cancellation at most 2 s. Default 30 s.
-    pub complete_within: Millis,
-    /// Which ports are there.
-    pub seams: Seams,
 }
 
 /// What is wrong with a [`TurnSpec`].
@@ -214,10 +122,6 @@ impl Default for TurnSpec {
             longest_cycle: 4,
             closing_step: true,
             continue_broken: 0,
-            evidence_check: false,
-            guardrails: GuardrailRules::default(),
-            complete_within: Millis(30_000),
-            seams: Seams::default(),
         }
     }
 }

@@ -63,8 +63,6 @@ pub struct TurnState {
     pub(super) guarding: Option<Box<super::guard::Guarding>>,
     /// Whether they let the prompt pass.
     pub(super) prompt_passed: bool,
-    /// How long each of them may take.
-    pub(super) guard_timeout: Option<Millis>,
     /// The answer that the layers look at.
     pub(super) judged: Option<Arc<Message>>,
     /// The answer that the layers learn from; it is in the transcript.
@@ -209,12 +207,12 @@ impl TurnState {
             Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
             Pending::Gate(at, gate) => Op::Gate { gate, proposed: Box::new(self.proposed(cx, call(at)?)?) },
             Pending::Guard(GuardStage::Input, guardrail) => {
-                let (messages, timeout) = (self.prompt.clone(), self.guard_timeout);
+                let (messages, timeout) = (self.prompt.clone(), cx.ports.guardrails.timeout);
                 Op::GuardInput { guardrail, messages, timeout }
             }
             Pending::Guard(GuardStage::Output, guardrail) => {
                 let answer = Arc::clone(self.guarding.as_ref()?.answer.as_ref()?);
-                Op::GuardOutput { guardrail, answer, timeout: self.guard_timeout }
+                Op::GuardOutput { guardrail, answer, timeout: cx.ports.guardrails.timeout }
             }
             Pending::Approve(at) => {
                 let slot = call(at)?;

@@ -79,7 +79,7 @@ async fn play(hook: Hook, rules: HookRules, mode: StopMode) -> Played {
     Hooks::new().agent_stop_with(hook.clone(), rules).install(&mut ports);
     let mut spec = RunSpec::default();
     (spec.mode, spec.limits.turns) = (mode, 3);
-    let mut run = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
+    let mut run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let said = run.log().iter().filter(|message| matches!(***message, Message::User(_) | Message::Custom(_)));
     let seen = hook.seen.lock().expect("no panic").clone();

@@ -55,7 +55,7 @@ async fn check(spec: TurnSpec, nth: usize) -> usize {
     let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::frozen(Time(0))));
     ports.tools = Arc::new(ScriptedTools::new(defs).answering(outcomes));
     ports.session = Some(Arc::clone(&session) as _);
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let state = session.state.lock().unwrap_or_else(PoisonError::into_inner);
     let transcript: Vec<_> = turn.log().iter().cloned().collect();

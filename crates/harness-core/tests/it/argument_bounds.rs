@@ -22,7 +22,7 @@ fn ports(arguments: impl IntoIterator<Item = Json>) -> Ports {
 
 /// Runs a turn to its end: whether each result is an error, and its text.
 async fn results(ports: &Ports) -> Vec<(bool, String)> {
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(TurnSpec::default());
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     drive(&mut turn, ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(turn.log().last().map(|last| last.joined_text()).as_deref(), Some("flatter next time"));

@@ -116,7 +116,7 @@ async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> Hook
     hooks(&seen).install(&mut ports);
     let mut spec = TurnSpec::default();
     spec.limits.elapsed = None;
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let results = turn.log().iter().filter(|message| message.as_tool_result().is_some());
     let lines = events.lines();

@@ -65,17 +65,17 @@ fn ports(shelf: &Shelf, turns: usize) -> Ports {
     ports
 }
 
-fn spec(ports: &Ports, turns: u32) -> Arc<RunSpec> {
+fn spec(turns: u32) -> Arc<RunSpec> {
     let mut spec = RunSpec::default();
     spec.mode = StopMode::StrictAutomation;
     spec.limits.turns = turns;
-    Arc::new(ports.fit_run(spec))
+    Arc::new(spec)
 }
 
 async fn run(ports: &Ports, turns: u32) -> Arc<End> {
     let mut origin = Origin::default();
     origin.run = Some("r".into());
-    let mut run = Run::new(spec(ports, turns), origin, Transcript::default());
+    let mut run = Run::new(spec(turns), origin, Transcript::default());
     drive(&mut run, ports, &Cancel::never(), Start::prompt(Message::user("go"))).await
 }
 
@@ -104,7 +104,7 @@ async fn a_run_that_is_not_completed_keeps_its_checkpoints_and_they_do_not_grow(
     let first = kept.first().expect("a checkpoint");
     let snapshot: Snapshot<RunState> = first.state.to().expect("its own form");
     let log = [Arc::new(Message::user("go"))].into_iter().collect();
-    let restored = Run::restore(spec(&ports, 40), snapshot, log, &mut Effects::new()).expect("it fits");
+    let restored = Run::restore(spec(40), ports.set(), snapshot, log, &mut Effects::new()).expect("it fits");
     assert_eq!((restored.turn(), restored.log().len() as u64), (1, first.messages));
 }
 

@@ -42,7 +42,7 @@ async fn check(arguments: &str, seen: &[&str], answer: &str) {
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     let gate = Seen::default();
     ports.gates = vec![Arc::new(gate.clone())];
-    let spec = ports.fit_turn(bare());
+    let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
     drive(&mut turn, &ports, &Cancel::never(), start).await;
@@ -103,7 +103,7 @@ async fn prepared(arguments: &str, asked: &[&str], seen: &[&str], answer: &str) 
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     let (gate, renames) = (Seen::default(), Renames::default());
     ports.gates = vec![Arc::new(gate.clone()), Arc::new(renames.clone())];
-    let spec = ports.fit_turn(bare());
+    let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(*renames.0.lock().expect("the notes"), asked);

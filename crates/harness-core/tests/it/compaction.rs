@@ -11,7 +11,7 @@ use harness_core::port::{
     Loaded, Model, ModelFault, ModelFaultCode, ModelRequest, Overflow, Session, SessionError, ToolDef,
     ToolOutcome, ViewCx,
 };
-use harness_core::run::{BetweenTurns, Run, RunSpec};
+use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::{Plan, Span, Transcript};
 use harness_core::turn::{Turn, TurnSpec};
@@ -125,7 +125,7 @@ impl Scene {
         view: ViewState,
         cancel: &Cancel,
     ) -> (Arc<End>, Turn) {
-        let spec = Arc::new(self.ports.fit_turn(spec));
+        let spec = Arc::new(spec);
         let mut turn = Turn::new(spec, Origin::default(), log).with_view(view);
         let end = drive(&mut turn, &self.ports, cancel, Start::prompt(Message::user("go"))).await;
         (end, turn)
@@ -343,8 +343,8 @@ fn broken_off() -> Transcript {
 #[tokio::test]
 async fn law_1_calls_of_an_answer_that_broke_off_are_answered_before_the_transcript_is_shortened() {
     let scene = scene([], [summarize(3)]);
-    let mut spec = RunSpec::of(scene.ports.fit_turn(bare()));
-    spec.between_turns = BetweenTurns::Compact;
+    let mut spec = RunSpec::of(bare());
+    spec.compact_between_turns = true;
     let mut run = Run::new(Arc::new(spec), Origin::default(), broken_off());
     drive(&mut run, &scene.ports, &Cancel::never(), Start::resume()).await;
     let answered = "This call did not run: the turn that asked for it ended before it began.";
@@ -354,7 +354,7 @@ async fn law_1_calls_of_an_answer_that_broke_off_are_answered_before_the_transcr
 #[tokio::test]
 async fn a_transcript_whose_calls_wait_for_results_is_not_shortened_between_runs() {
     let scene = scene([], [summarize(2)]);
-    let spec = scene.ports.fit_turn(bare());
+    let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), broken_off());
     let refused = compact(&mut turn, &scene.ports, &Cancel::never(), None).await.unwrap_err();
     assert_eq!(&*refused.code, "open_calls");

@@ -161,7 +161,7 @@ async fn law_7_the_evidence_of_the_events_is_that_of_the_state() {
     spec.limits.turns = 2;
     spec.turn.on_tool_failure = harness_core::turn::OnToolFailure::Answer;
     spec.control = Some(Arc::new(impatient().with_contract(contract)));
-    let mut run = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
+    let mut run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let state = run.control().expect("a controlled run");
     assert_eq!(*folded.lock().expect("no panic"), *state.evidence());
@@ -224,7 +224,7 @@ async fn a_source_of_facts_of_the_application_is_asked_through_the_ports() {
     ports.facts = Some(Arc::new(Knows));
     let mut spec = RunSpec::default();
     spec.control = Some(Arc::new(control));
-    let mut run = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
+    let mut run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.reason().as_str(), "answer_finalized");
 }

@@ -128,7 +128,7 @@ impl Scene {
         spec.control = Some(Arc::new(control));
         let mut origin = Origin::default();
         origin.run = Some(RunId::from("r"));
-        let mut run = Run::new(Arc::new(ports.fit_run(spec)), origin, Transcript::default());
+        let mut run = Run::new(Arc::new(spec), origin, Transcript::default());
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let begin = Start::prompt(Message::user("go"));
         let end = runtime.block_on(drive(&mut run, &ports, &Cancel::never(), begin));

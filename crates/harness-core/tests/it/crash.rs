@@ -66,12 +66,16 @@ fn crash_and_go_on<P: Phase>(
 }
 
 fn turn_crashes(case: &Case, n: u64) -> bool {
-    let new = |log| Machine::new(Arc::new(case.spec.clone()), Origin::default(), log);
+    let new = |log| {
+        Machine::new(Arc::new(case.spec.clone()), Origin::default(), log).with_ports(case.ports.clone())
+    };
     crash_and_go_on(case, n, case.driver(), new)
 }
 
 fn run_crashes(case: &RunCase, n: u64) -> bool {
-    let new = |log| Machine::new(Arc::new(case.spec.clone()), Origin::default(), log);
+    let new = |log| {
+        Machine::new(Arc::new(case.spec.clone()), Origin::default(), log).with_ports(case.turn.ports.clone())
+    };
     crash_and_go_on(&case.turn, n, case.driver(), new)
 }
 

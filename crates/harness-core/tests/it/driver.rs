@@ -41,7 +41,7 @@ fn with_tools(mut ports: Ports, tools: ScriptedTools) -> Ports {
 }
 
 async fn run(ports: &Ports, spec: TurnSpec) -> (Arc<End>, Vec<String>) {
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let transcript = turn.log().iter().map(|message| short(message)).collect();
     (end, transcript)
@@ -158,7 +158,7 @@ async fn law_8_a_cancelled_tool_may_still_answer_and_its_result_is_kept() {
     let mut ports = ports([calls(&[("a", "patient"), ("b", "patient")])]);
     let tool = Patient(ToolDef::new("patient", ""), Arc::clone(&told), cancel.clone());
     ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(bare())), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(bare()), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &cancel, Start::prompt(Message::user("go"))).await;
     assert_eq!(end.reason().as_str(), "cancelled");
     assert!(told.load(Ordering::SeqCst));
@@ -249,7 +249,7 @@ fn check_left(step: ModelStep, expected: &[&str]) {
     let left = Arc::new(Mutex::new(Left::default()));
     let mut ports = Ports::new(Arc::new(ScriptedModel::new([step])), Arc::new(VirtualClock::still(Time(0))));
     ports.hub.fold(Arc::clone(&left));
-    let spec = Arc::new(ports.fit_turn(bare()));
+    let spec = Arc::new(bare());
     let mut origin = Origin::default();
     origin.thread = Some("t1".into());
     let mut turn = Turn::new(spec, origin, Transcript::default());

@@ -7,7 +7,8 @@ use harness_core::event::EventKind;
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
-    Decision, Judgement, ModelFault, ModelFaultCode, Offer, RetryClass, ToolDef, ToolOutcome, Verdict,
+    Decision, Judgement, ModelFault, ModelFaultCode, Offer, PortSet, RetryClass, ToolDef, ToolOutcome,
+    Verdict,
 };
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
@@ -128,23 +129,27 @@ fn tools() -> Vec<ToolDef> {
     vec![ToolDef::new("look", "").with_class(RetryClass::Pure), pay, ToolDef::new("fail", "")]
 }
 
-/// A turn with every seam.
 fn spec(execution: Execution) -> TurnSpec {
     let mut spec = TurnSpec::default();
     spec.execution = execution;
     spec.limits.elapsed = Some(Millis(10_000));
-    spec.seams.gates = vec!["policy".into()];
-    spec.seams.hooks = harness_core::port::HookPoints::ALL;
-    (spec.seams.approver, spec.seams.layers) = (true, true);
-    (spec.seams.compactor, spec.seams.steering) = (true, true);
     spec
+}
+
+fn ports() -> PortSet {
+    let mut ports = PortSet::default();
+    ports.gates = vec!["policy".into()];
+    ports.hooks = harness_core::port::HookPoints::ALL;
+    (ports.approver, ports.layers) = (true, Some(Millis(30_000)));
+    (ports.compactor, ports.steering) = (true, true);
+    ports
 }
 
 type Driver = ScriptedDriver<TurnState, Stage>;
 
 fn driver(execution: Execution, stage: Stage, log: Transcript) -> Driver {
     let machine: Machine<TurnState> = Machine::new(Arc::new(spec(execution)), Origin::default(), log);
-    ScriptedDriver::new(machine, stage, Time(0))
+    ScriptedDriver::new(machine.with_ports(ports()), stage, Time(0))
 }
 
 fn begin() -> Start {

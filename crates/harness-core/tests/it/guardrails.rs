@@ -6,11 +6,12 @@ use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
-    GateCx, GuardedAnswer, InputGuardrail, Inspection, OutputGuardrail, ToolDef, ToolOutcome,
+    GateCx, GuardedAnswer, GuardrailRules, InputGuardrail, Inspection, OnGuardrailError, OutputGuardrail,
+    ToolDef, ToolOutcome,
 };
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::{GuardrailOrder, OnGuardrailError, Turn, TurnSpec};
+use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Evidence, Fault, FaultSource, GateName, Json, Millis, Time};
 
 use crate::bare::bare;
@@ -77,6 +78,7 @@ struct Seen {
 
 struct Case {
     spec: TurnSpec,
+    rules: GuardrailRules,
     input: Vec<Does>,
     output: Vec<Does>,
     steps: Vec<AssistantMessage>,
@@ -84,7 +86,7 @@ struct Case {
 
 fn case() -> Case {
     let steps = vec![AssistantMessage::text("yes")];
-    Case { spec: bare(), input: Vec::new(), output: Vec::new(), steps }
+    Case { spec: bare(), rules: GuardrailRules::default(), input: Vec::new(), output: Vec::new(), steps }
 }
 
 impl Case {
@@ -108,6 +110,11 @@ impl Case {
         self
     }
 
+    fn rules(mut self, change: impl FnOnce(&mut GuardrailRules)) -> Self {
+        change(&mut self.rules);
+        self
+    }
+
     fn run(self) -> Seen {
         let asked = Arc::default();
         let rail = |at: usize, does: &Does| {
@@ -124,8 +131,9 @@ impl Case {
             self.input.iter().enumerate().map(|(at, does)| Arc::new(rail(at, does)) as _).collect();
         ports.output_guardrails =
             self.output.iter().enumerate().map(|(at, does)| Arc::new(rail(at, does)) as _).collect();
+        ports.guardrails = self.rules;
         ports.hub.fold(events.clone());
-        let spec = Arc::new(ports.fit_turn(self.spec));
+        let spec = Arc::new(self.spec);
         let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let end = runtime.block_on(drive(
@@ -206,36 +214,31 @@ fn a_guardrail_without_an_answer_is_triggered() {
 #[test]
 fn a_guardrail_without_an_answer_may_be_told_to_pass() {
     for does in [Does::Fault, Does::Panic, Does::Hang] {
-        let lenient = case().spec(|spec| spec.guardrails.on_error = OnGuardrailError::Pass);
+        let lenient = case().rules(|rules| rules.on_error = OnGuardrailError::Pass);
         lenient.input(&[does]).output(&[does]).check("answer_finalized", Some("yes"), &BOTH);
     }
 }
 
 #[test]
 fn a_hanging_guardrail_is_cut_off_at_the_deadline() {
-    let case = case().input(&[Does::Hang]).spec(|spec| {
-        spec.limits.elapsed = Some(Millis(50));
-        spec.guardrails.timeout = None;
-    });
+    let case = case()
+        .input(&[Does::Hang])
+        .spec(|spec| spec.limits.elapsed = Some(Millis(50)))
+        .rules(|rules| rules.timeout = None);
     case.check("timeout_reached", None, &[]);
 }
 
 #[test]
-fn in_order_a_later_guardrail_is_asked_only_after_the_earlier_ones_passed() {
-    let in_order = || case().spec(|spec| spec.guardrails.order = GuardrailOrder::InOrder);
-    let three = [Does::Pass, Does::Trip, Does::Pass];
-    let seen = in_order().input(&three).check("guardrail_triggered", None, &[]);
-    assert_eq!(seen.asked, ["first may I?", "second may I?"]);
-    let seen = case().input(&three).check("guardrail_triggered", None, &[]);
+fn all_guardrails_are_asked_at_once() {
+    let seen = case().input(&[Does::Pass, Does::Trip, Does::Pass]).check("guardrail_triggered", None, &[]);
     assert_eq!(seen.asked.len(), 3);
     let passing = [Does::Pass; 3];
-    in_order().input(&passing).output(&passing).check("answer_finalized", Some("yes"), &BOTH);
     case().input(&passing).output(&passing).check("answer_finalized", Some("yes"), &BOTH);
 }
 
 #[test]
 fn one_that_trips_does_not_wait_for_one_that_hangs() {
-    let patient = case().spec(|spec| spec.guardrails.timeout = None);
+    let patient = case().rules(|rules| rules.timeout = None);
     let seen = patient.output(&[Does::Hang, Does::Trip]).check("guardrail_triggered", None, &["user may I?"]);
     assert_eq!(seen.events, [r#"guardrail_decided second output triggered "no yes""#]);
 }

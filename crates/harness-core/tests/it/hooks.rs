@@ -104,7 +104,7 @@ async fn play(host: Arc<Host>, spec: TurnSpec) -> Played {
     ports.tools = Arc::new(tools);
     ports.hooks = Some(Arc::new(Shared(Arc::clone(&host))));
     ports.hub.fold(events.clone());
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let seen = host.seen.lock().expect("no panic").clone();
     let now = harness_core::port::Clock::now(&clock);
@@ -179,8 +179,8 @@ async fn the_built_in_hook_asks_about_an_empty_result() {
     let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::jumping(Time(0))));
     ports.tools = Arc::new(tools);
     ports.hooks = Some(Arc::new(ToolEvidenceHook::default().asking(AskReason::EmptyResults, "Which file?")));
-    assert_eq!(ports.seams().hooks, HookPoints::RESULTS);
-    let spec = ports.fit_turn(bare());
+    assert_eq!(ports.set().hooks, HookPoints::RESULTS);
+    let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.answer.as_deref(), Some("Which file?"));

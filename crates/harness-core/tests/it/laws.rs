@@ -7,6 +7,7 @@ use harness_core::event::{Event, EventKind};
 use harness_core::limits::Limit;
 use harness_core::machine::{Effect, Effects, Input, Machine, Phase, Snapshot};
 use harness_core::message::Message;
+use harness_core::port::PortSet;
 use harness_core::run::{RunState, StopMode};
 use harness_core::testing::{ScriptedDriver, replay};
 use harness_core::transcript::Transcript;
@@ -169,7 +170,7 @@ fn messages<P: Phase>(machine: &Machine<P>) -> Vec<Arc<Message>> {
 /// A machine that was stored and restored after the first `n` inputs, then given the rest.
 fn replayed_with_restart<P: Phase>(
     mut machine: Machine<P>,
-    spec: &Arc<P::Spec>,
+    (spec, ports): (&Arc<P::Spec>, &PortSet),
     inputs: &[(Time, Input)],
     n: usize,
 ) -> (Vec<Event>, Machine<P>) {
@@ -181,8 +182,8 @@ fn replayed_with_restart<P: Phase>(
     let stored = machine.snapshot().expect("a snapshot");
     let snapshot: Snapshot<P> = stored.to().expect("its own form");
     let log: Transcript = machine.log().iter().cloned().collect();
-    let mut machine =
-        Machine::restore(Arc::clone(spec), snapshot, log, &mut Effects::new()).expect("it fits");
+    let mut machine = Machine::restore(Arc::clone(spec), ports.clone(), snapshot, log, &mut Effects::new())
+        .expect("it fits");
     assert_eq!(machine.snapshot().expect("a snapshot"), stored, "a snapshot of a restored machine differs");
     events.extend(events_of(&replay(&mut machine, after)));
     (events, machine)
@@ -191,7 +192,7 @@ fn replayed_with_restart<P: Phase>(
 /// Law 7: equal inputs give equal events, messages and ends, also with a restart after any input.
 fn check_replays<P: Phase>(
     driver: &ScriptedDriver<P, World>,
-    spec: &Arc<P::Spec>,
+    (spec, ports): (&Arc<P::Spec>, &PortSet),
     new: impl Fn() -> Machine<P>,
 ) {
     let same = |events: &[Event], machine: &Machine<P>, how: &str| {
@@ -203,7 +204,7 @@ fn check_replays<P: Phase>(
     let events = events_of(&replay(&mut again, driver.inputs()));
     same(&events, &again, "replayed");
     for n in 0..=driver.inputs().len() {
-        let (events, machine) = replayed_with_restart(new(), spec, driver.inputs(), n);
+        let (events, machine) = replayed_with_restart(new(), (spec, ports), driver.inputs(), n);
         same(&events, &machine, &format!("restored after {n} inputs"));
     }
 }
@@ -250,7 +251,7 @@ proptest! {
     fn law_7_events_are_ordered_and_replays_and_restarts_give_the_same(case in case()) {
         let driver = case.run();
         check_order(driver.events(), &end(&driver));
-        check_replays(&driver, &Arc::new(case.spec.clone()), || case.machine());
+        check_replays(&driver, (&Arc::new(case.spec.clone()), &case.ports), || case.machine());
     }
 
     #[test]
@@ -296,7 +297,7 @@ proptest! {
         let last = &events[events.len() - 1].kind;
         prop_assert_eq!(last, &EventKind::RunFinished { end });
         check_calls_told(events);
-        check_replays(&driver, &Arc::new(case.spec.clone()), || case.machine());
+        check_replays(&driver, (&Arc::new(case.spec.clone()), &case.turn.ports), || case.machine());
     }
 }
 

@@ -107,7 +107,7 @@ fn ports(steps: impl IntoIterator<Item = ModelStep>, notebook: &Notebook) -> Por
 async fn turn(ports: &Ports, cancel: &Cancel, execution: Execution) -> (Arc<End>, Vec<String>) {
     let mut spec = bare();
     spec.execution = execution;
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, ports, cancel, Start::prompt(Message::user("go"))).await;
     (end, turn.log().iter().map(|message| format!("{} {}", message.role(), message.joined_text())).collect())
 }
@@ -292,8 +292,7 @@ async fn a_run_of_several_turns_is_one_execution() {
     let notebook = Notebook::default();
     let mut ports = ports([answer("1"), answer("2"), answer("3")], &notebook);
     ports.stop_gates = vec![Arc::new(Nagging(Mutex::new(2)))];
-    let mut run =
-        Run::new(Arc::new(ports.fit_run(RunSpec::default())), Origin::default(), Transcript::default());
+    let mut run = Run::new(Arc::new(RunSpec::default()), Origin::default(), Transcript::default());
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.turns, 3);
     let count = |hook: &str| notebook.seen().iter().filter(|line| line.starts_with(hook)).count();

@@ -200,7 +200,7 @@ fn limited(tokens: u64) -> RunSpec {
 fn run(mut ports: Ports, spec: RunSpec) -> (Arc<End>, Seen) {
     let seen = Seen::default();
     ports.hub.fold(seen.clone());
-    let mut run = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
+    let mut run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("hello"));
     let end = futures_util::FutureExt::now_or_never(drive(&mut run, &ports, &Cancel::never(), start));
     (end.expect("nothing waits"), seen)

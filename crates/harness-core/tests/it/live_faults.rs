@@ -321,7 +321,7 @@ async fn run(execution: Execution, plot: Option<Plot>) -> Ran {
     spec.turn.limits.elapsed = Some(Millis(10_000));
     spec.limits.turns = 4;
     spec.limits.amount.iterations = 40;
-    let mut machine = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
+    let mut machine = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut machine, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let log = machine.log().iter().cloned().collect();
     let ends_told = *ends.0.lock().expect("unpoisoned");

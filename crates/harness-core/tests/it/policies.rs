@@ -52,7 +52,7 @@ async fn seen(gate: PolicyGate, name: &str, arguments: &str) -> Seen {
     ports.agents = Arc::new(Desk);
     ports.gates = vec![Arc::new(gate)];
     ports.hub.fold(events.clone());
-    let spec = Arc::new(ports.fit_turn(bare()));
+    let spec = Arc::new(bare());
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let facts = events.events().into_iter().filter_map(|event| match event.kind {

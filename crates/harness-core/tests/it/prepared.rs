@@ -45,7 +45,7 @@ async fn check(changes: bool, calls: &[&str], expected: &[&str]) {
     ports.hub.fold(log.clone());
     let mut spec = bare();
     spec.longest_cycle = 0;
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let told = log.events().into_iter().filter_map(|event| match event.kind {
         EventKind::AgentPrepared { offer } => {

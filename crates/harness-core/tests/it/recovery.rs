@@ -74,7 +74,7 @@ async fn run(continue_broken: u32, steps: impl IntoIterator<Item = String>) -> R
     ports.tools = Arc::new(ScriptedTools::new([ToolDef::new("work", "")]).answering(answers));
     let log = EventLog::default();
     ports.hub.fold(log.clone());
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let mut asked = Vec::new();
     if let Some(last) = model.requests().last() {
@@ -168,7 +168,7 @@ async fn calls_whose_arguments_nobody_could_read_do_not_run() {
     let steps = [AssistantMessage::calls([unread]), AssistantMessage::text("done")].map(ModelStep::answer);
     let mut ports = Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::still(Time(0))));
     ports.tools = Arc::new(ScriptedTools::new([ToolDef::new("work", "")]));
-    let spec = Arc::new(ports.fit_turn(bare()));
+    let spec = Arc::new(bare());
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let result = turn.log().get(2).expect("a result").joined_text();

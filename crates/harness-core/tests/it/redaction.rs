@@ -80,7 +80,7 @@ async fn fault_11_a_known_secret_is_nowhere() {
     ports.redactor = Some(Redactor::new([Secret::new(KEY)]));
     let mut spec = TurnSpec::default();
     spec.limits.iterations = 4;
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user(format!("My key is {KEY}, use it.")));
     let end = drive(&mut turn, &ports, &Cancel::never(), start).await;
     let mut streamed = [String::new(), String::new()];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness_core::continuation::{CallDecision, Continuation, Resume, ResumeError};
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, UserMessage};
-use harness_core::port::{Decision, Offer, RetryClass, ToolDef, ToolOutcome, Verdict};
+use harness_core::port::{Decision, Offer, PortSet, RetryClass, ToolDef, ToolOutcome, Verdict};
 use harness_core::testing::{Answer, Journal, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnState;
@@ -97,9 +97,10 @@ fn origin() -> Origin {
 type Driver = ScriptedDriver<TurnState, Shop>;
 
 fn driver(shop: Shop, log: Transcript) -> Driver {
-    let mut spec = bare();
-    spec.seams.gates = vec!["gate".into()];
-    ScriptedDriver::new(Machine::new(Arc::new(spec), origin(), log), shop, BEGIN)
+    let mut ports = PortSet::default();
+    ports.gates = vec!["gate".into()];
+    let machine = Machine::new(Arc::new(bare()), origin(), log).with_ports(ports);
+    ScriptedDriver::new(machine, shop, BEGIN)
 }
 
 fn end(ran: Ran) -> Arc<End> {

@@ -60,7 +60,7 @@ async fn run(
     change(&mut spec);
     let mut origin = Origin::default();
     origin.run = Some(RunId::from("r"));
-    let mut run = Run::new(Arc::new(ports.fit_run(spec)), origin, Transcript::default());
+    let mut run = Run::new(Arc::new(spec), origin, Transcript::default());
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let texts = run.log().iter().map(|message| message.joined_text()).collect();
     let turns = turns.0.lock().expect("no panic").clone();

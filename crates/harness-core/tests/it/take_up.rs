@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness_core::event::EventKind;
 use harness_core::machine::{Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{Judged, Judgement, Offer, RetryClass, ToolDef, ToolOutcome};
+use harness_core::port::{Judged, Judgement, Offer, PortSet, RetryClass, ToolDef, ToolOutcome};
 use harness_core::run::{Run, RunSpec, StopMode, TakeUp};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::Transcript;
@@ -66,8 +66,13 @@ impl Outside for Desk {
 fn spec() -> Arc<RunSpec> {
     let mut spec = RunSpec::default();
     (spec.mode, spec.limits.turns) = (StopMode::StrictAutomation, TURNS);
-    spec.stop_gates = vec!["six".into()];
     Arc::new(spec)
+}
+
+fn ports() -> PortSet {
+    let mut ports = PortSet::default();
+    ports.stop_gates = vec!["six".into()];
+    ports
 }
 
 fn origin() -> Origin {
@@ -78,7 +83,7 @@ fn origin() -> Origin {
 
 fn first() -> ScriptedDriver<harness_core::run::RunState, Desk> {
     let run = Run::new(spec(), origin(), Transcript::default());
-    ScriptedDriver::new(run, Desk::default(), Time(1_000)).saving_checkpoints()
+    ScriptedDriver::new(run.with_ports(ports()), Desk::default(), Time(1_000)).saving_checkpoints()
 }
 
 fn begin() -> Start {
@@ -104,7 +109,7 @@ fn next(
     };
     // A day later.
     let later = Time(dead.now().0 + 86_400_000);
-    (ScriptedDriver::new(run, dead.outside().clone(), later).saving_checkpoints(), start)
+    (ScriptedDriver::new(run.with_ports(ports()), dead.outside().clone(), later).saving_checkpoints(), start)
 }
 
 fn texts(driver: &ScriptedDriver<harness_core::run::RunState, Desk>) -> Vec<String> {

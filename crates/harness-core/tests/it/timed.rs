@@ -108,7 +108,7 @@ async fn a_turn_goes_on_after_a_timeout() {
     let mut spec = bare();
     // The tool alone waits on the clock, which jumps.
     spec.limits.elapsed = None;
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.answer.as_deref(), Some("I will ask later."));
     let result = turn.log().get(2).and_then(|message| message.as_tool_result()).unwrap();

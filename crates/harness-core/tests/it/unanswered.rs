@@ -54,7 +54,7 @@ fn lines(turn: &Turn) -> Vec<String> {
 fn check(spec: TurnSpec, steps: impl IntoIterator<Item = ModelStep>, expected: &[&str]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let ports = ports(steps);
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), Origin::default(), Transcript::default());
+    let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
     runtime.block_on(drive(&mut turn, &ports, &Cancel::never(), start));
     assert_eq!(lines(&turn), expected);
@@ -87,7 +87,7 @@ async fn law_1_calls_of_an_answer_that_an_earlier_process_cut_off_never_run_and_
     let tools = ScriptedTools::new([ToolDef::new("t", "")]);
     let mut ports = ports([AssistantMessage::text("on").into()]);
     ports.tools = Arc::new(tools.clone());
-    let spec = ports.fit_turn(TurnSpec::default());
+    let spec = TurnSpec::default();
     let log = [Message::from(called(FinishReason::Aborted))].map(Arc::new).into_iter().collect();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), log);
     assert!(turn.has_open_calls());
@@ -109,7 +109,7 @@ async fn law_1_a_cancelled_turn_ends_with_results_and_the_mark() {
     });
     let mut ports = ports([called(FinishReason::ToolUse).into()]);
     ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
-    let spec = ports.fit_turn(TurnSpec::default());
+    let spec = TurnSpec::default();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &stop, Start::prompt(Message::user("go"))).await;
     assert_eq!(
@@ -150,7 +150,7 @@ async fn a_queue_is_told_where_the_turn_stands() {
     let asked = Asked::default();
     ports.tools = Arc::new(tools);
     ports.steering = Some(Arc::new(asked.clone()));
-    let spec = ports.fit_turn(bare());
+    let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(
@@ -187,7 +187,7 @@ async fn a_tool_that_ends_the_turn_does_not_pass_over_what_waits() {
     let mut ports = ports([called(FinishReason::ToolUse).into(), AssistantMessage::text("after").into()]);
     ports.tools = Arc::new(tools);
     ports.steering = Some(Arc::new(Objection::default()));
-    let spec = ports.fit_turn(bare());
+    let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.answer.as_deref(), Some("after"));
@@ -215,7 +215,7 @@ async fn a_tool_tells_how_far_it_is_and_the_model_never_sees_it() {
     let mut ports = ports([called(FinishReason::ToolUse).into(), AssistantMessage::text("done").into()]);
     ports.tools = Arc::new(Toolbox::new([Arc::new(tool) as _]));
     ports.updates = Some(heard.clone());
-    let spec = ports.fit_turn(bare());
+    let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(*heard.0.lock().expect("no panic"), ["c 10%", "c 90%"]);
@@ -252,7 +252,7 @@ async fn law_4_what_one_turn_could_not_store_the_next_one_stores_first() {
     let session = Arc::new(Moody::default());
     let mut ports = ports([AssistantMessage::text("a").into(), AssistantMessage::text("b").into()]);
     ports.session = Some(session.clone());
-    let spec = Arc::new(ports.fit_turn(bare()));
+    let spec = Arc::new(bare());
     let mut turn = Turn::new(spec.clone(), Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("one"))).await;
     assert_eq!((end.persist_failed.as_deref(), turn.stored()), (Some("disk full"), 0));
@@ -285,7 +285,7 @@ async fn fault_32_the_machine_never_sees_an_orphan() {
     assert_eq!(transcript::check(log.iter()).len(), 3);
     let model = ScriptedModel::new([AssistantMessage::text("done")]);
     let ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::jumping(Time(0))));
-    let mut turn = Turn::new(Arc::new(ports.fit_turn(bare())), Origin::default(), log);
+    let mut turn = Turn::new(Arc::new(bare()), Origin::default(), log);
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("and?"))).await;
     let request = model.requests().remove(0);
     let mut sent = Vec::new();

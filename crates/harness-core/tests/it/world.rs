@@ -11,19 +11,15 @@ use harness_core::message::{
 };
 use harness_core::port::{
     ArgumentFault, AskReason, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints,
-    Inspection, Judged, Judgement, ModelFault, ModelFaultCode, Offer, Overflow, Prepared, Question,
-    RetryClass, ToolDef, ToolOutcome, Verdict,
+    Inspection, Judged, Judgement, ModelFault, ModelFaultCode, Offer, OnGuardrailError, Overflow, PortSet,
+    Prepared, Question, RetryClass, ToolDef, ToolOutcome, Verdict,
 };
-use harness_core::run::{BetweenTurns, RunSpec, RunState, StopMode};
+use harness_core::run::{RunLimits, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
-use harness_core::turn::{
-    Execution, GuardrailOrder, OnGuardrailError, OnToolFailure, RetryPolicy, TurnSpec, TurnState,
-};
+use harness_core::turn::{Execution, OnToolFailure, RetryPolicy, TurnSpec, TurnState};
 use harness_core::{CallId, EntryId, Fault, FaultSource, Json, Millis, OpId, Time, ToolName};
 use proptest::prelude::*;
-
-use crate::bare::bare;
 
 pub(crate) const BEGIN: Time = Time(1_000_000);
 
@@ -31,6 +27,7 @@ pub(crate) const BEGIN: Time = Time(1_000_000);
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) spec: TurnSpec,
+    pub(crate) ports: PortSet,
     pub(crate) dice: Vec<u16>,
     pub(crate) inputs: Vec<(u64, External)>,
     pub(crate) grace: u64,
@@ -79,42 +76,69 @@ fn hooks() -> impl Strategy<Value = HookPoints> {
     })
 }
 
+/// Every setting of a turn.
 pub(crate) fn spec() -> impl Strategy<Value = TurnSpec> {
-    let rules = (
-        prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })],
-        prop_oneof![Just(0), Just(1), Just(4)],
-    );
-    let seams = (0usize..3, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), hooks());
-    let retry = (0u32..3, prop::collection::vec(prop_oneof![Just(0u64), 1u64..40], 1..3));
+    let execution =
+        prop_oneof![Just(Execution::Sequential), (1u32..5).prop_map(|max| Execution::Parallel { max })];
+    let cycle = prop_oneof![Just(0), Just(1), Just(4)];
+    let waits = prop::collection::vec(prop_oneof![Just(0u64), 1u64..40], 1..3);
+    let retry = (0u32..3, waits)
+        .prop_map(|(retries, waits)| RetryPolicy::new(retries, waits.into_iter().map(Millis).collect()));
+    let continues = prop_oneof![3 => Just(0), 1 => 1u32..3];
+    (limits(), execution, failure(), retry, cycle, any::<bool>(), continues).prop_map(
+        |(limits, execution, on_tool_failure, retry, longest_cycle, closing_step, continue_broken)| {
+            // Without a rest, so that a new setting fails to build here.
+            TurnSpec {
+                limits,
+                execution,
+                on_tool_failure,
+                retry,
+                longest_cycle,
+                closing_step,
+                continue_broken,
+            }
+        },
+    )
+}
+
+/// The ports that a turn may have.
+pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
     let rails = prop_oneof![
-        2 => Just((0usize, 0usize, false, false)),
-        1 => (0usize..3, 0usize..3, any::<bool>(), any::<bool>()),
+        2 => Just((0usize, 0usize, false)),
+        1 => (0usize..3, 0usize..3, any::<bool>()),
     ];
-    let more = (any::<bool>(), prop_oneof![Just(0u64), Just(5), Just(30_000)]);
-    (limits(), rules, failure(), retry, any::<bool>(), seams, rails, more).prop_map(
-        |(limits, rules, failure, (retries, waits), closing_step, seams, rails, more)| {
-            let mut spec = bare();
-            spec.limits = limits;
-            (spec.execution, spec.longest_cycle) = rules;
-            spec.on_tool_failure = failure;
-            spec.retry = RetryPolicy::new(retries, waits.into_iter().map(Millis).collect());
-            spec.closing_step = closing_step;
-            spec.seams.input_guardrails = (0..rails.0).map(|n| format!("in{n}").as_str().into()).collect();
-            spec.seams.output_guardrails = (0..rails.1).map(|n| format!("out{n}").as_str().into()).collect();
+    let layers = prop_oneof![
+        1 => Just(None),
+        1 => prop_oneof![Just(0u64), Just(5), Just(30_000)].prop_map(|ms| Some(Millis(ms))),
+    ];
+    let timeout = prop_oneof![Just(None), (1u64..50).prop_map(|ms| Some(Millis(ms)))];
+    let gates = (0usize..3, any::<bool>(), 0usize..3, timeout);
+    (gates, any::<bool>(), layers, any::<bool>(), any::<bool>(), hooks(), rails).prop_map(
+        |(
+            (gates, prepares, stop_gates, stop_gate_timeout),
+            approver,
+            layers,
+            compactor,
+            steering,
+            hooks,
+            rails,
+        )| {
+            let names =
+                |prefix: &str, count| (0..count).map(|n| format!("{prefix}{n}").as_str().into()).collect();
+            let mut ports = PortSet::default();
+            ports.input_guardrails = names("in", rails.0);
+            ports.output_guardrails = names("out", rails.1);
             if rails.2 {
-                spec.guardrails.order = GuardrailOrder::InOrder;
+                ports.guardrails.on_error = OnGuardrailError::Pass;
             }
-            if rails.3 {
-                spec.guardrails.on_error = OnGuardrailError::Pass;
-            }
-            spec.seams.gates = (0..seams.0).map(|n| format!("gate{n}").as_str().into()).collect();
-            (spec.seams.approver, spec.seams.layers, spec.seams.compactor, spec.seams.steering) =
-                (seams.1, seams.2, seams.3, seams.4);
-            spec.seams.hooks = seams.5;
-            spec.evidence_check = more.0;
-            spec.complete_within = Millis(more.1);
-            spec.continue_broken = if spec.seams.gates.len() == 1 { retries } else { 0 };
-            spec
+            ports.gates = names("gate", gates);
+            ports.preparing = if prepares && gates > 0 { vec![0] } else { Vec::new() };
+            ports.stop_gates = names("stop", stop_gates);
+            ports.stop_gate_timeout = stop_gate_timeout;
+            (ports.approver, ports.layers, ports.compactor, ports.steering) =
+                (approver, layers, compactor, steering);
+            ports.hooks = hooks;
+            ports
         },
     )
 }
@@ -123,9 +147,10 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
     let external = prop_oneof![Just(External::Cancel), Just(External::Wake)];
     let inputs = prop::collection::vec((0u64..150, external), 0..3);
     let dice = prop::collection::vec(any::<u16>(), 0..120);
-    (spec(), dice, inputs, 0u64..20, any::<bool>(), any::<bool>()).prop_map(
-        |(spec, dice, inputs, grace, echo, repeated_ids)| Case {
+    (spec(), port_set(), dice, inputs, 0u64..20, any::<bool>(), any::<bool>()).prop_map(
+        |(spec, ports, dice, inputs, grace, echo, repeated_ids)| Case {
             spec,
+            ports,
             dice,
             inputs,
             grace,
@@ -471,6 +496,7 @@ impl Outside for World {
 impl Case {
     pub(crate) fn machine(&self) -> Machine<TurnState> {
         Machine::new(Arc::new(self.spec.clone()), Origin::default(), Transcript::default())
+            .with_ports(self.ports.clone())
     }
 
     pub(crate) fn driver(&self) -> ScriptedDriver<TurnState, World> {
@@ -509,17 +535,14 @@ pub(crate) struct RunCase {
 
 pub(crate) fn run_case() -> impl Strategy<Value = RunCase> {
     let mode = prop_oneof![Just(StopMode::Interactive), Just(StopMode::StrictAutomation)];
-    let timeout = prop_oneof![Just(None), (1u64..50).prop_map(|ms| Some(Millis(ms)))];
-    (case(), mode, 1u32..4, 0u32..10, 0u32..12, 0usize..3, 0u32..3, timeout).prop_map(
-        |(turn, mode, turns, iterations, calls, gates, nudges, timeout)| {
-            let mut spec = RunSpec::of(turn.spec.clone());
-            spec.stop_gate_timeout = timeout;
-            (spec.mode, spec.nudges, spec.limits.turns) = (mode, nudges, turns);
-            (spec.limits.amount.iterations, spec.limits.amount.tool_calls) = (iterations, calls);
-            if nudges == 2 {
-                spec.between_turns = BetweenTurns::Compact;
-            }
-            spec.stop_gates = (0..gates).map(|n| format!("stop{n}").as_str().into()).collect();
+    (case(), mode, 1u32..4, 0u32..10, 0u32..12, 0u32..3).prop_map(
+        |(turn, mode, turns, iterations, calls, nudges)| {
+            let mut limits = RunLimits { turns, ..RunLimits::default() };
+            (limits.amount.iterations, limits.amount.tool_calls) = (iterations, calls);
+            let (turn_spec, compact_between_turns) = (turn.spec.clone(), nudges == 2);
+            // Without a rest, so that a new setting fails to build here; `control_strict` varies the control.
+            let spec =
+                RunSpec { turn: turn_spec, limits, mode, nudges, compact_between_turns, control: None };
             RunCase { turn, spec }
         },
     )
@@ -528,6 +551,7 @@ pub(crate) fn run_case() -> impl Strategy<Value = RunCase> {
 impl RunCase {
     pub(crate) fn machine(&self) -> Machine<RunState> {
         Machine::new(Arc::new(self.spec.clone()), Origin::default(), Transcript::default())
+            .with_ports(self.turn.ports.clone())
     }
 
     pub(crate) fn driver(&self) -> ScriptedDriver<RunState, World> {

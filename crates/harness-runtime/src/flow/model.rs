@@ -148,7 +148,7 @@ impl StepAgent for TurnAgent {
         spec.limits.tool_calls = most.tool_calls;
         (spec.limits.tokens, spec.limits.cost) = (most.tokens, most.cost);
         let known = ask.history.prefix().len();
-        let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), ask.origin, ask.history);
+        let mut turn = Turn::new(Arc::new(spec), ask.origin, ask.history);
         let end = Box::pin(drive(&mut turn, &ports, &ask.cancel, Start::prompt(ask.prompt))).await;
         let log = turn.log().prefix();
         let messages = log.range(known..log.len()).cloned().collect();

@@ -364,9 +364,8 @@ impl Thread {
         origin.thread = Some(self.0.id.clone());
         origin.session = session.as_ref().and_then(|session| session.session_id());
         let Memory { log, stored, open_calls, view, waiting, .. } = memory;
-        let mut machine = Run::new(settled.spec(&ports, settled.config.run.mode), origin, log)
-            .with_view(view)
-            .with_stored(stored);
+        let mut machine =
+            Run::new(settled.spec(settled.config.run.mode), origin, log).with_view(view).with_stored(stored);
         let done = compact(&mut machine, &ports, &cancel, instructions).await;
         let unstored = done.as_ref().err().is_some_and(|fault| fault.source_part == FaultSource::Session);
         if unstored {

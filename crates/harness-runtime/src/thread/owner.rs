@@ -68,7 +68,7 @@ impl Shared {
         let flows = self.parts.flows.clone();
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), flows, setup.agents, log.prefix()));
         ports.steering = setup.steering;
-        let spec = settled.spec(&ports, setup.mode);
+        let spec = settled.spec(setup.mode);
         self.tape.tell(ThreadEvent::Status(self.lock().status.clone()));
         self.tape.tell(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
         let mut machine = Run::new(spec, origin, log).with_view(view).with_stored(stored);

@@ -191,7 +191,7 @@ fn a_turn_without_a_run_is_the_agent_itself() {
     let tree = Tree::default();
     let mut ports = ports([answered(AssistantMessage::text("done"), 1, 1)], ScriptedTools::default());
     ports.hub.fold(Spans::new(SpanOptions::new()));
-    let spec = Arc::new(ports.fit_turn(TurnSpec::default()));
+    let spec = Arc::new(TurnSpec::default());
     let mut turn = Turn::new(spec, origin(), Transcript::default());
     let begin = Start::prompt(Message::user("go"));
     tree.watch(|| block_on(drive(&mut turn, &ports, &Cancel::never(), begin)));
@@ -216,7 +216,7 @@ impl Tool for Delegate {
         let parent = ParentCall::new(cx.call.id.clone(), cx.agent.clone(), &cx.origin);
         let mut origin: Origin = cx.origin.child(parent);
         origin.run = Some(format!("of {}", cx.call.id).into());
-        let spec = Arc::new(ports.fit_run(RunSpec::default()));
+        let spec = Arc::new(RunSpec::default());
         let mut run = Run::new(spec, origin, Transcript::default());
         let begin = Start::prompt(Message::user("2 + 2?"));
         let end = Box::pin(drive(&mut run, &ports, &cx.cancel, begin)).await;

@@ -60,7 +60,7 @@ pub(crate) fn two_tools() -> Ports {
 pub(crate) async fn run(ports: &Ports, cancel: &Cancel) -> Arc<End> {
     let mut spec = RunSpec::default();
     spec.turn.execution = Execution::Parallel { max: 4 };
-    let spec = Arc::new(ports.fit_run(spec));
+    let spec = Arc::new(spec);
     let mut run = Run::new(spec, origin(), Transcript::default());
     let said = format!("What does {SECRET} say?");
     drive(&mut run, ports, cancel, Start::prompt(Message::user(&*said))).await

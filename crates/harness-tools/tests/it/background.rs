@@ -249,7 +249,7 @@ fn run(calls: &[(&str, &str)], iterations: u32) -> (Arc<End>, BackgroundAgents) 
         ports.tools = Arc::new(Toolbox::new(agents.clone().into_set().tools().iter().cloned()));
         let mut spec = RunSpec::default();
         spec.turn.limits.iterations = iterations;
-        let mut machine = Run::new(Arc::new(ports.fit_run(spec)), Origin::default(), Transcript::default());
+        let mut machine = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
         let start = Start::prompt(Message::user("Dig."));
         let end = drive(&mut machine, &ports, &Cancel::never(), start).await;
         // Aborted tasks take note of it.

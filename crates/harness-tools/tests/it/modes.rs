@@ -55,7 +55,7 @@ impl Conversation {
     }
 
     fn prompt(&mut self, text: &str) {
-        let spec = Arc::new(self.ports.fit_turn(TurnSpec::default()));
+        let spec = Arc::new(TurnSpec::default());
         let mut turn = Turn::new(spec, Origin::default(), std::mem::take(&mut self.log));
         let start = Start::prompt(Message::user(text));
         block_on(drive(&mut turn, &self.ports, &Cancel::never(), start));

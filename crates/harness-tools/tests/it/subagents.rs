@@ -189,7 +189,7 @@ impl Team {
         (spec.limits.tool_calls, spec.limits.iterations) = (self.tool_calls, 20);
         let mut origin = Origin::default();
         (origin.thread, origin.run) = (Some("t".into()), Some("r".into()));
-        let mut turn = Turn::new(Arc::new(ports.fit_turn(spec)), origin, Transcript::default());
+        let mut turn = Turn::new(Arc::new(spec), origin, Transcript::default());
         let start = Start::prompt(Message::user("What is out there?"));
         let end = block_on(drive(&mut turn, &ports, &Cancel::never(), start));
         let events = std::mem::take(&mut heard.lock().unwrap().0);

@@ -8,7 +8,6 @@ use harness::core::message::UserMessage;
 use harness::core::port::{
     CompactAsk, CompactReason, Compaction, CompactionNote, Compactor, DynSession as _,
 };
-use harness::core::run::BetweenTurns;
 use harness::core::transcript::{Plan, Span};
 use harness::prelude::*;
 use harness::session::MemorySession;
@@ -78,7 +77,7 @@ async fn a_run_shortens_its_transcript_before_a_turn_when_that_is_wanted() {
     let harness = Harness::new(model.clone())
         .compactor(OneLine { unasked: true })
         .session(session.clone())
-        .spec(|spec| spec.between_turns = BetweenTurns::Compact)
+        .spec(|spec| spec.compact_between_turns = true)
         .build()
         .unwrap();
     for text in ["a", "b", "c"] {

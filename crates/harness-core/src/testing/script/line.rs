@@ -5,7 +5,7 @@ use std::fmt;
 use crate::ids::CallId;
 use crate::machine::Reply;
 use crate::message::Message;
-use crate::port::ToolDef;
+use crate::port::{PortSet, ToolDef};
 use crate::testing::Ran;
 use crate::time::Millis;
 use crate::turn::TurnSpec;
@@ -27,6 +27,7 @@ pub struct ScriptFault {
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) spec: TurnSpec,
+    pub(super) ports: PortSet,
     pub(super) tools: Vec<ToolDef>,
     pub(super) prompt: String,
     pub(super) lines: Vec<Line>,

@@ -13,7 +13,7 @@ use crate::message::{
 };
 use crate::outcome::{Fault, FaultSource};
 use crate::port::{
-    ArgumentFault, Decision, ModelFault, ModelFaultCode, RetryClass, ToolDef, ToolOutcome, Verdict,
+    ArgumentFault, Decision, ModelFault, ModelFaultCode, PortSet, RetryClass, ToolDef, ToolOutcome, Verdict,
 };
 use crate::time::Millis;
 use crate::turn::{Execution, TurnSpec};
@@ -21,7 +21,8 @@ use crate::turn::{Execution, TurnSpec};
 type Read<T> = Result<T, String>;
 
 pub(super) fn parse(spec: TurnSpec, text: &str) -> Result<Script, ScriptFault> {
-    let mut script = Script { spec, tools: Vec::new(), prompt: "go".to_owned(), lines: Vec::new() };
+    let prompt = "go".to_owned();
+    let mut script = Script { spec, ports: PortSet::default(), tools: Vec::new(), prompt, lines: Vec::new() };
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with("//") {
@@ -53,7 +54,7 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         }
         "gates" => {
             let names = words.after_colon()?.0.split_whitespace();
-            script.spec.seams.gates = names.map(GateName::from).collect();
+            script.ports.gates = names.map(GateName::from).collect();
             return Ok(None);
         }
         "parallel" => {
@@ -61,7 +62,7 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
             return Ok(None);
         }
         "approver" => {
-            script.spec.seams.approver = true;
+            script.ports.approver = true;
             return Ok(None);
         }
         "prompt" => {
@@ -73,7 +74,7 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         "arguments" => Says::Answer(Asked::Arguments(words.call()?), arguments(words.after_colon()?)?),
         "approve" => Says::Answer(Asked::Approve(words.call()?), decision(words.after_colon()?)?),
         "gate" => {
-            let gate = gate_number(&script.spec, words.word())?;
+            let gate = gate_number(&script.ports, words.word())?;
             Says::Answer(Asked::Gate(gate, words.call()?), verdict(words.after_colon()?)?)
         }
         "cancel" => Says::Cancel,
@@ -81,7 +82,7 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         "resume" => Says::Turn(None),
         "next" => Says::Turn(Some(Message::user(words.text()?))),
         "steer" => {
-            script.spec.seams.steering = true;
+            script.ports.steering = true;
             Says::Steer(UserMessage::text(words.text()?).from_origin("steering").into())
         }
         "advance" => Says::Advance(span(words.word())?),
@@ -135,8 +136,8 @@ fn span(text: &str) -> Read<Millis> {
     }
 }
 
-fn gate_number(spec: &TurnSpec, name: &str) -> Read<u32> {
-    let at = spec.seams.gates.iter().position(|gate| *gate == name);
+fn gate_number(ports: &PortSet, name: &str) -> Read<u32> {
+    let at = ports.gates.iter().position(|gate| *gate == name);
     at.and_then(|at| u32::try_from(at).ok()).ok_or_else(|| format!("`{name}` is not in `gates:` above"))
 }
 

@@ -9,7 +9,7 @@ use crate::ids::{EntryId, OpId};
 use crate::machine::{Input, Op, Origin, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{Offer, Verdict};
+use crate::port::{Offer, PortSet, Verdict};
 use crate::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use crate::time::Time;
 use crate::transcript::Transcript;
@@ -19,10 +19,10 @@ use crate::turn::{Turn, TurnSpec};
 const BEGIN: Time = Time(1_767_225_600_000);
 
 pub(super) fn play(script: Script) -> String {
-    let Script { spec, tools, prompt, lines } = script;
+    let Script { spec, ports, tools, prompt, lines } = script;
     let stage =
         Stage { offer: Arc::new(Offer::new("main", "", tools)), lines, free: 0, steering: Vec::new() };
-    let mut play = Play { spec: Arc::new(spec), at: BEGIN, told: String::new() };
+    let mut play = Play { spec: Arc::new(spec), ports, at: BEGIN, told: String::new() };
     let mut driver = play.process(Transcript::default(), stage);
     driver.input(Input::Start(Box::new(Start::prompt(Message::user(prompt)))));
     let mut ran = reach(&mut driver);
@@ -44,13 +44,15 @@ type Driver = ScriptedDriver<crate::turn::TurnState, Stage>;
 
 struct Play {
     spec: Arc<TurnSpec>,
+    ports: PortSet,
     at: Time,
     told: String,
 }
 
 impl Play {
     fn process(&self, log: Transcript, stage: Stage) -> Driver {
-        ScriptedDriver::new(Turn::new(Arc::clone(&self.spec), Origin::default(), log), stage, self.at)
+        let turn = Turn::new(Arc::clone(&self.spec), Origin::default(), log);
+        ScriptedDriver::new(turn.with_ports(self.ports.clone()), stage, self.at)
     }
 
     /// Lets the line at `at` happen.

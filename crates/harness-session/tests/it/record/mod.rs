@@ -175,7 +175,7 @@ impl Scene {
         origin.run = Some(RunId::from("run-1"));
         origin.descriptor_hash = Some("sha256:d".into());
         let transcript: Transcript = self.history.into_iter().collect();
-        let mut run = Run::new(Arc::new(ports.fit_run(self.spec)), origin, transcript);
+        let mut run = Run::new(Arc::new(self.spec), origin, transcript);
         let start = self.prompt.map_or_else(Start::resume, Start::prompt);
         drive(&mut run, &ports, &Cancel::never(), start).await;
         let record = fold.lock().unwrap().record().expect("the run has ended");

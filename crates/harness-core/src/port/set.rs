@@ -1,0 +1,68 @@
+//! Which ports there are.
+
+use serde::{Deserialize, Serialize};
+
+use super::{GuardrailRules, HookPoints};
+use crate::ids::GateName;
+use crate::time::Millis;
+
+/// Which ports there are, so that a machine asks only those. A driver tells its machine of its own:
+/// [`crate::driver::drive`] does, and a driver of your own calls
+/// [`Machine::with_ports`](crate::machine::Machine::with_ports).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct PortSet {
+    /// The tool gates in the order in which they are asked.
+    pub gates: Vec<GateName>,
+    /// The places among `gates` of those that are asked before the arguments are validated
+    /// ([`GateStage::Prepare`](crate::port::GateStage::Prepare)).
+    pub preparing: Vec<u32>,
+    /// The guardrails of prompts.
+    pub input_guardrails: Vec<GateName>,
+    /// The guardrails of answers.
+    pub output_guardrails: Vec<GateName>,
+    /// How guardrails are asked.
+    pub guardrails: GuardrailRules,
+    /// The stop gates in the order in which they judge.
+    pub stop_gates: Vec<GateName>,
+    /// How long a stop gate, or the source of facts, may take. Default 60 s; `None` is bounded by the run alone.
+    pub stop_gate_timeout: Option<Millis>,
+    /// Whether somebody approves held calls. Without, a held call parks the turn.
+    pub approver: bool,
+    /// How long memory layers may take at the end of an execution; `None` when there are none.
+    pub layers: Option<Millis>,
+    /// Whether there is a compactor.
+    pub compactor: bool,
+    /// Whether there is a steering queue.
+    pub steering: bool,
+    /// The points at which the host's hooks are asked.
+    pub hooks: HookPoints,
+}
+
+impl Default for PortSet {
+    fn default() -> Self {
+        Self {
+            gates: Vec::new(),
+            preparing: Vec::new(),
+            input_guardrails: Vec::new(),
+            output_guardrails: Vec::new(),
+            guardrails: GuardrailRules::default(),
+            stop_gates: Vec::new(),
+            stop_gate_timeout: Some(Millis(60_000)),
+            approver: false,
+            layers: None,
+            compactor: false,
+            steering: false,
+            hooks: HookPoints::NONE,
+        }
+    }
+}
+
+impl PortSet {
+    /// The first gate from that place on that is asked before the arguments are validated, or after it.
+    pub(crate) fn next_gate(&self, prepares: bool, from: u32) -> Option<u32> {
+        let gates = u32::try_from(self.gates.len()).unwrap_or(u32::MAX);
+        (from..gates).find(|gate| self.preparing.contains(gate) == prepares)
+    }
+}
