@@ -75,15 +75,7 @@ impl Negotiated {
 
     /// Begins: reads the clock once.
     pub fn start(self, clock: &dyn Clock) -> Attempt<'_> {
-        let degraded = self.degraded();
-        Attempt {
-            negotiated: self,
-            clock,
-            started: clock.now(),
-            traced_degraded: degraded,
-            tool_calls: None,
-            between: Vec::new(),
-        }
+        Attempt { negotiated: self, clock, started: clock.now(), tool_calls: None, between: Vec::new() }
     }
 }
 
@@ -93,7 +85,6 @@ pub struct Attempt<'a> {
     negotiated: Negotiated,
     clock: &'a dyn Clock,
     started: Time,
-    traced_degraded: bool,
     tool_calls: Option<u64>,
     between: Vec<ExecutionEvent>,
 }
@@ -113,13 +104,6 @@ impl Attempt<'_> {
     /// The trace's summary counts this many calls of tools. Without it the summary does not speak of calls.
     pub fn tool_calls(mut self, calls: u64) -> Self {
         self.tool_calls = Some(calls);
-        self
-    }
-
-    /// The trace's summary calls the result whole even where the request was degraded, as that of Claude
-    /// Code does; the list of reasons stays.
-    pub fn traced_whole(mut self) -> Self {
-        self.traced_degraded = false;
         self
     }
 
@@ -174,7 +158,7 @@ impl Attempt<'_> {
         summary.completed_at = Some(now);
         summary.step_count = Some(1);
         summary.tool_call_count = self.tool_calls;
-        summary.degraded = Some(self.traced_degraded);
+        summary.degraded = Some(self.negotiated.degraded());
         let mut trace = ExecutionTrace::default();
         trace.summary = summary;
         trace.events = Some(events);

@@ -23,9 +23,6 @@ use crate::execution::{Attempt, Negotiated};
 /// The longest line of a program's output that is read, in bytes: 8 MiB. Of a longer one only a note is told.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;
 
-/// How much of stdout and of stderr stands in results and traces, in bytes, by default.
-const DETAILS: usize = 2 * 1024;
-
 type Build = dyn Fn(&ExecutionRequest) -> Result<Invocation, ExecutionError> + Send + Sync;
 type Retry = dyn Fn(Exit) -> bool + Send + Sync;
 type Reasons = dyn Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync;
@@ -87,8 +84,6 @@ pub struct LocalCommandAdapter {
     clock: Arc<dyn Clock>,
     retry: Arc<Retry>,
     reasons: Option<Arc<Reasons>>,
-    traced_degraded: bool,
-    details: usize,
     what_to_do: Option<String>,
 }
 
@@ -113,8 +108,6 @@ impl LocalCommandAdapter {
             clock,
             retry: Arc::new(|_| true),
             reasons: None,
-            traced_degraded: true,
-            details: DETAILS,
             what_to_do: None,
         }
     }
@@ -141,22 +134,6 @@ impl LocalCommandAdapter {
         reasons: impl Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync + 'static,
     ) -> Self {
         self.reasons = Some(Arc::new(reasons));
-        self
-    }
-
-    /// Whether the trace's summary says that a request was degraded; the list of reasons says it in any
-    /// case. Default yes.
-    #[must_use]
-    pub fn traces_degraded(mut self, traced: bool) -> Self {
-        self.traced_degraded = traced;
-        self
-    }
-
-    /// With so many bytes of stdout and of stderr in results and traces: their beginning and end. Default
-    /// 2 KiB.
-    #[must_use]
-    pub fn details(mut self, bytes: usize) -> Self {
-        self.details = bytes;
         self
     }
 
@@ -212,12 +189,7 @@ impl LocalCommandAdapter {
             };
             self.program.run(&invocation, self.program.timeout, unwanted, tap).await
         };
-        let report = Report {
-            label: &self.label,
-            retry: &*self.retry,
-            timeout: self.program.timeout,
-            details: self.details,
-        };
+        let report = Report { label: &self.label, retry: &*self.retry, timeout: self.program.timeout };
         match ended {
             Err(error) => not_started(&self.why(&error), attempt),
             Ok(ended) => {
@@ -261,7 +233,6 @@ impl ExecutionAdapter for LocalCommandAdapter {
             Ok(negotiated) => negotiated.start(&*self.clock),
             Err(unsupported) => return *unsupported,
         };
-        let attempt = if self.traced_degraded { attempt } else { attempt.traced_whole() };
         self.run(&request, cx, attempt).await
     }
 }

@@ -19,6 +19,9 @@ const PREVIEW: usize = 200;
 /// How many bytes of the last line of stderr stand in a message.
 const LAST_LINE: usize = 512;
 
+/// How much of stdout and of stderr stands in results and traces, in bytes: the beginning and the end.
+const DETAILS: usize = 2 * 1024;
+
 /// An exit other than with code 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,7 +43,6 @@ pub(super) struct Report<'a> {
     pub(super) label: &'a str,
     pub(super) retry: &'a (dyn Fn(Exit) -> bool + Send + Sync),
     pub(super) timeout: Duration,
-    pub(super) details: usize,
 }
 
 /// The result of a program that could not be started.
@@ -66,7 +68,7 @@ impl Report<'_> {
                         self.answered(printed, parsed, attempt)
                     }
                     Some(parsed) => {
-                        self.failed(printed, None, self.exit_data(status, printed), Some(parsed), attempt)
+                        self.failed(printed, None, exit_data(status, printed), Some(parsed), attempt)
                     }
                 };
             }
@@ -75,23 +77,23 @@ impl Report<'_> {
                 let code = ExecutionErrorCode::BackendExecutionError;
                 let told = self.exited(exit, &printed.stderr);
                 let error = failed(code, told).retryable((self.retry)(exit));
-                (error, self.exit_data(status, printed))
+                (error, exit_data(status, printed))
             }
             Ending::TimedOut => {
                 let told = format!("{label} timed out after {}.", in_ms(self.timeout));
                 let limit = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
-                let data = [("stderr", self.shown(&printed.stderr)), ("timeoutMs", number(limit))];
+                let data = [("stderr", shown(&printed.stderr)), ("timeoutMs", number(limit))];
                 (failed(ExecutionErrorCode::Timeout, told).retryable(true), object(data))
             }
             Ending::Cancelled => {
                 let told = format!("{label} was stopped: its result is not wanted any more.");
-                let data = object([("stderr", self.shown(&printed.stderr))]);
+                let data = object([("stderr", shown(&printed.stderr))]);
                 (failed(ExecutionErrorCode::Other, told).retryable(false), data)
             }
             Ending::Flooded => {
                 let most = MAX_PRINTED / (1024 * 1024);
                 let told = format!("{label} printed more than {most} MiB and was stopped.");
-                let data = object([("stderr", self.shown(&printed.stderr))]);
+                let data = object([("stderr", shown(&printed.stderr))]);
                 (failed(ExecutionErrorCode::BackendExecutionError, told).retryable(false), data)
             }
         };
@@ -107,8 +109,8 @@ impl Report<'_> {
     ) -> ExecutionResult {
         let Some(mut parsed) = parsed else {
             let told = format!("{} returned malformed output.", self.label);
-            let stderr = self.shown(&printed.stderr);
-            let metadata = object([("stdout", self.shown(&printed.stdout)), ("stderr", stderr.clone())]);
+            let stderr = shown(&printed.stderr);
+            let metadata = object([("stdout", shown(&printed.stdout)), ("stderr", stderr.clone())]);
             let error = ExecutionError::new(ExecutionErrorCode::InvalidBackendOutput, told)
                 .with_metadata(Some(metadata));
             let preview = Json::string(&preview(&printed.stdout));
@@ -122,7 +124,7 @@ impl Report<'_> {
             attempt.event(kind, Some(data));
         }
         let continuation = parsed.continuation.take();
-        let metadata = self.metadata(printed, parsed.metadata.take());
+        let metadata = metadata(printed, parsed.metadata.take());
         let mut result = attempt.completed(output(parsed), Some(object([("toolCallCount", number(calls))])));
         result.metadata = metadata;
         result.continuation = continuation;
@@ -145,7 +147,7 @@ impl Report<'_> {
         let fallback = || ExecutionError::new(ExecutionErrorCode::Other, format!("{} failed.", self.label));
         let mut error = own.or(error).unwrap_or_else(fallback);
         if error.metadata.is_none() {
-            error.metadata = self.told_of(printed, parsed.text.is_none());
+            error.metadata = told_of(printed, parsed.text.is_none());
         }
         let mut result = attempt.tool_calls(calls(&parsed)).failed(error, Some(data));
         result.continuation = parsed.continuation.take();
@@ -168,44 +170,45 @@ impl Report<'_> {
             None => format!("{} {how}.", self.label),
         }
     }
+}
 
-    /// What stands with the error: stderr, and stdout where it is all that there is of an answer.
-    fn told_of(&self, printed: &Printed, no_answer: bool) -> Option<Json> {
-        let mut told = Vec::new();
-        if !printed.stderr.is_empty() {
-            told.push(("stderr", self.shown(&printed.stderr)));
-        }
-        if no_answer && !printed.stdout.is_empty() {
-            told.push(("stdout", self.shown(&printed.stdout)));
-        }
-        (!told.is_empty()).then(|| object(told))
+/// What stands with the error: stderr, and stdout where it is all that there is of an answer.
+fn told_of(printed: &Printed, no_answer: bool) -> Option<Json> {
+    let mut told = Vec::new();
+    if !printed.stderr.is_empty() {
+        told.push(("stderr", shown(&printed.stderr)));
     }
+    if no_answer && !printed.stdout.is_empty() {
+        told.push(("stdout", shown(&printed.stdout)));
+    }
+    (!told.is_empty()).then(|| object(told))
+}
 
-    fn exit_data(&self, status: ExitStatus, printed: &Printed) -> Json {
-        let exit = Exit::of(status);
-        let code = exit.code.and_then(|code| Json::of(&code).ok()).unwrap_or_else(Json::null);
-        let signal = exit.signal.map_or_else(Json::null, |signal| Json::string(&signal_name(signal)));
-        object([("code", code), ("signal", signal), ("stderr", self.shown(&printed.stderr))])
-    }
+fn exit_data(status: ExitStatus, printed: &Printed) -> Json {
+    let exit = Exit::of(status);
+    let code = exit.code.and_then(|code| Json::of(&code).ok()).unwrap_or_else(Json::null);
+    let signal = exit.signal.map_or_else(Json::null, |signal| Json::string(&signal_name(signal)));
+    object([("code", code), ("signal", signal), ("stderr", shown(&printed.stderr))])
+}
 
-    /// What was printed to stderr, with the output's own metadata over it.
-    fn metadata(&self, printed: &Printed, own: Option<Json>) -> Option<Json> {
-        let own = own.map(|own| own.entries().unwrap_or_default());
-        if printed.stderr.is_empty() && own.is_none() {
-            return None;
-        }
-        let own = own.unwrap_or_default();
-        let mut entries = Vec::new();
-        if !printed.stderr.is_empty() && own.iter().all(|(key, _)| key != "stderr") {
-            entries.push(("stderr", self.shown(&printed.stderr)));
-        }
-        entries.extend(own.iter().map(|(key, value)| (key.as_str(), value.clone())));
-        Some(object(entries))
+/// What was printed to stderr, with the output's own metadata over it.
+fn metadata(printed: &Printed, own: Option<Json>) -> Option<Json> {
+    let own = own.map(|own| own.entries().unwrap_or_default());
+    if printed.stderr.is_empty() && own.is_none() {
+        return None;
     }
+    let own = own.unwrap_or_default();
+    let mut entries = Vec::new();
+    if !printed.stderr.is_empty() && own.iter().all(|(key, _)| key != "stderr") {
+        entries.push(("stderr", shown(&printed.stderr)));
+    }
+    entries.extend(own.iter().map(|(key, value)| (key.as_str(), value.clone())));
+    Some(object(entries))
+}
 
-    fn shown(&self, text: &str) -> Json {
-        Json::string(&shortened(text, self.details))
-    }
+/// What a result shows of something printed.
+fn shown(text: &str) -> Json {
+    Json::string(&shortened(text, DETAILS))
 }
 
 /// The beginning and the end of a text that is longer than `most` bytes.

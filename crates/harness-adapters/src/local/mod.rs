@@ -6,7 +6,6 @@
 //!   Codex, opencode, the Gemini CLI, or a script. Its events are told while they come, and its session goes
 //!   on with the next request. [`probe`] finds out whether it is there and new enough.
 //! - [`LocalRunner`] answers the prompts of a worker by the same programs, as plain text.
-//! - [`claude_code_001`] is source 001's own preset.
 //!
 //! No shell stands between. A program is given exactly its arguments, its stdin and a few named variables, it
 //! is bounded in time and output, and it ends with all that it started.
@@ -20,7 +19,6 @@ mod probe;
 mod program;
 mod runner;
 mod secret;
-mod source_001;
 mod version;
 
 pub use adapter::{LocalCommandAdapter, MAX_LINE};
@@ -31,5 +29,4 @@ pub use output::{OutputFormat, OutputReader, ParsedOutput, Reading};
 pub use probe::{Found, Probe, probe};
 pub use program::{Invocation, LocalProgram};
 pub use runner::LocalRunner;
-pub use source_001::claude_code as claude_code_001;
 pub use version::Version;

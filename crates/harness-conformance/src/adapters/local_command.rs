@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::adapters::local::{
-    Environment, Exit, Invocation, LocalCommandAdapter, LocalProgram, OutputFormat, claude_code_001,
+    AgentBackend, Environment, Exit, Invocation, LocalAgent, LocalCommandAdapter, LocalProgram, OutputFormat,
 };
 use harness_core::Cancel;
 use harness_core::port::{ExecutionAdapter as _, ExecutionCx, ExecutionRequest};
@@ -35,8 +35,9 @@ fn check(vector: &Value) -> Done<()> {
     let expected = at(vector, "expected");
     if let Some(argv) = expected.get("argv") {
         let given = adapter.invocation(&request).map_err(|e| e.message)?;
-        let given: Vec<_> = given.args.iter().map(|arg| arg.to_string_lossy()).collect();
-        return same("argv", argv, &json!(given));
+        let args: Vec<_> = given.args.iter().map(|arg| arg.to_string_lossy()).collect();
+        same("argv", argv, &json!(args))?;
+        return same("stdin", at(expected, "stdin"), &json!(given.stdin));
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
@@ -79,22 +80,21 @@ fn command(spec: &Value, folder: &Path) -> Done<LocalCommandAdapter> {
     if let Some(label) = spec.get("commandLabel").and_then(Value::as_str) {
         adapter = adapter.label(label);
     }
-    if let Some(traced) = spec.get("traceDegradedFromNegotiation").and_then(Value::as_bool) {
-        adapter = adapter.traces_degraded(traced);
-    }
     let hopeless: Vec<i64> = list(spec, "nonRetryableExitCodes").iter().filter_map(Value::as_i64).collect();
     Ok(adapter
         .retryable_exit(move |exit: Exit| exit.code.is_none_or(|code| !hopeless.contains(&i64::from(code)))))
 }
 
-/// A stand-in for Claude Code, which prints what the vector says.
+/// Claude Code's backend with a stand-in for the program, which prints what the vector says.
 fn claude(spec: &Value, folder: &Path) -> Done<LocalCommandAdapter> {
     std::fs::write(folder.join("stdout"), text(spec, "stdout")).map_err(|e| e.to_string())?;
     let code = at(spec, "exitCode").as_i64().unwrap_or(0);
     let script = format!("cat \"$(dirname \"$0\")/stdout\"; exit {code}");
     std::fs::write(folder.join("claude.sh"), script).map_err(|e| e.to_string())?;
-    let program = program(spec, "sh").leading([folder.join("claude.sh")]);
-    Ok(claude_code_001(program, Arc::new(Steps::default())))
+    let surroundings = Environment::of_process();
+    let backend = AgentBackend::new(LocalAgent::ClaudeCode, &surroundings, Arc::new(Steps::default()));
+    let script = folder.join("claude.sh");
+    Ok(backend.command("sh").with_program(|program| program.leading([script])).adapter())
 }
 
 fn program(spec: &Value, command: &str) -> LocalProgram {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use harness::adapters::execution::OpenRouterExecutionAdapter;
-use harness::adapters::local::{LocalProgram, claude_code_001};
+use harness::adapters::local::{AgentBackend, Environment, LocalAgent};
 use harness::adapters::relay::RelayAdapterConfig;
 use harness::system::SystemClock;
 use harness_core::port::{
@@ -42,7 +42,8 @@ fn adapter(vector: &Value) -> Done<Box<dyn DynExecutionAdapter>> {
             Ok(Box::new(builder.build().map_err(|e| e.to_string())?))
         }
         "claude-code" => {
-            Ok(Box::new(claude_code_001(LocalProgram::new("claude"), Arc::new(SystemClock::new()))))
+            let nothing = Environment::default();
+            Ok(Box::new(AgentBackend::new(LocalAgent::ClaudeCode, &nothing, Arc::new(SystemClock::new()))))
         }
         "relay" => Ok(Box::new(Able(RelayAdapterConfig::default().capabilities))),
         name if name.starts_with("local-") => {

@@ -13,7 +13,6 @@ use super::backend::{Permission, Settings};
 use super::session::Session;
 use crate::execution::{trimmed, user_text};
 use crate::local::program::Invocation;
-use crate::local::source_001::tool_names;
 
 /// The longest system prompt that is passed as an argument, in bytes; a longer one goes before the prompt. One
 /// argument may have 128 KiB on Linux.
@@ -81,6 +80,12 @@ fn claude(
     args.extend(session.map(|id| format!("--resume={id}")));
     args.extend(settings.args.iter().cloned());
     args
+}
+
+/// The names of the request's tools as Claude Code takes them.
+fn tool_names(request: &ExecutionRequest) -> String {
+    let names = request.tools().iter().map(|tool| trimmed(&tool.name)).filter(|name| !name.is_empty());
+    names.collect::<Vec<_>>().join(",")
 }
 
 fn codex(settings: &Settings, session: Option<&str>) -> Vec<String> {

@@ -54,7 +54,8 @@ pub(super) struct Settings {
 /// usage and cost as far as it tells them, and the id of its session, with which a request whose
 /// continuation carries it goes on. `metadata` holds `sessionId`, `usage` and what else it told (`model`,
 /// `turns`, `stopReason`, `denied`). Events that are not known are told as notes. Whether a turn succeeded is
-/// judged by its last event and exit code, never by the status words of its tools.
+/// judged by its last event and exit code, never by the status words of its tools. Exit code 2 says that its
+/// arguments are wrong, and is not worth another try.
 ///
 /// Claude Code is passed the names of the request's tools as those of its own that it may use; the others
 /// are passed none, and say so. It is given the variables of [`LocalAgent::variables`] and no others.
@@ -200,6 +201,8 @@ impl AgentBackend {
             Arc::clone(&self.clock),
         )
         .label(agent.title())
+        // Programs say so that their arguments are wrong, and would say it again.
+        .retryable_exit(|exit| exit.code != Some(2))
         .negotiating(move |request| reasons(agent, request))
         .when_missing(agent.install_hint())
     }

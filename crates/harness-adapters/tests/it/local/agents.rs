@@ -336,6 +336,16 @@ fn an_agent_that_ends_without_an_end_has_not_answered() {
         let malformed = format!("failed invalid_backend_output: {agent} returned malformed output.");
         assert_eq!(told.lines().collect::<Vec<_>>(), [r#"note "hello""#, &malformed]);
     }
+    let untyped = Played::printing(LocalAgent::ClaudeCode, &[r#"{"text":"hello"}"#], 0).told();
+    assert!(untyped.ends_with("failed invalid_backend_output: Claude Code returned malformed output."));
+}
+
+#[test]
+fn an_agent_whose_arguments_are_wrong_is_not_tried_again() {
+    let wrong = "failed backend_execution_error: Codex exited with code 2. (final)";
+    check(LocalAgent::Codex, &[], 2, &[wrong]);
+    let failed = "failed backend_execution_error: Codex exited with code 1. (retryable)";
+    check(LocalAgent::Codex, &[], 1, &[failed]);
 }
 
 #[test]

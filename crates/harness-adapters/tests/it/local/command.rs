@@ -2,7 +2,7 @@
 
 use harness_adapters::local::{Invocation, LocalCommandAdapter, LocalProgram, OutputFormat};
 use harness_core::port::ExecutionCapabilities;
-use harness_core::port::execution::ExecutionStatus;
+use harness_core::port::execution::{ExecutionRequirements, ExecutionStatus, TraceDepth};
 
 use super::{clock, environment, execute, request, shell};
 
@@ -74,4 +74,17 @@ fn children_that_hold_the_output_do_not_delay_the_answer() {
     let result = execute(&adapter("(trap '' TERM; while :; do sleep 1000; done) & echo $!"), request(""));
     assert_eq!(result.status, ExecutionStatus::Completed);
     assert!(super::gone(result.text()), "the child is left");
+}
+
+#[test]
+fn a_trace_says_that_a_request_was_degraded() {
+    let mut asked = request("");
+    let mut wants = ExecutionRequirements::default();
+    wants.trace_depth = Some(TraceDepth::Detailed);
+    for (requirements, degraded) in [(None, false), (Some(wants), true)] {
+        asked.requirements = requirements;
+        let result = execute(&adapter("echo done"), asked.clone());
+        assert_eq!(result.trace.unwrap().summary.degraded, Some(degraded));
+        assert_eq!(result.degradation.is_some(), degraded);
+    }
 }
