@@ -20,6 +20,9 @@ struct Metadata<'a> {
     provider: Option<&'a str>,
     #[serde(rename = "nativeFinishReason", skip_serializing_if = "Option::is_none")]
     native_finish_reason: Option<&'a str>,
+    /// The finish reason, where that of the message says something else.
+    #[serde(rename = "finishReason", skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<&'a str>,
     #[serde(skip_serializing_if = "<[Json]>::is_empty")]
     reasoning_details: &'a [Json],
 }
@@ -35,8 +38,13 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The message of a whole answer. An answer that is of no use is marked as such, with what came in its
-/// place; `verdict` must be none of the faults.
-pub(crate) fn message(answer: &Completion, verdict: Verdict, asked: Asked<'_>) -> AssistantMessage {
+/// place: the whole `document` where there is one; `verdict` must be none of the faults.
+pub(crate) fn message(
+    answer: &Completion,
+    verdict: Verdict,
+    asked: Asked<'_>,
+    document: Option<Json>,
+) -> AssistantMessage {
     let mut message = text_only(answer, asked);
     match verdict {
         Verdict::FinalAnswer { truncated: true } => message.stop_reason = FinishReason::Length,
@@ -61,15 +69,17 @@ pub(crate) fn message(answer: &Completion, verdict: Verdict, asked: Asked<'_>) -
                 None => FinishReason::ContentFilter,
             };
         }
-        Verdict::Invalid(kind) => message = message.marked_invalid(&invalid(answer, kind)),
+        Verdict::Invalid(kind) => message = message.marked_invalid(&invalid(answer, kind, document)),
     }
+    message.rare.provider_metadata = metadata(answer, &message.stop_reason);
     message
 }
 
 /// What had arrived of an answer that failed: its text, its reasoning and what it used. `None` when
 /// nothing had.
 pub(crate) fn partial(answer: &Completion, asked: Asked<'_>) -> Option<AssistantMessage> {
-    let message = text_only(answer, asked);
+    let mut message = text_only(answer, asked);
+    message.rare.provider_metadata = metadata(answer, &FinishReason::Aborted);
     (!message.content.is_empty() || message.usage.is_some()).then_some(message)
 }
 
@@ -89,14 +99,22 @@ fn text_only(answer: &Completion, asked: Asked<'_>) -> AssistantMessage {
     message.rare.response_model.clone_from(&answer.model);
     message.rare.response_id.clone_from(&answer.id);
     message.usage = answer.usage.as_ref().map(|reported| Arc::new(usage(reported)));
-    message.rare.provider_metadata = metadata(answer);
     message
 }
 
-fn metadata(answer: &Completion) -> Option<Json> {
+fn metadata(answer: &Completion, stop: &FinishReason) -> Option<Json> {
+    let told = match stop {
+        FinishReason::Stop => "stop",
+        FinishReason::Length => "length",
+        FinishReason::ToolUse => "tool_calls",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::Other(word) => word,
+        FinishReason::Error | FinishReason::Aborted | FinishReason::Refusal | FinishReason::Paused | _ => "",
+    };
     let metadata = Metadata {
         provider: answer.provider.as_deref(),
         native_finish_reason: answer.native_finish_reason.as_deref(),
+        finish_reason: answer.finish_reason.as_deref().filter(|reason| *reason != told),
         reasoning_details: &answer.reasoning_details,
     };
     Json::of(&metadata).ok().filter(|json| json.text() != "{}")
@@ -140,7 +158,7 @@ fn tool_call(
     Some(out)
 }
 
-fn invalid(answer: &Completion, kind: InvalidKind) -> Invalid {
+fn invalid(answer: &Completion, kind: InvalidKind, document: Option<Json>) -> Invalid {
     let bad_call = answer.tool_calls.iter().find(|call| !call.is_usable());
     let mut invalid = Invalid::new(match bad_call {
         Some(call) if call.name.trim().is_empty() => "a tool call came without the name of a tool".to_owned(),
@@ -152,6 +170,6 @@ fn invalid(answer: &Completion, kind: InvalidKind) -> Invalid {
     });
     invalid.kind = Some(kind.code().to_owned());
     invalid.code = Some(if bad_call.is_some() { "invalid_request" } else { "unknown" }.to_owned());
-    invalid.raw = bad_call.map(|call| Json::string(&call.arguments));
+    invalid.raw = document.or_else(|| bad_call.map(|call| Json::string(&call.arguments)));
     invalid
 }

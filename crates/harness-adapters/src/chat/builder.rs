@@ -49,6 +49,7 @@ pub struct ChatModelBuilder {
     defaults: Vec<(&'static str, Json)>,
     output_schema: Option<OutputSchema>,
     cache: Option<PromptCache>,
+    streams: bool,
 }
 
 /// Marks cost a little where they are of no use, so they are set where a provider keeps nothing without
@@ -68,7 +69,7 @@ impl ChatModelBuilder {
     }
 
     fn of(setup: Setup) -> Self {
-        Self { setup, defaults: Vec::new(), output_schema: None, cache: None }
+        Self { setup, defaults: Vec::new(), output_schema: None, cache: None, streams: true }
     }
 
     setup_methods! {
@@ -96,6 +97,13 @@ impl ChatModelBuilder {
     /// it off.
     pub fn prompt_cache(mut self, cache: PromptCache) -> Self {
         self.cache = Some(cache);
+        self
+    }
+
+    /// Asks for each answer as one JSON document: for endpoints and gateways that cannot stream, or whose streams
+    /// lose something. Text then reaches the sink at once, at the end. Default: streamed.
+    pub fn without_streaming(mut self) -> Self {
+        self.streams = false;
         self
     }
 
@@ -148,7 +156,7 @@ impl ChatModelBuilder {
         for (key, value) in defaults {
             service.settings.set_missing(key, value);
         }
-        Ok(ChatModel::new(service, self.cache))
+        Ok(ChatModel::new(service, self.cache, self.streams))
     }
 }
 

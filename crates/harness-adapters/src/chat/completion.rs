@@ -47,6 +47,8 @@ pub struct Completion {
     pub malformed_events: u64,
     /// The beginning of the first of them.
     pub malformed_event: Option<String>,
+    /// The reply, where it came as one JSON document of at most 64 KiB.
+    pub document: Option<String>,
 }
 
 /// A tool call as the endpoint wrote it.

@@ -23,8 +23,8 @@ use crate::http::service::{Service, no_json};
 /// A model behind OpenRouter or any other OpenAI-compatible chat-completions endpoint.
 ///
 /// Each step is one streaming request; text, reasoning and calls reach the sink as they arrive. An
-/// endpoint that ignores `stream` and sends one JSON document is understood too. Cloning is cheap and
-/// shares the connections.
+/// endpoint that ignores `stream` and sends one JSON document is understood too; one that refuses it is asked
+/// [without streaming](ChatModelBuilder::without_streaming). Cloning is cheap and shares the connections.
 ///
 /// ```
 /// use harness_adapters::chat::ChatModel;
@@ -50,6 +50,7 @@ struct Inner {
     service: Service,
     /// What was asked for; else it depends on the model.
     cache: Option<PromptCache>,
+    streams: bool,
 }
 
 impl ChatModel {
@@ -64,8 +65,8 @@ impl ChatModel {
         ChatModelBuilder::compatible(base_url.into(), model.into())
     }
 
-    pub(crate) fn new(service: Service, cache: Option<PromptCache>) -> Self {
-        Self(Arc::new(Inner { service, cache }))
+    pub(crate) fn new(service: Service, cache: Option<PromptCache>, streams: bool) -> Self {
+        Self(Arc::new(Inner { service, cache, streams }))
     }
 }
 
@@ -99,7 +100,7 @@ impl Model for ChatModel {
         };
         let settings = service.settings_for(&request)?;
         let cache = self.0.cache.unwrap_or_else(|| builder::default_cache(&service.provider, asked.model));
-        let body = request::body(&request, target, &names, &settings, cache);
+        let body = request::body(&request, target, &names, &settings, cache, self.0.streams);
         let body = body.map_err(|error| no_json(&error))?;
         let mut assembler = Assembler::new(service.limits.clone());
         let outcome = service.ask(&request, body, &mut assembler, deltas, &names).await;
@@ -125,7 +126,8 @@ fn judge(answer: &Completion, asked: Asked<'_>, faults: &Faults) -> Result<Assis
             None => faults.cut(),
         },
         Verdict::FinalAnswer { .. } | Verdict::ToolRequest | Verdict::Invalid(_) => {
-            return Ok(answer::message(answer, verdict, asked));
+            let document = answer.document.as_deref().and_then(|document| faults.document(document));
+            return Ok(answer::message(answer, verdict, asked, document));
         }
     };
     Err(with_partial(fault, answer, asked))

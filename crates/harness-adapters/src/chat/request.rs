@@ -30,13 +30,14 @@ struct SentFunction<'a> {
     parameters: Option<&'a Json>,
 }
 
-/// Writes the body: model, messages, tools, settings in their order, streaming last.
+/// Writes the body: model, messages, tools, settings in their order, streaming last where it is wanted.
 pub(crate) fn body(
     request: &ModelRequest,
     target: Target<'_>,
     names: &ToolNames,
     settings: &Settings,
     cache: PromptCache,
+    streams: bool,
 ) -> Result<String, serde_json::Error> {
     let mut messages = Vec::with_capacity(request.view.len());
     request.view.for_each(|message| messages.push(&**message));
@@ -72,7 +73,9 @@ pub(crate) fn body(
             fields.push((key, value.clone()));
         }
     }
-    fields.push(("stream", Json::of(&true)?));
-    fields.push(("stream_options", Json::parse(r#"{"include_usage":true}"#)?));
+    if streams {
+        fields.push(("stream", Json::of(&true)?));
+        fields.push(("stream_options", Json::parse(r#"{"include_usage":true}"#)?));
+    }
     Ok(object_text(&fields))
 }

@@ -19,6 +19,9 @@ use crate::label::{MAX_LABEL_BYTES, bounded_label};
 use crate::raw::Object;
 use crate::seam::{Piece, Seam};
 
+/// The longest document that is kept beside what was read of it.
+const MAX_DOCUMENT: usize = 64 << 10;
+
 /// Puts a streamed answer together.
 ///
 /// Feed it the bytes as they arrive, cut anywhere; the result does not depend on the cuts.
@@ -115,6 +118,7 @@ impl Answer for Assembler {
     fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError> {
         self.answer.chunk(text, parts)?;
         self.answer.completion.saw_done = true;
+        self.answer.completion.document = (text.len() <= MAX_DOCUMENT).then(|| text.to_owned());
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use harness_core::ToolName;
 use harness_core::port::{DeltaPart, Deltas, ModelFault};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
 use super::Sink;
@@ -115,7 +116,12 @@ impl<A: Answer> Exchange<'_, A> {
             return self.feed(&body);
         }
         if !start.starts_with('{') || harness_core::Json::parse(start).is_err() {
-            return Err(self.faults.protocol("a reply that is neither JSON nor an event stream"));
+            let is_cut = serde_json::from_str::<IgnoredAny>(start).is_err_and(|error| error.is_eof());
+            return Err(if start.starts_with('{') && is_cut {
+                self.faults.cut()
+            } else {
+                self.faults.protocol("a reply that is neither JSON nor an event stream")
+            });
         }
         let (deltas, names) = (self.deltas, self.names);
         let read = self.answer.document(start, &mut |part| deltas.part(renamed(part, names)));

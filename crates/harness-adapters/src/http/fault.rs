@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use harness_core::Millis;
 use harness_core::port::{ModelFault, ModelFaultCode as Code, Secret};
+use harness_core::{Json, Millis};
 
 use super::lenient::{Raw, text};
 use super::reported::{self, ReportedError};
@@ -67,6 +67,11 @@ impl Faults {
         keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]"))
     }
 
+    /// A reply that is a JSON object, without any key.
+    pub(crate) fn document(&self, text: &str) -> Option<Json> {
+        Json::parse(&self.without_keys(text)).ok().filter(Json::is_object)
+    }
+
     /// The endpoint answered with an error status.
     pub(crate) fn http(&self, reply: &ErrorReply) -> ModelFault {
         let error = error_of(&reply.body);
@@ -93,6 +98,7 @@ impl Faults {
             ),
         );
         let fault = fault.with_status(status).with_retry_after(reply.retry_after);
+        let fault = fault.with_reply(self.document(&reply.body));
         let exhausted = code == Code::CreditsExhausted && lasting;
         if (transient_status(status) && !exhausted) || !lasting { fault.transient() } else { fault }
     }

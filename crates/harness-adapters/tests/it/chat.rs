@@ -154,6 +154,41 @@ async fn what_the_model_got_wrong_is_an_invalid_output_and_no_fault() {
 }
 
 #[tokio::test]
+async fn an_answer_of_no_use_keeps_its_document_without_the_key_and_its_finish_reason() {
+    let document =
+        format!(r#"{{"id":"gen-1","hint":"{KEY}","choices":[{{"message":{{}},"finish_reason":"stop"}}]}}"#);
+    let long = format!(r#"{{"choices":[{{"message":{{}}}}],"more":"{}"}}"#, "x".repeat(64 << 10));
+    let server = Server::start([Reply::json(200, &document), Reply::json(200, &long)]).await;
+    let model = model(&server);
+    let message = step(&model, hello()).await.unwrap();
+    let ModelOutput::Invalid(invalid) = message.output() else { panic!("not invalid: {message:?}") };
+    assert_eq!(
+        invalid.raw.unwrap().text(),
+        r#"{"id":"gen-1","hint":"[key]","choices":[{"message":{},"finish_reason":"stop"}]}"#
+    );
+    assert_eq!(message.rare.provider_metadata.as_ref().unwrap().text(), r#"{"finishReason":"stop"}"#);
+    let message = step(&model, hello()).await.unwrap();
+    let ModelOutput::Invalid(invalid) = message.output() else { panic!("not invalid: {message:?}") };
+    assert_eq!((invalid.raw, &message.rare.provider_metadata), (None, &None));
+}
+
+#[tokio::test]
+async fn a_finish_reason_that_says_something_else_is_kept() {
+    let call = r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"add"}}]}"#;
+    let server = Server::start([
+        Reply::events().delta(call).finish("stop"),
+        Reply::events().delta(call).finish("tool_calls"),
+    ])
+    .await;
+    let model = model(&server);
+    for expected in [true, false] {
+        let message = step(&model, hello()).await.unwrap();
+        let metadata = message.rare.provider_metadata.as_ref().map_or("", Json::text);
+        assert_eq!(metadata.contains(r#""finishReason":"stop""#), expected, "{metadata}");
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_is_a_refusal() {
     let server = Server::start([
         Reply::events().delta(r#"{"refusal":"I cannot."}"#).finish("stop"),

@@ -38,6 +38,8 @@ async fn a_refused_key() {
         "HOST answered with HTTP 401: No auth credentials found for [key]; check OPENROUTER_API_KEY";
     check(&fault, Code::AuthFailed, false, message);
     assert_eq!(fault.http_status, Some(401));
+    let said = r#"{"error":{"code":401,"message":"No auth credentials found for [key]"}}"#;
+    assert_eq!(fault.reply.as_ref().map(Json::text), Some(said));
 }
 
 #[tokio::test]

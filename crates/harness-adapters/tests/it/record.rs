@@ -242,13 +242,14 @@ async fn traffic_over_http_is_recorded_without_the_key_and_replays() {
     .await;
     let recorder = Recorder::create(model(&server), &path).unwrap();
     let live = (Pieces::default(), Pieces::default());
-    let fault = recorder.step(hello(), &live.0).await.unwrap_err();
+    let mut fault = recorder.step(hello(), &live.0).await.unwrap_err();
     let answer = recorder.step(hello(), &live.1).await.unwrap();
     assert!(!format!("{recorder:?}").contains(KEY));
     let bytes = std::fs::read(&path).unwrap();
     assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()), "the key is in the recording");
     let replay = Replay::open(&path).unwrap();
     let pieces = Pieces::default();
+    assert!(fault.reply.take().is_some());
     assert_eq!(replay.step(hello(), &pieces).await.unwrap_err(), fault);
     assert_eq!(replay.step(hello(), &pieces).await.unwrap(), answer);
     assert_eq!(pieces.all(), live.1.all());

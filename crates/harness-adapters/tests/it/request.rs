@@ -65,6 +65,13 @@ async fn the_body_has_a_fixed_order_and_exact_numbers() {
 }
 
 #[tokio::test]
+async fn without_streaming_the_body_speaks_of_no_stream() {
+    let (body, _) = sent_by(ChatModelBuilder::without_streaming, request([Message::user("hi")])).await;
+    let keys: Vec<_> = body.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["messages", "model"]);
+}
+
+#[tokio::test]
 async fn only_model_overrides_the_agents_wish() {
     let mut request = request([Message::user("hi")]);
     request.offer = Arc::new(Offer::new("main", "", []).with_model(Some("example/other".into()), None));

@@ -230,6 +230,10 @@ pub struct ModelFault {
     /// What had arrived before the failure; kept in the transcript, marked. Its calls never run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Box<AssistantMessage>>,
+    /// What the endpoint answered instead, where that was a JSON object: its own codes and words, without any key.
+    /// For a host that looks closer; it is never stored.
+    #[serde(skip)]
+    pub reply: Option<Json>,
 }
 
 impl ModelFault {
@@ -242,6 +246,7 @@ impl ModelFault {
             http_status: None,
             retry_after: None,
             partial: None,
+            reply: None,
         }
     }
 
@@ -270,6 +275,13 @@ impl ModelFault {
     #[must_use]
     pub fn with_partial(mut self, partial: AssistantMessage) -> Self {
         self.partial = Some(Box::new(partial));
+        self
+    }
+
+    /// The same fault with what the endpoint answered instead.
+    #[must_use]
+    pub fn with_reply(mut self, reply: Option<Json>) -> Self {
+        self.reply = reply;
         self
     }
 }
