@@ -110,6 +110,9 @@ fn a_changed_expectation_fails() {
     contract /wanted/results/T2/message
     control-artifact /wanted/error
     item-schema /expected/results/*/error/message
+    negotiation /expected/capabilities/notes/*
+    negotiation /expected/negotiation/effectiveCapabilities/notes/*
+    negotiation /expected/negotiation/reasons/*/message
     openrouter-response /expected/result/error/message
     openrouter-response /expected/result/trace/events/*/data/reason
     parallel /expected/result/error/message

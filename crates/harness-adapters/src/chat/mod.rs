@@ -7,11 +7,9 @@ mod completion;
 mod history;
 mod model;
 mod request;
-pub mod source_001;
 mod stream;
 mod wire;
 
-pub(crate) use answer::usage as usage_of;
 pub use builder::ChatModelBuilder;
 pub use completion::{Completion, CompletionCall, InvalidKind, Verdict};
 pub use model::ChatModel;

@@ -116,6 +116,7 @@ impl Model for ChatModel {
 /// What a reply that came to its end amounts to.
 fn judge(answer: &Completion, asked: Asked<'_>, faults: &Faults) -> Result<AssistantMessage, ModelFault> {
     let verdict = answer.verdict();
+    let document = || faults.document(answer.document.as_deref()?);
     if let (None, Some(event)) = (&answer.error, &answer.malformed_event) {
         return Err(with_partial(faults.undecoded(event, answer.malformed_events), answer, asked));
     }
@@ -126,11 +127,10 @@ fn judge(answer: &Completion, asked: Asked<'_>, faults: &Faults) -> Result<Assis
             None => faults.cut(),
         },
         Verdict::FinalAnswer { .. } | Verdict::ToolRequest | Verdict::Invalid(_) => {
-            let document = answer.document.as_deref().and_then(|document| faults.document(document));
-            return Ok(answer::message(answer, verdict, asked, document));
+            return Ok(answer::message(answer, verdict, asked, document()));
         }
     };
-    Err(with_partial(fault, answer, asked))
+    Err(with_partial(fault.with_reply(document()), answer, asked))
 }
 
 fn with_partial(fault: ModelFault, answer: &Completion, asked: Asked<'_>) -> ModelFault {

@@ -3,16 +3,13 @@
 use std::iter::{from_fn, repeat_n};
 
 use harness_core::Json;
-#[cfg(any(feature = "local-command", feature = "openrouter"))]
 use serde::Serialize;
-#[cfg(any(feature = "local-command", feature = "openrouter"))]
 use serde::ser::{SerializeMap as _, Serializer};
 
 /// What is nested deeper stands on one line: indentation grows with the square of the depth.
 const DEEPEST: usize = 64;
 
 /// An object with these keys, in this order.
-#[cfg(any(feature = "local-command", feature = "openrouter"))]
 pub(crate) fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
     struct Object<'a>(Vec<(&'a str, Json)>);
     impl Serialize for Object<'_> {
@@ -25,6 +22,11 @@ pub(crate) fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> 
         }
     }
     Json::of(&Object(entries.into_iter().collect())).unwrap_or_else(|_| Json::empty_object())
+}
+
+/// A value of an object: the last one of this name.
+pub(crate) fn entry(object: &Json, name: &str) -> Option<Json> {
+    object.entries().ok()?.into_iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
 }
 
 /// The value with two spaces of indentation: empty lists and objects on one line, keys in their order,

@@ -1,39 +1,26 @@
 //! Execution adapters: backends that run a whole turn elsewhere.
 //!
-#![cfg_attr(
-    feature = "openrouter",
-    doc = "- [`OpenRouterExecutionAdapter`] asks a hosted model once, without tools."
-)]
 //! - [`BackendModel`] makes any execution adapter a model, so that a run goes through the one loop.
-//! - [`TieredRunner`] asks a router whether a request is answered at once ([`SingleShot`]), by the whole
-//!   loop, or not at all.
+//! - [`ModelBackend`] makes any model an execution adapter of one step, without tools.
+//! - [`TieredRunner`] asks a router which of two backends answers a request, or neither.
 //!
 //! What all of them share is here, too: the prompt of a request ([`user_text`]) and the making of results
 //! with trace and degradation ([`Negotiated`], [`Attempt`]).
 
 mod backend;
 mod json;
-#[cfg(feature = "openrouter")]
-mod openrouter;
+mod model_backend;
 mod outcome;
 mod prompt;
-mod single_shot;
 mod tiered;
 
 pub use backend::{BackendModel, BackendNote, BackendTool};
-#[cfg(feature = "openrouter")]
-pub use openrouter::{
-    OpenRouterExecutionAdapter, OpenRouterExecutionBuilder, OpenRouterSingleShotAdapter,
-    OpenRouterSingleShotBuilder,
-};
+pub use model_backend::ModelBackend;
 pub use outcome::{Attempt, Negotiated};
 pub use prompt::user_text;
-pub use single_shot::{Said, SingleShot, SingleShotAnswer, SingleShotFault, SingleShotRequest};
-pub use tiered::{RouterFault, Routing, Tier, TierRouter, TieredFault, TieredOutcome, TieredRunner};
+pub use tiered::{RouterFault, Routing, Tier, TierRouter, TieredOutcome, TieredRunner};
 
-#[cfg(feature = "openrouter")]
-pub(crate) use json::indented;
-#[cfg(any(feature = "local-command", feature = "openrouter"))]
+#[cfg(feature = "local-command")]
 pub(crate) use json::object;
-#[cfg(any(feature = "local-command", feature = "openrouter"))]
+#[cfg(feature = "local-command")]
 pub(crate) use prompt::trimmed;

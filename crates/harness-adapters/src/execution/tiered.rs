@@ -3,17 +3,13 @@
 use std::error::Error;
 
 use harness_core::Json;
-use harness_core::cancel::Cancel;
-use harness_core::message::Usage;
-use harness_core::port::{ExecutionAdapter, ExecutionCx, ExecutionPart, ExecutionRequest, ExecutionResult};
-
-use super::single_shot::{SingleShot, SingleShotFault, SingleShotRequest};
+use harness_core::port::{ExecutionAdapter, ExecutionCx, ExecutionRequest, ExecutionResult};
 
 /// How a request is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tier {
-    /// At once, by one model call without tools.
+    /// At once, usually by one step of a model.
     Fast,
     /// By the whole loop.
     Harness,
@@ -80,7 +76,7 @@ pub type RouterFault = Box<dyn Error + Send + Sync>;
 /// }
 /// ```
 pub trait TierRouter: Send + Sync {
-    /// The decision; a fault ends the request with [`TieredFault::Router`].
+    /// The decision; a fault ends the request.
     fn route(&self, request: &ExecutionRequest) -> impl Future<Output = Result<Routing, RouterFault>> + Send;
 }
 
@@ -88,17 +84,8 @@ pub trait TierRouter: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TieredOutcome {
-    /// It was answered at once.
-    Fast {
-        /// The answer.
-        text: String,
-        /// What it used, when that was told.
-        usage: Option<Usage>,
-        /// What the router said.
-        routing: Routing,
-    },
-    /// The whole loop ran.
-    Harness {
+    /// The backend of the router's tier ran.
+    Answered {
         /// What came of it, failures included.
         result: Box<ExecutionResult>,
         /// What the router said.
@@ -113,31 +100,10 @@ pub enum TieredOutcome {
     },
 }
 
-/// Why a request has no outcome.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TieredFault {
-    /// The router failed.
-    #[error("the router failed: {0}")]
-    Router(#[source] RouterFault),
-    /// The quick answer failed.
-    #[error("the quick answer failed: {0}")]
-    Fast(#[source] SingleShotFault),
-}
-
-impl TieredFault {
-    /// A stable code of the kind of fault.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Router(_) => "tiered.router",
-            Self::Fast(fault) => fault.kind(),
-        }
-    }
-}
-
 /// Asks a router first, and then answers at once, runs the whole loop, or rejects.
 ///
-/// The whole loop is any execution adapter; the facade's own harness is one.
+/// Both ways are execution adapters: the quick one usually a [`ModelBackend`](super::ModelBackend), the whole loop for
+/// example the facade's own harness.
 #[derive(Debug)]
 pub struct TieredRunner<R, F, H> {
     router: R,
@@ -146,7 +112,7 @@ pub struct TieredRunner<R, F, H> {
     rejection: String,
 }
 
-impl<R: TierRouter, F: SingleShot, H: ExecutionAdapter> TieredRunner<R, F, H> {
+impl<R: TierRouter, F: ExecutionAdapter, H: ExecutionAdapter> TieredRunner<R, F, H> {
     /// A runner that tells the user `I can't help with that request.` when it rejects.
     pub fn new(router: R, fast: F, harness: H) -> Self {
         Self { router, fast, harness, rejection: "I can't help with that request.".to_owned() }
@@ -159,41 +125,26 @@ impl<R: TierRouter, F: SingleShot, H: ExecutionAdapter> TieredRunner<R, F, H> {
         self
     }
 
-    /// Answers a request. The text of a quick answer reaches `cx.sink` as one part.
+    /// Answers a request.
     ///
     /// # Errors
-    /// When the router or the quick answer fails; the loop's failures are results.
+    /// When the router fails; failures of the backends are results.
     pub async fn run(
         &self,
         request: ExecutionRequest,
         cx: ExecutionCx<'_>,
-    ) -> Result<TieredOutcome, TieredFault> {
-        let routing = self.router.route(&request).await.map_err(TieredFault::Router)?;
-        match &routing.tier {
-            Tier::Fast => self.quick(&request, routing, cx).await,
-            Tier::Harness => {
-                let result = Box::new(Box::pin(self.harness.execute(request, cx)).await);
-                Ok(TieredOutcome::Harness { result, routing })
-            }
-            Tier::Reject => Ok(self.rejected(routing)),
+    ) -> Result<TieredOutcome, RouterFault> {
+        let routing = self.router.route(&request).await?;
+        let result = match &routing.tier {
+            Tier::Fast => Box::pin(self.fast.execute(request, cx)).await,
+            Tier::Harness => Box::pin(self.harness.execute(request, cx)).await,
+            Tier::Reject => return Ok(self.rejected(routing)),
             Tier::Other(word) => {
                 tracing::warn!(tier = word, "the router named an unknown tier: the request is rejected");
-                Ok(self.rejected(routing))
+                return Ok(self.rejected(routing));
             }
-        }
-    }
-
-    async fn quick(
-        &self,
-        request: &ExecutionRequest,
-        routing: Routing,
-        cx: ExecutionCx<'_>,
-    ) -> Result<TieredOutcome, TieredFault> {
-        let cancel: &Cancel = cx.cancel;
-        let answer = self.fast.generate(SingleShotRequest::of(request), cancel).await;
-        let answer = answer.map_err(TieredFault::Fast)?;
-        cx.sink.part(ExecutionPart::Text(answer.text.clone()));
-        Ok(TieredOutcome::Fast { text: answer.text, usage: answer.usage, routing })
+        };
+        Ok(TieredOutcome::Answered { result: Box::new(result), routing })
     }
 
     fn rejected(&self, routing: Routing) -> TieredOutcome {

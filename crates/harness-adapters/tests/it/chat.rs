@@ -2,7 +2,7 @@
 
 use harness_adapters::chat::ChatModel;
 use harness_core::Json;
-use harness_core::message::{AssistantMessage, Cost, FinishReason, Message, ModelOutput};
+use harness_core::message::{AssistantMessage, Block, Cost, FinishReason, Message, ModelOutput};
 use harness_core::port::{DeltaPart, Model as _, ToolDef};
 
 use crate::support::{KEY, Pieces, Reply, Server, hello, model, request_with, step, until_text};
@@ -217,6 +217,27 @@ async fn a_call_without_an_id_gets_one_that_is_unique_in_the_request() {
     let message = step(&model(&server), hello()).await.unwrap();
     let ids: Vec<&str> = message.tool_calls().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["gen-1_1_0", "gen-1_1_1"]);
+}
+
+#[tokio::test]
+async fn a_model_without_a_key_sends_none() {
+    let server = Server::start([Reply::events().delta(r#"{"content":"x"}"#).finish("stop")]).await;
+    let model = ChatModel::compatible(server.url(), "local").build().unwrap();
+    step(&model, hello()).await.unwrap();
+    assert_eq!(server.seen()[0].header("authorization"), None);
+}
+
+#[tokio::test]
+async fn reasoning_has_one_field_and_is_no_part_of_the_text() {
+    let both = r#"{"content":"<thinking>a</thinking>b","reasoning":"one","reasoning_content":"two"}"#;
+    let server = Server::start([Reply::events().delta(both).finish("stop")]).await;
+    let message = step(&model(&server), hello()).await.unwrap();
+    assert_eq!(message.joined_text(), "<thinking>a</thinking>b");
+    let thoughts = message.content.iter().filter_map(|block| {
+        if let Block::Thinking(thinking) = block { Some(thinking.thinking.as_str()) } else { None }
+    });
+    let thoughts: Vec<_> = thoughts.collect();
+    assert_eq!(thoughts, ["one"]);
 }
 
 #[tokio::test]

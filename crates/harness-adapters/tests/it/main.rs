@@ -34,7 +34,6 @@ mod request;
 mod responses_faults;
 mod responses_request;
 mod retry;
-mod source_001;
 mod stream;
 mod support;
 mod wrappers;

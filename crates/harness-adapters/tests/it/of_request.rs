@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use harness_adapters::chat::ChatModel;
-use harness_adapters::chat::source_001::OpenRouterModel;
 use harness_adapters::messages::MessagesModel;
 use harness_adapters::responses::ResponsesModel;
 use harness_adapters::{
@@ -96,15 +95,6 @@ async fn a_recording_does_not_hold_the_key_and_is_replayed_with_another() {
     assert!(!recording.contains(OWN), "{recording}");
     let answer = step(&Replay::open(&path).unwrap(), with_key("another")).await.unwrap();
     assert_eq!(answer.joined_text(), "Yours is [key].");
-}
-
-#[tokio::test]
-async fn source_001s_adapter_takes_the_key_of_a_request_too() {
-    let answer = r#"{"choices":[{"message":{"content":"ok"}}]}"#;
-    let server = Server::start([Reply::json(200, answer)]).await;
-    let model = OpenRouterModel::builder().base_url(server.url()).build().unwrap();
-    assert_eq!(step(&model, with_key(OWN)).await.unwrap().joined_text(), "ok");
-    assert_eq!(key_of(&server.seen()[0]), OWN);
 }
 
 #[tokio::test]

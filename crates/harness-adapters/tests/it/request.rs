@@ -143,6 +143,12 @@ async fn every_call_is_answered_and_no_result_stands_alone() {
 }
 
 #[tokio::test]
+async fn answers_in_which_nothing_was_said_are_not_sent() {
+    let said = messages([AssistantMessage::text("").into(), Message::user("hi")]).await;
+    assert_snapshot!(said, @r#"{"content":"hi","role":"user"}"#);
+}
+
+#[tokio::test]
 async fn failed_and_cut_answers_are_not_sent_with_their_results() {
     let mut cut = asks([call("a")]);
     cut.stop_reason = FinishReason::Aborted;

@@ -1,28 +1,67 @@
-//! The tool-capable model adapter: [`OpenRouterModel`].
+//! The adapters `model` and `single-shot`: one step of a chat model.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use harness::adapters::chat::source_001::{OpenRouterModel, system_messages};
-use harness::system::SystemClock;
+use harness::adapters::{Retry, RetryPolicy};
 use harness_core::Json;
 use harness_core::message::{
-    ApprovalRequest, AssistantMessage, Block, Message, ModelOutput, ToolCall, ToolResultMessage,
+    ApprovalRequest, AssistantMessage, Block, FinishReason, Message, ModelOutput, SystemMessage, ToolCall,
+    ToolResultMessage, Usage,
 };
-use harness_core::port::{DeltaPart, Deltas, Model, ModelRequest, Offer, ToolDef};
+use harness_core::port::{
+    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, Offer, ToolDef,
+};
 use harness_core::transcript::{Transcript, View};
 use serde_json::{Map, Value, json};
 
+use super::{execution, vectors};
 use crate::turn::convert::{Done, at, json as exact, list, text, tool_def};
 
-/// One step against the server at `url`; the model's output in the source's form.
+/// The models where a vector names none.
+const MODEL: &str = "anthropic/claude-sonnet-4-6";
+const QUICK_MODEL: &str = "anthropic/claude-haiku-4-5";
+
+/// One step against the server at `url`, tried twice; the model's output in the source's form.
 pub(super) fn play(vector: &Value, url: &str) -> Done<Value> {
-    let model = adapter(at(vector, "config"), url)?;
-    let request = request(at(vector, "input"))?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-    let message = runtime.block_on(model.step(request, &Unheard)).map_err(|fault| fault.message)?;
-    output(&message)
+    let config = at(vector, "config");
+    let mut policy = RetryPolicy::default();
+    policy.attempts = 2;
+    policy.jitter = false;
+    if let Some(delay) = config.get("transientRetryDelayMs").and_then(Value::as_u64) {
+        policy.first_wait = Duration::from_millis(delay);
+    }
+    let input = at(vector, "input");
+    let context = at(input, "context");
+    if !list(context, "blocks").is_empty() || context.get("structured").is_some_and(|data| *data != json!({}))
+    {
+        return Err("no message of the product is made of a context".to_owned());
+    }
+    let model = Retry::new(execution::chat(config, MODEL, url)?, policy);
+    let request = request(input, transcript(list(input, "transcript"))?)?;
+    let asked = config.get("model").and_then(Value::as_str).unwrap_or(MODEL);
+    match vectors::on_a_runtime(model.step(request, &Unheard))? {
+        Ok(message) => output(&message),
+        Err(fault) => Ok(fault_output(&fault, asked)),
+    }
+}
+
+/// One question to the server at `url`: `{text, usage?}`, or `{error}`.
+pub(super) fn ask(vector: &Value, url: &str) -> Done<Value> {
+    let model = execution::chat(at(vector, "config"), QUICK_MODEL, url)?;
+    let input = at(vector, "input");
+    let request = request(input, history(list(input, "threadHistory"))?)?;
+    Ok(match vectors::on_a_runtime(model.step(request, &Unheard))? {
+        Ok(message) if message.output() == ModelOutput::FinalAnswer => {
+            let mut answer = json!({ "text": message.joined_text() });
+            if let (Some(used), Some(answer)) = (&message.usage, answer.as_object_mut()) {
+                answer.insert("usage".to_owned(), usage(used));
+            }
+            answer
+        }
+        Ok(message) => json!({ "error": format!("no answer but a {}", message.output().kind()) }),
+        Err(fault) => json!({ "error": fault.message }),
+    })
 }
 
 struct Unheard;
@@ -31,42 +70,25 @@ impl Deltas for Unheard {
     fn part(&self, _: DeltaPart) {}
 }
 
-fn adapter(config: &Value, url: &str) -> Done<OpenRouterModel> {
-    let mut builder = OpenRouterModel::builder().base_url(url).clock(Arc::new(SystemClock::new()));
-    let millis = |key: &str| config.get(key).and_then(Value::as_u64).map(Duration::from_millis);
-    if let Some(key) = config.get("apiKey").and_then(Value::as_str) {
-        builder = builder.key(key);
-    }
-    if let Some(model) = config.get("model").and_then(Value::as_str) {
-        builder = builder.model(model);
-    }
-    if let Some(temperature) = config.get("defaultTemperature").and_then(Value::as_f64) {
-        builder = builder.temperature(temperature);
-    }
-    if let Some(timeout) = millis("timeoutMs") {
-        builder = builder.timeout(timeout);
-    }
-    if let Some(delay) = millis("transientRetryDelayMs") {
-        builder = builder.retry_delay(delay);
-    }
-    builder.build().map_err(|e| e.to_string())
-}
-
-fn request(input: &Value) -> Done<ModelRequest> {
+/// The system prompt as instructions, then the developer's prompt unless it is blank, what was said, and the message.
+fn request(input: &Value, said: Vec<Message>) -> Done<ModelRequest> {
     let instructions = at(input, "instructions");
-    let context = at(input, "context");
-    let structured = context.get("structured").map(exact).transpose()?;
-    let blocks = list(context, "blocks").iter().map(|block| (text(block, "label"), text(block, "content")));
-    let developer = instructions.get("developerPrompt").and_then(Value::as_str);
-    let mut log: Transcript = Transcript::default();
-    let opening = system_messages(developer, blocks, structured.as_ref());
+    let developer = text(instructions, "developerPrompt");
+    let developer = (!developer.trim().is_empty()).then(|| SystemMessage::text(developer).into());
     let prompt = Message::user(text(at(input, "message"), "text"));
-    for message in opening.into_iter().chain(transcript(list(input, "transcript"))?).chain([prompt]) {
-        log.push(Arc::new(message));
-    }
+    let log: Transcript = developer.into_iter().chain(said).chain([prompt]).map(Arc::new).collect();
     let tools = list(input, "availableTools").iter().map(tool_def).collect::<Done<Vec<ToolDef>>>()?;
     let offer = Offer::new("main", text(instructions, "systemPrompt"), tools);
     Ok(ModelRequest::new(View::whole(log.prefix()), Arc::new(offer)))
+}
+
+fn history(said: &[Value]) -> Done<Vec<Message>> {
+    let message = |said: &Value| match text(said, "role") {
+        "user" => Ok(Message::user(text(said, "content"))),
+        "assistant" => Ok(Message::Assistant(AssistantMessage::text(text(said, "content")))),
+        other => Err(format!("`{other}` is no role of a history")),
+    };
+    said.iter().map(message).collect()
 }
 
 /// The source's transcript as messages: a request for tools holds the calls of the results that follow
@@ -131,18 +153,67 @@ fn output(message: &AssistantMessage) -> Done<Value> {
             let fields = serde_json::to_value(invalid).map_err(|e| e.to_string())?;
             out.extend(fields.as_object().cloned().unwrap_or_default());
         }
-        ModelOutput::Clarification { .. }
-        | ModelOutput::ApprovalRequest(_)
-        | ModelOutput::Refusal { .. }
-        | _ => return Err("the adapter gave an output that the source's never gives".to_owned()),
+        ModelOutput::Refusal { reason } => {
+            out.insert("reason".to_owned(), json!(reason));
+        }
+        ModelOutput::Clarification { .. } | ModelOutput::ApprovalRequest(_) | _ => {
+            return Err("the model gave an output that the source's never gives".to_owned());
+        }
     }
-    if let Some(metadata) = &message.rare.provider_metadata {
-        out.insert("metadata".to_owned(), metadata.to().map_err(|e| e.to_string())?);
-    }
-    if let Some(usage) = &message.usage {
-        let counts = [("inputTokens", usage.input), ("outputTokens", usage.output)];
-        let counts = counts.into_iter().filter_map(|(key, count)| Some((key.to_owned(), json!(count?))));
-        out.insert("usage".to_owned(), Value::Object(counts.collect()));
+    out.insert("metadata".to_owned(), metadata(message));
+    if let Some(used) = &message.usage {
+        out.insert("usage".to_owned(), usage(used));
     }
     Ok(Value::Object(out))
+}
+
+/// A fault in that form, of which the source has two kinds and one code for whatever has none of its own.
+fn fault_output(fault: &ModelFault, asked: &str) -> Value {
+    let code = match fault.code {
+        ModelFaultCode::Network | ModelFaultCode::Provider | ModelFaultCode::Protocol => {
+            ModelFaultCode::Unknown
+        }
+        code => code,
+    };
+    let fields = [
+        ("type", Some(json!("invalid"))),
+        ("kind", Some(json!(if fault.transient { "transient" } else { "provider_error" }))),
+        ("code", Some(json!(code.as_str()))),
+        ("reason", Some(json!(fault.message))),
+        ("raw", fault.reply.as_ref().and_then(|reply| reply.to().ok())),
+        ("httpStatus", fault.http_status.map(Value::from)),
+        ("metadata", Some(json!({ "modelId": asked }))),
+    ];
+    fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+fn metadata(message: &AssistantMessage) -> Value {
+    let kept = message.rare.provider_metadata.as_ref().and_then(|kept| kept.to::<Value>().ok());
+    let reason =
+        kept.as_ref().and_then(|kept| kept.get("finishReason")?.as_str()).or(match message.stop_reason {
+            FinishReason::Stop => Some("stop"),
+            FinishReason::Length => Some("length"),
+            FinishReason::ToolUse => Some("tool_calls"),
+            FinishReason::ContentFilter => Some("content_filter"),
+            _ => None,
+        });
+    let thoughts = message.content.iter().filter_map(|block| match block {
+        Block::Thinking(thinking) => Some(thinking.thinking.as_str()),
+        _ => None,
+    });
+    let thoughts = thoughts.collect::<Vec<_>>().join("\n\n");
+    let fields = [
+        ("modelId", message.rare.model.as_ref().map(|model| model.as_str())),
+        ("responseId", message.rare.response_id.as_deref()),
+        ("finishReason", reason),
+        ("reasoning", Some(thoughts.as_str()).filter(|thoughts| !thoughts.is_empty())),
+    ];
+    fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect()
+}
+
+/// The two counts of the source; all parts of a request's tokens are in the first.
+fn usage(used: &Usage) -> Value {
+    let parts = [used.input, used.cache_read, used.cache_write].into_iter().flatten();
+    let counts = [("inputTokens", used.input.map(|_| parts.sum::<u64>())), ("outputTokens", used.output)];
+    counts.into_iter().filter_map(|(key, count)| Some((key.to_owned(), json!(count?)))).collect()
 }

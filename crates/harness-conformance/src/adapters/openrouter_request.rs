@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 
 /// How each adapter is asked to send one request; what comes of it is not looked at.
 const ADAPTERS: &[(&str, Play)] =
-    &[("execution", execution::play), ("model", model::play), ("single-shot", execution::ask)];
+    &[("execution", execution::play), ("model", model::play), ("single-shot", model::ask)];
 
 /// Runs all vectors of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {

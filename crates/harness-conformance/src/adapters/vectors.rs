@@ -46,7 +46,7 @@ pub(super) fn of_adapter(table: &[(&str, Play)], vector: &Value) -> Done<Play> {
 }
 
 /// Puts what is expected in place of what need not be equal to it: a time where the vector only wants one, and the
-/// words of a failure where there are some.
+/// words of a failure, and the notes of a backend on what it can do, where there are some.
 pub(super) fn settle_free_texts(expected: &Value, got: &mut Value) {
     match (expected, got) {
         (Value::Object(expected), Value::Object(got)) => {
@@ -55,7 +55,8 @@ pub(super) fn settle_free_texts(expected: &Value, got: &mut Value) {
                 let said = got.as_str().unwrap_or_default();
                 let is_time = value == "<iso-8601>" && Time::parse_iso(said).is_some();
                 let is_free = MESSAGES.contains(&key.as_str()) && value.is_string();
-                if is_time || (is_free && !said.is_empty()) {
+                let are_notes = key == "notes" && are_texts(value) && are_texts(got);
+                if is_time || (is_free && !said.is_empty()) || are_notes {
                     got.clone_from(value);
                 } else {
                     settle_free_texts(value, got);
@@ -71,6 +72,18 @@ pub(super) fn settle_free_texts(expected: &Value, got: &mut Value) {
     }
 }
 
+/// Runs one step on a runtime of its own.
+pub(super) fn on_a_runtime<T>(play: impl Future<Output = T>) -> Done<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Ok(runtime.map_err(|e| e.to_string())?.block_on(play))
+}
+
+/// Whether a value is a list of texts, of which there are some.
+fn are_texts(value: &Value) -> bool {
+    let texts = value.as_array().filter(|texts| !texts.is_empty());
+    texts.is_some_and(|texts| texts.iter().all(|text| text.as_str().is_some_and(|text| !text.is_empty())))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -84,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn only_times_and_words_of_failures_are_free() {
+    fn only_times_and_texts_for_people_are_free() {
         let time = json!([{ "retriedAt": "<iso-8601>" }]);
         check(time.clone(), json!([{ "retriedAt": "2026-01-01T00:00:00.000Z" }]), true);
         check(time.clone(), json!([{ "retriedAt": "soon" }]), false);
@@ -92,5 +105,7 @@ mod tests {
         check(json!({ "reason": "a" }), json!({ "reason": "b" }), true);
         check(json!({ "reason": "a" }), json!({ "reason": "" }), false);
         check(json!({ "code": "a" }), json!({ "code": "b" }), false);
+        check(json!({ "notes": ["a", "b"] }), json!({ "notes": ["c"] }), true);
+        check(json!({ "notes": ["a"] }), json!({ "notes": [] }), false);
     }
 }

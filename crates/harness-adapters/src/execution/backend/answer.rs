@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use harness_core::Json;
 use harness_core::message::{ApprovalRequest, AssistantMessage, Block, FinishReason, Usage};
 use harness_core::port::execution::{ExecutionErrorCode, ExecutionStatus};
 use harness_core::port::{ExecutionResult, ModelFault, ModelFaultCode};
 
 use super::gathered::Gathered;
 use super::note::BackendNote;
+use crate::execution::json::entry;
 
 /// What stands in a message as its protocol.
 const PROTOCOL: &str = "execution";
@@ -130,7 +130,11 @@ fn broken_off(fault: ModelFault, result: &ExecutionResult, gathered: &Gathered) 
 fn told(result: &ExecutionResult) -> Option<String> {
     let error = result.error.as_ref()?;
     let message = error.message.trim();
-    let stderr = entry(error.metadata.as_ref(), "stderr").and_then(|text| text.to::<String>().ok());
+    let stderr = error
+        .metadata
+        .as_ref()
+        .and_then(|told| entry(told, "stderr"))
+        .and_then(|text| text.to::<String>().ok());
     let stderr = stderr.unwrap_or_default();
     let skipped = stderr.trim().chars().count().saturating_sub(STDERR);
     let end: String = stderr.trim().chars().skip(skipped).collect();
@@ -149,16 +153,10 @@ fn dressed(mut message: AssistantMessage, result: &ExecutionResult, gathered: &G
     content.append(&mut message.content);
     content.push(BackendNote::of(result, gathered.tools_left_out).block());
     message.content = content;
-    let usage =
-        gathered.usage.clone().or_else(|| entry(result.metadata.as_ref(), "usage")?.to::<Usage>().ok());
+    let usage = || entry(result.metadata.as_ref()?, "usage")?.to::<Usage>().ok();
+    let usage = gathered.usage.clone().or_else(usage);
     message.usage = usage.map(Arc::new);
     message.rare.protocol = Some(PROTOCOL.to_owned());
     message.rare.provider = Some(result.backend_id.clone());
     message
-}
-
-/// A value of a result's metadata.
-fn entry(metadata: Option<&Json>, name: &str) -> Option<Json> {
-    let entries = metadata?.entries().ok()?;
-    entries.into_iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
 }

@@ -1,0 +1,200 @@
+//! A model as a backend.
+
+use std::fmt;
+use std::sync::Arc;
+
+use harness_core::Json;
+use harness_core::message::{AssistantMessage, FinishReason, Message, ModelOutput};
+use harness_core::port::execution::{ContextStrategy, ExecutionError, ExecutionErrorCode, ExecutionOutput};
+use harness_core::port::{
+    Clock, DeltaPart, Deltas, DynModel, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
+    ExecutionRequest, ExecutionResult, ExecutionSink, Model, ModelFault, ModelFaultCode, ModelRequest, Offer,
+};
+use harness_core::transcript::{Transcript, View};
+
+use super::json::{entry, object};
+use super::outcome::{Attempt, Negotiated};
+use super::prompt::{trimmed, user_text};
+
+/// Any model as a backend: each request is one step of it, without tools.
+///
+/// The system prompt is the model's instructions, everything else of the request one message
+/// ([`user_text`](super::user_text)). It keeps no history and never tries again: wrap the model in
+/// [`Retry`](crate::Retry) for that, and set its time limits where it is made. Every failure is a result:
+///
+/// | what came | code | `retryable` |
+/// |---|---|---|
+/// | an answer without text, a call of a tool, a refusal, a reply of another protocol | `invalid_backend_output` | no |
+/// | nothing in time | `timeout` | yes |
+/// | nobody wants the answer any more | `other` | no |
+/// | any other fault of the step | `backend_execution_error` | where it may pass |
+///
+/// `metadata` of a result has `usage`, and that of an answer `responseId`, and `truncated` when the token limit ended
+/// it; that of an error has `status`, the provider's own `code`, `retryAfterMs`, and as `body` the reply in which no answer was.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use harness_adapters::execution::ModelBackend;
+/// use harness_core::cancel::Cancel;
+/// use harness_core::port::execution::ExecutionMessage;
+/// use harness_core::port::{Clock, ExecutionAdapter, ExecutionCx, ExecutionRequest, Model};
+///
+/// # async fn example(model: impl Model + 'static, clock: Arc<dyn Clock>) {
+/// let backend = ModelBackend::new("hosted", model, clock);
+/// let request = ExecutionRequest::new("a", "t1", "Be brief.", ExecutionMessage::new("m1", "Name a prime."));
+/// let result = backend.execute(request, ExecutionCx::new(&(), &Cancel::never())).await;
+/// println!("{}", result.text());
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ModelBackend {
+    backend_id: String,
+    model: Arc<dyn DynModel>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ModelBackend {
+    /// The model as a backend of this name. The clock is that of traces.
+    pub fn new(backend_id: impl Into<String>, model: impl Model + 'static, clock: Arc<dyn Clock>) -> Self {
+        Self { backend_id: backend_id.into(), model: Arc::new(model), clock }
+    }
+}
+
+impl fmt::Debug for ModelBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelBackend").field("backend_id", &self.backend_id).finish_non_exhaustive()
+    }
+}
+
+impl ExecutionAdapter for ModelBackend {
+    fn backend_id(&self) -> &str {
+        &self.backend_id
+    }
+
+    fn capabilities(&self) -> ExecutionCapabilities {
+        let mut capabilities =
+            ExecutionCapabilities::none().with_notes(["One step of a model, without tools"]);
+        capabilities.max_context_strategy = Some(ContextStrategy::Large);
+        capabilities
+    }
+
+    async fn execute(&self, request: ExecutionRequest, cx: ExecutionCx<'_>) -> ExecutionResult {
+        let attempt = match Negotiated::of(self, &request) {
+            Ok(negotiated) => negotiated.start(&*self.clock).tool_calls(0),
+            Err(unsupported) => return *unsupported,
+        };
+        let mut asked = step(&request);
+        asked.cancel = cx.cancel.clone();
+        match self.model.step_boxed(asked, &Told(cx.sink)).await {
+            Ok(message) => answered(&message, attempt, cx.sink),
+            Err(fault) => failed(&fault, attempt, cx.sink),
+        }
+    }
+}
+
+/// What the model is asked.
+fn step(request: &ExecutionRequest) -> ModelRequest {
+    let log: Transcript = [Arc::new(Message::user(user_text(request)))].into_iter().collect();
+    let offer = Offer::new(request.assistant_id.as_str(), request.instructions.system_prompt.as_str(), []);
+    ModelRequest::new(View::whole(log.prefix()), Arc::new(offer))
+}
+
+/// Passes on what a backend may tell.
+struct Told<'a>(&'a dyn ExecutionSink);
+
+impl Deltas for Told<'_> {
+    fn part(&self, part: DeltaPart) {
+        self.0.part(match part {
+            DeltaPart::Text(text) => ExecutionPart::Text(text),
+            DeltaPart::Thinking(text) => ExecutionPart::Thinking(text),
+            DeltaPart::Note(text) => ExecutionPart::Note(text),
+            DeltaPart::BackendToolStarted { id, name, input } => {
+                ExecutionPart::ToolStarted { id, name, input }
+            }
+            DeltaPart::BackendToolFinished { id, output, failed } => {
+                ExecutionPart::ToolFinished { id, output, failed }
+            }
+            DeltaPart::CallStarted { .. } | DeltaPart::CallArguments { .. } | _ => return,
+        });
+    }
+}
+
+fn answered(message: &AssistantMessage, attempt: Attempt<'_>, sink: &dyn ExecutionSink) -> ExecutionResult {
+    let (told, body) = match message.output() {
+        ModelOutput::FinalAnswer => match trimmed(&message.joined_text()) {
+            "" => ("the answer holds no text".to_owned(), None),
+            text => return completed(text, message, attempt, sink),
+        },
+        ModelOutput::Invalid(invalid) => (invalid.reason, invalid.raw),
+        ModelOutput::Refusal { reason } => (format!("the model declined: {reason}"), None),
+        other @ (ModelOutput::ToolRequest
+        | ModelOutput::Clarification { .. }
+        | ModelOutput::ApprovalRequest(_)
+        | _) => (format!("the model gave no answer but a {}", other.kind()), None),
+    };
+    let data = object([("reason", Json::string(message.output().kind()))]);
+    let error = ExecutionError::new(ExecutionErrorCode::InvalidBackendOutput, told)
+        .with_metadata(body.map(|body| object([("body", body)])));
+    with_usage(attempt.failed(error, Some(data)), message, sink)
+}
+
+fn completed(
+    text: &str,
+    message: &AssistantMessage,
+    attempt: Attempt<'_>,
+    sink: &dyn ExecutionSink,
+) -> ExecutionResult {
+    let mut output = ExecutionOutput::default();
+    output.text = Some(text.to_owned());
+    let reason = object([("finishReason", Json::string(message.stop_reason.as_str()))]);
+    let mut result = attempt.completed(output, Some(reason));
+    let id = message.rare.response_id.as_deref().map(|id| ("responseId", Json::string(id)));
+    let is_cut = message.stop_reason == FinishReason::Length;
+    let cut = is_cut.then(|| Json::of(&true).ok()).flatten().map(|yes| ("truncated", yes));
+    let metadata: Vec<_> = id.into_iter().chain(cut).collect();
+    result.metadata = (!metadata.is_empty()).then(|| object(metadata));
+    with_usage(result, message, sink)
+}
+
+/// A fault of the step, with what there is of an answer.
+fn failed(fault: &ModelFault, attempt: Attempt<'_>, sink: &dyn ExecutionSink) -> ExecutionResult {
+    let code = match fault.code {
+        ModelFaultCode::Timeout => ExecutionErrorCode::Timeout,
+        ModelFaultCode::Protocol => ExecutionErrorCode::InvalidBackendOutput,
+        ModelFaultCode::Cancelled => ExecutionErrorCode::Other,
+        _ => ExecutionErrorCode::BackendExecutionError,
+    };
+    let status = fault.http_status.and_then(|status| Json::of(&status).ok()).map(|status| ("status", status));
+    let said = fault.reply.as_ref().and_then(|reply| entry(reply, "error"));
+    let said = said.and_then(|error| entry(&error, "code")).filter(|code| !code.is_null());
+    let wait = fault.retry_after.and_then(|wait| Json::of(&wait.0).ok()).map(|wait| ("retryAfterMs", wait));
+    let metadata: Vec<_> =
+        status.iter().cloned().chain(said.map(|code| ("code", code))).chain(wait).collect();
+    let error = ExecutionError::new(code, fault.message.as_str())
+        .retryable(fault.transient)
+        .with_metadata((!metadata.is_empty()).then(|| object(metadata)));
+    let data = object(status.into_iter().chain([("error", Json::string(&fault.message))]));
+    let mut result = attempt.failed(error, Some(data));
+    let Some(partial) = &fault.partial else { return result };
+    let text = partial.joined_text();
+    if !text.is_empty() {
+        result.output.get_or_insert_default().text = Some(text);
+    }
+    with_usage(result, partial, sink)
+}
+
+/// The result with what its message used.
+fn with_usage(
+    mut result: ExecutionResult,
+    message: &AssistantMessage,
+    sink: &dyn ExecutionSink,
+) -> ExecutionResult {
+    let Some(usage) = message.usage.as_deref() else { return result };
+    sink.part(ExecutionPart::Usage(usage.clone()));
+    let known = result.metadata.take().and_then(|metadata| metadata.entries().ok()).unwrap_or_default();
+    let known = known.iter().map(|(key, value)| (key.as_str(), value.clone()));
+    let used = Json::of(usage).ok().map(|usage| ("usage", usage));
+    result.metadata = Some(object(known.chain(used)));
+    result
+}
