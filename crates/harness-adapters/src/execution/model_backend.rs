@@ -163,7 +163,20 @@ fn failed(fault: &ModelFault, attempt: Attempt<'_>, sink: &dyn ExecutionSink) ->
         ModelFaultCode::Timeout => ExecutionErrorCode::Timeout,
         ModelFaultCode::Protocol => ExecutionErrorCode::InvalidBackendOutput,
         ModelFaultCode::Cancelled => ExecutionErrorCode::Other,
-        _ => ExecutionErrorCode::BackendExecutionError,
+        ModelFaultCode::AuthFailed
+        | ModelFaultCode::CreditsExhausted
+        | ModelFaultCode::RateLimited
+        | ModelFaultCode::ModelNotFound
+        | ModelFaultCode::InvalidRequest
+        | ModelFaultCode::ContextLengthExceeded
+        | ModelFaultCode::Network
+        | ModelFaultCode::Provider
+        | ModelFaultCode::Recording
+        | ModelFaultCode::Configuration
+        | ModelFaultCode::Deferred
+        | ModelFaultCode::BudgetReached
+        | ModelFaultCode::Unknown
+        | _ => ExecutionErrorCode::BackendExecutionError,
     };
     let status = fault.http_status.and_then(|status| Json::of(&status).ok()).map(|status| ("status", status));
     let said = fault.reply.as_ref().and_then(|reply| entry(reply, "error"));

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::adapters::{Retry, RetryPolicy};
-use harness_core::Json;
 use harness_core::message::{
     ApprovalRequest, AssistantMessage, Block, FinishReason, Message, ModelOutput, SystemMessage, ToolCall,
     ToolResultMessage, Usage,
@@ -13,6 +12,7 @@ use harness_core::port::{
     DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, Offer, ToolDef,
 };
 use harness_core::transcript::{Transcript, View};
+use harness_core::{Json, ModelName};
 use serde_json::{Map, Value, json};
 
 use super::{execution, vectors};
@@ -169,12 +169,8 @@ fn output(message: &AssistantMessage) -> Done<Value> {
 
 /// A fault in that form, of which the source has two kinds and one code for whatever has none of its own.
 fn fault_output(fault: &ModelFault, asked: &str) -> Value {
-    let code = match fault.code {
-        ModelFaultCode::Network | ModelFaultCode::Provider | ModelFaultCode::Protocol => {
-            ModelFaultCode::Unknown
-        }
-        code => code,
-    };
+    let unnamed = [ModelFaultCode::Network, ModelFaultCode::Provider, ModelFaultCode::Protocol];
+    let code = if unnamed.contains(&fault.code) { ModelFaultCode::Unknown } else { fault.code };
     let fields = [
         ("type", Some(json!("invalid"))),
         ("kind", Some(json!(if fault.transient { "transient" } else { "provider_error" }))),
@@ -189,23 +185,27 @@ fn fault_output(fault: &ModelFault, asked: &str) -> Value {
 
 fn metadata(message: &AssistantMessage) -> Value {
     let kept = message.rare.provider_metadata.as_ref().and_then(|kept| kept.to::<Value>().ok());
-    let reason =
-        kept.as_ref().and_then(|kept| kept.get("finishReason")?.as_str()).or(match message.stop_reason {
-            FinishReason::Stop => Some("stop"),
-            FinishReason::Length => Some("length"),
-            FinishReason::ToolUse => Some("tool_calls"),
-            FinishReason::ContentFilter => Some("content_filter"),
-            _ => None,
-        });
-    let thoughts = message.content.iter().filter_map(|block| match block {
-        Block::Thinking(thinking) => Some(thinking.thinking.as_str()),
-        _ => None,
-    });
-    let thoughts = thoughts.collect::<Vec<_>>().join("\n\n");
+    let own = match &message.stop_reason {
+        FinishReason::ToolUse => "tool_calls",
+        FinishReason::ContentFilter => "content_filter",
+        other @ (FinishReason::Stop
+        | FinishReason::Length
+        | FinishReason::Error
+        | FinishReason::Aborted
+        | FinishReason::Refusal
+        | FinishReason::Paused
+        | FinishReason::Other(_)
+        | _) => other.as_str(),
+    };
+    let own = Some(own).filter(|_| message.stop_reason != FinishReason::Error);
+    let thought = |block: &Block| {
+        if let Block::Thinking(thinking) = block { Some(thinking.thinking.clone()) } else { None }
+    };
+    let thoughts = message.content.iter().filter_map(thought).collect::<Vec<_>>().join("\n\n");
     let fields = [
-        ("modelId", message.rare.model.as_ref().map(|model| model.as_str())),
+        ("modelId", message.rare.model.as_ref().map(ModelName::as_str)),
         ("responseId", message.rare.response_id.as_deref()),
-        ("finishReason", reason),
+        ("finishReason", kept.as_ref().and_then(|kept| kept.get("finishReason")?.as_str()).or(own)),
         ("reasoning", Some(thoughts.as_str()).filter(|thoughts| !thoughts.is_empty())),
     ];
     fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect()
