@@ -7,9 +7,9 @@ use harness_core::{Json, ModelName};
 use super::model::ChatModel;
 use super::request::RESERVED;
 use crate::http::PromptCache;
-use crate::http::settings::{RESPONSE_FORMAT, Settings, reasoning};
+use crate::http::settings::{Settings, reasoning};
 use crate::http::setup::{Protocol, Setup, Thought, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey, OutputSchema, ThinkingLevel, ThinkingLevels};
+use crate::{AdapterError, ApiKey, ThinkingLevel, ThinkingLevels};
 
 pub(super) static CHAT: Protocol = Protocol {
     endpoint: "an OpenAI-compatible endpoint",
@@ -47,7 +47,6 @@ pub struct ChatModelBuilder {
     setup: Setup,
     /// Settings of the body behind a method of their own; those of `setup` win.
     defaults: Vec<(&'static str, Json)>,
-    output_schema: Option<OutputSchema>,
     cache: Option<PromptCache>,
     streams: bool,
 }
@@ -69,7 +68,7 @@ impl ChatModelBuilder {
     }
 
     fn of(setup: Setup) -> Self {
-        Self { setup, defaults: Vec::new(), output_schema: None, cache: None, streams: true }
+        Self { setup, defaults: Vec::new(), cache: None, streams: true }
     }
 
     setup_methods! {
@@ -82,12 +81,6 @@ impl ChatModelBuilder {
     /// Names your application to OpenRouter, which lists it under its URL and title.
     pub fn attribution(self, url: impl Into<String>, title: impl Into<String>) -> Self {
         self.header("http-referer", url).header("x-title", title)
-    }
-
-    /// Answers as JSON of this schema, unless an agent's settings say otherwise. Default free text.
-    pub fn output_schema(mut self, schema: impl Into<OutputSchema>) -> Self {
-        self.output_schema = Some(schema.into());
-        self
     }
 
     /// Which part of a request the provider should keep for the next one: the end of the first
@@ -146,14 +139,8 @@ impl ChatModelBuilder {
     /// # Errors
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<ChatModel, AdapterError> {
-        let format = self.output_schema.as_ref().map(OutputSchema::response_format).transpose();
-        let (mut service, format) = match (self.setup.build(), format) {
-            (Ok(service), Ok(format)) => (service, format),
-            (Err(problem), Ok(_)) | (Ok(_), Err(problem)) => return Err(problem),
-            (Err(one), Err(other)) => return Err(AdapterError::of(vec![one, other])),
-        };
-        let defaults = self.defaults.into_iter().chain(format.map(|format| (RESPONSE_FORMAT, format)));
-        for (key, value) in defaults {
+        let mut service = self.setup.build()?;
+        for (key, value) in self.defaults {
             service.settings.set_missing(key, value);
         }
         Ok(ChatModel::new(service, self.cache, self.streams))

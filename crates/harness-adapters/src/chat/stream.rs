@@ -11,9 +11,10 @@ use super::completion::{Completion, CompletionCall};
 use super::wire::{self, Body, CallPart, Choice, Chunk, FunctionPart};
 use crate::AdapterError;
 use crate::http::exchange::Answer;
+use crate::http::frames::Frames;
 use crate::http::lenient::{self, Raw};
 use crate::http::names::call_id;
-use crate::http::sse::{Decoder, Item, Overflow};
+use crate::http::sse::Item;
 use crate::http::{ReplyLimits, Sink, Undecoded, bound, bound_call, reported_error};
 use crate::label::{MAX_LABEL_BYTES, bounded_label};
 use crate::raw::Object;
@@ -49,16 +50,14 @@ const MAX_DOCUMENT: usize = 64 << 10;
 /// ```
 #[derive(Debug)]
 pub struct Assembler {
-    decoder: Decoder,
+    frames: Frames,
     answer: Gathered,
-    read: usize,
 }
 
 impl Assembler {
     /// Starts a stream.
     pub fn new(limits: ReplyLimits) -> Self {
-        let decoder = Decoder::new(limits.line, limits.event);
-        Self { decoder, answer: Gathered::new(limits), read: 0 }
+        Self { frames: Frames::new(&limits), answer: Gathered::new(limits) }
     }
 
     /// Reads bytes and passes the pieces that they complete to `parts`. After `[DONE]` all further
@@ -71,37 +70,13 @@ impl Assembler {
         if self.is_done() {
             return Ok(());
         }
-        self.read = self.read.saturating_add(bytes.len());
-        bound(self.read, self.answer.limits.body, "reply", "bytes")?;
         let answer = &mut self.answer;
-        let mut fault = None;
-        let framing = self.decoder.feed(bytes, &mut |item| {
-            if fault.is_none() {
-                fault = answer.item(item, parts).err();
-            }
-        });
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        framing.map_err(|Overflow { what, limit }| {
-            let what = if what == "line" { "line of the reply" } else { "event of the reply" };
-            AdapterError::TooLarge { what, limit, unit: "bytes" }
-        })
+        self.frames.feed(bytes, &mut |item| answer.item(item, parts))
     }
 
     /// Whether `[DONE]` was seen; nothing of interest follows it.
     pub fn is_done(&self) -> bool {
         self.answer.completion.saw_done
-    }
-
-    /// Whether a finish reason was seen: the answer is whole, only usage may still follow.
-    pub fn has_finish_reason(&self) -> bool {
-        self.answer.completion.finish_reason.is_some()
-    }
-
-    /// Whether the endpoint reported an error: nothing that follows makes the answer usable.
-    pub fn has_error(&self) -> bool {
-        self.answer.completion.error.is_some()
     }
 
     /// Ends the stream. An unfinished last event is dropped.
@@ -123,11 +98,11 @@ impl Answer for Assembler {
     }
 
     fn is_over(&self) -> bool {
-        self.is_done() || self.has_error()
+        self.is_done() || self.answer.completion.error.is_some()
     }
 
     fn is_whole(&self) -> bool {
-        self.has_finish_reason()
+        self.answer.completion.finish_reason.is_some()
     }
 }
 

@@ -1,11 +1,11 @@
-//! An event stream as its data, within the bounds of a reply.
+//! An event stream as its items, within the bounds of a reply.
 
 use super::sse::{Decoder, Item, Overflow};
 use super::{ReplyLimits, bound};
 use crate::AdapterError;
 
-/// Takes the data of one event.
-type TakeData<'a> = &'a mut dyn FnMut(&str) -> Result<(), AdapterError>;
+/// Takes one item.
+type TakeItem<'a> = &'a mut dyn FnMut(Item<'_>) -> Result<(), AdapterError>;
 
 /// Reads the bytes of one stream.
 #[derive(Debug)]
@@ -20,14 +20,14 @@ impl Frames {
         Self { decoder: Decoder::new(limits.line, limits.event), read: 0, limit: limits.body }
     }
 
-    /// Hands the data of every event that `bytes` complete to `take`, which stops at its first fault.
-    pub(crate) fn feed(&mut self, bytes: &[u8], take: TakeData<'_>) -> Result<(), AdapterError> {
+    /// Hands every item that `bytes` complete to `take`, which stops at its first fault.
+    pub(crate) fn feed(&mut self, bytes: &[u8], take: TakeItem<'_>) -> Result<(), AdapterError> {
         self.read = self.read.saturating_add(bytes.len());
         bound(self.read, self.limit, "reply", "bytes")?;
         let mut fault = None;
         let framing = self.decoder.feed(bytes, &mut |item| {
-            if let (None, Item::Data(data)) = (&fault, item) {
-                fault = take(data).err();
+            if fault.is_none() {
+                fault = take(item).err();
             }
         });
         if let Some(fault) = fault {

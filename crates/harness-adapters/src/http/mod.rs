@@ -8,7 +8,6 @@ pub(crate) mod draft;
 pub(crate) mod endpoint;
 pub(crate) mod exchange;
 pub(crate) mod fault;
-#[cfg(any(feature = "anthropic", feature = "responses"))]
 pub(crate) mod frames;
 pub(crate) mod lenient;
 mod limits;

@@ -9,13 +9,9 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, 
 use super::endpoint::Endpoint;
 use super::fault::Faults;
 use super::service::Service;
-#[cfg(any(feature = "anthropic", feature = "responses"))]
-use super::settings::RESPONSE_FORMAT;
-use super::settings::Settings;
+use super::settings::{RESPONSE_FORMAT, Settings};
 use super::{ReplyLimits, ReplyTimeouts};
-#[cfg(any(feature = "anthropic", feature = "responses"))]
-use crate::OutputSchema;
-use crate::{AdapterError, ApiKey, PriceTable, ThinkingLevel, ThinkingLevels};
+use crate::{AdapterError, ApiKey, OutputSchema, PriceTable, ThinkingLevel, ThinkingLevels};
 
 /// What sets one protocol apart before the first byte is sent.
 #[derive(Debug)]
@@ -87,6 +83,8 @@ pub(crate) struct Setup {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) prices: PriceTable,
     pub(crate) levels: ThinkingLevels,
+    /// What answers must be, where an agent's settings name nothing else.
+    pub(crate) output_schema: Option<OutputSchema>,
 }
 
 /// The service of one vendor.
@@ -132,11 +130,26 @@ impl Setup {
             clock: None,
             prices: PriceTable::builtin(),
             levels: ThinkingLevels::reasoning(),
+            output_schema: None,
         }
     }
 
     /// Checks everything; the fault holds all problems.
     pub(crate) fn build(self) -> Result<Service, AdapterError> {
+        let format = self.output_schema.as_ref().map(OutputSchema::response_format).transpose();
+        match (self.service(), format) {
+            (Ok(mut service), Ok(format)) => {
+                if let Some(format) = format {
+                    service.settings.set_missing(RESPONSE_FORMAT, format);
+                }
+                Ok(service)
+            }
+            (Err(problem), Ok(_)) | (Ok(_), Err(problem)) => Err(problem),
+            (Err(one), Err(other)) => Err(AdapterError::of(vec![one, other])),
+        }
+    }
+
+    fn service(self) -> Result<Service, AdapterError> {
         let mut problems = Vec::new();
         let endpoint = Endpoint::parse(&self.base_url, self.protocol.path);
         let endpoint = endpoint.map_err(|problem| problems.push(problem)).ok();
@@ -180,22 +193,6 @@ impl Setup {
             prices: self.prices,
             levels: self.levels,
         })
-    }
-
-    /// [`Self::build`], with a schema of the answers that holds where an agent's settings name no other.
-    #[cfg(any(feature = "anthropic", feature = "responses"))]
-    pub(crate) fn build_for(self, schema: Option<&OutputSchema>) -> Result<Service, AdapterError> {
-        let format = schema.map(OutputSchema::response_format).transpose();
-        match (self.build(), format) {
-            (Ok(mut service), Ok(format)) => {
-                if let Some(format) = format {
-                    service.settings.set_missing(RESPONSE_FORMAT, format);
-                }
-                Ok(service)
-            }
-            (Err(problem), Ok(_)) | (Ok(_), Err(problem)) => Err(problem),
-            (Err(one), Err(other)) => Err(AdapterError::of(vec![one, other])),
-        }
     }
 
     fn all_headers(&self) -> Result<HeaderMap, AdapterError> {
@@ -253,6 +250,13 @@ macro_rules! setup_methods {
         #[doc = $settings]
         pub fn settings(mut self, settings: harness_core::Json) -> Self {
             self.setup.settings = settings;
+            self
+        }
+
+        /// Answers as JSON of this schema, except where an agent's settings say otherwise. Default free text. An
+        /// answer that is no JSON is marked invalid.
+        pub fn output_schema(mut self, schema: impl Into<$crate::OutputSchema>) -> Self {
+            self.setup.output_schema = Some(schema.into());
             self
         }
 

@@ -129,7 +129,7 @@ impl LocalCommandAdapter {
     /// With further reasons why a request is degraded or not supported, after those of
     /// [`ExecutionNegotiation::of`].
     #[must_use]
-    pub fn negotiating(
+    pub(super) fn negotiating(
         mut self,
         reasons: impl Fn(&ExecutionRequest) -> Vec<NegotiationReason> + Send + Sync + 'static,
     ) -> Self {

@@ -9,7 +9,7 @@ use super::request::RESERVED;
 use super::settings::think;
 use crate::http::PromptCache;
 use crate::http::setup::{Protocol, Setup, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey, OutputSchema};
+use crate::{AdapterError, ApiKey};
 
 pub(super) static MESSAGES: Protocol = Protocol {
     endpoint: "an Anthropic-compatible endpoint",
@@ -33,7 +33,6 @@ pub(super) const MAX_TOKENS: u64 = 8_192;
 pub struct MessagesModelBuilder {
     setup: Setup,
     cache: PromptCache,
-    output_schema: Option<OutputSchema>,
 }
 
 impl MessagesModelBuilder {
@@ -46,7 +45,7 @@ impl MessagesModelBuilder {
     }
 
     fn of(setup: Setup) -> Self {
-        Self { setup, cache: PromptCache::default(), output_schema: None }
+        Self { setup, cache: PromptCache::default() }
     }
 
     setup_methods! {
@@ -68,19 +67,12 @@ impl MessagesModelBuilder {
         self
     }
 
-    /// Answers as JSON of this schema, except where an agent's settings say otherwise. Default free text. An
-    /// answer that is no JSON is marked invalid.
-    pub fn output_schema(mut self, schema: impl Into<OutputSchema>) -> Self {
-        self.output_schema = Some(schema.into());
-        self
-    }
-
     /// Checks everything and makes the model. Nothing is sent yet.
     ///
     /// # Errors
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<MessagesModel, AdapterError> {
-        let service = self.setup.build_for(self.output_schema.as_ref())?;
+        let service = self.setup.build()?;
         Ok(MessagesModel::new(service, self.cache))
     }
 }

@@ -8,7 +8,7 @@ use super::model::ResponsesModel;
 use super::request::RESERVED;
 use crate::http::settings::{Settings, reasoning};
 use crate::http::setup::{Protocol, Setup, Thought, Vendor, setup_methods};
-use crate::{AdapterError, ApiKey, OutputSchema};
+use crate::{AdapterError, ApiKey};
 
 pub(super) static RESPONSES: Protocol = Protocol {
     endpoint: "an endpoint of the Responses API",
@@ -42,20 +42,19 @@ static OPENROUTER: Vendor = Vendor {
 #[must_use]
 pub struct ResponsesModelBuilder {
     setup: Setup,
-    output_schema: Option<OutputSchema>,
 }
 
 impl ResponsesModelBuilder {
     pub(super) fn openai(model: ModelName, key: ApiKey) -> Self {
-        Self { setup: Setup::hosted(&RESPONSES, &OPENAI, model, key), output_schema: None }
+        Self { setup: Setup::hosted(&RESPONSES, &OPENAI, model, key) }
     }
 
     pub(super) fn openrouter(model: ModelName, key: ApiKey) -> Self {
-        Self { setup: Setup::hosted(&RESPONSES, &OPENROUTER, model, key), output_schema: None }
+        Self { setup: Setup::hosted(&RESPONSES, &OPENROUTER, model, key) }
     }
 
     pub(super) fn compatible(base_url: String, model: ModelName) -> Self {
-        Self { setup: Setup::compatible(&RESPONSES, base_url, model), output_schema: None }
+        Self { setup: Setup::compatible(&RESPONSES, base_url, model) }
     }
 
     setup_methods! {
@@ -69,19 +68,12 @@ impl ResponsesModelBuilder {
             `tool_choice` of that form."
     }
 
-    /// Answers as JSON of this schema, except where an agent's settings say otherwise. Default free text. An
-    /// answer that is no JSON is marked invalid.
-    pub fn output_schema(mut self, schema: impl Into<OutputSchema>) -> Self {
-        self.output_schema = Some(schema.into());
-        self
-    }
-
     /// Checks everything and makes the model. Nothing is sent yet.
     ///
     /// # Errors
     /// The one problem, or [`AdapterError::Several`] with all of them.
     pub fn build(self) -> Result<ResponsesModel, AdapterError> {
-        self.setup.build_for(self.output_schema.as_ref()).map(ResponsesModel::new)
+        self.setup.build().map(ResponsesModel::new)
     }
 }
 

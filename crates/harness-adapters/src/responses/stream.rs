@@ -13,6 +13,7 @@ use crate::http::exchange::Answer;
 use crate::http::frames::Frames;
 use crate::http::lenient::{Raw, decode, id, label, number, piece, text};
 use crate::http::names::call_id;
+use crate::http::sse::Item;
 use crate::http::{ReplyLimits, ReportedError, Sink, bound, bound_call, reported_error};
 use crate::label::bounded_label;
 use crate::seam::Seam;
@@ -86,7 +87,10 @@ impl Assembler {
 impl Answer for Assembler {
     fn feed(&mut self, bytes: &[u8], parts: Sink<'_>) -> Result<(), AdapterError> {
         let (answer, limits) = (&mut self.answer, &self.limits);
-        self.frames.feed(bytes, &mut |data| answer.event(data, limits, parts))
+        self.frames.feed(bytes, &mut |item| match item {
+            Item::Data(data) => answer.event(data, limits, parts),
+            Item::Comment => Ok(()),
+        })
     }
 
     fn document(&mut self, text: &str, parts: Sink<'_>) -> Result<(), AdapterError> {

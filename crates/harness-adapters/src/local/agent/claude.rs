@@ -5,7 +5,7 @@ use harness_core::message::Usage;
 use harness_core::port::ExecutionSink;
 use harness_core::port::execution::ExecutionError;
 
-use super::told::{Told, cost, may_work_later, note};
+use super::told::{Told, cost, event_of, may_work_later, note};
 use crate::local::fields::{Fields, text};
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
@@ -134,12 +134,7 @@ impl Claude {
 
 impl OutputReader for Claude {
     fn line(&mut self, line: &str, sink: &dyn ExecutionSink) -> Reading {
-        let Some(event) = Fields::parse(line) else {
-            if !line.trim().is_empty() {
-                note(line, sink);
-            }
-            return Reading::GoOn;
-        };
+        let Some(event) = event_of(line, sink) else { return Reading::GoOn };
         let of_a_subagent = event.text("parent_tool_use_id").is_some();
         match event.text("type").as_deref() {
             Some("system") => return self.system(&event, line, sink),

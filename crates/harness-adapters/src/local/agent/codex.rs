@@ -4,7 +4,7 @@ use harness_core::Json;
 use harness_core::message::Usage;
 use harness_core::port::ExecutionSink;
 
-use super::told::{Told, may_work_later, note, since};
+use super::told::{Told, event_of, may_work_later, note, since};
 use crate::execution::object;
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
@@ -97,12 +97,7 @@ impl Codex {
 
 impl OutputReader for Codex {
     fn line(&mut self, line: &str, sink: &dyn ExecutionSink) -> Reading {
-        let Some(event) = Fields::parse(line) else {
-            if !line.trim().is_empty() {
-                note(line, sink);
-            }
-            return Reading::GoOn;
-        };
+        let Some(event) = event_of(line, sink) else { return Reading::GoOn };
         match event.text("type").as_deref() {
             Some("thread.started") => {
                 self.told.session.id = event.text("thread_id").unwrap_or_default();

@@ -4,7 +4,7 @@ use harness_core::Json;
 use harness_core::message::Usage;
 use harness_core::port::ExecutionSink;
 
-use super::told::{Told, note};
+use super::told::{Told, event_of, note};
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
@@ -51,12 +51,7 @@ impl Gemini {
 
 impl OutputReader for Gemini {
     fn line(&mut self, line: &str, sink: &dyn ExecutionSink) -> Reading {
-        let Some(event) = Fields::parse(line) else {
-            if !line.trim().is_empty() {
-                note(line, sink);
-            }
-            return Reading::GoOn;
-        };
+        let Some(event) = event_of(line, sink) else { return Reading::GoOn };
         match event.text("type").as_deref() {
             Some("init") => {
                 self.told.session.id = event.text("session_id").unwrap_or_default();

@@ -5,7 +5,7 @@ use harness_core::message::{Cost, Usage};
 use harness_core::port::ExecutionSink;
 use harness_core::port::execution::ExecutionError;
 
-use super::told::{Told, cost, may_work_later, note, plus};
+use super::told::{Told, cost, event_of, may_work_later, note, plus};
 use crate::local::fields::Fields;
 use crate::local::output::{OutputReader, ParsedOutput, Reading};
 
@@ -69,12 +69,7 @@ impl OpenCode {
 
 impl OutputReader for OpenCode {
     fn line(&mut self, line: &str, sink: &dyn ExecutionSink) -> Reading {
-        let Some(event) = Fields::parse(line) else {
-            if !line.trim().is_empty() {
-                note(line, sink);
-            }
-            return Reading::GoOn;
-        };
+        let Some(event) = event_of(line, sink) else { return Reading::GoOn };
         if let Some(id) = event.text("sessionID") {
             self.told.session.id = id;
         }

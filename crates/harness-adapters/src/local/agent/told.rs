@@ -12,6 +12,7 @@ use super::session::Session;
 use crate::execution::object;
 use crate::label::{MAX_LABEL_BYTES, bounded_id, bounded_label};
 use crate::local::ended::shortened;
+use crate::local::fields::Fields;
 use crate::local::output::ParsedOutput;
 use crate::seam::{Piece, Seam};
 
@@ -189,6 +190,15 @@ impl Told {
             self.said_before = std::mem::take(&mut self.said);
         }
     }
+}
+
+/// The event that a line is. Another one is a note, unless it is blank.
+pub(super) fn event_of(line: &str, sink: &dyn ExecutionSink) -> Option<Fields> {
+    let event = Fields::parse(line);
+    if event.is_none() && !line.trim().is_empty() {
+        note(line, sink);
+    }
+    event
 }
 
 /// Something for a log.
