@@ -14,7 +14,7 @@ use harness_core::message::{AssistantMessage, Block, Message, ToolCall, ToolResu
 use harness_core::port::{CompactAsk, Compactor as _, ViewCx};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, Time};
-use harness_memory::compact::{CompactionPolicy, LadderCompactor};
+use harness_memory::compact::{CompactionPolicy, ContextCompactor};
 
 fn main() {
     divan::main();
@@ -44,7 +44,7 @@ fn ask(log: &Transcript) -> CompactAsk {
 fn plan(bencher: Bencher<'_, '_>, messages: usize) {
     let log = transcript(messages);
     bencher
-        .with_inputs(|| (LadderCompactor::new(CompactionPolicy::ladder(128_000)), ask(&log)))
+        .with_inputs(|| (ContextCompactor::new(CompactionPolicy::ladder(128_000)), ask(&log)))
         .bench_local_values(|(compactor, ask)| {
             let compaction = compactor.compact(ask).now_or_never().unwrap().unwrap();
             assert!(compaction.note.is_some());
@@ -56,7 +56,7 @@ fn plan(bencher: Bencher<'_, '_>, messages: usize) {
 #[divan::bench(args = [200, 2_000, 20_000])]
 fn request(bencher: Bencher<'_, '_>, messages: usize) {
     let mut log = transcript(messages);
-    let compactor = LadderCompactor::new(CompactionPolicy::ladder(100_000_000));
+    let compactor = ContextCompactor::new(CompactionPolicy::ladder(100_000_000));
     compactor.compact(ask(&log)).now_or_never().unwrap().unwrap();
     log.push(Arc::new(Message::user("And now?")));
     bencher

@@ -18,7 +18,7 @@ use harness_core::port::{
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ModelName, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionPreset, CompactionSetting, GraphAgents, Map, Value};
-use harness_memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
+use harness_memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
 use harness_tools::{Combined, Modes, Source, WorkTools};
 
 use crate::agents::{Around, BoundGraph};
@@ -527,9 +527,9 @@ pub(crate) struct Assembled {
 fn compactor(setting: CompactionSetting, model: &Arc<dyn DynModel>) -> Arc<dyn DynCompactor> {
     let CompactionSetting { preset, window, .. } = setting;
     let policy = match preset {
-        CompactionPreset::Projection => CompactionPolicy::projection(window),
+        CompactionPreset::Projection => CompactionPolicy::summarize(window),
         CompactionPreset::Ladder | _ => CompactionPolicy::ladder(window),
     };
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
-    Arc::new(LadderCompactor::new(policy).with_summarizer(summarizer))
+    Arc::new(ContextCompactor::new(policy).with_summarizer(summarizer))
 }

@@ -8,7 +8,7 @@ use harness::core::message::{Message, UserMessage};
 use harness::core::port::{ApprovalAsk, Approver, Clock, Decision, DynCompactor, DynModel};
 use harness::core::{Json, ThreadId, Time};
 use harness::descriptor::load_file;
-use harness::memory::compact::{LadderCompactor, ModelSummarizer, SummaryModel};
+use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::runtime::template::expand_command;
 use harness::runtime::{Approvals, StartAt, Stream, Thread};
 use harness::system::SystemClock;
@@ -246,7 +246,7 @@ impl Approver for Decider {
 /// and when the person says so.
 fn compactor(model: &Arc<dyn DynModel>, window: u64) -> Arc<dyn DynCompactor> {
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
-    Arc::new(LadderCompactor::new(policy(Preset::Projection, window)).with_summarizer(summarizer))
+    Arc::new(ContextCompactor::new(policy(Preset::Projection, window)).with_summarizer(summarizer))
 }
 
 fn somebody(args: &ChatArgs) -> Result<(), CliError> {

@@ -7,7 +7,7 @@ use harness::Builder;
 use harness::core::port::{Clock, DynArtifactStore, DynModel};
 use harness::descriptor::{CompactionPreset, CompactionSetting};
 use harness::memory::compact::artifacts::{LargeResults, read_artifact_tool};
-use harness::memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
+use harness::memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::session::artifact::{FolderArtifacts, MemoryArtifacts};
 
 use crate::args::{Preset, ViewArgs};
@@ -30,7 +30,7 @@ pub(crate) fn compacted(
         None => Arc::new(MemoryArtifacts::default()),
     };
     let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(model), window));
-    let compactor = LadderCompactor::new(policy(how, window))
+    let compactor = ContextCompactor::new(policy(how, window))
         .with_summarizer(summarizer)
         .with_artifacts(Arc::clone(&artifacts));
     let read = read_artifact_tool(Arc::clone(&artifacts), Arc::clone(clock));
@@ -56,6 +56,6 @@ fn compaction(args: &ViewArgs, descriptor: Option<CompactionSetting>) -> Option<
 pub(crate) fn policy(how: Preset, window: u64) -> CompactionPolicy {
     match how {
         Preset::Ladder => CompactionPolicy::ladder(window),
-        Preset::Projection => CompactionPolicy::projection(window),
+        Preset::Projection => CompactionPolicy::summarize(window),
     }
 }

@@ -10,7 +10,7 @@ use harness::core::port::{
     Clock, CompactionNote, Deltas, DynModel, EntryHead, Model, ModelFault, ModelFaultCode, ModelRequest,
     Session as _,
 };
-use harness::memory::compact::{LadderCompactor, ModelSummarizer, SummaryModel};
+use harness::memory::compact::{ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::session::{JsonlSession, OpenOptions};
 use harness::system::SystemClock;
 use harness::{Harness, HarnessError};
@@ -66,7 +66,7 @@ async fn compact_here(args: &CompactArgs) -> Result<Done, CliError> {
     let asked = args.model.model.is_some() || args.model.replay.is_some();
     let source = asked.then(|| model::choose(&args.model, None, &clock)).transpose()?;
     let model: Arc<dyn DynModel> = source.map_or_else(|| Arc::new(NoModel) as _, |source| source.model);
-    let mut compactor = LadderCompactor::new(policy(args.how, args.window));
+    let mut compactor = ContextCompactor::new(policy(args.how, args.window));
     if asked {
         let summarizer = ModelSummarizer::new(SummaryModel::new(Arc::clone(&model), args.window));
         compactor = compactor.with_summarizer(summarizer);

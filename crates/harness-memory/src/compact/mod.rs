@@ -12,7 +12,7 @@
 //! | [`plan`] | plans beside a transcript: clear, externalize, summarize, drop |
 //! | [`window`] | groups that are shown or left out: truncation, windows, collapsing, budgets |
 //! | [`clear`] | clearing without a plan |
-//! | [`LadderCompactor`] | the product's compactor, and its [`CompactionPolicy`] |
+//! | [`ContextCompactor`] | the product's compactor, and its [`CompactionPolicy`] |
 //! | [`artifacts`] | reading back what was stored elsewhere |
 //! | [`SummarizingCompactor`] | one summary in front of the newest turns |
 //! | [`Summarizer`] | writes the text that stands for messages |
@@ -39,12 +39,12 @@ mod threads;
 pub mod tokens;
 pub mod window;
 
-pub use compactor::{LadderCompactor, Rehydration, TARGET_MISSED};
+pub use compactor::{ContextCompactor, Rehydration, TARGET_MISSED};
 pub use digest::{SummaryKey, content_hash};
 pub use error::CompactError;
 pub use key_data::KeyFields;
 pub use meter::BudgetMeter;
-pub use policy::{CompactionPolicy, HardStop, Recency, Rung, Trigger};
+pub use policy::{CompactionPolicy, HardStop, Recency, Rung, Target, Trigger};
 pub use summarize::{
     COMPACT_FAILED, DynSummarizer, ModelSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary,
     SummaryAsk, SummaryFault, SummaryModel, conversation_text,

@@ -8,6 +8,37 @@ pub enum Trigger {
     Reserve(u64),
     /// From this share of the window on, in thousandths.
     Share(u64),
+    /// Above so many tokens of messages, as counted: without instructions and tools.
+    Tokens(u64),
+    /// Above so many messages.
+    Messages(usize),
+    /// Before every request.
+    Always,
+}
+
+/// How far a compaction goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// So far below the trigger, in thousandths of the window.
+    Slack(u64),
+    /// Down to so many tokens of messages, as counted: without instructions and tools.
+    Tokens(u64),
+    /// Down to so many messages.
+    Messages(usize),
+    /// To the end: everything old.
+    Everything,
+}
+
+/// The size of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// Tokens of the whole request, corrected by what the provider reports.
+    pub(crate) request: u64,
+    /// Tokens of its messages, as counted.
+    pub(crate) tokens: u64,
+    /// Its messages.
+    pub(crate) messages: usize,
 }
 
 /// Above what a request is not sent.
@@ -20,20 +51,34 @@ pub enum HardStop {
     Share(u64),
 }
 
-/// What is kept as it is: the newest groups that have at least so many messages *and* tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The newest groups, which stay as they are: those that reach every number given here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recency {
     /// Messages.
     pub messages: usize,
     /// Tokens; at most a quarter of the window.
     pub tokens: u64,
+    /// Groups that are not of the system.
+    pub groups: usize,
+    /// Groups of calls with their results.
+    pub calls: usize,
 }
 
 impl Recency {
     /// At least so many messages and tokens.
     pub fn new(messages: usize, tokens: u64) -> Self {
-        Self { messages, tokens }
+        Self { messages, tokens, ..Self::default() }
+    }
+
+    /// At least so many groups that are not of the system.
+    pub fn of_groups(groups: usize) -> Self {
+        Self { groups, ..Self::default() }
+    }
+
+    /// At least so many groups of calls with their results.
+    pub fn of_calls(calls: usize) -> Self {
+        Self { calls, ..Self::default() }
     }
 }
 
@@ -51,6 +96,10 @@ pub enum Rung {
     Summarize,
     /// What was cleared or collapsed goes.
     Drop,
+    /// The oldest groups go, with everything that they say.
+    Truncate,
+    /// The oldest calls go with their results.
+    Select,
 }
 
 impl Rung {
@@ -62,11 +111,13 @@ impl Rung {
             Self::Externalize => "externalize",
             Self::Summarize => "summarize",
             Self::Drop => "drop",
+            Self::Truncate => "truncate",
+            Self::Select => "select",
         }
     }
 }
 
-/// When [`crate::compact::LadderCompactor`] compacts, what it keeps and how far it goes.
+/// When [`crate::compact::ContextCompactor`] compacts, what it keeps and how far it goes.
 ///
 /// ```
 /// use harness_memory::compact::{CompactionPolicy, Rung};
@@ -87,8 +138,8 @@ pub struct CompactionPolicy {
     pub recency: Recency,
     /// What is done, in order.
     pub ladder: Vec<Rung>,
-    /// How far below the trigger a compaction goes, in thousandths of the window.
-    pub slack: u64,
+    /// How far a compaction goes.
+    pub target: Target,
     /// Gains below this are not worth that the provider's prompt cache is lost; `None` is 4,096 tokens or 3 %
     /// of the window, whichever is less. Above the hard stop every gain counts.
     pub min_gain: Option<u64>,
@@ -102,17 +153,55 @@ pub struct CompactionPolicy {
     pub excerpt: usize,
     /// Tokens of a summary, at most.
     pub summary_tokens: u64,
+    /// Whether the first message of the user stays: it states the task.
+    pub keep_first_prompt: bool,
 }
 
 impl CompactionPolicy {
-    /// One summary: above `window - 16,384` everything but the newest 20,000 tokens is summarized.
-    pub fn projection(window: u64) -> Self {
+    /// One summary: above `window - 16,384` everything but the first prompt and the newest 20,000 tokens is
+    /// summarized.
+    pub fn summarize(window: u64) -> Self {
         Self {
             trigger: Trigger::Reserve(16_384),
-            recency: Recency { messages: 0, tokens: 20_000 },
+            recency: Recency::new(0, 20_000),
             ladder: vec![Rung::Summarize],
             hard_stop: HardStop::Answer(4_096),
             ..Self::ladder(window)
+        }
+    }
+
+    /// Above so many tokens of messages the oldest groups go, down to `to` tokens. The first prompt goes, too,
+    /// unless [`CompactionPolicy::keep_first_prompt`] is set.
+    pub fn truncate(above: u64, to: u64) -> Self {
+        Self { target: Target::Tokens(to), ..Self::counting(Trigger::Tokens(above), Rung::Truncate) }
+    }
+
+    /// Only the newest groups stay, and the system part: a group is one message, or calls with their results.
+    /// The first prompt goes, too, unless [`CompactionPolicy::keep_first_prompt`] is set.
+    pub fn sliding_window(groups: usize) -> Self {
+        Self { recency: Recency::of_groups(groups), ..Self::counting(Trigger::Always, Rung::Truncate) }
+    }
+
+    /// Of all calls with their results only the newest groups stay.
+    pub fn selective(calls: usize) -> Self {
+        Self { recency: Recency::of_calls(calls), ..Self::counting(Trigger::Always, Rung::Select) }
+    }
+
+    /// All but the newest groups of calls become one line each, with the beginnings of their results.
+    pub fn tool_results(calls: usize) -> Self {
+        Self { recency: Recency::of_calls(calls), ..Self::counting(Trigger::Always, Rung::Collapse) }
+    }
+
+    /// One rung over a history that is counted without a window.
+    fn counting(trigger: Trigger, rung: Rung) -> Self {
+        Self {
+            trigger,
+            target: Target::Everything,
+            recency: Recency::default(),
+            ladder: vec![rung],
+            min_gain: Some(0),
+            keep_first_prompt: !matches!(rung, Rung::Truncate),
+            ..Self::ladder(0)
         }
     }
 
@@ -123,29 +212,46 @@ impl CompactionPolicy {
         Self {
             window,
             trigger: Trigger::Share(800),
-            recency: Recency { messages: 12, tokens: 20_000 },
+            recency: Recency::new(12, 20_000),
             ladder: vec![Rung::Clear, Rung::Collapse, Rung::Externalize, Rung::Summarize, Rung::Drop],
-            slack: 100,
+            target: Target::Slack(100),
             min_gain: None,
             hard_stop: HardStop::Share(950),
             clear_from: 100,
             externalize_from: 1_000,
             excerpt: 800,
             summary_tokens: (window / 16).clamp(512, 13_107),
+            keep_first_prompt: true,
         }
     }
 
-    /// Tokens above which a view is too long; with a share, from which on.
+    /// Tokens above which a view is too long; with a share, from which on. 0 where messages are counted.
     pub fn trigger(&self) -> u64 {
         match self.trigger {
             Trigger::Reserve(reserve) => self.window - reserve.min(self.window / 4),
             Trigger::Share(share) => self.share(share),
+            Trigger::Tokens(tokens) => tokens,
+            Trigger::Messages(_) | Trigger::Always => 0,
         }
     }
 
-    /// Tokens that a compaction aims at.
+    /// Tokens that a compaction aims at. 0 where messages are counted, and where everything old goes.
     pub fn target(&self) -> u64 {
-        self.trigger().saturating_sub(self.share(self.slack))
+        match self.target {
+            Target::Slack(slack) => self.trigger().saturating_sub(self.share(slack)),
+            Target::Tokens(tokens) => tokens,
+            Target::Messages(_) | Target::Everything => 0,
+        }
+    }
+
+    /// Tokens that have to go from a request of so many; 0 when it may stay as it is.
+    pub fn excess(&self, tokens: u64) -> u64 {
+        if self.is_due(tokens) { tokens.saturating_sub(self.target()) } else { 0 }
+    }
+
+    /// Whether a request of so many tokens is not sent as it is.
+    pub fn is_too_long(&self, tokens: u64) -> bool {
+        self.window > 0 && tokens > self.ceiling()
     }
 
     /// Tokens above which a request is not sent.
@@ -166,12 +272,24 @@ impl CompactionPolicy {
         if self.window == 0 { self.recency.tokens } else { self.recency.tokens.min(self.window / 4) }
     }
 
-    /// Whether a view of so many tokens is too long.
+    /// Whether a request of so many tokens is too long for its window. Triggers that count messages, or their
+    /// tokens alone, do not look at it.
     pub fn is_due(&self, tokens: u64) -> bool {
         match self.trigger {
             _ if self.window == 0 => false,
             Trigger::Reserve(_) => tokens > self.trigger(),
             Trigger::Share(_) => tokens >= self.trigger(),
+            Trigger::Tokens(_) | Trigger::Messages(_) | Trigger::Always => false,
+        }
+    }
+
+    /// Whether a request of this size is made shorter.
+    pub(crate) fn is_due_at(&self, size: Size) -> bool {
+        match self.trigger {
+            Trigger::Reserve(_) | Trigger::Share(_) => self.is_due(size.request),
+            Trigger::Tokens(tokens) => size.tokens > tokens,
+            Trigger::Messages(messages) => size.messages > messages,
+            Trigger::Always => true,
         }
     }
 
@@ -193,14 +311,32 @@ mod tests {
 
     #[test]
     fn presets_have_their_figures() {
-        check(&CompactionPolicy::projection(200_000), 183_616, 163_616, 195_904, 4_096, 20_000);
+        check(&CompactionPolicy::summarize(200_000), 183_616, 163_616, 195_904, 4_096, 20_000);
         check(&CompactionPolicy::ladder(128_000), 102_400, 89_600, 121_600, 3_840, 20_000);
     }
 
     #[test]
     fn small_windows_keep_room_to_work_in() {
-        check(&CompactionPolicy::projection(16_000), 12_000, 10_400, 12_000, 480, 4_000);
+        check(&CompactionPolicy::summarize(16_000), 12_000, 10_400, 12_000, 480, 4_000);
         check(&CompactionPolicy::ladder(16_000), 12_800, 11_200, 15_200, 480, 4_000);
+    }
+
+    #[test]
+    fn a_request_is_measured_against_trigger_target_and_ceiling() {
+        let policy = CompactionPolicy::ladder(128_000);
+        assert_eq!([102_399, 102_400, 110_000].map(|tokens| policy.excess(tokens)), [0, 12_800, 20_400]);
+        assert_eq!([121_600, 121_601].map(|tokens| policy.is_too_long(tokens)), [false, true]);
+    }
+
+    #[test]
+    fn messages_are_counted_without_a_window() {
+        let mut policy = CompactionPolicy::truncate(200, 150);
+        let size = |tokens, messages| Size { request: 1_000_000, tokens, messages };
+        assert_eq!([200, 201].map(|tokens| policy.is_due_at(size(tokens, 3))), [false, true]);
+        policy.trigger = Trigger::Messages(3);
+        assert_eq!([3, 4].map(|messages| policy.is_due_at(size(0, messages))), [false, true]);
+        assert!(CompactionPolicy::selective(1).is_due_at(size(0, 0)));
+        assert!(!policy.is_due(u64::MAX) && !policy.is_too_long(u64::MAX));
     }
 
     #[test]
@@ -208,6 +344,6 @@ mod tests {
         let policy = CompactionPolicy::ladder(0);
         assert!(!policy.is_due(u64::MAX));
         assert!(CompactionPolicy::ladder(1_000).is_due(800));
-        assert!(!CompactionPolicy::projection(1_000).is_due(750));
+        assert!(!CompactionPolicy::summarize(1_000).is_due(750));
     }
 }

@@ -11,7 +11,7 @@ use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::{Json, Time};
 use harness_memory::compact::group::{is_pinned, pin};
 use harness_memory::compact::{
-    CompactionPolicy, LadderCompactor, Recency, Rung, Summarizer, Summary, SummaryAsk, SummaryFault,
+    CompactionPolicy, ContextCompactor, Recency, Rung, Summarizer, Summary, SummaryAsk, SummaryFault,
 };
 use proptest::prelude::*;
 
@@ -101,13 +101,13 @@ fn grow(log: &mut Transcript, step: &Step, ids: &mut u32) {
     }
 }
 
-fn compactor(fails: u32, store: &Arc<ArtifactShelf>) -> LadderCompactor {
+fn compactor(fails: u32, store: &Arc<ArtifactShelf>) -> ContextCompactor {
     let mut policy = CompactionPolicy::ladder(3_000);
     policy.recency = Recency::new(3, 200);
     policy.excerpt = 100;
     policy.externalize_from = 100;
     assert!(policy.ladder.contains(&Rung::Drop));
-    LadderCompactor::new(policy)
+    ContextCompactor::new(policy)
         .with_summarizer(Counting { asked: AtomicU32::new(1), fails })
         .with_artifacts(Arc::<ArtifactShelf>::clone(store))
 }
@@ -158,13 +158,18 @@ fn check_pairs(log: &Transcript, view: &[Arc<Message>]) {
     }
 }
 
-fn check_compaction(compactor: &LadderCompactor, log: &Transcript, plan: Option<&Plan>, done: &Compaction) {
+fn check_compaction(compactor: &ContextCompactor, log: &Transcript, plan: Option<&Plan>, done: &Compaction) {
     if let Some(note) = &done.note {
         let is_met = note.tokens_after <= note.target;
         assert!(is_met || !done.failed.is_empty() || done.overflow.is_some(), "silently above: {done:?}");
         assert!(note.tokens_after < note.tokens_before, "{note:?}");
         assert_eq!(note.target, compactor.policy().target());
     }
+    check_kept(log, plan, true);
+}
+
+/// Whether calls have their results, and everything that is never touched is there.
+fn check_kept(log: &Transcript, plan: Option<&Plan>, keeps_first_prompt: bool) {
     let view = shown(log, plan);
     if let Some(plan) = plan {
         assert_eq!(plan.check(log), Ok(()), "law 6");
@@ -172,6 +177,7 @@ fn check_compaction(compactor: &LadderCompactor, log: &Transcript, plan: Option<
     check_pairs(log, &view);
     assert!(log.iter().next_back().is_none_or(|last| has(&view, last)), "the newest message is there");
     let first_user = log.iter().find(|message| matches!(***message, Message::User(_)));
+    let first_user = first_user.filter(|_| keeps_first_prompt);
     assert!(first_user.is_none_or(|first| has(&view, first)), "the task is there");
     for message in log.iter() {
         let is_protected = is_pinned(message) || matches!(**message, Message::System(_));
@@ -208,11 +214,41 @@ fn converse(steps: &[Step], fails: u32) {
     }
 }
 
+/// What each policy of groups and calls leaves of a conversation.
+fn cut(steps: &[Step], policy: CompactionPolicy) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (keeps_first_prompt, compactor) = (policy.keep_first_prompt, ContextCompactor::new(policy));
+    let (mut log, mut ids) = (Transcript::default(), 0);
+    let mut plan: Option<Plan> = None;
+    for step in steps {
+        grow(&mut log, step, &mut ids);
+        let done = runtime.block_on(compactor.compact(ask(&log, plan.as_ref()))).unwrap();
+        plan = done.plan.clone().or(plan);
+        check_kept(&log, plan.as_ref(), keeps_first_prompt);
+        let again = runtime.block_on(compactor.compact(ask(&log, plan.as_ref()))).unwrap();
+        assert_eq!((again.plan, again.note), (None, None), "a second compaction of the same");
+    }
+}
+
+fn policies() -> [CompactionPolicy; 4] {
+    [
+        CompactionPolicy::truncate(600, 300),
+        CompactionPolicy::sliding_window(3),
+        CompactionPolicy::selective(1),
+        CompactionPolicy::tool_results(1),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn law_6_holds_for_every_view(steps in prop::collection::vec(step(), 1..60), fails in 0..4_u32) {
         converse(&steps, fails);
+    }
+
+    #[test]
+    fn law_6_holds_for_every_policy(steps in prop::collection::vec(step(), 1..30), policy in 0..4_usize) {
+        cut(&steps, policies()[policy].clone());
     }
 }

@@ -9,7 +9,7 @@ use harness::core::transcript::{Transcript, View};
 use harness::core::{Json, StopReason};
 use harness::memory::compact::artifacts::read_artifact_tool;
 use harness::memory::compact::tokens::{CharacterCounter, message_tokens};
-use harness::memory::compact::{CompactionPolicy, LadderCompactor, ModelSummarizer, SummaryModel};
+use harness::memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::prelude::*;
 use harness::session::MemorySession;
 use harness::session::artifact::MemoryArtifacts;
@@ -108,7 +108,7 @@ fn harness(worker: &Worker, session: &MemorySession, events: &EventLog) -> Harne
     });
     let store = Arc::new(MemoryArtifacts::default());
     let clock: Arc<dyn harness::core::port::Clock> = Arc::new(harness::system::SystemClock::default());
-    let compactor = LadderCompactor::new(CompactionPolicy::ladder(WINDOW))
+    let compactor = ContextCompactor::new(CompactionPolicy::ladder(WINDOW))
         .with_summarizer(ModelSummarizer::new(SummaryModel::new(Summarizing, WINDOW)))
         .with_artifacts(Arc::<MemoryArtifacts>::clone(&store));
     Harness::new(worker.clone())

@@ -50,7 +50,7 @@ struct Asked {
 /// The tool `read_artifact(artifact_id, offset?, limit?)`: gives a part of what was stored elsewhere, and says
 /// how to get the next. An artifact of another session, or one that has expired, is not found.
 ///
-/// Offer it beside a [`crate::compact::LadderCompactor`] that has the same store.
+/// Offer it beside a [`crate::compact::ContextCompactor`] that has the same store.
 pub fn read_artifact_tool(store: Arc<dyn DynArtifactStore>, clock: Arc<dyn Clock>) -> Arc<dyn DynTool> {
     let description = "Reads back a content that was stored outside of the conversation because of its size.";
     let tool = tool_fn(READ_ARTIFACT, description, move |asked: Asked, cx: ToolCx| {

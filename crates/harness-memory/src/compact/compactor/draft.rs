@@ -55,15 +55,17 @@ pub(super) struct Draft {
     pub(super) slots: Vec<Slot>,
     /// Tokens of all slots, as counted.
     pub(super) tokens: u64,
+    /// Messages of all slots.
+    pub(super) messages: usize,
     /// Slots from here on are recent.
     recent: usize,
 }
 
 impl Draft {
     /// The groups of a view; `cost` gives the tokens of each message. Costs one pass.
-    pub(super) fn of(shown: &[Shown], mut cost: impl FnMut(&Shown) -> u64) -> Self {
+    pub(super) fn of(shown: &[Shown], keep_first_prompt: bool, mut cost: impl FnMut(&Shown) -> u64) -> Self {
         let groups = Groups::of(shown);
-        let first_user = task_of(shown, &groups);
+        let first_user = task_of(shown, &groups).filter(|_| keep_first_prompt);
         let newest = groups.newest();
         let mut slots: Vec<Slot> = Vec::with_capacity(groups.len());
         let mut at = 0;
@@ -89,16 +91,21 @@ impl Draft {
             at = end;
         }
         let tokens = slots.iter().map(|slot| slot.tokens).sum();
-        Self { slots, tokens, recent: 0 }
+        Self { slots, tokens, messages: shown.len(), recent: 0 }
     }
 
-    /// Keeps the newest slots that have at least so many messages and tokens.
+    /// Keeps the newest slots that reach every number.
     pub(super) fn keep(&mut self, recency: Recency) {
-        let (mut messages, mut tokens) = (0, 0_u64);
+        let mut kept = Recency::default();
         let oldest_kept = self.slots.iter().rposition(|slot| {
-            messages += slot.messages.len();
-            tokens = tokens.saturating_add(slot.tokens);
-            messages >= recency.messages && tokens >= recency.tokens
+            kept.messages += slot.messages.len();
+            kept.tokens = kept.tokens.saturating_add(slot.tokens);
+            kept.groups += usize::from(!matches!(slot.kind, GroupKind::System | GroupKind::Unsent));
+            kept.calls += usize::from(slot.kind == GroupKind::ToolCall);
+            kept.messages >= recency.messages
+                && kept.tokens >= recency.tokens
+                && kept.groups >= recency.groups
+                && kept.calls >= recency.calls
         });
         self.recent = oldest_kept.unwrap_or(0);
     }
@@ -135,6 +142,7 @@ impl Draft {
             return false;
         }
         self.tokens = self.tokens - slot.tokens + tokens;
+        self.messages = self.messages - slot.messages.len() + messages.len();
         slot.replace(form, messages.into_iter().map(Arc::new).collect(), tokens);
         true
     }
@@ -146,6 +154,7 @@ impl Draft {
         for at in places {
             if let Some(slot) = self.slots.get_mut(*at) {
                 self.tokens = self.tokens - slot.tokens + tokens;
+                self.messages = self.messages - slot.messages.len() + messages.len();
                 slot.replace(Form::Summary, std::mem::take(&mut messages), std::mem::take(&mut tokens));
             }
         }
@@ -155,6 +164,7 @@ impl Draft {
     pub(super) fn drop_slot(&mut self, at: usize) {
         if let Some(slot) = self.slots.get_mut(at) {
             self.tokens -= slot.tokens;
+            self.messages -= slot.messages.len();
             slot.replace(slot.form, Vec::new(), 0);
         }
     }

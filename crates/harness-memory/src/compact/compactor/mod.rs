@@ -17,16 +17,16 @@ use harness_core::port::{
     CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, DynArtifactStore,
     DynCompactor, Overflow, Pressure, TokenCounter,
 };
-use harness_core::transcript::Plan;
+use harness_core::transcript::{Plan, Prefix, Span};
 use harness_core::{Fault, FaultSource};
 
 use self::draft::Draft;
 pub use self::rehydrate::Rehydration;
-use self::rungs::Means;
+use self::rungs::{Aim, Means};
 use self::state::{Shown, State};
 use super::BudgetMeter;
 use super::durability::DurabilityPolicies;
-use super::policy::{CompactionPolicy, Recency, Rung};
+use super::policy::{CompactionPolicy, Recency, Rung, Size, Target};
 use super::summarize::{DynSummarizer, Summarizer, SummaryCache};
 use super::threads::Threads;
 use super::tokens::CharacterCounter;
@@ -37,8 +37,9 @@ pub const TARGET_MISSED: &str = "compact_target_missed";
 /// Makes views shorter as its [`CompactionPolicy`] says: before every request, when a provider refuses one,
 /// and when somebody asks.
 ///
-/// It works on whole groups: a call and its results stay together. The system part, the first thing that the
-/// user said, the newest group, pinned messages and pending approvals are never touched. The transcript
+/// It works on whole groups: a call and its results stay together. The system part, the newest group, pinned
+/// messages and pending approvals are never touched, nor is the first thing that the user said where
+/// [`CompactionPolicy::keep_first_prompt`] is set. The transcript
 /// stays as it is; what is shown instead of parts of it is a plan, which only changes when the next
 /// compaction is due, so that a provider's prompt cache serves the requests in between.
 ///
@@ -54,7 +55,7 @@ pub const TARGET_MISSED: &str = "compact_target_missed";
 /// use harness_core::port::{CompactAsk, Compactor, ViewCx};
 /// use harness_core::transcript::{Transcript, View};
 /// use harness_core::{Json, Time};
-/// use harness_memory::compact::{CompactionPolicy, LadderCompactor};
+/// use harness_memory::compact::{CompactionPolicy, ContextCompactor};
 ///
 /// let mut log = Transcript::default();
 /// log.push(Arc::new(Message::user("Find the bug.")));
@@ -66,7 +67,7 @@ pub const TARGET_MISSED: &str = "compact_target_missed";
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let compactor = LadderCompactor::new(CompactionPolicy::ladder(20_000));
+/// let compactor = ContextCompactor::new(CompactionPolicy::ladder(20_000));
 /// let cx = ViewCx::new(log.prefix(), Arc::new(Origin::default()), Time(0));
 /// let compaction = compactor.compact(CompactAsk::new(View::whole(log.prefix()), None, cx)).await?;
 /// let note = compaction.note.ok_or("nothing was done")?;
@@ -76,7 +77,7 @@ pub const TARGET_MISSED: &str = "compact_target_missed";
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct LadderCompactor {
+pub struct ContextCompactor {
     policy: CompactionPolicy,
     counter: Arc<dyn TokenCounter>,
     durability: DurabilityPolicies,
@@ -87,9 +88,9 @@ pub struct LadderCompactor {
     threads: Threads<State>,
 }
 
-impl fmt::Debug for LadderCompactor {
+impl fmt::Debug for ContextCompactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LadderCompactor")
+        f.debug_struct("ContextCompactor")
             .field("policy", &self.policy)
             .field("counter", &self.counter.name())
             .field("summarizes", &self.summarizer.is_some())
@@ -103,8 +104,9 @@ impl fmt::Debug for LadderCompactor {
 struct Goal {
     /// Tokens of the request now.
     estimate: u64,
-    /// Tokens to get to.
+    /// Tokens of the request to get to; 0 where everything old goes, or messages are counted.
     target: u64,
+    aim: Aim,
     /// Tokens above which nothing is sent; `None` when nobody knows.
     ceiling: Option<u64>,
     /// Thousandths by which counted tokens are the provider's.
@@ -144,7 +146,7 @@ struct Done {
     pressure: Option<Pressure>,
 }
 
-impl LadderCompactor {
+impl ContextCompactor {
     /// A compactor that counts characters, knows the usual tools, and neither summarizes nor stores: a rung
     /// whose means are missing is passed over.
     pub fn new(policy: CompactionPolicy) -> Self {
@@ -207,22 +209,31 @@ impl LadderCompactor {
             state.meter.learn_overflow(counted, window);
         }
         let estimate = state.meter.corrected(counted);
-        let target = match &ask.reason {
-            CompactReason::Requested { .. } => 0,
-            CompactReason::Overflow => {
-                if window > 0 {
-                    window / 2
-                } else {
-                    estimate / 2
-                }
-            }
-            CompactReason::Request | _ if self.policy.is_due(estimate) => self.policy.target(),
-            CompactReason::Request | _ => return None,
-        };
-        let ceiling = (window > 0).then(|| self.policy.ceiling());
         let empty = Plan { spans: Arc::from([]) };
         let overhead = state.meter.counted(log, Some(&empty), offer);
-        Some(Goal { estimate, target, ceiling, factor: state.meter.factor(), overhead })
+        let tokens = counted.saturating_sub(overhead);
+        let size = Size { request: estimate, tokens, messages: messages_of(log, plan) };
+        if matches!(ask.reason, CompactReason::Request) && !self.policy.is_due_at(size) {
+            return None;
+        }
+        let ceiling = (window > 0).then(|| self.policy.ceiling());
+        let (target, aim, factor) = (0, Aim::Tokens(0), state.meter.factor());
+        Some(self.aimed(ask, Goal { estimate, target, aim, ceiling, factor, overhead }))
+    }
+
+    /// The goal with what is to be reached.
+    fn aimed(&self, ask: &CompactAsk, goal: Goal) -> Goal {
+        let at_request = |target| Goal { target, aim: Aim::Tokens(goal.counted(target)), ..goal };
+        match (&ask.reason, self.policy.target) {
+            (CompactReason::Overflow, _) if self.policy.window > 0 => at_request(self.policy.window / 2),
+            (CompactReason::Overflow, _) => at_request(goal.estimate / 2),
+            (_, Target::Tokens(tokens)) => {
+                Goal { target: goal.request(tokens), aim: Aim::Tokens(tokens), ..goal }
+            }
+            (_, Target::Messages(messages)) => Goal { aim: Aim::Messages(messages), ..goal },
+            (CompactReason::Requested { .. }, Target::Slack(_)) | (_, Target::Everything) => goal,
+            (_, Target::Slack(_)) => at_request(self.policy.target()),
+        }
     }
 
     /// That the window fills, once per crossing.
@@ -239,7 +250,7 @@ impl LadderCompactor {
         match ask.reason {
             // Somebody who asks wants a short view, however short the conversation is.
             CompactReason::Requested { .. } => {
-                Recency { messages: 0, tokens: keep.tokens.min(goal.counted(goal.estimate) / 4) }
+                Recency { messages: 0, tokens: keep.tokens.min(goal.counted(goal.estimate) / 4), ..keep }
             }
             CompactReason::Overflow => {
                 Recency { tokens: keep.tokens.min(goal.counted(goal.target) / 2), ..keep }
@@ -251,7 +262,7 @@ impl LadderCompactor {
     /// Whether anything can go altogether, or into a summary.
     fn may_remove(&self) -> bool {
         self.policy.ladder.iter().any(|rung| match rung {
-            Rung::Drop => true,
+            Rung::Drop | Rung::Truncate | Rung::Select => true,
             Rung::Summarize => self.summarizer.is_some(),
             Rung::Clear | Rung::Collapse | Rung::Externalize => false,
         })
@@ -302,10 +313,10 @@ impl LadderCompactor {
             policy: &self.policy,
             durability: &self.durability,
             counter: &*self.counter,
-            target: goal.counted(goal.target),
+            aim: goal.aim,
         };
         for rung in self.ladder(ask) {
-            if draft.tokens <= means.target || ask.cx.cancel.is_cancelled() {
+            if means.aim.is_met(draft) || ask.cx.cancel.is_cancelled() {
                 break;
             }
             let groups = match rung {
@@ -314,6 +325,8 @@ impl LadderCompactor {
                 Rung::Externalize => self.externalize(draft, &means, ask, done).await,
                 Rung::Summarize => self.summarize(draft, &means, ask, state, done).await,
                 Rung::Drop => rungs::drop_old(draft, &means),
+                Rung::Truncate => rungs::truncate(draft, &means),
+                Rung::Select => rungs::select(draft, &means),
             };
             if groups > 0 {
                 *done.actions.entry(*rung).or_default() += groups;
@@ -399,6 +412,15 @@ fn settle(ask: &CompactAsk, goal: &Goal, draft: &Draft, state: &Mutex<State>, do
     compaction
 }
 
+/// How many messages a view has.
+fn messages_of(log: &Prefix, plan: Option<&Plan>) -> usize {
+    let of_span = |span: &Span| match span {
+        Span::Kept(range) => range.end.min(log.len()).saturating_sub(range.start),
+        Span::Made(made) => made.len(),
+    };
+    plan.map_or(log.len(), |plan| plan.spans.iter().map(of_span).sum())
+}
+
 /// The plan in force, where the host does not know it.
 fn planned(plan: Option<Plan>, asked: Option<&Plan>) -> Compaction {
     plan.filter(|plan| asked != Some(plan)).map_or_else(Compaction::unchanged, Compaction::planned)
@@ -418,7 +440,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Compactor for LadderCompactor {
+impl Compactor for ContextCompactor {
     /// What the twin puts into the artifact store stays there: it is found by its content.
     fn ahead(&self) -> Option<Arc<dyn DynCompactor>> {
         let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -445,7 +467,8 @@ impl Compactor for LadderCompactor {
             if let Some(goal) = self.goal(&ask, &mut state, plan.as_ref()) {
                 let shown = state.shown(log, asked);
                 let meter = &mut state.meter;
-                Ok((Draft::of(&shown, |shown: &Shown| meter.tokens_of(&shown.message, shown.at)), goal))
+                let cost = |shown: &Shown| meter.tokens_of(&shown.message, shown.at);
+                Ok((Draft::of(&shown, self.policy.keep_first_prompt, cost), goal))
             } else {
                 state.pressed = false;
                 Err(plan)
@@ -463,7 +486,7 @@ impl Compactor for LadderCompactor {
         }
         if goal.is_too_long(draft.tokens) {
             // Better little is kept than nothing is sent.
-            draft.keep(Recency { messages: 0, tokens: goal.counted(goal.target) / 4 });
+            draft.keep(Recency::new(0, goal.counted(goal.target) / 4));
             self.climb(&mut draft, &ask, &goal, &state, &mut done).await;
         }
         Ok(settle(&ask, &goal, &draft, &state, done))

@@ -1,4 +1,4 @@
-//! The rungs that need nobody else: clear, collapse, drop.
+//! The rungs that need nobody else: clear, collapse, drop, truncate, select.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,29 @@ const COLLAPSED: usize = 4_096;
 /// Characters of one result in it.
 const COLLAPSED_RESULT: usize = 200;
 
+/// What a view may have at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Aim {
+    /// Tokens of its messages, as counted.
+    Tokens(u64),
+    Messages(usize),
+}
+
+impl Aim {
+    pub(super) fn is_met(self, draft: &Draft) -> bool {
+        match self {
+            Self::Tokens(tokens) => draft.tokens <= tokens,
+            Self::Messages(messages) => draft.messages <= messages,
+        }
+    }
+}
+
 /// What the rungs go by.
 pub(super) struct Means<'a> {
     pub(super) policy: &'a CompactionPolicy,
     pub(super) durability: &'a DurabilityPolicies,
     pub(super) counter: &'a dyn TokenCounter,
-    /// Tokens, as counted, that the view may have.
-    pub(super) target: u64,
+    pub(super) aim: Aim,
 }
 
 impl Means<'_> {
@@ -109,18 +125,32 @@ fn collapsed(slot: &Slot) -> Message {
 
 /// Drops groups that were cleared or collapsed, oldest first, until the target is met; how many.
 pub(super) fn drop_old(draft: &mut Draft, means: &Means<'_>) -> u32 {
-    let mut dropped = 0;
+    remove(draft, means, |slot| matches!(slot.form, Form::Cleared | Form::Collapsed))
+}
+
+/// Drops groups, oldest first, until the target is met; how many.
+pub(super) fn truncate(draft: &mut Draft, means: &Means<'_>) -> u32 {
+    remove(draft, means, |slot| slot.kind != GroupKind::Unsent)
+}
+
+/// Drops calls with their results, oldest first, until the target is met; how many groups.
+pub(super) fn select(draft: &mut Draft, means: &Means<'_>) -> u32 {
+    remove(draft, means, |slot| slot.kind == GroupKind::ToolCall)
+}
+
+fn remove(draft: &mut Draft, means: &Means<'_>, may_go: impl Fn(&Slot) -> bool) -> u32 {
+    let mut removed = 0;
     for at in draft.candidates() {
-        if draft.tokens <= means.target {
+        if means.aim.is_met(draft) {
             break;
         }
         let slot = draft.slots.get(at).filter(|slot| !slot.messages.is_empty());
-        if slot.is_some_and(|slot| matches!(slot.form, Form::Cleared | Form::Collapsed)) {
+        if slot.is_some_and(&may_go) {
             draft.drop_slot(at);
-            dropped += 1;
+            removed += 1;
         }
     }
-    dropped
+    removed
 }
 
 fn each(
@@ -130,7 +160,7 @@ fn each(
 ) -> u32 {
     let mut done = 0;
     for at in draft.candidates() {
-        if draft.tokens <= means.target {
+        if means.aim.is_met(draft) {
             break;
         }
         if let Some((form, messages)) = draft.slots.get(at).and_then(&shorter) {

@@ -29,7 +29,7 @@ pub(super) async fn externalize(
 ) -> Stored {
     let mut done = Stored::default();
     for at in draft.candidates() {
-        if draft.tokens <= means.target || cx.cancel.is_cancelled() {
+        if means.aim.is_met(draft) || cx.cancel.is_cancelled() {
             break;
         }
         let slot = draft.slots.get(at);

@@ -11,6 +11,8 @@ use crate::compact::Trigger;
 use crate::compact::{Summary, SummaryAsk, SummaryFault};
 use harness_core::testing::ArtifactShelf;
 
+mod policies;
+
 /// Numbers its summaries; notes new messages, all messages, and instructions of each.
 #[derive(Clone, Default)]
 struct Numbered {
@@ -82,7 +84,7 @@ fn ask(log: &Transcript, plan: Option<Plan>) -> CompactAsk {
 /// A window of 1,000: trigger 800, target 700, ceiling 950; the newest 100 tokens are kept.
 fn policy(rungs: &[Rung]) -> CompactionPolicy {
     let mut policy = CompactionPolicy::ladder(1_000);
-    policy.recency = Recency { messages: 0, tokens: 100 };
+    policy.recency = Recency::new(0, 100);
     policy.ladder = rungs.to_vec();
     policy.clear_from = 20;
     policy.min_gain = Some(1);
@@ -108,7 +110,7 @@ fn shown(log: &Transcript, plan: Option<&Plan>) -> String {
     words.join(" ")
 }
 
-async fn compact(compactor: &LadderCompactor, ask: CompactAsk) -> Compaction {
+async fn compact(compactor: &ContextCompactor, ask: CompactAsk) -> Compaction {
     compactor.compact(ask).await.unwrap()
 }
 
@@ -123,14 +125,14 @@ fn check_told(compaction: &Compaction, actions: &[(&str, u32)], failed: &[&str])
 #[tokio::test]
 async fn a_short_view_stays_as_it_is() {
     let compaction =
-        compact(&LadderCompactor::new(policy(&[Rung::Clear])), ask(&log("u10 read700"), None)).await;
+        compact(&ContextCompactor::new(policy(&[Rung::Clear])), ask(&log("u10 read700"), None)).await;
     assert_eq!(compaction, Compaction::unchanged());
 }
 
 #[tokio::test]
 async fn old_results_are_cleared_until_the_target_is_met() {
     let log = log("u10 read190 read190 read190 read190 a10");
-    let compaction = compact(&LadderCompactor::new(policy(&[Rung::Clear])), ask(&log, None)).await;
+    let compaction = compact(&ContextCompactor::new(policy(&[Rung::Clear])), ask(&log, None)).await;
     check_told(&compaction, &[("clear", 1)], &[]);
     assert_eq!(shown(&log, compaction.plan.as_ref()), "0..1 (assistant) ([read_file: success]) 3..");
     let note = compaction.note.unwrap();
@@ -141,7 +143,7 @@ async fn old_results_are_cleared_until_the_target_is_met() {
 #[tokio::test]
 async fn a_compaction_is_made_once_and_lasts() {
     let mut log = log("u10 read190 read190 read190 read190 a10");
-    let compactor = LadderCompactor::new(policy(&[Rung::Clear]));
+    let compactor = ContextCompactor::new(policy(&[Rung::Clear]));
     let first = compact(&compactor, ask(&log, None)).await;
     let again = compact(&compactor, ask(&log, None)).await;
     assert_eq!((&again.plan, again.note), (&first.plan, None), "a host that forgets it is told it again");
@@ -155,7 +157,7 @@ async fn a_compaction_is_made_once_and_lasts() {
 #[tokio::test]
 async fn usage_of_before_a_compaction_triggers_no_second_one() {
     let log = log("u10 read190 read190 read190 read190 a10");
-    let compactor = LadderCompactor::new(policy(&[Rung::Clear]));
+    let compactor = ContextCompactor::new(policy(&[Rung::Clear]));
     let measured = Measured { messages: 9, plan: None, usage: Usage::tokens(830, 10) };
     let first = compact(&compactor, ask(&log, None).with_measured(Some(measured.clone()))).await;
     assert!(first.note.is_some());
@@ -168,7 +170,7 @@ async fn an_answer_counts_as_the_provider_counts() {
     let log = log("u10 read200 read200 a10");
     let measured = Measured { messages: 5, plan: None, usage: Usage::tokens(900, 10) };
     let asked = ask(&log, None).with_measured(Some(measured));
-    let compaction = compact(&LadderCompactor::new(policy(&[Rung::Clear])), asked).await;
+    let compaction = compact(&ContextCompactor::new(policy(&[Rung::Clear])), asked).await;
     let note = compaction.note.unwrap();
     assert!(note.tokens_before > 900 && note.tokens_after <= 700, "{note:?}");
 }
@@ -176,7 +178,7 @@ async fn an_answer_counts_as_the_provider_counts() {
 #[tokio::test]
 async fn what_is_old_is_summarized_and_the_summary_updated() {
     let summarizer = Numbered::default();
-    let compactor = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
+    let compactor = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
     let mut log = log("u10 a300 u10 a300 u10 a100 a100");
     let first = compact(&compactor, ask(&log, None)).await;
     assert_eq!(shown(&log, first.plan.as_ref()), "0..1 (S1) 6..");
@@ -193,7 +195,7 @@ async fn what_is_old_is_summarized_and_the_summary_updated() {
 
 #[tokio::test]
 async fn one_prompt_with_many_tool_turns_is_summarized_at_a_group_border() {
-    let compactor = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(Numbered::default());
+    let compactor = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(Numbered::default());
     let log = log("u10 web200 web200 web200 web200 web50");
     let compaction = compact(&compactor, ask(&log, None)).await;
     assert_eq!(shown(&log, compaction.plan.as_ref()), "0..1 (S1) 7..");
@@ -201,13 +203,13 @@ async fn one_prompt_with_many_tool_turns_is_summarized_at_a_group_border() {
 
 #[tokio::test]
 async fn a_plan_of_an_earlier_process_is_gone_on_from() {
-    let old = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(Numbered::default());
+    let old = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(Numbered::default());
     let mut log = log("u10 a300 u10 a300 u10 a100 a100");
     let plan = compact(&old, ask(&log, None)).await.plan.unwrap();
     let plan: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
 
     let summarizer = Numbered::default();
-    let new = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
+    let new = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
     assert_eq!(compact(&new, ask(&log, Some(plan.clone()))).await, Compaction::unchanged());
     for word in ["u10", "a300", "u10", "a300", "a100"] {
         grow(&mut log, word);
@@ -220,7 +222,7 @@ async fn a_plan_of_an_earlier_process_is_gone_on_from() {
 #[tokio::test]
 async fn views_of_layers_are_shortened_the_same_way() {
     let log = log("u10 read190 read190 read190 read190 a10");
-    let compactor = LadderCompactor::new(policy(&[Rung::Clear]));
+    let compactor = ContextCompactor::new(policy(&[Rung::Clear]));
     let layered = |text: &str| {
         let made: Arc<[_]> = Arc::from([Arc::new(Message::user(text))]);
         Some(Plan { spans: Arc::from([Span::Made(made), Span::Kept(0..usize::MAX)]) })
@@ -235,7 +237,7 @@ async fn views_of_layers_are_shortened_the_same_way() {
 #[tokio::test]
 async fn a_summary_that_stands_among_what_layers_made_is_updated() {
     let summarizer = Numbered::default();
-    let compactor = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
+    let compactor = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
     let mut log = log("u10 a300 u10 a300 u10 a100 a100");
     let layered = Plan {
         spans: Arc::from([
@@ -257,7 +259,7 @@ async fn a_summary_that_stands_among_what_layers_made_is_updated() {
 
 #[tokio::test]
 async fn pressure_is_told_once_per_crossing() {
-    let compactor = LadderCompactor::new(policy(&[]));
+    let compactor = ContextCompactor::new(policy(&[]));
     let mut log = log("u10 a800");
     let mut told = Vec::new();
     for word in ["a1", "a1", "a1"] {
@@ -271,13 +273,13 @@ async fn pressure_is_told_once_per_crossing() {
 async fn rungs_follow_one_another() {
     let all = policy(&[Rung::Clear, Rung::Collapse, Rung::Summarize, Rung::Drop]);
     let log = log("u300 read100 read100 read100 read100 a150 a100");
-    let compaction = compact(&LadderCompactor::new(all), ask(&log, None)).await;
+    let compaction = compact(&ContextCompactor::new(all), ask(&log, None)).await;
     check_told(&compaction, &[("clear", 4)], &[]);
 
     let mut tight = policy(&[Rung::Clear, Rung::Collapse, Rung::Drop]);
-    tight.slack = 460;
+    tight.target = Target::Slack(460);
     let log = self::log("u200 read100 read100 read100 read100 read100 a100");
-    let compaction = compact(&LadderCompactor::new(tight), ask(&log, None)).await;
+    let compaction = compact(&ContextCompactor::new(tight), ask(&log, None)).await;
     check_told(&compaction, &[("clear", 5), ("collapse", 5), ("drop", 4)], &[]);
     assert_eq!(
         shown(&log, compaction.plan.as_ref()),
@@ -289,7 +291,7 @@ async fn rungs_follow_one_another() {
 async fn a_failing_summarizer_is_told_of_and_the_next_rung_is_taken() {
     let failing = Numbered { fails: true, ..Numbered::default() };
     let rungs = policy(&[Rung::Summarize, Rung::Clear]);
-    let compactor = LadderCompactor::new(rungs).with_summarizer(failing);
+    let compactor = ContextCompactor::new(rungs).with_summarizer(failing);
     let log = log("u10 read190 read190 read190 read190 a10");
     let compaction = compact(&compactor, ask(&log, None)).await;
     check_told(&compaction, &[("clear", 1)], &["compact_failed"]);
@@ -298,7 +300,7 @@ async fn a_failing_summarizer_is_told_of_and_the_next_rung_is_taken() {
 #[tokio::test]
 async fn three_failures_leave_the_summarizer_alone_for_five_requests() {
     let failing = Numbered { fails: true, ..Numbered::default() };
-    let compactor = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(failing.clone());
+    let compactor = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(failing.clone());
     let log = log("u10 a300 u10 a300 u10 a100 a100");
     for _ in 0..9 {
         assert_eq!(compact(&compactor, ask(&log, None)).await.plan, None);
@@ -309,7 +311,7 @@ async fn three_failures_leave_the_summarizer_alone_for_five_requests() {
 #[tokio::test]
 async fn a_summary_that_is_not_shorter_is_not_taken() {
     let wordy = Numbered { length: 4_000, ..Numbered::default() };
-    let compactor = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(wordy);
+    let compactor = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(wordy);
     let log = log("u10 a300 u10 a300 u10 a100 a100");
     let compaction = compact(&compactor, ask(&log, None)).await;
     assert_eq!(compaction.plan, None);
@@ -321,7 +323,7 @@ async fn what_cannot_be_got_again_is_stored_and_can_be_read() {
     let store = Arc::new(ArtifactShelf::default());
     let mut rungs = policy(&[Rung::Clear, Rung::Externalize]);
     rungs.excerpt = 20;
-    let compactor = LadderCompactor::new(rungs).with_artifacts(Arc::<ArtifactShelf>::clone(&store));
+    let compactor = ContextCompactor::new(rungs).with_artifacts(Arc::<ArtifactShelf>::clone(&store));
     let log = log("u10 web600 read10 a100 a100");
     let compaction = compact(&compactor, ask(&log, None)).await;
     check_told(&compaction, &[("externalize", 1)], &[]);
@@ -338,7 +340,7 @@ async fn what_cannot_be_got_again_is_stored_and_can_be_read() {
 #[tokio::test]
 async fn a_store_that_fails_loses_nothing() {
     let store = Arc::new(ArtifactShelf::bounded(10));
-    let compactor = LadderCompactor::new(policy(&[Rung::Externalize])).with_artifacts(store);
+    let compactor = ContextCompactor::new(policy(&[Rung::Externalize])).with_artifacts(store);
     let log = log("u10 web600 a100 a100");
     let compaction = compact(&compactor, ask(&log, None)).await;
     assert_eq!(compaction.plan, None);
@@ -354,7 +356,7 @@ async fn what_is_pinned_or_pending_stays() {
     for word in ["a300", "u10", "a100", "a100"] {
         grow(&mut log, word);
     }
-    let compactor = LadderCompactor::new(policy(&[Rung::Summarize])).with_summarizer(Numbered::default());
+    let compactor = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(Numbered::default());
     let compaction = compact(&compactor, ask(&log, None)).await;
     assert_eq!(shown(&log, compaction.plan.as_ref()), "0..1 (S1) 2..4 7..");
 }
@@ -363,7 +365,7 @@ async fn what_is_pinned_or_pending_stays() {
 async fn a_refused_request_becomes_half_a_window() {
     let log = log("u10 read100 read100 read100 read100 a10");
     let asked = ask(&log, None).because(CompactReason::Overflow);
-    let compaction = compact(&LadderCompactor::new(policy(&[Rung::Clear])), asked).await;
+    let compaction = compact(&ContextCompactor::new(policy(&[Rung::Clear])), asked).await;
     let note = compaction.note.unwrap();
     assert!(note.tokens_before > 1_000 && note.tokens_after <= 500, "{note:?}");
 }
@@ -371,10 +373,10 @@ async fn a_refused_request_becomes_half_a_window() {
 #[tokio::test]
 async fn a_view_that_cannot_be_shortened_is_not_sent() {
     let log = log("u1000 a10");
-    let compaction = compact(&LadderCompactor::new(policy(&[Rung::Clear])), ask(&log, None)).await;
+    let compaction = compact(&ContextCompactor::new(policy(&[Rung::Clear])), ask(&log, None)).await;
     assert_eq!(compaction.overflow, Some(Overflow { tokens: 1_021, ceiling: 950 }));
     let asked = ask(&log, None).because(CompactReason::Overflow);
-    let unknown = LadderCompactor::new(CompactionPolicy { window: 0, ..policy(&[Rung::Clear]) });
+    let unknown = ContextCompactor::new(CompactionPolicy { window: 0, ..policy(&[Rung::Clear]) });
     let compaction = compact(&unknown, asked).await;
     assert!(compaction.overflow.is_some(), "refused once, it would be refused again");
 }
@@ -384,7 +386,7 @@ async fn less_is_kept_before_nothing_is_sent() {
     let mut keeping = policy(&[Rung::Clear]);
     keeping.recency.messages = 100;
     let log = log("u10 read300 read300 read300 a10");
-    let compaction = compact(&LadderCompactor::new(keeping), ask(&log, None)).await;
+    let compaction = compact(&ContextCompactor::new(keeping), ask(&log, None)).await;
     assert!(compaction.overflow.is_none() && compaction.note.is_some());
 }
 
@@ -392,7 +394,7 @@ async fn less_is_kept_before_nothing_is_sent() {
 async fn whoever_asks_gets_a_summary_below_the_trigger() {
     let summarizer = Numbered::default();
     let compactor =
-        LadderCompactor::new(policy(&[Rung::Clear, Rung::Summarize])).with_summarizer(summarizer.clone());
+        ContextCompactor::new(policy(&[Rung::Clear, Rung::Summarize])).with_summarizer(summarizer.clone());
     let log = log("u10 a100 u10 a100 u10 a10");
     let requested = CompactReason::Requested { instructions: Some("colours".into()) };
     let compaction = compact(&compactor, ask(&log, None).because(requested)).await;
@@ -405,10 +407,10 @@ async fn small_gains_are_not_worth_the_cache() {
     let mut careful = policy(&[Rung::Clear]);
     careful.min_gain = Some(200);
     let log = log("u500 read100 a250 a10");
-    let compaction = compact(&LadderCompactor::new(careful.clone()), ask(&log, None)).await;
+    let compaction = compact(&ContextCompactor::new(careful.clone()), ask(&log, None)).await;
     assert_eq!(compaction.plan, None);
     let log = self::log("u600 read100 a250 a10");
-    let compaction = compact(&LadderCompactor::new(careful), ask(&log, None)).await;
+    let compaction = compact(&ContextCompactor::new(careful), ask(&log, None)).await;
     check_told(&compaction, &[("clear", 1)], &["compact_target_missed"]);
 }
 
@@ -420,7 +422,7 @@ async fn a_view_that_cannot_get_much_shorter_is_left_alone() {
     careful.recency = Recency::new(0, 750);
     careful.window = 3_000;
     careful.trigger = Trigger::Share(300);
-    let compactor = LadderCompactor::new(careful).with_summarizer(summarizer.clone());
+    let compactor = ContextCompactor::new(careful).with_summarizer(summarizer.clone());
     let mut log = log("u10 a300 a100 a750");
     let first = compact(&compactor, ask(&log, None)).await;
     check_told(&first, &[("summarize", 2)], &["compact_target_missed"]);
@@ -436,7 +438,7 @@ async fn a_view_that_cannot_get_much_shorter_is_left_alone() {
 
 #[tokio::test]
 async fn another_transcript_of_the_same_thread_begins_anew() {
-    let compactor = LadderCompactor::new(policy(&[Rung::Clear]));
+    let compactor = ContextCompactor::new(policy(&[Rung::Clear]));
     compact(&compactor, ask(&log("u10 read190 read190 read190 read190 a10"), None)).await;
     let other = compact(&compactor, ask(&log("u10 a10 u10 a10"), None)).await;
     assert_eq!(other, Compaction::unchanged());
@@ -444,7 +446,7 @@ async fn another_transcript_of_the_same_thread_begins_anew() {
 
 #[tokio::test]
 async fn a_cancelled_ask_changes_nothing() {
-    let compactor = LadderCompactor::new(policy(&[Rung::Clear]));
+    let compactor = ContextCompactor::new(policy(&[Rung::Clear]));
     let asked = ask(&log("u10 read190 read190 read190 read190 a10"), None);
     asked.cx.cancel.cancel();
     assert_eq!(compact(&compactor, asked).await.plan, None);
@@ -462,8 +464,8 @@ async fn what_is_named_is_shown_once_when_that_is_wanted() {
     };
     let open = put("the open one", harness_core::port::Sensitivity::Internal).await;
     let secret = put("the secret one", harness_core::port::Sensitivity::Confidential).await;
-    let off = LadderCompactor::new(policy(&[])).with_artifacts(Arc::<ArtifactShelf>::clone(&store));
-    let on = LadderCompactor::new(policy(&[]))
+    let off = ContextCompactor::new(policy(&[])).with_artifacts(Arc::<ArtifactShelf>::clone(&store));
+    let on = ContextCompactor::new(policy(&[]))
         .with_artifacts(Arc::<ArtifactShelf>::clone(&store))
         .with_rehydration(Rehydration::default());
 

@@ -136,7 +136,7 @@ fn a_context_window_collapses_first() {
 }
 
 #[test]
-fn fault_40_context_window_keeps_history_until_four_fifths() {
+fn fault_40_a_context_window_of_groups_keeps_history() {
     // The budget is 100: collapsing starts at 50, removing groups only above 80.
     let strategy = ContextWindow::new(150, 50).unwrap();
     check(&strategy, "u v w x y z", "u v w x y z");
