@@ -145,9 +145,9 @@ pub struct CompactionPolicy {
     pub min_gain: Option<u64>,
     /// Above what a request is not sent.
     pub hard_stop: HardStop,
-    /// Results of fewer tokens are not cleared.
+    /// Results that say fewer tokens are not cleared.
     pub clear_from: u64,
-    /// Results of fewer tokens stay in the view, unless their tool's policy says otherwise.
+    /// Results that say fewer tokens stay in the view, unless their tool's policy says otherwise.
     pub externalize_from: u64,
     /// Characters of an excerpt.
     pub excerpt: usize,

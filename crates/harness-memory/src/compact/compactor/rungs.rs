@@ -11,7 +11,7 @@ use crate::compact::durability::{DurabilityPolicies, ToolDurability, ToolResultE
 use crate::compact::group::GroupKind;
 use crate::compact::policy::CompactionPolicy;
 use crate::compact::summarize::cut;
-use crate::compact::tokens::message_tokens;
+use crate::compact::tokens::content_tokens;
 
 /// Characters of a line that stands for calls and results.
 const COLLAPSED: usize = 4_096;
@@ -67,7 +67,7 @@ fn cleared(slot: &Slot, means: &Means<'_>) -> Option<Vec<Message>> {
     let mut any = false;
     let messages = slot.messages.iter().map(|message| match message.as_tool_result() {
         Some(result)
-            if message_tokens(means.counter, message) >= means.policy.clear_from
+            if content_tokens(means.counter, message) >= means.policy.clear_from
                 && !means.is_irreplaceable(result) =>
         {
             any = true;

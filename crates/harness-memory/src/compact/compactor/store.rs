@@ -10,7 +10,7 @@ use super::mark::{Form, Mark};
 use super::rungs::{Means, left_of};
 use crate::compact::artifacts::pointer;
 use crate::compact::group::GroupKind;
-use crate::compact::tokens::message_tokens;
+use crate::compact::tokens::content_tokens;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ async fn shorter(
         Message::ToolResult(result) if !Mark::is_on(result) => {
             let policy = means.durability.policy_of(result.tool_name.as_str());
             let from = policy.externalize_threshold_tokens.unwrap_or(means.policy.externalize_from);
-            if message_tokens(means.counter, message) < from {
+            if content_tokens(means.counter, message) < from {
                 return Ok(None);
             }
             stored_result(result, means, store, cx).await.map(|left| Some(left.into()))

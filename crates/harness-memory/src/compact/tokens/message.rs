@@ -16,14 +16,23 @@ const PER_TOOL: u64 = 10;
 /// Tokens of a message in a request: what a model is sent of it, and 4 for its form.
 ///
 /// Names and arguments of calls count, and results of every kind. What is never sent counts nothing:
-/// signatures, details, custom messages that are not for the model.
+/// signatures, details, custom messages that are not for the model. A counter that knows whole messages
+/// ([`TokenCounter::count_message`]) says how much each of them costs.
 pub fn message_tokens(counter: &dyn TokenCounter, message: &Message) -> u64 {
     if let Message::Custom(custom) = message
         && !custom.to_model
     {
         return 0;
     }
-    message.content().iter().map(|block| block_tokens(counter, block)).fold(PER_MESSAGE, u64::saturating_add)
+    counter.count_message(message).unwrap_or_else(|| {
+        let blocks = message.content().iter().map(|block| block_tokens(counter, block));
+        blocks.fold(PER_MESSAGE, u64::saturating_add)
+    })
+}
+
+/// Tokens of a message without its form.
+pub(crate) fn content_tokens(counter: &dyn TokenCounter, message: &Message) -> u64 {
+    message_tokens(counter, message).saturating_sub(PER_MESSAGE)
 }
 
 fn block_tokens(counter: &dyn TokenCounter, block: &Block) -> u64 {
@@ -74,6 +83,27 @@ mod tests {
         check(ToolResultMessage::new(&call, vec![Block::text("1234"), Block::text("1234")], false), 6);
         check(ToolResultMessage::new(&call, vec![Block::image("aGk=", "image/png")], false), 1_204);
         check(CustomMessage::new("note", None), 0);
+    }
+
+    #[test]
+    fn a_counter_may_know_whole_messages() {
+        struct Flat;
+        impl TokenCounter for Flat {
+            fn count(&self, _: &str) -> u64 {
+                1
+            }
+
+            fn count_message(&self, message: &Message) -> Option<u64> {
+                message.as_assistant().map(|_| 50)
+            }
+
+            fn name(&self) -> &'static str {
+                "flat"
+            }
+        }
+        let tokens = [Message::user("12345678"), AssistantMessage::text("12345678").into()]
+            .map(|message| (message_tokens(&Flat, &message), content_tokens(&Flat, &message)));
+        assert_eq!(tokens, [(5, 1), (50, 46)]);
     }
 
     #[test]

@@ -17,5 +17,6 @@ pub use characters::CharacterCounter;
 pub use estimates::{QuarterBytes, RoundedCharacters};
 #[cfg(feature = "tokenizer")]
 pub use exact::{ExactCounter, Vocabulary};
+pub(crate) use message::content_tokens;
 pub use message::{IMAGE_TOKENS, message_tokens, offer_tokens};
 pub(crate) use tally::Tally;
