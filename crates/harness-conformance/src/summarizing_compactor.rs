@@ -1,4 +1,4 @@
-//! Vectors of kind `summarizing-compactor`: transcripts given to one compactor.
+//! Vectors of kind `summarizing-compactor`: transcripts given to one compactor with the policy that summarizes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use harness_core::message::Message;
 use harness_core::port::{CompactAsk, Compactor, ViewCx};
 use harness_core::transcript::{Transcript, View};
 use harness_memory::compact::{
-    Summarizer, SummarizingCompactor, SummarizingSettings, Summary, SummaryAsk, SummaryFault,
+    CompactionPolicy, ContextCompactor, Recency, Summarizer, Summary, SummaryAsk, SummaryFault, Trigger,
 };
 use serde_json::{Map, Value, json};
 
@@ -24,12 +24,10 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
 
 fn check(vector: &Value) -> Result<(), String> {
     let input = at(vector, "input");
-    let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
-    let settings = at(input, "settings");
-    let settings =
-        SummarizingSettings::new(number(settings, "reserve_tokens"), number(settings, "keep_recent_tokens"));
     let scripted = Scripted::new(input);
-    let compactor = SummarizingCompactor::new(scripted.clone(), number(input, "context_window"), settings);
+    let window = at(input, "context_window").as_u64().unwrap_or(0);
+    let policy = policy(window, at(input, "settings"));
+    let compactor = ContextCompactor::new(policy).with_summarizer(scripted.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
 
     let mut log = Transcript::default();
@@ -39,6 +37,17 @@ fn check(vector: &Value) -> Result<(), String> {
         got.push(runtime.block_on(compact(&compactor, &log, &scripted))?);
     }
     matches("expect", at(vector, "expect"), &json!({ "calls": got }))
+}
+
+/// The policy that summarizes everything old, the first prompt included, with these settings; zero means the
+/// default.
+pub(super) fn policy(window: u64, settings: &Value) -> CompactionPolicy {
+    let number = |key: &str| at(settings, key).as_u64().filter(|number| *number > 0);
+    let mut policy = CompactionPolicy::summarize(window);
+    policy.keep_first_prompt = false;
+    policy.trigger = number("reserve_tokens").map_or(policy.trigger, Trigger::Reserve);
+    policy.recency = number("keep_recent_tokens").map_or(policy.recency, |tokens| Recency::new(0, tokens));
+    policy
 }
 
 /// The transcript of these messages. Those that are there already are the same ones, as in a session that
@@ -59,7 +68,7 @@ fn grown(log: &Transcript, messages: &[Value]) -> Result<Transcript, String> {
 }
 
 async fn compact(
-    compactor: &SummarizingCompactor,
+    compactor: &ContextCompactor,
     log: &Transcript,
     scripted: &Scripted,
 ) -> Result<Value, String> {
@@ -71,13 +80,15 @@ async fn compact(
     let mut told = Map::new();
     told.insert("summarizer_prefix_lengths".to_owned(), json!(scripted.take_asked()));
     told.insert("input_mutated".to_owned(), json!(!before.iter().eq(log.iter())));
-    if let Some(fault) = compaction.failed.first() {
-        told.insert("error".to_owned(), json!({ "code": &*fault.code }));
-    }
     match compaction.plan {
-        None => {
-            told.insert("unchanged".to_owned(), json!(true));
-        }
+        None => match compaction.failed.first() {
+            Some(fault) => {
+                told.insert("error".to_owned(), json!({ "code": &*fault.code }));
+            }
+            None => {
+                told.insert("unchanged".to_owned(), json!(true));
+            }
+        },
         Some(plan) => {
             let mut messages = Vec::new();
             View::planned(log.prefix(), plan).for_each(|message| messages.push(json!(**message)));

@@ -11,7 +11,7 @@ use harness_core::port::{BoxFuture, Secret, Secrets, ThinkingLevel};
 use harness_core::testing::VirtualClock;
 use harness_core::turn::Execution;
 use harness_core::{Fault, Time, ToolName};
-use harness_memory::compact::{SummarizingCompactor, SummarizingSettings, WhenAsked};
+use harness_memory::compact::ContextCompactor;
 use harness_runtime::skill::{Skill, SkillSet};
 use harness_runtime::template::{PromptTemplate, TemplateSet};
 use harness_runtime::{
@@ -26,7 +26,7 @@ use super::sessions::Opener;
 use super::tools::Tools;
 use super::wire::Wire;
 use super::world::{World, user_message};
-use crate::summarizing_compactor::Scripted;
+use crate::summarizing_compactor::{Scripted, policy};
 use crate::turn::convert::{Done, at, list, text};
 
 pub(super) const PROTOCOL: &str = "openai-completions";
@@ -105,13 +105,9 @@ impl Player {
         config.templates = TemplateSet::new(list(options, "templates").iter().map(template));
         let compactor = at(options, "compactor");
         if let Some(summarizer) = &self.summarizer {
-            let number = |value: &Value, key| at(value, key).as_u64().unwrap_or(0);
-            let (reserve, keep) =
-                (number(compactor, "reserve_tokens"), number(compactor, "keep_recent_tokens"));
-            let settings = SummarizingSettings::new(reserve, keep).when_asked(WhenAsked::AboveTrigger);
-            let window = number(options, "context_window");
-            config.compactor =
-                Some(Arc::new(SummarizingCompactor::new(summarizer.clone(), window, settings)));
+            let window = at(options, "context_window").as_u64().unwrap_or(0);
+            let compactor = ContextCompactor::new(policy(window, compactor));
+            config.compactor = Some(Arc::new(compactor.with_summarizer(summarizer.clone())));
         }
         Ok(config)
     }

@@ -14,7 +14,6 @@
 //! | [`clear`] | clearing without a plan |
 //! | [`ContextCompactor`] | the product's compactor, and its [`CompactionPolicy`] |
 //! | [`artifacts`] | reading back what was stored elsewhere |
-//! | [`SummarizingCompactor`] | one summary in front of the newest turns |
 //! | [`Summarizer`] | writes the text that stands for messages |
 
 pub mod artifacts;
@@ -33,7 +32,6 @@ mod policy;
 pub mod pressure;
 mod shown;
 mod summarize;
-mod summarizing;
 pub mod summary;
 mod threads;
 pub mod tokens;
@@ -49,4 +47,3 @@ pub use summarize::{
     COMPACT_FAILED, DynSummarizer, ModelSummarizer, PlainSummarizer, SerializeOptions, Summarizer, Summary,
     SummaryAsk, SummaryFault, SummaryModel, conversation_text,
 };
-pub use summarizing::{SummarizingCompactor, SummarizingSettings, WhenAsked};

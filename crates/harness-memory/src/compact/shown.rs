@@ -1,4 +1,4 @@
-//! A view as a list, and a list as a plan.
+//! A view as a list, and the plan that shows it.
 
 use std::sync::Arc;
 
@@ -17,40 +17,6 @@ impl AsRef<Message> for Shown {
     fn as_ref(&self) -> &Message {
         &self.message
     }
-}
-
-impl Shown {
-    /// A message that is not in the transcript.
-    pub(crate) fn made(message: impl Into<Message>) -> Self {
-        Self { message: Arc::new(message.into()), at: None }
-    }
-}
-
-/// What `plan` shows of `log`.
-pub(crate) fn shown_by(log: &Prefix, plan: Option<&Plan>) -> Vec<Shown> {
-    let kept = |from: usize, end: usize| {
-        let places = from..end.min(log.len());
-        places
-            .filter_map(|at| log.get(at).map(|message| Shown { message: Arc::clone(message), at: Some(at) }))
-    };
-    let Some(plan) = plan else { return kept(0, log.len()).collect() };
-    let mut items = Vec::new();
-    for span in plan.spans.iter() {
-        match span {
-            Span::Kept(range) => items.extend(kept(range.start, range.end)),
-            Span::Made(messages) => {
-                items.extend(messages.iter().map(|message| Shown { message: Arc::clone(message), at: None }));
-            }
-        }
-    }
-    items
-}
-
-/// Whether a view grows with its transcript.
-pub(crate) fn is_open(log: &Prefix, plan: Option<&Plan>) -> bool {
-    plan.is_none_or(|plan| {
-        plan.spans.iter().any(|span| matches!(span, Span::Kept(range) if range.end >= log.len()))
-    })
 }
 
 /// The plan that shows these messages, in as few spans as there can be. An open one goes on with what is
@@ -93,18 +59,26 @@ mod tests {
 
     use super::*;
 
+    /// The messages at these positions; `usize::MAX` is a made one.
+    fn shown(log: &Transcript, places: &[usize]) -> Vec<Shown> {
+        let of_place = |at: &usize| match log.get(*at) {
+            Some(message) => Shown { message: Arc::clone(message), at: Some(*at) },
+            None => Shown { message: Arc::new(Message::user("made")), at: None },
+        };
+        places.iter().map(of_place).collect()
+    }
+
     #[test]
-    fn a_plan_comes_back_from_its_items() {
+    fn a_plan_has_as_few_spans_as_there_can_be() {
         let log: Transcript = (0..6).map(|i| Arc::new(Message::user(i.to_string()))).collect();
         let made = Span::Made(Arc::from([Arc::new(Message::user("made"))]));
-        for spans in [
-            vec![Span::Kept(0..usize::MAX)],
-            vec![Span::Kept(0..1), made.clone(), Span::Kept(3..usize::MAX)],
-            vec![Span::Kept(0..2), Span::Kept(4..5), made, Span::Kept(6..usize::MAX)],
+        let none = usize::MAX;
+        for (places, spans) in [
+            (&[0, 1, 2, 3, 4, 5][..], vec![Span::Kept(0..usize::MAX)]),
+            (&[0, none, 3, 4, 5], vec![Span::Kept(0..1), made.clone(), Span::Kept(3..usize::MAX)]),
+            (&[0, 1, 4, none], vec![Span::Kept(0..2), Span::Kept(4..5), made, Span::Kept(6..usize::MAX)]),
         ] {
-            let plan = Plan { spans: spans.into() };
-            assert!(is_open(&log, Some(&plan)));
-            assert_eq!(plan_of(&shown_by(&log, Some(&plan)), &log, true), plan);
+            assert_eq!(plan_of(&shown(&log, places), &log, true), Plan { spans: spans.into() });
         }
     }
 }

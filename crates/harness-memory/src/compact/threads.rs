@@ -27,13 +27,6 @@ impl<S> fmt::Debug for Threads<S> {
     }
 }
 
-impl<S: Default> Threads<S> {
-    /// The state of the thread that this work belongs to.
-    pub(crate) fn of(&self, origin: &Origin) -> Arc<Mutex<S>> {
-        self.or_new(origin, S::default)
-    }
-}
-
 impl<S: Clone> Threads<S> {
     /// The same states, each in a place of its own.
     pub(crate) fn copied(&self) -> Self {
@@ -76,13 +69,14 @@ mod tests {
     #[test]
     fn the_thread_that_was_asked_about_longest_ago_is_forgotten() {
         let threads = Threads::<usize>::default();
+        let of = |origin: &Origin| threads.or_new(origin, usize::default);
         for thread in 0..KEPT {
-            *threads.of(&origin(thread)).lock().unwrap() = thread;
+            *of(&origin(thread)).lock().unwrap() = thread;
         }
-        threads.of(&origin(0));
-        *threads.of(&origin(KEPT)).lock().unwrap() = KEPT;
-        *threads.of(&origin(0)).lock().unwrap() += 7;
-        let value = |thread| *threads.of(&origin(thread)).lock().unwrap();
+        of(&origin(0));
+        *of(&origin(KEPT)).lock().unwrap() = KEPT;
+        *of(&origin(0)).lock().unwrap() += 7;
+        let value = |thread| *of(&origin(thread)).lock().unwrap();
         assert_eq!((value(0), value(2), value(KEPT), value(1)), (7, 2, KEPT, 0));
     }
 }

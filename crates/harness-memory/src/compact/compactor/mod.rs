@@ -141,6 +141,8 @@ impl Goal {
 struct Done {
     actions: BTreeMap<Rung, u32>,
     summary: Option<String>,
+    /// A summarizer that failed is not asked again in the same compaction.
+    has_failed: bool,
     usage: TotalUsage,
     failed: Vec<Fault>,
     pressure: Option<Pressure>,
@@ -356,7 +358,7 @@ impl ContextCompactor {
         done: &mut Done,
     ) -> u32 {
         let Some(summarizer) = &self.summarizer else { return 0 };
-        if !lock(state).breaker.lets_through() {
+        if done.has_failed || !lock(state).breaker.lets_through() {
             return 0;
         }
         let instructions = match &ask.reason {
@@ -365,7 +367,8 @@ impl ContextCompactor {
         };
         let made =
             summary::summarize_old(draft, means, &**summarizer, &self.cache, instructions, &ask.cx).await;
-        lock(state).breaker.note(made.failed.is_none());
+        done.has_failed = made.failed.is_some();
+        lock(state).breaker.note(!done.has_failed);
         done.usage.merge(&made.usage);
         done.failed.extend(made.failed.map(|failed| failed.fault));
         done.summary = made.text.or(done.summary.take());

@@ -72,7 +72,9 @@ fn material(draft: &Draft) -> Material {
     let mut material = Material { places: Vec::new(), previous: None, fresh: Vec::new(), tokens: 0 };
     for at in draft.candidates() {
         let Some(slot) = draft.slots.get(at) else { continue };
-        if slot.kind == GroupKind::Unsent || slot.messages.is_empty() && slot.originals.is_none() {
+        // A slot without messages was dropped, and its originals may be summarized, or is part of a summary.
+        let is_done = slot.originals.is_none() || slot.form == Form::Summary;
+        if slot.kind == GroupKind::Unsent || slot.messages.is_empty() && is_done {
             continue;
         }
         material.places.push(at);

@@ -391,6 +391,18 @@ async fn less_is_kept_before_nothing_is_sent() {
 }
 
 #[tokio::test]
+async fn a_summary_of_more_goes_on_from_the_one_that_was_made_first() {
+    let summarizer = Numbered::default();
+    let mut keeping = policy(&[Rung::Summarize]);
+    keeping.recency.messages = 3;
+    let compactor = ContextCompactor::new(keeping).with_summarizer(summarizer.clone());
+    let log = log("u10 a300 a300 a500 a500 a10");
+    let compaction = compact(&compactor, ask(&log, None)).await;
+    assert_eq!(shown(&log, compaction.plan.as_ref()), "0..1 (S2) 4..");
+    assert_eq!(summarizer.asked(), ["2 of 2", "1 of 3 after S1"]);
+}
+
+#[tokio::test]
 async fn whoever_asks_gets_a_summary_below_the_trigger() {
     let summarizer = Numbered::default();
     let compactor =
@@ -450,6 +462,35 @@ async fn a_cancelled_ask_changes_nothing() {
     let asked = ask(&log("u10 read190 read190 read190 read190 a10"), None);
     asked.cx.cancel.cancel();
     assert_eq!(compact(&compactor, asked).await.plan, None);
+}
+
+#[tokio::test]
+async fn a_twin_that_looks_ahead_teaches_nothing() {
+    let summarizer = Numbered::default();
+    let compactor = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(summarizer.clone());
+    let log = log("u10 a300 u10 a300 u10 a100 a100");
+    for name in ["(S1)", "(S2)"] {
+        let twin = Compactor::ahead(&compactor).unwrap();
+        let plan = twin.compact_boxed(ask(&log, None)).await.unwrap().plan;
+        assert!(shown(&log, plan.as_ref()).contains(name), "each twin made its own summary");
+    }
+    let plan = compact(&compactor, ask(&log, None)).await.plan;
+    assert_eq!(shown(&log, plan.as_ref()), "0..1 (S3) 6..");
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_summary() {
+    struct Cancelling;
+    impl Summarizer for Cancelling {
+        async fn summarize(&self, ask: SummaryAsk) -> Result<Summary, SummaryFault> {
+            ask.cx.cancel.cancel();
+            std::future::pending().await
+        }
+    }
+    let compactor = ContextCompactor::new(policy(&[Rung::Summarize])).with_summarizer(Cancelling);
+    let compaction = compact(&compactor, ask(&log("u10 a300 u10 a300 u10 a100 a100"), None)).await;
+    assert_eq!(compaction.plan, None);
+    check_told(&compaction, &[], &["compact_failed"]);
 }
 
 #[tokio::test]
