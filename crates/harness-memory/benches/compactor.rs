@@ -52,6 +52,22 @@ fn plan(bencher: Bencher<'_, '_>, messages: usize) {
         });
 }
 
+/// The policies that count groups and calls, from the whole transcript on.
+#[divan::bench(args = [2_000, 20_000])]
+fn policies(bencher: Bencher<'_, '_>, messages: usize) {
+    let log = transcript(messages);
+    let policies = [CompactionPolicy::truncate(102_400, 64_000), CompactionPolicy::tool_results(4)];
+    bencher
+        .with_inputs(|| policies.clone().map(|policy| (ContextCompactor::new(policy), ask(&log))))
+        .bench_local_values(|both| {
+            both.map(|(compactor, ask)| {
+                let compaction = compactor.compact(ask).now_or_never().unwrap().unwrap();
+                assert!(compaction.note.is_some());
+                (compactor, compaction)
+            })
+        });
+}
+
 /// A request that needs no compaction, when all but the newest message were counted before.
 #[divan::bench(args = [200, 2_000, 20_000])]
 fn request(bencher: Bencher<'_, '_>, messages: usize) {

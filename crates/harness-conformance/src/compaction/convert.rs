@@ -1,7 +1,5 @@
 //! Messages and summaries between the source's form and the product's.
 
-use std::collections::HashMap;
-
 use harness_core::message::{AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage};
 use harness_core::{Json, ToolName};
 use harness_memory::compact::durability::ToolResultEnvelope;
@@ -16,14 +14,14 @@ pub(super) type Done<T> = Result<T, String>;
 pub(super) fn items(input: &Value) -> Done<Vec<Item>> {
     let mut items = Vec::new();
     for wire in list(input, "messages") {
-        for message in messages(wire)? {
+        for message in messages_of(wire)? {
             items.push(Item::new(text(wire, "id"), message));
         }
     }
     Ok(items)
 }
 
-fn messages(wire: &Value) -> Done<Vec<Message>> {
+pub(super) fn messages_of(wire: &Value) -> Done<Vec<Message>> {
     let said = written(at(wire, "text"));
     Ok(match text(wire, "role") {
         "system" => vec![SystemMessage::text(said).into()],
@@ -104,13 +102,6 @@ pub(super) fn view(items: &[Item]) -> Value {
     json!(view)
 }
 
-/// A view in the source's form, without calls and results.
-pub(super) fn bare_view(items: &[Item]) -> Value {
-    let mut view: Vec<Map<String, Value>> = items.iter().map(bare).collect();
-    view.dedup_by(|a, b| a.get("id") == b.get("id"));
-    json!(view)
-}
-
 fn bare(item: &Item) -> Map<String, Value> {
     let is_result = item.message.as_tool_result().is_some();
     let mut message = Map::new();
@@ -158,10 +149,4 @@ fn fits(wanted: &str, got: &str) -> bool {
     let whole = got.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
     // A shown text has lost its end when it is long.
     whole.is_some() || (got.ends_with(" chars)") && begin.starts_with(got.split('…').next().unwrap_or(got)))
-}
-
-/// The tokens that a group vector gives its messages.
-pub(super) fn given_tokens(input: &Value) -> HashMap<String, u64> {
-    let given = list(input, "messages").iter();
-    given.map(|wire| (text(wire, "id").to_owned(), at(wire, "tokens").as_u64().unwrap_or_default())).collect()
 }

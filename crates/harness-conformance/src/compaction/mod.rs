@@ -4,6 +4,7 @@
 //! came of it in the source's form.
 
 mod convert;
+mod messages;
 mod parts;
 mod plan;
 mod window;

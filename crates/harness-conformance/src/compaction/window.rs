@@ -1,125 +1,173 @@
-//! Vectors of kinds `grouping` and `group-window`: strategies over groups of messages.
+//! Vectors of kinds `grouping` and `group-window`: the policies that count groups, calls and messages.
 
 use std::sync::Arc;
 
-use harness_memory::compact::item::Item;
-use harness_memory::compact::window::{
-    ContextWindow, FlooredCharacters, Measure, SelectiveToolCall, SlidingWindow, Summarization,
-    TokenBudgetComposed, ToolResults, Truncation, Window, WindowGroup, WindowStrategy,
+use harness_core::transcript::Plan;
+use harness_memory::compact::group::{Group, Groups};
+use harness_memory::compact::tokens::message_tokens;
+use harness_memory::compact::{
+    CompactionPolicy, ContextCompactor, Recency, Summarizer, Summary, SummaryAsk, SummaryFault, Target,
+    Trigger,
 };
 use serde_json::{Map, Value, json};
 
-use super::convert::{Done, bare_view, given_tokens, items};
+use super::convert::Done;
+use super::messages::Named;
 use crate::turn::convert::{at, list, text};
 
+/// The shares of the input budget from which a context window collapses calls, and truncates.
+const COLLAPSE: u64 = 500;
+const TRUNCATE: u64 = 800;
+
 pub(super) fn grouping(input: &Value) -> Done<Value> {
-    Ok(json!({"groups": groups(&window(input)?)}))
+    Ok(json!({"groups": groups(&Named::of(input)?)}))
 }
 
 pub(super) fn run(input: &Value) -> Done<Value> {
-    let mut window = window(input)?;
-    let groups = groups(&window);
-    let before = window.included_tokens();
-    let changed = apply(at(input, "strategy"), &mut window)?;
-
-    let (mut excluded, mut links) = (Map::new(), Map::new());
-    for group in window.groups() {
-        for message in &group.messages {
-            if let Some(reason) = group.excluded {
-                excluded.insert(message.id.to_string(), json!(reason.as_str()));
-            }
-            if let Some(summary) = &group.summarized_by {
-                links.insert(message.id.to_string(), json!(&**summary));
-            }
-        }
-    }
+    let named = Named::of(input)?;
+    let mut view = Viewed { named: &named, plan: None, excluded: Map::new() };
+    let before = view.tokens();
+    view.apply(at(input, "strategy"))?;
     Ok(json!({
-        "groups": groups,
+        "groups": groups(&named),
         "tokens_before": before,
-        "changed": changed,
-        "tokens_after": window.included_tokens(),
-        "excluded": excluded,
-        "view": bare_view(&window.view()),
-        "links": links,
+        "changed": view.plan.is_some(),
+        "tokens_after": view.tokens(),
+        "view": named.view(view.plan.as_ref(), false),
+        "excluded": view.excluded,
+        "links": {},
     }))
 }
 
-fn window(input: &Value) -> Done<Window> {
-    let tokens = given_tokens(input);
-    let weigh = |parts: &[Item]| parts.first().and_then(|item| tokens.get(&*item.id)).copied().unwrap_or(0);
-    Ok(Window::weighed(&items(input)?, weigh))
-}
-
-fn groups(window: &Window) -> Vec<Value> {
-    let group = |group: &WindowGroup| {
-        let ids: Vec<&str> = group.messages.iter().map(|message| &*message.id).collect();
+fn groups(named: &Named) -> Vec<Value> {
+    let messages: Vec<_> = named.log.iter().cloned().collect();
+    let group = |group: &Group| {
+        let mut ids: Vec<&str> = group.members.iter().map(|at| named.id_at(*at)).collect();
+        ids.dedup();
         json!({
             "kind": group.kind.as_str(),
             "ids": ids,
-            "group": group.id,
+            "group": format!("group_{}", named.id_at(group.first())),
             "has_reasoning": group.has_reasoning,
         })
     };
-    window.groups().iter().map(group).collect()
+    Groups::of(&messages).iter().map(group).collect()
 }
 
-fn apply(wire: &Value, window: &mut Window) -> Done<bool> {
-    if text(wire, "name") == "summarize" {
-        return summarize(wire, window);
+/// A view that policies make shorter, one after another.
+struct Viewed<'a> {
+    named: &'a Named,
+    plan: Option<Plan>,
+    excluded: Map<String, Value>,
+}
+
+impl Viewed<'_> {
+    fn tokens(&self) -> u64 {
+        let costs = self.named.costs();
+        self.named.shown(self.plan.as_ref()).iter().map(|message| message_tokens(&costs, message)).sum()
     }
-    Ok(strategy(wire)?.apply(window, &FlooredCharacters))
+
+    fn apply(&mut self, wire: &Value) -> Done<()> {
+        let number = |key: &str| at(wire, key).as_u64();
+        let calls = number("keep_last_tool_call_groups").and_then(|n| usize::try_from(n).ok());
+        match text(wire, "name") {
+            "truncation" => self.compact(truncation(wire), "truncation", None),
+            "sliding" => {
+                let groups = number("keep_last_groups").and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
+                self.compact(CompactionPolicy::sliding_window(groups), "sliding_window", None)
+            }
+            "selective" => {
+                let policy = CompactionPolicy::selective(calls.unwrap_or(1));
+                self.compact(policy, "tool_call_compaction", None)
+            }
+            "tool_result" => {
+                let policy = CompactionPolicy::tool_results(calls.unwrap_or(1));
+                self.compact(policy, "tool_result_compaction", None)
+            }
+            "summarize" => {
+                let reply = Reply(wire.get("reply").and_then(Value::as_str).map(str::to_owned));
+                self.compact(summarization(wire), "summarized", Some(reply))
+            }
+            "window" => self.window(wire, calls.unwrap_or(4)),
+            "budget" => self.budget(wire),
+            other => Err(format!("`{other}` is no strategy")),
+        }
+    }
+
+    /// Calls collapse from one share of the input on, and the oldest groups go from a greater one on.
+    fn window(&mut self, wire: &Value, calls: usize) -> Done<()> {
+        let number = |key: &str| at(wire, key).as_u64().unwrap_or(0);
+        let input = number("max_context_window_tokens").saturating_sub(number("max_output_tokens"));
+        let share = |thousandths: u64| input * thousandths / 1_000;
+        let mut collapse = CompactionPolicy::tool_results(calls);
+        collapse.trigger = Trigger::Tokens(share(COLLAPSE));
+        self.compact(collapse, "tool_result_compaction", None)?;
+        let truncate = CompactionPolicy::truncate(share(TRUNCATE), share(COLLAPSE));
+        self.compact(truncate, "truncation", None)
+    }
+
+    /// Strategies in order until the budget is met, and truncation to it.
+    fn budget(&mut self, wire: &Value) -> Done<()> {
+        let budget = at(wire, "token_budget").as_u64().unwrap_or(0);
+        for strategy in list(wire, "strategies") {
+            if self.tokens() > budget {
+                self.apply(strategy)?;
+            }
+        }
+        self.compact(CompactionPolicy::truncate(budget, budget), "token_budget_fallback", None)
+    }
+
+    /// What a policy leaves of the view; what it takes away is excluded for `reason`.
+    fn compact(&mut self, policy: CompactionPolicy, reason: &str, reply: Option<Reply>) -> Done<()> {
+        let mut compactor = ContextCompactor::new(policy).with_counter(Arc::new(self.named.costs()));
+        if let Some(reply) = reply {
+            compactor = compactor.with_summarizer(reply);
+        }
+        let made = self.named.compact(&compactor, self.plan.as_ref())?;
+        self.plan = made.plan.or(self.plan.take());
+        let view = self.named.shown(self.plan.as_ref());
+        let shown: Vec<&str> = view.iter().filter_map(|message| self.named.id_of(message)).collect();
+        for id in self.named.ids().into_iter().filter(|id| !shown.contains(id)) {
+            self.excluded.entry(id).or_insert_with(|| json!(reason));
+        }
+        Ok(())
+    }
 }
 
-fn summarize(wire: &Value, window: &mut Window) -> Done<bool> {
-    let count = |key: &str, default: usize| size(wire, key).unwrap_or(default);
-    let summarization = Summarization::new(count("target_count", 4), count("threshold", 2));
-    let mut summarization = summarization.map_err(|e| e.to_string())?;
-    let Some(request) = summarization.request(window, &FlooredCharacters) else { return Ok(false) };
-    let reply = wire.get("reply").and_then(Value::as_str).unwrap_or_default();
-    Ok(summarization.accept(window, &request, Ok(reply), &FlooredCharacters))
+fn truncation(wire: &Value) -> CompactionPolicy {
+    let number = |key: &str| at(wire, key).as_u64().unwrap_or(0);
+    let (above, to) = (number("max_n"), number("compact_to"));
+    let mut policy = CompactionPolicy::truncate(above, to);
+    if text(wire, "by") == "messages" {
+        let messages = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        (policy.trigger, policy.target) =
+            (Trigger::Messages(messages(above)), Target::Messages(messages(to)));
+    }
+    if let Some(keep) = wire.get("preserve_first_user_group").and_then(Value::as_bool) {
+        policy.keep_first_prompt = keep;
+    }
+    policy
 }
 
-fn size(wire: &Value, key: &str) -> Option<usize> {
-    wire.get(key).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok())
+/// Everything old, the first prompt included, becomes one summary.
+fn summarization(wire: &Value) -> CompactionPolicy {
+    let count = |key: &str, default: usize| {
+        at(wire, key).as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(default)
+    };
+    let (target, threshold) = (count("target_count", 4), count("threshold", 2));
+    let mut policy = CompactionPolicy::summarize(0);
+    policy.trigger = Trigger::Messages(target + threshold);
+    policy.target = Target::Everything;
+    policy.recency = Recency::new(target, 0);
+    policy.keep_first_prompt = false;
+    policy
 }
 
-/// The strategy with the source's settings: a budget that cannot be met takes the system part, too.
-fn strategy(wire: &Value) -> Done<Arc<dyn WindowStrategy>> {
-    let number = |key: &str| wire.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let flag = |key: &str, default: bool| wire.get(key).and_then(Value::as_bool).unwrap_or(default);
-    let keep_last = size(wire, "keep_last_tool_call_groups").or_else(|| size(wire, "keep_last"));
-    let keep_last_tool_call_groups = keep_last.unwrap_or(1);
-    Ok(match text(wire, "name") {
-        "truncation" => {
-            let measure = if text(wire, "by") == "messages" { Measure::Messages } else { Measure::Tokens };
-            let truncation = Truncation::new(measure, number("max_n"), number("compact_to"));
-            let mut truncation = truncation.map_err(|e| e.to_string())?;
-            truncation.preserve_system = flag("preserve_system", true);
-            truncation.preserve_first_user = flag("preserve_first_user", false);
-            Arc::new(truncation)
-        }
-        "sliding" => {
-            let keep = size(wire, "keep_last_groups").or_else(|| size(wire, "keep_last"));
-            let mut sliding = SlidingWindow::new(keep.unwrap_or(1)).map_err(|e| e.to_string())?;
-            sliding.preserve_system = flag("preserve_system", true);
-            Arc::new(sliding)
-        }
-        "selective" => Arc::new(SelectiveToolCall { keep_last_tool_call_groups }),
-        "tool_result" => Arc::new(ToolResults { keep_last_tool_call_groups, ..ToolResults::default() }),
-        "window" => {
-            let window = ContextWindow::new(number("max_context_window_tokens"), number("max_output_tokens"));
-            let mut window = window.map_err(|e| e.to_string())?;
-            window.keep_last_tool_call_groups = keep_last.unwrap_or(window.keep_last_tool_call_groups);
-            window.is_strict = true;
-            Arc::new(window)
-        }
-        "budget" | "token_budget" => {
-            let strategies = list(wire, "strategies").iter().map(strategy).collect::<Done<Vec<_>>>()?;
-            let mut budget = TokenBudgetComposed::new(number("token_budget"), strategies);
-            budget.early_stop = flag("early_stop", true);
-            budget.is_strict = true;
-            Arc::new(budget)
-        }
-        other => return Err(format!("`{other}` is no strategy")),
-    })
+/// The summarizer's answer; `None` fails.
+struct Reply(Option<String>);
+
+impl Summarizer for Reply {
+    async fn summarize(&self, _: SummaryAsk) -> Result<Summary, SummaryFault> {
+        self.0.clone().map(Summary::new).ok_or_else(|| SummaryFault::new("the scripted summary fails"))
+    }
 }

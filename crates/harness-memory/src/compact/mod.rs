@@ -10,7 +10,6 @@
 //! | [`summary`] | structured summaries |
 //! | [`pairing`] | calls and results that belong together |
 //! | [`plan`] | plans beside a transcript: clear, externalize, summarize, drop |
-//! | [`window`] | groups that are shown or left out: truncation, windows, collapsing, budgets |
 //! | [`clear`] | clearing without a plan |
 //! | [`ContextCompactor`] | the product's compactor, and its [`CompactionPolicy`] |
 //! | [`artifacts`] | reading back what was stored elsewhere |
@@ -35,7 +34,6 @@ mod summarize;
 pub mod summary;
 mod threads;
 pub mod tokens;
-pub mod window;
 
 pub use compactor::{ContextCompactor, Rehydration, TARGET_MISSED};
 pub use digest::{SummaryKey, content_hash};

@@ -7,7 +7,7 @@ use harness_core::port::TokenCounter;
 
 use super::draft::{Draft, Slot};
 use super::mark::{Form, Mark};
-use crate::compact::durability::{DurabilityPolicies, ToolDurability, ToolResultEnvelope};
+use crate::compact::durability::{DurabilityPolicies, ToolDurability, ToolNames, ToolResultEnvelope};
 use crate::compact::group::GroupKind;
 use crate::compact::policy::CompactionPolicy;
 use crate::compact::summarize::cut;
@@ -44,13 +44,8 @@ pub(super) struct Means<'a> {
 }
 
 impl Means<'_> {
-    fn envelope(result: &ToolResultMessage, policies: &DurabilityPolicies) -> ToolResultEnvelope {
-        ToolResultEnvelope::attached(result).unwrap_or_else(|| ToolResultEnvelope::of(result, policies))
-    }
-
     /// Whether a result could not be got again once it is gone.
-    pub(super) fn is_irreplaceable(&self, result: &ToolResultMessage) -> bool {
-        let envelope = Self::envelope(result, self.durability);
+    fn is_irreplaceable(&self, envelope: &ToolResultEnvelope) -> bool {
         envelope.durability_now(self.durability) == ToolDurability::NonReplayable
     }
 }
@@ -64,17 +59,18 @@ pub(super) fn clear(draft: &mut Draft, means: &Means<'_>) -> u32 {
 }
 
 fn cleared(slot: &Slot, means: &Means<'_>) -> Option<Vec<Message>> {
+    let names = ToolNames::of(&slot.messages);
     let mut any = false;
-    let messages = slot.messages.iter().map(|message| match message.as_tool_result() {
-        Some(result)
-            if content_tokens(means.counter, message) >= means.policy.clear_from
-                && !means.is_irreplaceable(result) =>
-        {
-            any = true;
-            let text = Means::envelope(result, means.durability).placeholder();
-            left_of(result, Block::text(text), Form::Cleared).into()
-        }
-        Some(_) | None => Message::clone(message),
+    let messages = slot.messages.iter().map(|message| {
+        let large = content_tokens(means.counter, message) >= means.policy.clear_from;
+        let result = message.as_tool_result().filter(|_| large);
+        let envelope = result.map(|result| (result, names.envelope(result, means.durability)));
+        let Some((result, envelope)) = envelope.filter(|(_, envelope)| !means.is_irreplaceable(envelope))
+        else {
+            return Message::clone(message);
+        };
+        any = true;
+        left_of(result, Block::text(envelope.placeholder()), Form::Cleared).into()
     });
     let messages = messages.collect();
     any.then_some(messages)
@@ -94,13 +90,18 @@ pub(super) fn left_of(result: &ToolResultMessage, content: Block, form: Form) ->
 pub(super) fn collapse(draft: &mut Draft, means: &Means<'_>) -> u32 {
     each(draft, means, |slot| {
         let may = slot.kind == GroupKind::ToolCall && matches!(slot.form, Form::Whole | Form::Cleared);
+        let names = ToolNames::of(&slot.messages);
         let mut results = slot.messages.iter().filter_map(|message| message.as_tool_result());
-        let may = may && results.all(|result| Mark::is_on(result) || !means.is_irreplaceable(result));
+        let may_go = |result: &ToolResultMessage| {
+            Mark::is_on(result) || !means.is_irreplaceable(&names.envelope(result, means.durability))
+        };
+        let may = may && results.all(may_go);
         may.then(|| (Form::Collapsed, vec![collapsed(slot)]))
     })
 }
 
 fn collapsed(slot: &Slot) -> Message {
+    let names = ToolNames::of(&slot.messages);
     let mut line = String::new();
     let mut said = String::new();
     for message in &slot.messages {
@@ -109,7 +110,7 @@ fn collapsed(slot: &Slot) -> Message {
                 let text = cut(message.joined_text().trim(), COLLAPSED_RESULT);
                 let outcome = if result.is_error { " failed" } else { "" };
                 let separator = if line.is_empty() { "" } else { "; " };
-                let _ = write!(line, "{separator}{}{outcome}: {text}", result.tool_name);
+                let _ = write!(line, "{separator}{}{outcome}: {text}", names.name_of(result));
             }
             Message::System(_) | Message::User(_) | Message::Assistant(_) | Message::Custom(_) | _ => {
                 said.push_str(&message.joined_text());

@@ -9,6 +9,7 @@ use super::draft::Draft;
 use super::mark::{Form, Mark};
 use super::rungs::{Means, left_of};
 use crate::compact::artifacts::pointer;
+use crate::compact::durability::ToolNames;
 use crate::compact::group::GroupKind;
 use crate::compact::tokens::content_tokens;
 
@@ -40,8 +41,9 @@ pub(super) async fn externalize(
         let (form, messages) = (slot.form, slot.messages.clone());
         let mut left = Vec::with_capacity(messages.len());
         let mut any = false;
+        let names = ToolNames::of(&messages);
         for message in &messages {
-            match shorter(message, means, store, cx).await {
+            match shorter(message, &names, means, store, cx).await {
                 Ok(Some(shorter)) => {
                     any = true;
                     left.push(shorter);
@@ -64,13 +66,14 @@ pub(super) async fn externalize(
 /// The message with a pointer in place of what was stored; `None` when it is small enough.
 async fn shorter(
     message: &Message,
+    names: &ToolNames<'_>,
     means: &Means<'_>,
     store: &dyn DynArtifactStore,
     cx: &ViewCx,
 ) -> Result<Option<Message>, StorageError> {
     match message {
         Message::ToolResult(result) if !Mark::is_on(result) => {
-            let policy = means.durability.policy_of(result.tool_name.as_str());
+            let policy = means.durability.policy_of(names.name_of(result));
             let from = policy.externalize_threshold_tokens.unwrap_or(means.policy.externalize_from);
             if content_tokens(means.counter, message) < from {
                 return Ok(None);

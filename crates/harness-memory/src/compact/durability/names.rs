@@ -23,6 +23,13 @@ impl<'a> ToolNames<'a> {
         Self(calls.map(|call| (call.id.as_str(), &call.name)).collect())
     }
 
+    /// The tool of a result; empty when neither it nor a call names one.
+    pub(in crate::compact) fn name_of<'r>(&'r self, result: &'r ToolResultMessage) -> &'r str {
+        let own = result.tool_name.as_str();
+        let of_call = || self.0.get(result.tool_call_id.as_str()).map_or("", |name| name.as_str());
+        if own.is_empty() { of_call() } else { own }
+    }
+
     /// The envelope of a result: its own, else one that is made.
     pub(in crate::compact) fn envelope(
         &self,
@@ -33,11 +40,7 @@ impl<'a> ToolNames<'a> {
             return attached;
         }
         let mut envelope = ToolResultEnvelope::of(result, policies);
-        if envelope.tool_name.is_empty()
-            && let Some(name) = self.0.get(result.tool_call_id.as_str())
-        {
-            name.as_str().clone_into(&mut envelope.tool_name);
-        }
+        self.name_of(result).clone_into(&mut envelope.tool_name);
         envelope
     }
 }

@@ -1,7 +1,5 @@
 //! Law 6 and its neighbours, for every strategy over any transcript.
 
-use std::sync::Arc;
-
 use harness_core::message::{AssistantMessage, Message};
 use harness_memory::compact::clear::DirectClear;
 use harness_memory::compact::group::Groups;
@@ -11,10 +9,6 @@ use harness_memory::compact::plan::{
 };
 use harness_memory::compact::summary::StructuredSummary;
 use harness_memory::compact::tokens::RoundedCharacters;
-use harness_memory::compact::window::{
-    ContextWindow, FlooredCharacters, Measure, SelectiveToolCall, SlidingWindow, TokenBudgetComposed,
-    ToolResults, Truncation, Window, WindowStrategy,
-};
 use proptest::prelude::*;
 
 use super::script::message;
@@ -122,20 +116,6 @@ fn plan(coordinator: &Coordinator, items: &[Item], target: u64) -> CompactionPla
     coordination.finish().plan
 }
 
-fn strategies() -> Vec<Arc<dyn WindowStrategy>> {
-    let truncation = Truncation::new(Measure::Tokens, 1_000, 500);
-    let by_count = Truncation::new(Measure::Messages, 8, 4);
-    vec![
-        Arc::new(truncation.unwrap()),
-        Arc::new(by_count.unwrap()),
-        Arc::new(SlidingWindow::new(3).unwrap()),
-        Arc::new(SelectiveToolCall::default()),
-        Arc::new(ToolResults::default()),
-        Arc::new(TokenBudgetComposed::new(700, [Arc::new(ToolResults::default()) as Arc<_>])),
-        Arc::new(ContextWindow::new(3_000, 500).unwrap()),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -187,28 +167,6 @@ proptest! {
         let again = plan(&coordinator, &first.render(&items), u64::MAX);
         for (id, _) in again.actions() {
             prop_assert_eq!(first.action_of(&id), Action::Include);
-        }
-    }
-
-    #[test]
-    fn law_6_a_window_splits_no_pair_and_hides_nothing_protected(
-        steps in prop::collection::vec(step(), 0..30),
-    ) {
-        let items = transcript(&steps);
-        let groups = Groups::of(&items);
-        let newest = groups.newest().and_then(|index| groups.get(index)).map(harness_memory::compact::group::Group::first);
-        for strategy in strategies() {
-            let mut window = Window::of(&items, &FlooredCharacters);
-            let changed = strategy.apply(&mut window, &FlooredCharacters);
-            let view = window.view();
-            assert_pairs(&items, &view);
-            assert_kept(&items, &view);
-            prop_assert!(newest.is_none_or(|at| view.contains(&items[at])));
-            prop_assert_eq!(changed, view != items);
-            prop_assert_eq!(window.included_tokens(), window.groups().iter()
-                .filter(|group| group.is_included()).map(harness_memory::compact::window::WindowGroup::tokens).sum::<u64>());
-            prop_assert!(!strategy.apply(&mut window, &FlooredCharacters), "a second time changes nothing");
-            prop_assert_eq!(window.view(), view);
         }
     }
 

@@ -8,4 +8,3 @@ mod pairing;
 mod plans;
 mod script;
 mod summaries;
-mod windows;

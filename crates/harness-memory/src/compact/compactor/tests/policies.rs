@@ -50,6 +50,27 @@ async fn old_calls_go_or_become_one_line() {
 }
 
 #[tokio::test]
+async fn a_result_without_a_name_is_that_of_its_call() {
+    let mut log = log("u1");
+    let call = ToolCall::new("c1", "read_file", Json::empty_object());
+    let mut result = ToolResultMessage::new(&call, vec![Block::text("data ".repeat(40))], false);
+    result.tool_name = "".into();
+    log.push(Arc::new(AssistantMessage::calls([call]).into()));
+    log.push(Arc::new(result.into()));
+    grow(&mut log, "u1");
+    let mut clear = CompactionPolicy::tool_results(0);
+    (clear.ladder, clear.clear_from) = (vec![Rung::Clear], 10);
+    for (policy, expected) in [
+        (CompactionPolicy::tool_results(0), "[Tool results: read_file: data"),
+        (clear, "[read_file: success]"),
+    ] {
+        let compaction = compact(&ContextCompactor::new(policy), ask(&log, None)).await;
+        let view = shown(&log, compaction.plan.as_ref());
+        assert!(view.contains(expected), "{view}");
+    }
+}
+
+#[tokio::test]
 async fn a_policy_of_every_request_changes_nothing_twice() {
     let mut log = log("u1 read50 a1 read50 u1");
     let compactor = ContextCompactor::new(CompactionPolicy::selective(1));
