@@ -3,24 +3,13 @@
 use harness_core::message::{AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage};
 use harness_core::{Json, ToolName};
 use harness_memory::compact::durability::ToolResultEnvelope;
-use harness_memory::compact::item::Item;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::turn::convert::{at, list, text};
 
 pub(super) type Done<T> = Result<T, String>;
 
-/// The messages of an input. Results that share a message share its name.
-pub(super) fn items(input: &Value) -> Done<Vec<Item>> {
-    let mut items = Vec::new();
-    for wire in list(input, "messages") {
-        for message in messages_of(wire)? {
-            items.push(Item::new(text(wire, "id"), message));
-        }
-    }
-    Ok(items)
-}
-
+/// The messages of one of a vector.
 pub(super) fn messages_of(wire: &Value) -> Done<Vec<Message>> {
     let said = written(at(wire, "text"));
     Ok(match text(wire, "role") {
@@ -72,46 +61,6 @@ fn written(value: &Value) -> String {
         (Some(unit), Some(times)) => unit.repeat(times),
         _ => value.as_str().unwrap_or_default().to_owned(),
     }
-}
-
-/// A view in the source's form, with the calls and results of its messages.
-pub(super) fn view(items: &[Item]) -> Value {
-    let mut view: Vec<Map<String, Value>> = Vec::new();
-    for item in items {
-        if let Some(part) = item.message.as_tool_result() {
-            let part = json!({"id": part.tool_call_id.as_str(), "text": shown(&item.message.joined_text())});
-            let before = view.last_mut().filter(|before| before.get("id") == Some(&json!(&*item.id)));
-            if let Some(Value::Array(results)) = before.and_then(|before| before.get_mut("results")) {
-                results.push(part);
-                continue;
-            }
-            let mut message = bare(item);
-            message.insert("results".to_owned(), json!([part]));
-            view.push(message);
-            continue;
-        }
-        let mut message = bare(item);
-        let calls = item.message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
-        let calls: Vec<Value> =
-            calls.map(|call| json!({"id": call.id.as_str(), "tool": call.name.as_str()})).collect();
-        if !calls.is_empty() {
-            message.insert("calls".to_owned(), json!(calls));
-        }
-        view.push(message);
-    }
-    json!(view)
-}
-
-fn bare(item: &Item) -> Map<String, Value> {
-    let is_result = item.message.as_tool_result().is_some();
-    let mut message = Map::new();
-    message.insert("id".to_owned(), json!(&*item.id));
-    message.insert("role".to_owned(), json!(if is_result { "tool" } else { item.message.role() }));
-    let said = item.message.joined_text();
-    if !is_result && !said.is_empty() {
-        message.insert("text".to_owned(), json!(shown(&said)));
-    }
-    message
 }
 
 /// Long texts are told by their begin and their length.

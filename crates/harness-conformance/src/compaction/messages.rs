@@ -9,6 +9,7 @@ use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{CompactAsk, Compaction, Compactor as _, TokenCounter, ViewCx};
 use harness_core::transcript::{Plan, Transcript, View};
 use harness_memory::compact::ContextCompactor;
+use harness_memory::compact::tokens::message_tokens;
 use serde_json::{Map, Value, json};
 
 use super::convert::{Done, messages_of, shown};
@@ -107,6 +108,24 @@ impl Named {
             Some(plan) => View::planned(self.log.prefix(), plan.clone()),
             None => View::whole(self.log.prefix()),
         }
+    }
+
+    /// Tokens of a view.
+    pub(super) fn tokens(&self, counter: &dyn TokenCounter, plan: Option<&Plan>) -> u64 {
+        self.shown(plan).iter().map(|message| message_tokens(counter, message)).sum()
+    }
+
+    /// Tokens of each message of the vector, whose results count together.
+    pub(super) fn tokens_of_each(&self, counter: &dyn TokenCounter) -> Vec<u64> {
+        let mut each: Vec<(&str, u64)> = Vec::new();
+        for (id, message) in self.ids.iter().zip(self.log.iter()) {
+            let tokens = message_tokens(counter, message);
+            match each.last_mut().filter(|(before, _)| before == id) {
+                Some((_, sum)) => *sum += tokens,
+                None => each.push((id, tokens)),
+            }
+        }
+        each.into_iter().map(|(_, tokens)| tokens).collect()
     }
 
     /// Asks a compactor for a shorter view.

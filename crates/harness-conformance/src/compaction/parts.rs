@@ -1,19 +1,21 @@
 //! The smaller kinds: one function of the product each.
 
-use harness_core::port::TokenCounter;
-use harness_memory::compact::clear::DirectClear;
+use std::sync::Arc;
+
+use harness_core::port::TokenCounter as _;
+use harness_core::transcript::{self, Plan, Span};
 use harness_memory::compact::durability::{
     DeterminismMetadata, DurabilityPolicies, ToolDurability, ToolDurabilityPolicy,
 };
-use harness_memory::compact::pairing;
-use harness_memory::compact::plan::wire_tokens;
-use harness_memory::compact::pressure::TokenBudget;
 use harness_memory::compact::summary::{SpanReference, StructuredSummary};
 use harness_memory::compact::tokens::RoundedCharacters;
-use harness_memory::compact::{self, SummaryKey};
+use harness_memory::compact::{
+    self, CompactionPolicy, ContextCompactor, HardStop, Recency, Rung, SummaryKey, Target, Trigger,
+};
 use serde_json::{Value, json};
 
-use super::convert::{Done, envelope, items, view};
+use super::convert::{Done, envelope};
+use super::messages::Named;
 use crate::turn::convert::{at, list, text};
 
 pub(super) fn content_hash(input: &Value) -> Value {
@@ -34,60 +36,78 @@ pub(super) fn determinism(input: &Value) -> Done<Value> {
 }
 
 pub(super) fn durability(input: &Value) -> Done<Value> {
-    let mut policies = DurabilityPolicies::built_in();
-    for (tool, policy) in at(input, "overrides").as_object().into_iter().flatten() {
-        let word = policy.get("durability").unwrap_or(policy).clone();
-        let durability: ToolDurability = serde_json::from_value(word).map_err(|e| e.to_string())?;
-        policies = policies.with(tool.as_str(), ToolDurabilityPolicy::new(durability));
-    }
+    let policies = overrides(DurabilityPolicies::built_in(), at(input, "overrides"))?;
     let envelope = envelope(at(input, "envelope"))?;
     let durability = envelope.effective_durability(&policies).as_str();
     Ok(json!({"durability": durability, "placeholder": envelope.placeholder()}))
 }
 
-pub(super) fn direct_clear(input: &Value) -> Done<Value> {
-    let mut items = items(input)?;
-    let mut clear = DirectClear::default();
-    // The only number of the input is its target.
-    clear.target = input.as_object().and_then(|input| input.values().find_map(Value::as_u64));
-    let cleared = clear.apply(&mut items);
-    Ok(json!({"cleared": cleared.results, "freed_estimate": cleared.freed_estimate, "view": view(&items)}))
+/// The policies with what a vector says of tools.
+pub(super) fn overrides(policies: DurabilityPolicies, wire: &Value) -> Done<DurabilityPolicies> {
+    wire.as_object().into_iter().flatten().try_fold(policies, |policies, (tool, policy)| {
+        let word = policy.get("durability").unwrap_or(policy).clone();
+        let durability: ToolDurability = serde_json::from_value(word).map_err(|e| e.to_string())?;
+        Ok(policies.with(tool.as_str(), ToolDurabilityPolicy::new(durability)))
+    })
 }
+
+/// The clear rung over everything but the newest messages, in tokens: four characters are one.
+pub(super) fn direct_clear(input: &Value) -> Done<Value> {
+    let named = Named::of(input)?;
+    let number = |key: &str| at(input, key).as_u64();
+    let keep = number("preserve").and_then(|keep| usize::try_from(keep).ok()).unwrap_or(2);
+    let mut policy = CompactionPolicy::ladder(0);
+    (policy.trigger, policy.recency, policy.min_gain) = (Trigger::Always, Recency::new(keep, 0), Some(0));
+    (policy.ladder, policy.clear_from) = (vec![Rung::Clear], MAX_KEPT.div_ceil(4) + 1);
+    let before = named.tokens(&RoundedCharacters, None);
+    let target = number("target").filter(|target| *target > 0);
+    policy.target = target.map_or(Target::Everything, |free| Target::Tokens(before.saturating_sub(free)));
+    let compactor = ContextCompactor::new(policy).with_counter(Arc::new(RoundedCharacters));
+    let made = named.compact(&compactor, None)?;
+    let actions = made.note.iter().flat_map(|note| &note.actions);
+    let cleared: u32 = actions.filter(|(action, _)| action == "clear").map(|(_, groups)| groups).sum();
+    let freed = before.saturating_sub(named.tokens(&RoundedCharacters, made.plan.as_ref()));
+    let view = named.view(made.plan.as_ref(), true);
+    Ok(json!({"cleared": cleared, "freed_estimate": freed, "view": view}))
+}
+
+/// Characters of a result that is not cleared directly.
+const MAX_KEPT: u64 = 100;
 
 pub(super) fn pairing_repair(input: &Value) -> Done<Value> {
-    Ok(json!({"view": view(&pairing::repair(items(input)?))}))
+    let named = Named::of(input)?;
+    let repaired = transcript::repair(named.log.iter()).messages;
+    let made: Vec<_> = repaired.into_iter().map(|(message, _)| message).collect();
+    let plan = Plan { spans: Arc::from([Span::Made(made.into())]) };
+    Ok(json!({"view": named.view(Some(&plan), true)}))
 }
 
-pub(super) fn budget(input: &Value) -> TokenBudget {
-    let defaults = TokenBudget::default();
-    let tokens = |key: &str, default: u64| input.get(key).and_then(Value::as_u64).unwrap_or(default);
-    let share = |key: &str, default: f64| input.get(key).and_then(Value::as_f64).unwrap_or(default);
-    TokenBudget {
-        max_input_tokens: tokens("max_input_tokens", defaults.max_input_tokens),
-        soft_threshold_percent: share("soft_threshold_percent", defaults.soft_threshold_percent),
-        blocking_threshold_percent: share("blocking_threshold_percent", defaults.blocking_threshold_percent),
-        current_estimate: tokens("current_estimate", 0),
-        system_prompt_tokens: tokens("system_prompt_tokens", 0),
-        tool_schema_tokens: tokens("tool_schema_tokens", 0),
-        formatting_overhead_tokens: tokens("formatting_overhead_tokens", 0),
-        safety_buffer_tokens: tokens("safety_buffer_tokens", defaults.safety_buffer_tokens),
-        rehydration_reserve_tokens: tokens("rehydration_reserve_tokens", defaults.rehydration_reserve_tokens),
-        max_rehydration_artifacts: defaults.max_rehydration_artifacts,
-    }
+/// The window and the shares of a budget. Its other fields are parts of the estimate, or set aside for what
+/// the estimate holds already.
+pub(super) fn budget(input: &Value) -> CompactionPolicy {
+    let mut policy = CompactionPolicy::ladder(at(input, "max_input_tokens").as_u64().unwrap_or(WINDOW));
+    let share = |key: &str| {
+        let share = at(input, key).as_f64()?;
+        format!("{:.0}", share * 1_000.0).parse::<u64>().ok()
+    };
+    policy.trigger = share("soft_threshold_percent").map_or(policy.trigger, Trigger::Share);
+    policy.hard_stop = share("blocking_threshold_percent").map_or(policy.hard_stop, HardStop::Share);
+    policy
 }
+
+/// The window of a budget that names none.
+const WINDOW: u64 = 128_000;
 
 pub(super) fn pressure(input: &Value) -> Value {
-    let budget = budget(input);
+    let policy = budget(input);
+    let estimate = at(input, "current_estimate").as_u64().unwrap_or(0);
     json!({
-        "soft_threshold": budget.soft_threshold(),
-        "blocking_threshold": budget.blocking_threshold(),
-        "total_overhead": budget.total_overhead(),
-        "available_for_messages": budget.available_for_messages(),
-        "is_under_pressure": budget.is_under_pressure(),
-        "is_blocking": budget.is_blocking(),
-        "tokens_over": budget.tokens_over(),
-        "tokens_over_threshold": budget.tokens_over_threshold(),
-        "tokens_to_free": budget.tokens_to_free(),
+        "soft_threshold": policy.trigger(),
+        "blocking_threshold": policy.ceiling(),
+        "is_under_pressure": policy.is_due(estimate),
+        "is_blocking": policy.is_too_long(estimate),
+        "tokens_over": estimate.saturating_sub(policy.trigger()),
+        "tokens_to_free": policy.excess(estimate),
     })
 }
 
@@ -113,6 +133,6 @@ pub(super) fn token_count(input: &Value) -> Done<Value> {
         let counts: Vec<u64> = texts.map(|text| RoundedCharacters.count(text)).collect();
         return Ok(json!({"counts": counts}));
     }
-    let each = wire_tokens(&RoundedCharacters, &items(input)?);
+    let each = Named::of(input)?.tokens_of_each(&RoundedCharacters);
     Ok(json!({"total": each.iter().sum::<u64>(), "each": each}))
 }

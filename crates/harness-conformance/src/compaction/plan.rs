@@ -1,133 +1,160 @@
-//! Vectors of kind `compaction-plan`: the ladder of rungs.
+//! Vectors of kind `compaction-plan`: the rungs of a ladder.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::{ArtifactId, Fault, FaultSource};
-use harness_memory::compact::CompactError;
-use harness_memory::compact::plan::{
-    Action, Clear, Coordinator, Done as Answer, Drop, Externalize, Strategy, Summarize, Work, total_tokens,
-};
+use harness_core::message::{Block, Message};
+use harness_core::port::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
+use harness_core::transcript::Plan;
+use harness_core::{ArtifactId, Json, SessionId, Time};
+use harness_memory::compact::durability::DurabilityPolicies;
 use harness_memory::compact::summary::{SpanReference, StructuredSummary};
 use harness_memory::compact::tokens::RoundedCharacters;
+use harness_memory::compact::{
+    CompactionPolicy, ContextCompactor, Recency, Rung, Summarizer, Summary, SummaryAsk, SummaryFault, Target,
+    Trigger,
+};
 use serde_json::{Map, Value, json};
 
-use super::convert::{Done, items, shown, view};
-use super::parts::budget;
+use super::convert::{Done, shown};
+use super::messages::Named;
+use super::parts::{budget, overrides};
 use crate::turn::convert::{at, list, text};
 
 pub(super) fn run(input: &Value) -> Done<Value> {
-    let items = items(input)?;
-    let before = total_tokens(&RoundedCharacters, &items);
-    let target = input.get("tokens_to_free").and_then(Value::as_u64);
-    let target = target.unwrap_or_else(|| {
-        let budget = budget(at(input, "budget"));
-        if budget.current_estimate > 0 { budget.tokens_to_free() } else { budget.tokens_to_free_of(before) }
+    for unknown in ["max_proposals", "rehydrated"].iter().filter(|key| input.get(**key).is_some()) {
+        return Err(format!("a ladder has no `{unknown}`"));
+    }
+    let named = Named::of(input)?;
+    let before = named.tokens(&RoundedCharacters, None);
+    let to_free = at(input, "tokens_to_free").as_u64().unwrap_or_else(|| {
+        let wire = at(input, "budget");
+        let estimate = at(wire, "current_estimate").as_u64().unwrap_or(before);
+        budget(wire).excess(estimate)
     });
 
-    let summarizer = Summarizer(at(input, "summarizer"));
-    let strategies = list(input, "strategies").iter().map(strategy).collect::<Done<Vec<_>>>()?;
-    let usable = |strategy: &Strategy| match strategy.action() {
-        Action::Externalize | Action::Summarize => !summarizer.0.is_null(),
-        Action::Include | Action::Clear | Action::Drop => true,
-    };
-    let mut coordinator = Coordinator::new(strategies.into_iter().filter(usable));
-    coordinator.max_proposals =
-        input.get("max_proposals").and_then(Value::as_u64).and_then(|max| usize::try_from(max).ok());
-    coordinator.has_rehydrated = input.get("rehydrated").and_then(Value::as_bool).unwrap_or(false);
-
-    let mut artifacts = BTreeMap::new();
-    let mut coordination = coordinator.begin(&items, &RoundedCharacters, target);
-    while let Some(work) = coordination.next() {
-        coordination.answer(summarizer.answer(work, &mut artifacts));
-    }
-    let done = coordination.finish();
-    let view_items = done.plan.render(&items);
-    let actions: Map<String, Value> =
-        done.plan.actions().into_iter().map(|(id, action)| (id, json!(action))).collect();
-    let preserved: Map<String, Value> = done
-        .plan
-        .clearings
-        .iter()
-        .filter(|record| !record.preserved_fields.is_empty())
-        .flat_map(|record| {
-            record.span.message_ids.iter().map(|id| (id.to_string(), json!(record.preserved_fields)))
-        })
-        .collect();
+    let store = Arc::new(Shelf::default());
+    let compactor = compactor(input, before.saturating_sub(to_free), &store)?;
+    let made = named.compact(&compactor, None)?;
+    let plan = made.plan.as_ref();
+    let applied = made.note.iter().flat_map(|note| &note.actions).map(|(action, _)| json!(action));
     Ok(json!({
-        "tokens_to_free": target,
+        "tokens_to_free": to_free,
         "tokens_before": before,
-        "tokens_after": total_tokens(&RoundedCharacters, &view_items),
-        "estimated_freed": done.estimated_tokens_freed,
-        "proposals_generated": done.proposals_generated,
-        "proposals_applied": done.proposals_applied,
-        "strategies_applied": done.actions_applied,
-        "actions": actions,
-        "preserved_fields": preserved,
-        "warnings": done.plan.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "view": view(&view_items),
-        "artifacts": artifacts,
+        "tokens_after": named.tokens(&RoundedCharacters, plan),
+        "strategies_applied": applied.collect::<Vec<_>>(),
+        "actions": actions(&named, plan),
+        "view": named.view(plan, true),
+        "artifacts": *store.contents(),
     }))
 }
 
-fn strategy(wire: &Value) -> Done<Strategy> {
-    let number = |key: &str| wire.get(key).and_then(Value::as_u64);
-    let preserve = number("preserve_recent_messages").and_then(|n| usize::try_from(n).ok());
-    let preserve_recent_messages = preserve.unwrap_or(Clear::default().preserve_recent_messages);
-    Ok(match text(wire, "name") {
-        "clear" => {
-            let default = Clear::default().min_tokens_to_clear;
-            let min_tokens_to_clear = number("min_tokens_to_clear").unwrap_or(default);
-            Clear { preserve_recent_messages, min_tokens_to_clear }.into()
-        }
-        "externalize" => {
-            let default = Externalize::default().externalize_threshold_tokens;
-            let threshold = number("externalize_threshold_tokens").or_else(|| number("threshold_tokens"));
-            let externalize_threshold_tokens = threshold.unwrap_or(default);
-            Externalize { preserve_recent_messages, externalize_threshold_tokens }.into()
-        }
-        "summarize" => {
-            let default = Summarize::default();
-            let ratio = ["target_ratio", "summary_target_ratio", "summarize_target_ratio", "ratio"];
-            let ratio = ratio.iter().find_map(|key| wire.get(*key).and_then(Value::as_f64));
-            let messages = number("min_span_messages").and_then(|n| usize::try_from(n).ok());
-            Summarize {
-                preserve_recent_messages,
-                target_ratio: ratio.unwrap_or(default.target_ratio),
-                min_span_tokens: number("min_span_tokens").unwrap_or(default.min_span_tokens),
-                min_span_messages: messages.unwrap_or(default.min_span_messages),
-            }
-            .into()
-        }
-        "drop" => Drop { preserve_recent_messages }.into(),
+fn compactor(input: &Value, target: u64, store: &Arc<Shelf>) -> Done<ContextCompactor> {
+    let mut policy = CompactionPolicy::ladder(0);
+    (policy.trigger, policy.target, policy.min_gain) = (Trigger::Always, Target::Tokens(target), Some(0));
+    let mut durability = DurabilityPolicies::built_in();
+    let mut keep = policy.recency.messages;
+    policy.ladder.clear();
+    for strategy in list(input, "strategies") {
+        policy.ladder.push(rung(text(strategy, "name"))?);
+        let preserve = at(strategy, "preserve_recent_messages").as_u64();
+        keep = preserve.and_then(|preserve| usize::try_from(preserve).ok()).unwrap_or(keep);
+        durability = overrides(durability, at(strategy, "overrides"))?;
+    }
+    policy.ladder.sort();
+    policy.recency = Recency::new(keep, 0);
+    let compactor = ContextCompactor::new(policy)
+        .with_counter(Arc::new(RoundedCharacters))
+        .with_durability(durability)
+        .with_artifacts(Arc::<Shelf>::clone(store));
+    let summarizer = at(input, "summarizer");
+    Ok(if summarizer.is_null() { compactor } else { compactor.with_summarizer(Fixed(summarizer.clone())) })
+}
+
+fn rung(name: &str) -> Done<Rung> {
+    Ok(match name {
+        "clear" => Rung::Clear,
+        "externalize" => Rung::Externalize,
+        "summarize" => Rung::Summarize,
+        "drop" => Rung::Drop,
         other => return Err(format!("`{other}` is no strategy")),
     })
 }
 
-/// A summarizer that always says the same, or fails; and a store beside it.
-struct Summarizer<'a>(&'a Value);
-
-impl Summarizer<'_> {
-    fn answer(&self, work: Work, artifacts: &mut BTreeMap<String, String>) -> Result<Answer, CompactError> {
-        match work {
-            Work::Summarize { span, .. } => self.summary(span).map(Answer::Summary),
-            Work::Store { content, span, .. } => {
-                let summary = self.summary(span)?;
-                let id = format!("artifact-{:08}", artifacts.len() + 1);
-                artifacts.insert(id.clone(), shown(&content));
-                Ok(Answer::Stored(ArtifactId::from(id), summary))
-            }
-            other => Err(failed(&format!("nobody does {other:?}"))),
-        }
+/// What became of each message that is not shown as it is.
+fn actions(named: &Named, plan: Option<&Plan>) -> Value {
+    let view = named.shown(plan);
+    let form = |message: &Message| match message.content().last() {
+        Some(Block::Extension(block)) if block.name == "compacted" => block.data.to::<Json>().ok(),
+        Some(_) | None => None,
+    };
+    let form = |message: &Message| -> Option<String> {
+        let entries = form(message)?.entries().ok()?;
+        entries.into_iter().find(|(key, _)| key == "form")?.1.to().ok()
+    };
+    let is_summarized = view.iter().any(|message| form(message).as_deref() == Some("summary"));
+    let forms: BTreeMap<&str, Option<String>> =
+        view.iter().filter_map(|message| Some((named.id_of(message)?, form(message)))).collect();
+    let mut actions = Map::new();
+    for id in named.ids() {
+        let action = match forms.get(id).map(Option::as_deref) {
+            Some(Some("cleared")) => "clear",
+            Some(Some("stored")) => "externalize",
+            Some(_) => continue,
+            None if is_summarized => "summarize",
+            None => "drop",
+        };
+        actions.insert(id.to_owned(), json!(action));
     }
+    Value::Object(actions)
+}
 
-    fn summary(&self, span: SpanReference) -> Result<StructuredSummary, CompactError> {
+/// A summarizer that always says the same, or fails.
+struct Fixed(Value);
+
+impl Summarizer for Fixed {
+    async fn summarize(&self, _: SummaryAsk) -> Result<Summary, SummaryFault> {
+        let fault = |error: &dyn std::fmt::Display| SummaryFault::new(error.to_string());
         if !self.0.is_object() {
-            return Err(failed("the summarizer fails"));
+            return Err(fault(&"the scripted summary fails"));
         }
-        StructuredSummary::parse(&self.0.to_string(), span, &[])
+        let span = SpanReference::new([Arc::from("1")], 0, 0).map_err(|error| fault(&error))?;
+        let summary =
+            StructuredSummary::parse(&self.0.to_string(), span, &[]).map_err(|error| fault(&error))?;
+        Ok(Summary::new(summary.render()))
     }
 }
 
-fn failed(message: &str) -> CompactError {
-    CompactError::Failed(Fault::new(FaultSource::Compactor, "vector.failed", message))
+/// A store that numbers what it holds.
+#[derive(Default)]
+struct Shelf(Mutex<BTreeMap<String, String>>);
+
+impl Shelf {
+    fn contents(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ArtifactStore for Shelf {
+    async fn put(&self, content: &[u8], _: ArtifactMeta) -> Result<ArtifactId, StorageError> {
+        let mut held = self.contents();
+        let id = format!("artifact-{:08}", held.len() + 1);
+        held.insert(id.clone(), shown(&String::from_utf8_lossy(content)));
+        Ok(ArtifactId::from(id))
+    }
+
+    async fn read(
+        &self,
+        _: &ArtifactId,
+        _: Range<u64>,
+        _: Option<&SessionId>,
+        _: Time,
+    ) -> Result<Option<ArtifactPart>, StorageError> {
+        Ok(None)
+    }
+
+    async fn delete(&self, _: &ArtifactId) -> Result<bool, StorageError> {
+        Ok(false)
+    }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use harness_core::transcript::Plan;
 use harness_memory::compact::group::{Group, Groups};
-use harness_memory::compact::tokens::message_tokens;
 use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Summarizer, Summary, SummaryAsk, SummaryFault, Target,
     Trigger,
@@ -63,8 +62,7 @@ struct Viewed<'a> {
 
 impl Viewed<'_> {
     fn tokens(&self) -> u64 {
-        let costs = self.named.costs();
-        self.named.shown(self.plan.as_ref()).iter().map(|message| message_tokens(&costs, message)).sum()
+        self.named.tokens(&self.named.costs(), self.plan.as_ref())
     }
 
     fn apply(&mut self, wire: &Value) -> Done<()> {

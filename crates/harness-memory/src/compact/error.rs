@@ -1,7 +1,5 @@
 //! What can go wrong in a compaction.
 
-use harness_core::Fault;
-
 /// Why a compaction, or a part of it, was not done. What it was to make shorter is as it was.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -9,16 +7,6 @@ pub enum CompactError {
     /// A span that names no message.
     #[error("a span must name at least one message")]
     EmptySpan,
-    /// A setting that makes no sense.
-    #[error("setting `{setting}` is {value}, but must be {wanted}")]
-    InvalidSetting {
-        /// The setting.
-        setting: &'static str,
-        /// Its value.
-        value: String,
-        /// What it must be.
-        wanted: &'static str,
-    },
     /// A summarizer's reply that is no summary.
     #[error("the summary is not a JSON object ({reason}); it begins with {begin:?}")]
     InvalidSummary {
@@ -49,9 +37,6 @@ pub enum CompactError {
         /// Tokens of what it stands for.
         replaced: u64,
     },
-    /// The summarizer or the artifact store failed.
-    #[error("{0}")]
-    Failed(Fault),
 }
 
 impl CompactError {
@@ -59,12 +44,10 @@ impl CompactError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::EmptySpan => "compact.empty_span",
-            Self::InvalidSetting { .. } => "compact.invalid_setting",
             Self::InvalidSummary { .. } => "compact.invalid_summary",
             Self::EmptySummary { .. } => "compact.empty_summary",
             Self::SummaryLost { .. } => "compact.summary_lost",
             Self::SummaryTooLarge { .. } => "compact.summary_too_large",
-            Self::Failed(_) => "compact.failed",
         }
     }
 
@@ -75,7 +58,7 @@ impl CompactError {
                 Some("use a stronger model for summaries, or name the facts to preserve")
             }
             Self::SummaryTooLarge { .. } => Some("let the summary stand for more messages"),
-            Self::EmptySpan | Self::InvalidSetting { .. } | Self::Failed(_) => None,
+            Self::EmptySpan => None,
         }
     }
 }

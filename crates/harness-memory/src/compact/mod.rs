@@ -1,34 +1,23 @@
-//! Compaction: groups, strategies, summaries, the compactor.
+//! Compaction: one engine, its policies, and their parts.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`group`] | what is only ever taken together: atomic groups of messages |
-//! | [`tokens`] | counting tokens; [`BudgetMeter`] estimates whole requests |
-//! | [`item`] | messages with the names by which strategies speak of them |
-//! | [`pressure`] | when a view is too long, and how much of it has to go |
-//! | [`durability`] | what may be done with the result of a tool |
-//! | [`summary`] | structured summaries |
-//! | [`pairing`] | calls and results that belong together |
-//! | [`plan`] | plans beside a transcript: clear, externalize, summarize, drop |
-//! | [`clear`] | clearing without a plan |
-//! | [`ContextCompactor`] | the product's compactor, and its [`CompactionPolicy`] |
-//! | [`artifacts`] | reading back what was stored elsewhere |
+//! | [`ContextCompactor`] | the engine, and the [`CompactionPolicy`] that it follows |
+//! | [`group`] | atomic groups of messages, the unit of every policy |
+//! | [`tokens`] | token counters; [`BudgetMeter`] estimates whole requests |
+//! | [`durability`] | rules for clearing the result of a tool |
 //! | [`Summarizer`] | writes the text that stands for messages |
+//! | [`summary`] | structured summaries |
+//! | [`artifacts`] | large contents outside of the transcript |
 
 pub mod artifacts;
-pub mod clear;
 mod compactor;
 mod digest;
 pub mod durability;
 mod error;
 pub mod group;
-pub mod item;
-mod key_data;
 mod meter;
-pub mod pairing;
-pub mod plan;
 mod policy;
-pub mod pressure;
 mod shown;
 mod summarize;
 pub mod summary;
@@ -38,7 +27,6 @@ pub mod tokens;
 pub use compactor::{ContextCompactor, Rehydration, TARGET_MISSED};
 pub use digest::{SummaryKey, content_hash};
 pub use error::CompactError;
-pub use key_data::KeyFields;
 pub use meter::BudgetMeter;
 pub use policy::{CompactionPolicy, HardStop, Recency, Rung, Target, Trigger};
 pub use summarize::{

@@ -78,7 +78,7 @@ async fn shorter(
             if content_tokens(means.counter, message) < from {
                 return Ok(None);
             }
-            stored_result(result, means, store, cx).await.map(|left| Some(left.into()))
+            stored_result(result, names.name_of(result), means, store, cx).await.map(|left| Some(left.into()))
         }
         Message::User(user) if user.content.iter().any(is_inline_image) => {
             let mut left = user.clone();
@@ -103,11 +103,12 @@ fn is_inline_image(block: &Block) -> bool {
 
 async fn stored_result(
     result: &ToolResultMessage,
+    name: &str,
     means: &Means<'_>,
     store: &dyn DynArtifactStore,
     cx: &ViewCx,
 ) -> Result<ToolResultMessage, StorageError> {
-    let label = format!("result of {} for call {}", result.tool_name, result.tool_call_id);
+    let label = format!("result of {name} for call {}", result.tool_call_id);
     let mut left = left_of(result, Block::text(""), Form::Stored);
     let mark = left.content.pop();
     left.content.clear();

@@ -338,6 +338,26 @@ async fn what_cannot_be_got_again_is_stored_and_can_be_read() {
 }
 
 #[tokio::test]
+async fn what_is_said_is_not_stored_elsewhere() {
+    let store = Arc::new(ArtifactShelf::default());
+    let compactor = ContextCompactor::new(policy(&[Rung::Externalize])).with_artifacts(store);
+    let log = log("u10 u2000 a2000 a100 a100");
+    let compaction = compact(&compactor, ask(&log, None)).await;
+    assert_eq!((compaction.plan, compaction.note), (None, None));
+}
+
+#[tokio::test]
+async fn what_looks_like_a_placeholder_is_not_dropped() {
+    let mut log = log("u10 read300");
+    log.push(Arc::new(AssistantMessage::text("[Cleared: assistant message]").into()));
+    for word in ["read300", "a300", "a100"] {
+        grow(&mut log, word);
+    }
+    let compaction = compact(&ContextCompactor::new(policy(&[Rung::Drop])), ask(&log, None)).await;
+    assert_eq!((compaction.plan, compaction.note), (None, None));
+}
+
+#[tokio::test]
 async fn a_store_that_fails_loses_nothing() {
     let store = Arc::new(ArtifactShelf::bounded(10));
     let compactor = ContextCompactor::new(policy(&[Rung::Externalize])).with_artifacts(store);

@@ -5,8 +5,8 @@ use harness_core::message::{Block, ToolResultMessage};
 use serde::{Deserialize, Serialize};
 
 use super::determinism::DeterminismMetadata;
+use super::fields::{KeyFields, pairs};
 use super::policy::{DurabilityPolicies, ToolDurability};
-use crate::compact::key_data::{KeyFields, pairs};
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -116,21 +116,12 @@ impl ToolResultEnvelope {
     /// ```
     pub fn placeholder(&self) -> String {
         let head = format!("[{}: {}]", self.tool_name, self.outcome.as_str());
-        with_key_data(head, &self.key_fields)
+        if self.key_fields.is_empty() {
+            head
+        } else {
+            format!("{head}\nKey data: {}", pairs(&self.key_fields))
+        }
     }
-
-    /// What outlives the result when it is cleared: its key fields, its tool and its outcome.
-    pub fn preserved(&self) -> KeyFields {
-        let mut fields = self.key_fields.clone();
-        fields.insert("tool_name".to_owned(), Json::string(&self.tool_name));
-        fields.insert("outcome".to_owned(), Json::string(self.outcome.as_str()));
-        fields
-    }
-}
-
-/// A placeholder, and a second line with what outlives it when there is something.
-pub(in crate::compact) fn with_key_data(head: String, fields: &KeyFields) -> String {
-    if fields.is_empty() { head } else { format!("{head}\nKey data: {}", pairs(fields)) }
 }
 
 /// What a result says.

@@ -2,11 +2,13 @@
 
 mod determinism;
 mod envelope;
+mod fields;
 mod names;
 mod policy;
 
 pub use determinism::DeterminismMetadata;
 pub use envelope::{EnvelopeOutcome, ToolResultEnvelope};
-pub(super) use envelope::{text_of, with_key_data};
+pub use fields::KeyFields;
+pub(super) use fields::pairs;
 pub(super) use names::ToolNames;
 pub use policy::{Capture, DurabilityPolicies, ReplayCost, ToolDurability, ToolDurabilityPolicy};

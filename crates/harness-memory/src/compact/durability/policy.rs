@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::determinism::DeterminismMetadata;
 use super::envelope::{ToolResultEnvelope, text_of};
-use crate::compact::key_data::KeyFields;
+use super::fields::KeyFields;
 
 /// What may be done with the result of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use super::types::{OpenItem, Priority, StructuredSummary, ToolOutcomeSummary};
-use crate::compact::durability::EnvelopeOutcome;
-use crate::compact::key_data::pairs;
+use crate::compact::durability::{EnvelopeOutcome, pairs};
 
 impl StructuredSummary {
     /// The summary as text: sections in a fixed order, entries sorted, so that the same summary is always

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::SCHEMA_VERSION;
-use crate::compact::durability::EnvelopeOutcome;
+use crate::compact::durability::{EnvelopeOutcome, KeyFields};
 use crate::compact::error::CompactError;
-use crate::compact::key_data::KeyFields;
 
 /// Which messages something stands for: by name, and from where to where they lay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,11 +35,6 @@ impl SpanReference {
             return Err(CompactError::EmptySpan);
         }
         Ok(Self { message_ids, first_turn, last_turn })
-    }
-
-    /// The name of the first message.
-    pub fn first_id(&self) -> &str {
-        self.message_ids.first().map_or("", |id| &**id)
     }
 }
 

@@ -1,20 +1,6 @@
-//! Estimates by length.
+//! An estimate by length.
 
 use harness_core::port::TokenCounter;
-
-/// A quarter of the UTF-8 bytes, rounded up.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct QuarterBytes;
-
-impl TokenCounter for QuarterBytes {
-    fn count(&self, text: &str) -> u64 {
-        (text.len() as u64).div_ceil(4)
-    }
-
-    fn name(&self) -> &'static str {
-        "bytes/4"
-    }
-}
 
 /// A quarter of the characters, rounded half up, and at least 1 for a text that is not empty.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,17 +24,17 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, bytes: u64, characters: u64) {
-        assert_eq!((QuarterBytes.count(text), RoundedCharacters.count(text)), (bytes, characters), "{text}");
+    fn check(text: &str, tokens: u64) {
+        assert_eq!(RoundedCharacters.count(text), tokens, "{text}");
     }
 
     #[test]
-    fn bytes_round_up_and_characters_round_half_up() {
-        check("", 0, 0);
-        check("a", 1, 1);
-        check("abcde", 2, 1);
-        check("abcdef", 2, 2);
-        check("éé", 1, 1);
-        check("漢字漢字漢字", 5, 2);
+    fn characters_round_half_up() {
+        check("", 0);
+        check("a", 1);
+        check("abcde", 1);
+        check("abcdef", 2);
+        check("éé", 1);
+        check("漢字漢字漢字", 2);
     }
 }

@@ -14,7 +14,7 @@ mod message;
 mod tally;
 
 pub use characters::CharacterCounter;
-pub use estimates::{QuarterBytes, RoundedCharacters};
+pub use estimates::RoundedCharacters;
 #[cfg(feature = "tokenizer")]
 pub use exact::{ExactCounter, Vocabulary};
 pub(crate) use message::content_tokens;

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub type KeyFields = BTreeMap<String, Json>;
 
 /// `a=1, b=two`, sorted by name.
-pub(super) fn pairs(fields: &KeyFields) -> String {
+pub(in crate::compact) fn pairs(fields: &KeyFields) -> String {
     fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(", ")
 }
 
