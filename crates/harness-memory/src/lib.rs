@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`layer`] | layers and their pipeline: the `ContextPipeline` port of harness-core |
 //! | [`builtin`] | layers that come with the crate, and the stores they write to |
-//! | [`compact`] | strategies, summaries and the compactor: the `Compactor` port of harness-core |
+//! | [`compact`] | the engine, its policies and summaries: the `Compactor` port of harness-core |
 
 pub mod builtin;
 pub mod compact;

@@ -1,7 +1,7 @@
 //! Vectors of compaction: plans, groups, pressure, pairing, summaries and what belongs to them.
 //!
-//! Each runner maps a vector's input to the product's types, calls its public strategies and writes what
-//! came of it in the source's form.
+//! Each runner maps a vector's input to the product's types, runs the engine with the policy that the vector
+//! names, and writes the result in the source's form.
 
 mod convert;
 mod messages;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness_core::message::{Block, Message};
 use harness_core::port::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 use harness_core::transcript::Plan;
-use harness_core::{ArtifactId, Json, SessionId, Time};
+use harness_core::{ArtifactId, SessionId, Time};
 use harness_memory::compact::durability::DurabilityPolicies;
 use harness_memory::compact::summary::{SpanReference, StructuredSummary};
 use harness_memory::compact::tokens::RoundedCharacters;
@@ -23,8 +23,8 @@ use super::parts::{budget, overrides};
 use crate::turn::convert::{at, list, text};
 
 pub(super) fn run(input: &Value) -> Done<Value> {
-    for unknown in ["max_proposals", "rehydrated"].iter().filter(|key| input.get(**key).is_some()) {
-        return Err(format!("a ladder has no `{unknown}`"));
+    if input.get("max_proposals").is_some() || at(input, "rehydrated") == true {
+        return Err("a ladder has no cap, and knows no turn in which something was read back".to_owned());
     }
     let named = Named::of(input)?;
     let before = named.tokens(&RoundedCharacters, None);
@@ -85,12 +85,9 @@ fn rung(name: &str) -> Done<Rung> {
 /// What became of each message that is not shown as it is.
 fn actions(named: &Named, plan: Option<&Plan>) -> Value {
     let view = named.shown(plan);
-    let form = |message: &Message| match message.content().last() {
-        Some(Block::Extension(block)) if block.name == "compacted" => block.data.to::<Json>().ok(),
-        Some(_) | None => None,
-    };
     let form = |message: &Message| -> Option<String> {
-        let entries = form(message)?.entries().ok()?;
+        let Some(Block::Extension(block)) = message.content().last() else { return None };
+        let entries = block.data.entries().ok().filter(|_| block.name == "compacted")?;
         entries.into_iter().find(|(key, _)| key == "form")?.1.to().ok()
     };
     let is_summarized = view.iter().any(|message| form(message).as_deref() == Some("summary"));
