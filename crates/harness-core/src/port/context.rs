@@ -371,7 +371,8 @@ pub struct CompactionNote {
     pub target: u64,
     /// Numbers the plans of a thread, from 1.
     pub plan_version: u32,
-    /// Groups that were cleared, collapsed, externalized, summarized, dropped: the action and how often.
+    /// Groups that each rung of the ladder changed: `clear`, `collapse`, `externalize`, `summarize`, `drop`,
+    /// `truncate` or `select`, and how many.
     pub actions: Vec<(String, u32)>,
     /// How much was taken away.
     pub level: CompactionLevel,
