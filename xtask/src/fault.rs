@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Why a chore failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// A sentence for the person at the terminal.
     Text(String),
     /// The output so far says it all, and its last line has to stay the last.
@@ -12,16 +12,16 @@ pub enum Fault {
 }
 
 /// What a chore returns.
-pub type Result<T> = std::result::Result<T, Fault>;
+pub(crate) type Result<T> = std::result::Result<T, Fault>;
 
 impl Fault {
     /// A fault with this text.
-    pub fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
     /// A fault of something that has a cause: `doing: cause`.
-    pub fn because(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
+    pub(crate) fn because(doing: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::Text(format!("{doing}: {cause}"))
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use xtask::fault::{Fault, Result};
-use xtask::process;
-use xtask::stopwatch::Stopwatch;
+use crate::fault::{Fault, Result};
+use crate::process;
+use crate::stopwatch::Stopwatch;
 
 /// How long, and from where.
 #[derive(clap::Args, Debug)]

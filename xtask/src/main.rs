@@ -1,24 +1,31 @@
 //! The project's own chores: `cargo xtask CHORE`.
 //!
 //! A chore is a module with a `run` function. Chores print to the terminal, start other programs
-//! only through [`xtask::process`], read the clock only through [`xtask::stopwatch`], and never belong to the
-//! product: none of its crates depends on this one. Chores that need the product are in the package `checks`, so that the
-//! others start after seconds of compiling.
+//! only through [`process`], read the clock only through [`stopwatch`], and never belong to the product: this package
+//! depends on none of its crates, so that a chore starts after seconds of compiling, and none of them on this one.
 #![expect(clippy::print_stdout, reason = "a chore's output is its result")]
 #![expect(clippy::print_stderr, reason = "faults of a chore go to the terminal")]
 
 mod bench;
-mod checks;
 mod ci;
+mod conformance;
+mod counts;
+mod e2e;
+mod fault;
 mod fuzz;
+mod npm;
+mod process;
+mod repo;
 mod sim;
+mod stopwatch;
 mod tidy;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use xtask::fault::Fault;
+use crate::counts::TestCounts;
+use crate::fault::Fault;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own chores")]
@@ -35,13 +42,9 @@ enum Chore {
     Nightly(ci::Options),
     /// Run every conformance vector below the given folders.
     #[command(disable_help_flag = true)]
-    Conformance(checks::Arguments),
+    Conformance(conformance::Arguments),
     /// Run the release program end to end.
-    #[command(disable_help_flag = true)]
-    E2e(checks::Arguments),
-    /// Serve the model of the end-to-end checks until stopped, to try local agents by hand.
-    #[command(disable_help_flag = true)]
-    ModelServer(checks::Arguments),
+    E2e(e2e::Options),
     /// Measure this project and its peers.
     #[command(subcommand)]
     Bench(bench::Chore),
@@ -49,27 +52,20 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Play timelines of threads that a seed decides, and look at every law.
     Sim(sim::Options),
-    /// Write the JSON Schemas of descriptors and the description of the server.
-    Schema,
     /// Check the rules of the tree that no compiler checks.
     Tidy,
-    /// Write the reference page of stop reasons from the source.
-    StopReasons,
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Ci(options) => ci::run(&options),
         Chore::Nightly(options) => ci::run_nightly(&options),
-        Chore::Conformance(arguments) => checks::run("conformance", &arguments),
-        Chore::E2e(arguments) => checks::run("e2e", &arguments),
-        Chore::ModelServer(arguments) => checks::run("model-server", &arguments),
+        Chore::Conformance(arguments) => conformance::run(&arguments),
+        Chore::E2e(options) => e2e::run(&options, &mut TestCounts::default()),
         Chore::Bench(chore) => bench::run(&chore),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),
-        Chore::Schema => checks::run("schema", &checks::Arguments::default()),
         Chore::Tidy => tidy::run(),
-        Chore::StopReasons => checks::run("stop-reasons", &checks::Arguments::default()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,30 +4,29 @@
 //! caller sets another one.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use crate::fault::{Fault, Result};
 use crate::repo;
 
 /// A program that is still to be started.
 #[expect(clippy::disallowed_methods, reason = "chores start programs, and only here")]
-pub fn command(program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(repo::root()).stdin(Stdio::null());
     command
 }
 
 /// Cargo with these arguments.
-pub fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
+pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     let mut command = command("cargo");
     command.args(arguments);
     command
 }
 
 /// Hides the keys of the person at the terminal from a start of the product's program.
-pub fn without_keys(command: &mut Command) {
+pub(crate) fn without_keys(command: &mut Command) {
     for key in ["OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "HARNESS_API_KEY"] {
         command.env_remove(key);
     }
@@ -35,42 +34,14 @@ pub fn without_keys(command: &mut Command) {
     command.env("XDG_CONFIG_HOME", "/dev/null");
 }
 
-/// Starts a program and leaves it running; its standard output is dropped.
-pub fn start(command: &mut Command) -> Result<Child> {
-    command.stdout(Stdio::null()).spawn().map_err(|e| not_started(command, &e))
-}
-
-/// Starts a program and leaves it running; what it prints goes to these files.
-pub fn start_logging(command: &mut Command, out: File, err: File) -> Result<Child> {
-    command.stdout(out).stderr(err).spawn().map_err(|e| not_started(command, &e))
-}
-
-/// Starts a program and leaves it running; gives its standard output to read. Its standard error is dropped.
-pub fn start_reading(command: &mut Command) -> Result<(Child, BufReader<ChildStdout>)> {
-    let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let mut child = started.map_err(|e| not_started(command, &e))?;
-    let output = child.stdout.take();
-    let output = output.ok_or_else(|| Fault::new(format!("`{}` has no output", line_of(command))))?;
-    Ok((child, BufReader::new(output)))
-}
-
-/// Runs to the end and returns standard error; success is a fault.
-pub fn capture_refusal(command: &mut Command) -> Result<String> {
-    let output = command.output().map_err(|e| not_started(command, &e))?;
-    if output.status.success() {
-        return Err(Fault::new(format!("`{}` succeeded", line_of(command))));
-    }
-    Ok(String::from_utf8_lossy(&output.stderr).into_owned())
-}
-
 /// Runs to the end, output going to the terminal; a non-zero exit is a fault.
-pub fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().map_err(|e| not_started(command, &e))?;
     expect_success(command, status)
 }
 
 /// Like [`run`], and shows each line of standard output to `each` while passing it through.
-pub fn run_watching(command: &mut Command, each: &mut dyn FnMut(&str)) -> Result<()> {
+pub(crate) fn run_watching(command: &mut Command, each: &mut dyn FnMut(&str)) -> Result<()> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| not_started(command, &e))?;
     if let Some(output) = child.stdout.take() {
         pass_through(BufReader::new(output), each)
@@ -81,7 +52,7 @@ pub fn run_watching(command: &mut Command, each: &mut dyn FnMut(&str)) -> Result
 }
 
 /// Runs to the end and returns standard output; standard error goes to the terminal.
-pub fn capture(command: &mut Command) -> Result<String> {
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().map_err(|e| not_started(command, &e))?;
     expect_success(command, output.status)?;
     String::from_utf8(output.stdout)
@@ -89,37 +60,18 @@ pub fn capture(command: &mut Command) -> Result<String> {
 }
 
 /// Runs to the end and returns standard output; none when it fails. Standard error is dropped.
-pub fn try_capture(command: &mut Command) -> Option<String> {
+pub(crate) fn try_capture(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8(output.stdout).ok())?
 }
 
-/// A variable of this process.
-#[expect(clippy::disallowed_methods, reason = "chores hand their own variables to the programs they start")]
-pub fn surrounding(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-/// The command lines of all processes whose environment holds this text; none where the system does not
-/// tell.
-pub fn with_in_environment(text: &str) -> Vec<String> {
-    let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let found = processes.filter_map(|process| {
-        let environment = std::fs::read(process.path().join("environ")).ok()?;
-        let line = std::fs::read(process.path().join("cmdline")).ok().filter(|_| holds(&environment))?;
-        Some(String::from_utf8_lossy(&line).replace('\0', " "))
-    });
-    found.collect()
-}
-
 /// True when the program can be started and succeeds; its output is dropped.
-pub fn succeeds(command: &mut Command) -> bool {
+pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
 /// The command as one would type it, for headings and faults.
-pub fn line_of(command: &Command) -> String {
+pub(crate) fn line_of(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|word| word.to_string_lossy().into_owned()));
     words.join(" ")

@@ -9,57 +9,57 @@ use crate::fault::{Fault, Result};
 use crate::process;
 
 /// The folder of the workspace.
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask)
 }
 
 /// A path as people write it: relative to the workspace where it lies inside.
-pub fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
 /// Reads a text file; the fault names the path.
-pub fn read(path: &Path) -> Result<String> {
+pub(crate) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|e| Fault::because(shown(path), e))
 }
 
 /// What `cargo metadata` says of the workspace's own packages.
 #[derive(Debug, Deserialize)]
-pub struct Workspace {
+pub(crate) struct Workspace {
     /// The workspace's packages, without their dependencies.
-    pub packages: Vec<Package>,
+    pub(crate) packages: Vec<Package>,
     /// Where cargo builds.
-    pub target_directory: PathBuf,
+    pub(crate) target_directory: PathBuf,
 }
 
 /// One package of the workspace.
 #[derive(Debug, Deserialize)]
-pub struct Package {
+pub(crate) struct Package {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its features with what each switches on.
-    pub features: BTreeMap<String, Vec<String>>,
+    pub(crate) features: BTreeMap<String, Vec<String>>,
     /// Everything it depends on, dev dependencies included.
-    pub dependencies: Vec<Dependency>,
+    pub(crate) dependencies: Vec<Dependency>,
     /// `Some([])` means that it cannot be published.
-    pub publish: Option<Vec<String>>,
+    pub(crate) publish: Option<Vec<String>>,
     /// The path of its `Cargo.toml`.
-    pub manifest_path: PathBuf,
+    pub(crate) manifest_path: PathBuf,
 }
 
 /// One line of a dependency table.
 #[derive(Debug, Deserialize)]
-pub struct Dependency {
+pub(crate) struct Dependency {
     /// The package depended on.
-    pub name: String,
+    pub(crate) name: String,
     /// `None` for an ordinary one, else `dev` or `build`.
-    pub kind: Option<String>,
+    pub(crate) kind: Option<String>,
 }
 
 impl Workspace {
     /// Asks cargo; needs no network.
-    pub fn load() -> Result<Self> {
+    pub(crate) fn load() -> Result<Self> {
         let mut cargo = process::cargo(["metadata", "--no-deps", "--format-version", "1"]);
         let text = process::capture(&mut cargo)?;
         serde_json::from_str(&text).map_err(|e| Fault::because("output of cargo metadata", e))

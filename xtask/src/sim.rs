@@ -1,7 +1,7 @@
 //! `cargo xtask sim`: timelines of threads that a number alone decides, one again or as many as one likes.
 
-use xtask::fault::{Fault, Result};
-use xtask::process;
+use crate::fault::{Fault, Result};
+use crate::process;
 
 /// Which timelines.
 #[derive(clap::Args, Debug)]

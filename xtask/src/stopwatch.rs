@@ -5,24 +5,24 @@ use std::time::{Duration, Instant};
 
 /// Measures from its making.
 #[derive(Debug, Clone, Copy)]
-pub struct Stopwatch(Instant);
+pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// Starts measuring.
     #[expect(clippy::disallowed_methods, reason = "chores time programs; the product has its Clock port")]
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
 
     /// The time since the start.
-    pub fn elapsed(self) -> Duration {
+    pub(crate) fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 }
 
 /// A duration for people: `12.3 s` or `4 min 05 s`.
 #[derive(Debug, Clone, Copy)]
-pub struct Took(pub Duration);
+pub(crate) struct Took(pub(crate) Duration);
 
 impl fmt::Display for Took {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

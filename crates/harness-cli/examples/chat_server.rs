@@ -16,7 +16,7 @@
 //! The `record.sh` of each example does both.
 #![expect(clippy::disallowed_methods, reason = "an example is a program of its own")]
 
-#[path = "../tests/it/support/sse.rs"]
+#[path = "../tests/support/sse.rs"]
 mod sse;
 
 use std::io::Write as _;

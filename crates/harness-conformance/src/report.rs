@@ -10,17 +10,22 @@ use crate::runner::Suite;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// What to run and how much to say.
-#[derive(Clone, Debug, Default)]
+/// What to run and how much to say: the command line of `cargo xtask conformance`.
+#[derive(Clone, Debug, Default, clap::Parser)]
+#[command(name = "cargo xtask conformance", about = "Run every golden vector below the given directories")]
 #[non_exhaustive]
 pub struct Selection {
-    /// Directories with vectors; the project's own when empty.
+    /// Directories with vectors; the project's own when absent.
+    #[arg(value_name = "DIR")]
     pub directories: Vec<PathBuf>,
     /// Only vectors of this kind.
+    #[arg(long)]
     pub kind: Option<String>,
     /// Only the vector with this id.
+    #[arg(long = "only", value_name = "ID")]
     pub id: Option<String>,
     /// A line for every vector, not only for failures.
+    #[arg(long)]
     pub verbose: bool,
 }
 
@@ -186,6 +191,12 @@ mod tests {
             1 differ by rule `hello`: We say hello.
         1 passed, 2 failed, 0 skipped
         "#);
+    }
+
+    #[test]
+    fn a_selection_without_vectors_is_a_fault() {
+        let nothing = Selection { kind: Some("mood".to_owned()), ..Selection::default() };
+        assert_eq!(run(&nothing, &mut Vec::new()), Err("no vector is selected".to_owned()));
     }
 
     #[test]

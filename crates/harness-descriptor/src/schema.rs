@@ -421,6 +421,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::{fs, io};
 
+    use expect_test::expect_file;
     use jsonschema::Validator;
 
     use crate::check::{CheckOptions, Report, check_file, check_text};
@@ -570,8 +571,7 @@ mod tests {
 
     #[test]
     fn the_committed_copies_are_fresh() {
-        let committed = |file: &str| fs::read_to_string(root().join("docs/reference").join(file)).unwrap();
-        assert!(committed("descriptor.schema.json") == super::text(), "run `cargo xtask schema`");
-        assert!(committed("contract.schema.json") == super::contract_text(), "run `cargo xtask schema`");
+        expect_file!["../../../docs/reference/descriptor.schema.json"].assert_eq(&super::text());
+        expect_file!["../../../docs/reference/contract.schema.json"].assert_eq(&super::contract_text());
     }
 }

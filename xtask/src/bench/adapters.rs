@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::bars::{Row, parse_line, table};
-use xtask::fault::Result;
-use xtask::process;
+use crate::fault::Result;
+use crate::process;
 
 /// Bytes, as a figure.
 const KIB: f64 = 1024.0;

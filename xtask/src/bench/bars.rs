@@ -5,7 +5,7 @@
 
 use serde::de::DeserializeOwned;
 
-use xtask::fault::{Fault, Result};
+use crate::fault::{Fault, Result};
 
 /// One line of the table.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::bars::{Row, least, parse_line, table};
-use super::peers::npm_install;
-use xtask::fault::{Fault, Result};
-use xtask::process;
-use xtask::repo::{Workspace, root};
+use crate::fault::{Fault, Result};
+use crate::npm;
+use crate::process;
+use crate::repo::{Workspace, root};
 
 const ROUNDS: usize = 5;
 const PEER: &str = "js-yaml@4.1.1";
@@ -91,7 +91,7 @@ impl Peer {
         let script = folder.join("parse.mjs");
         std::fs::write(&script, include_str!("js_yaml.mjs"))
             .map_err(|e| Fault::because(script.display(), e))?;
-        npm_install(folder, &[PEER])?;
+        npm::install(folder, &["--ignore-scripts", PEER])?;
         Ok(Self { folder: folder.to_owned() })
     }
 

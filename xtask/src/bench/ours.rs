@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use xtask::fault::{Fault, Result};
-use xtask::process;
+use crate::fault::{Fault, Result};
+use crate::process;
 
 /// One line of `cargo bench --bench turn -- --json`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

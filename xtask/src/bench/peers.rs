@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use xtask::fault::{Fault, Result};
-use xtask::process;
-use xtask::repo::{Workspace, root};
+use crate::fault::{Fault, Result};
+use crate::npm;
+use crate::process;
+use crate::repo::{Workspace, root};
 
 /// One figure of a peer, and the case of ours that does the same work.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +74,7 @@ impl Place {
 fn agent_assistant(place: &Place) -> Result<Vec<Figure>> {
     const VERSION: &str = "0.10.4";
     let folder = place.copy("agent-assistant")?;
-    npm_install(&folder, &[&format!("@agent-assistant/harness@{VERSION}")])?;
+    npm::install(&folder, &["--ignore-scripts", &format!("@agent-assistant/harness@{VERSION}")])?;
     let cases = [
         ("agent-assistant, trace sink", "b", None, "loop20-fold"),
         ("agent-assistant", "b", Some("notrace"), "loop20"),
@@ -120,7 +121,7 @@ fn agent_assistant_line(line: &str) -> Result<(Value, f64)> {
 
 fn pi_agent_core(place: &Place) -> Result<Vec<Figure>> {
     let folder = place.copy("pi-agent-core")?;
-    npm_install(&folder, &["@mariozechner/pi-agent-core@0.73.1"])?;
+    npm::install(&folder, &["--ignore-scripts", "@mariozechner/pi-agent-core@0.73.1"])?;
     let mut node = process::command("node");
     let line = process::capture(node.current_dir(&folder).args(["bench.mjs", "500", "20"]))?;
     Ok(vec![key_value_figure("pi-agent-core", &line)?])
@@ -144,17 +145,6 @@ fn key_value_figure(peer: &'static str, line: &str) -> Result<Figure> {
     let value = Value::PerIteration(number("us_per_iteration")?);
     let peak_rss_mib = number("peak_rss_kib")? / 1024.0;
     Ok(Figure { peer, ours: "loop20-fold", value, scripted: None, peak_rss_mib })
-}
-
-/// Installs npm packages into a folder; scripts of theirs are not run.
-pub(super) fn npm_install(folder: &Path, packages: &[&str]) -> Result<()> {
-    if !process::succeeds(process::command("npm").arg("--version")) {
-        return Err(Fault::new("npm is not installed"));
-    }
-    let mut npm = process::command("npm");
-    npm.current_dir(folder).args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    npm.arg("--loglevel=error").args(packages);
-    process::run(&mut npm)
 }
 
 fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::peers::{PEERS, Place};
 use super::{adapters, descriptor, ours, session, table, threads};
-use xtask::fault::Result;
+use crate::fault::Result;
 
 /// What to measure.
 #[derive(clap::Subcommand)]

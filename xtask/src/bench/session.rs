@@ -6,9 +6,10 @@
 use serde::Deserialize;
 
 use super::bars::{Row, least, parse_line, table};
-use super::peers::{Place, npm_install};
-use xtask::fault::{Fault, Result};
-use xtask::process;
+use super::peers::Place;
+use crate::fault::{Fault, Result};
+use crate::npm;
+use crate::process;
 
 const ROUNDS: usize = 3;
 const MESSAGES: &str = "100000";
@@ -44,8 +45,9 @@ struct PiTimes {
 /// Measures everything and prints a table.
 pub(super) fn run(place: &Place) -> Result<()> {
     let folder = place.copy("pi")?;
-    let packages = ["@mariozechner/pi-agent-core@0.73.1", "@mariozechner/pi-coding-agent@0.73.1"];
-    npm_install(&folder, &packages)?;
+    let packages =
+        ["--ignore-scripts", "@mariozechner/pi-agent-core@0.73.1", "@mariozechner/pi-coding-agent@0.73.1"];
+    npm::install(&folder, &packages)?;
     let heap = parse_line(&ours("heap")?)?;
     let (mut times, mut pi) = (Vec::new(), Vec::new());
     for round in 1..=ROUNDS {

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::bars::{Row, parse_line, table};
-use xtask::fault::Result;
-use xtask::process;
+use crate::fault::Result;
+use crate::process;
 
 /// Highest permitted bytes of an idle thread beyond its transcript.
 const IDLE: f64 = 2_048.0;

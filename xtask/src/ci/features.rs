@@ -7,9 +7,9 @@
 use std::fmt;
 use std::process::Command;
 
-use xtask::fault::Result;
-use xtask::process;
-use xtask::repo::{Package, Workspace};
+use crate::fault::Result;
+use crate::process;
+use crate::repo::{Package, Workspace};
 
 /// The gate does one in this many builds.
 const SAMPLE: usize = 30;

@@ -1,10 +1,9 @@
 //! `cargo xtask ci`: everything that a change must pass.
 //!
 //! [`steps`] lists the steps in their order, those of the gate and those of `cargo xtask nightly`; [`plan`] runs them and
-//! reports, [`counts`] sums the results of tests, [`features`] derives the builds of single crates and features, [`readme`]
+//! reports, [`features`] derives the builds of single crates and features, [`readme`]
 //! tries the first command that a reader of the README types.
 
-mod counts;
 mod features;
 mod plan;
 mod readme;

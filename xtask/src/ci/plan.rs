@@ -1,11 +1,11 @@
 //! Running the steps and reporting on them.
 
+use crate::counts::TestCounts;
+use crate::fault::{Fault, Result};
+use crate::repo::Workspace;
+use crate::stopwatch::{Stopwatch, Took};
 use serde::Serialize;
-use xtask::fault::{Fault, Result};
-use xtask::repo::Workspace;
-use xtask::stopwatch::{Stopwatch, Took};
 
-use super::counts::TestCounts;
 use super::steps::{GATE, NIGHTLY, Step};
 
 /// Which steps to run.

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use xtask::fault::{Fault, Result};
-use xtask::process;
-use xtask::repo::{Workspace, read, root};
-use xtask::stopwatch::{Stopwatch, Took};
+use crate::fault::{Fault, Result};
+use crate::process;
+use crate::repo::{Workspace, read, root};
+use crate::stopwatch::{Stopwatch, Took};
 
 /// The first command of the README's first shell block.
 fn first_command() -> Result<String> {

@@ -3,14 +3,14 @@
 //! The steps of the gate share one target folder. Everything that only has to compile goes through clippy, so that
 //! the builds of single crates reuse its metadata and still refuse warnings.
 
-use xtask::fault::{Fault, Result};
-use xtask::process;
-use xtask::repo::{Workspace, root};
+use crate::fault::{Fault, Result};
+use crate::process;
+use crate::repo::Workspace;
 
 use super::features;
 use super::plan::Progress;
 use super::readme;
-use crate::{bench, checks, fuzz, sim};
+use crate::{bench, conformance, e2e, fuzz, sim};
 
 /// One step.
 pub(super) struct Step {
@@ -47,8 +47,8 @@ pub(super) const NIGHTLY: &[Step] = &[
     step("sim", "10,000 simulated timelines, from a fresh seed", simulations),
     step("dist", "the program as it is shipped, and its size", shipped),
     step("kills", "2,000 runs killed at random moments", kills),
-    step("agents", "four agents of other makers, installed and driven", |_| e2e(&["agents"])),
-    step("local-model", "a small model on this machine", |_| e2e(&["local-model"])),
+    step("agents", "four agents of other makers, installed and driven", |progress| only("agents", progress)),
+    step("local-model", "a small model on this machine", |progress| only("local-model", progress)),
     step("peers", "benchmarks beside other projects", peers),
 ];
 
@@ -57,8 +57,12 @@ fn fmt(_: &mut Progress) -> Result<()> {
 }
 
 fn clippy(_: &mut Progress) -> Result<()> {
-    let arguments = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
-    process::run(&mut process::cargo(arguments))
+    // A target that only `cargo xtask e2e` runs is not among all targets.
+    for targets in [&["--all-targets"][..], &["--test", "e2e"]] {
+        let mut cargo = process::cargo(["clippy", "--workspace", "--all-features"]);
+        process::run(cargo.args(targets).args(["--", "-D", "warnings"]))?;
+    }
+    Ok(())
 }
 
 fn tests(progress: &mut Progress) -> Result<()> {
@@ -80,13 +84,8 @@ fn all_features(_: &mut Progress) -> Result<()> {
     features::build_all(&Workspace::load()?)
 }
 
-/// The project's own vectors, and the full collections where they lie beside the checkout.
 fn vectors(_: &mut Progress) -> Result<()> {
-    let beside =
-        ["turn", "descriptor", "workspace-tools"].map(|kind| root().join("../shared/vectors").join(kind));
-    let folders = std::iter::once(root().join("fixtures/conformance")).chain(beside);
-    let folders = folders.filter(|folder| folder.is_dir()).map(|folder| folder.display().to_string());
-    checks::run_tested("conformance", &folders.collect::<Vec<_>>())
+    conformance::run_tested()
 }
 
 fn deny(_: &mut Progress) -> Result<()> {
@@ -119,16 +118,16 @@ fn shipped(_: &mut Progress) -> Result<()> {
     }
 }
 
-fn end_to_end(_: &mut Progress) -> Result<()> {
-    e2e(&[])
+fn end_to_end(progress: &mut Progress) -> Result<()> {
+    e2e::run(&e2e::Options::default(), &mut progress.tests)
 }
 
-fn e2e(arguments: &[&str]) -> Result<()> {
-    checks::run_tested("e2e", &arguments.iter().map(ToString::to_string).collect::<Vec<_>>())
+fn only(check: &str, progress: &mut Progress) -> Result<()> {
+    e2e::run(&e2e::Options { check: Some(check.to_owned()), kills: None }, &mut progress.tests)
 }
 
-fn kills(_: &mut Progress) -> Result<()> {
-    e2e(&["kill", "--kills", "2000"])
+fn kills(progress: &mut Progress) -> Result<()> {
+    e2e::run(&e2e::Options { check: Some("kill".to_owned()), kills: Some(2000) }, &mut progress.tests)
 }
 
 fn long_fuzz(_: &mut Progress) -> Result<()> {

@@ -2,11 +2,10 @@
 //!
 //! Core and the leaves depend on no crate of the workspace, a sibling on core and leaves alone, the
 //! facade on core and its siblings, what serves a protocol on the facade, the program on these two. What
-//! only tests stands apart: `harness-conformance` may look at every library below the servers, `checks` at every
-//! library, `xtask` at none, and no crate of the product depends on them. Dev
-//! dependencies obey the same arrows.
+//! only tests stands apart: `harness-conformance` may look at every library below the servers, `xtask` at none, and no
+//! crate of the product depends on them. Dev dependencies obey the same arrows.
 
-use xtask::repo::Package;
+use crate::repo::Package;
 
 const CORE: &str = "harness-core";
 /// Crates that know nothing of the others and that siblings share.
@@ -16,7 +15,6 @@ const FACADE: &str = "harness";
 const SERVERS: &[&str] = &["harness-acp", "harness-server"];
 const PROGRAM: &str = "harness-cli";
 const CONFORMANCE: &str = "harness-conformance";
-const CHECKS: &str = "checks";
 const CHORES: &str = "xtask";
 
 /// The storeys, lowest first; an arrow may only point to a lower one.
@@ -29,7 +27,6 @@ enum Storey {
     Server,
     Program,
     Conformance,
-    Checks,
     Chores,
 }
 
@@ -41,7 +38,6 @@ fn storey(name: &str) -> Storey {
         _ if SERVERS.contains(&name) => Storey::Server,
         PROGRAM => Storey::Program,
         CONFORMANCE => Storey::Conformance,
-        CHECKS => Storey::Checks,
         CHORES => Storey::Chores,
         _ => Storey::Sibling,
     }
@@ -55,15 +51,6 @@ fn allowed(from: Storey, to: Storey) -> bool {
         Storey::Server => to == Storey::Facade,
         Storey::Program => matches!(to, Storey::Facade | Storey::Server),
         Storey::Conformance => matches!(to, Storey::Core | Storey::Sibling | Storey::Facade),
-        Storey::Checks => matches!(
-            to,
-            Storey::Core
-                | Storey::Sibling
-                | Storey::Facade
-                | Storey::Server
-                | Storey::Conformance
-                | Storey::Chores
-        ),
     }
 }
 
@@ -98,7 +85,6 @@ mod tests {
             "harness-acp",
             PROGRAM,
             CONFORMANCE,
-            CHECKS,
             CHORES,
         ];
         let package = |name: &str| {
@@ -122,10 +108,6 @@ mod tests {
         check(PROGRAM, FACADE, &[]);
         check(PROGRAM, "harness-acp", &[]);
         check(CONFORMANCE, FACADE, &[]);
-        check(CHECKS, CONFORMANCE, &[]);
-        check(CHECKS, FACADE, &[]);
-        check(CHECKS, "harness-tools", &[]);
-        check(CHECKS, CHORES, &[]);
         check(CORE, "serde", &[]);
         check(CORE, CORE, &[]);
     }
@@ -149,7 +131,6 @@ mod tests {
         check(PROGRAM, "harness-session", &["harness-cli must not depend on harness-session"]);
         check(PROGRAM, CHORES, &["harness-cli must not depend on xtask"]);
         check(FACADE, CONFORMANCE, &["harness must not depend on harness-conformance"]);
-        check(CHECKS, PROGRAM, &["checks must not depend on harness-cli"]);
         check(CHORES, CORE, &["xtask must not depend on harness-core"]);
     }
 }

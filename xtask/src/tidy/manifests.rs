@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::tree::Tree;
-use xtask::repo::{Package, shown};
+use crate::repo::{Package, shown};
 
 #[derive(Deserialize)]
 struct Manifest {

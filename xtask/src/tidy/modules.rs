@@ -2,7 +2,7 @@
 
 use super::tree::Tree;
 
-/// Files directly in a crate's `tests/it` that its `main.rs` does not declare, and files in
+/// Files directly in the folder of a test program (`tests/it`) that its `main.rs` does not declare, and files in
 /// `tests` that would become test programs of their own.
 pub(super) fn problems(tree: &Tree) -> Vec<String> {
     tree.files().iter().filter_map(|file| problem(&file.path, tree)).collect()
@@ -14,18 +14,19 @@ fn problem(path: &str, tree: &Tree) -> Option<String> {
         // A module of unit tests that is a folder.
         return None;
     }
-    let Some(inside) = inside.strip_prefix("it/") else {
-        let program = inside.strip_suffix(".rs").is_some_and(|name| !name.contains('/'));
-        return program.then(|| format!("{path}: belongs into tests/it, the crate's one test program"));
+    let Some((program, inside)) = inside.split_once('/') else {
+        let is_program = inside.strip_suffix(".rs").is_some();
+        return is_program.then(|| format!("{path}: belongs into tests/it, the crate's test program"));
     };
+    // A folder without it is shared by programs.
+    let main = tree.text(&format!("crates/{package}/tests/{program}/main.rs"))?;
     let module = inside.strip_suffix("/mod.rs").or_else(|| inside.strip_suffix(".rs"))?;
     if module == "main" || module.contains('/') {
         return None;
     }
-    let main = tree.text(&format!("crates/{package}/tests/it/main.rs")).unwrap_or_default();
     let declaration = format!("mod {module};");
     let declared = main.lines().any(|line| line.trim().trim_start_matches("pub ") == declaration);
-    (!declared).then(|| format!("{path}: not declared in tests/it/main.rs"))
+    (!declared).then(|| format!("{path}: not declared in tests/{program}/main.rs"))
 }
 
 #[cfg(test)]
@@ -44,6 +45,7 @@ mod tests {
         check("crates/a/tests/it/folder/mod.rs", &[]);
         check("crates/a/tests/it/folder/part.rs", &[]);
         check("crates/a/tests/it/data.json", &[]);
+        check("crates/a/tests/shared/mod.rs", &[]);
         check("crates/a/src/tests.rs", &[]);
         check("crates/a/src/part/tests/laws.rs", &[]);
     }
@@ -53,7 +55,7 @@ mod tests {
         check("crates/a/tests/it/lost.rs", &["crates/a/tests/it/lost.rs: not declared in tests/it/main.rs"]);
         check(
             "crates/a/tests/other.rs",
-            &["crates/a/tests/other.rs: belongs into tests/it, the crate's one test program"],
+            &["crates/a/tests/other.rs: belongs into tests/it, the crate's test program"],
         );
     }
 }

@@ -2,8 +2,8 @@
 
 use super::tree::Tree;
 use super::{arrows, deviations, faults, manifests, modules, text};
-use xtask::fault::{Fault, Result};
-use xtask::repo::{Workspace, root};
+use crate::fault::{Fault, Result};
+use crate::repo::{Workspace, root};
 
 /// Applies every rule; prints each problem on a line.
 pub(crate) fn run() -> Result<()> {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use xtask::fault::{Fault, Result};
-use xtask::repo::shown;
+use crate::fault::{Fault, Result};
+use crate::repo::shown;
 
 /// What holds nothing of the project's own (`.git` is a file in a linked checkout).
 const FOREIGN: &[&str] = &[".git", "target", "node_modules"];

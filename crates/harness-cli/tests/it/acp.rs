@@ -1,18 +1,13 @@
 //! `harness acp` as an editor starts it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Project, Reply, Running, Server, harness, within};
+use crate::support::{Project, Reply, Running, Server, harness, root, within};
 
 const EXAMPLE: &str = "fixtures/examples/customer-support/harness.yaml";
-
-fn root() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
 
 /// An editor that speaks line by line.
 struct Editor {

@@ -1,16 +1,10 @@
 //! `harness chat`, over a pipe and on a terminal.
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::path::Path;
-use std::process::{Child, Command};
-
-use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::process::Signal;
+use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::json;
 
-use crate::support::{Answer, Output, Project, Reply, Running, Server, harness, within};
+use crate::support::{Answer, Output, Person, Project, Reply, Running, Server, harness, root};
 
 /// A chat in a project whose home is the project's folder, with these lines as standard input.
 fn chat(project: &Project, url: &str, more: &[&str], input: &str) -> Output {
@@ -99,9 +93,8 @@ fn another_descriptors_conversation_is_gone_on_with_only_when_that_is_said() {
 
 #[test]
 fn the_example_is_answered_by_the_demo_model_and_the_chat_says_so() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
-    let mut command = harness(&root, &["chat", "fixtures/examples/customer-support/harness.yaml"]);
+    let mut command = harness(&root(), &["chat", "fixtures/examples/customer-support/harness.yaml"]);
     command.env("HOME", folder.path());
     let input =
         "Where is my order 1042?\nPlease refund order 1041.\n/new\nWhere is my order 1042?\nWhat else?\n";
@@ -115,78 +108,20 @@ fn the_example_is_answered_by_the_demo_model_and_the_chat_says_so() {
     assert_eq!(output.code, Some(0), "{}", output.stderr);
 }
 
-/// A person at a terminal.
-struct Person {
-    terminal: File,
-    shown: vt100::Parser,
-    program: Child,
-}
-
-impl Person {
-    fn sit_down(mut command: Command) -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&ours).unwrap();
-        unlockpt(&ours).unwrap();
-        let name = ptsname(&ours, Vec::new()).unwrap();
-        let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-        command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
-        let program = command.env("TERM", "xterm").spawn().unwrap();
-        Self { terminal: File::from(ours), shown: vt100::Parser::new(24, 80, 0), program }
-    }
-
-    /// Types.
-    fn types(mut self, keys: &str) -> Self {
-        self.terminal.write_all(keys.as_bytes()).unwrap();
-        self
-    }
-
-    /// Waits until a text is shown.
-    #[track_caller]
-    fn sees(self, text: &'static str) -> Self {
-        within(text, move || {
-            let mut this = self;
-            let mut buffer = [0; 1024];
-            while !this.shown.screen().contents().contains(text) {
-                let read = this.terminal.read(&mut buffer).unwrap();
-                this.shown.process(&buffer[..read]);
-            }
-            this
-        })
-    }
-
-    /// Waits for the end of the program; its exit code, and the last that was shown.
-    fn leaves(self) -> (Option<i32>, String) {
-        within("the end", move || {
-            let mut this = self;
-            let mut buffer = [0; 1024];
-            while let Ok(read @ 1..) = this.terminal.read(&mut buffer) {
-                this.shown.process(&buffer[..read]);
-            }
-            (this.program.wait().unwrap().code(), this.shown.screen().contents())
-        })
-    }
-}
-
-impl Drop for Person {
-    fn drop(&mut self) {
-        let _ = self.program.kill();
-        let _ = self.program.wait();
-    }
-}
-
 fn at_terminal(project: &Project, url: &str) -> Person {
     let mut command = project.command(&["chat", "harness.yaml", "--base-url", url]);
     command.env("HOME", project.path());
-    Person::sit_down(command)
+    Person::sit_down(command, 24, 80)
 }
 
 #[test]
 fn a_person_talks_and_leaves() {
     let server = Server::start([Reply::text("**All** is well.")]);
     let project = Project::plain();
-    let person = at_terminal(&project, &server.url).sees("/help shows").types("hello\r").sees("is well.");
-    let (code, shown) = person.types("/quit\r").leaves();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help shows").types("hello\r").sees("is well.");
+    person.types("/quit\r");
+    let (code, shown) = person.leaves();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("› hello"), "{shown}");
     assert!(shown.contains("go on with: harness chat harness.yaml --continue"), "{shown}");
@@ -196,10 +131,11 @@ fn a_person_talks_and_leaves() {
 fn the_terminal_is_put_back_whatever_ends_the_chat() {
     let server = Server::start([]);
     let project = Project::plain();
-    let person = at_terminal(&project, &server.url).sees("/help shows");
-    let terminal = person.terminal.try_clone().unwrap();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help shows");
+    let terminal = person.terminal().try_clone().unwrap();
     let raw = tcgetattr(&terminal).unwrap().local_modes;
-    kill_process(Pid::from_child(&person.program), Signal::TERM).unwrap();
+    person.sends(Signal::TERM);
     let (code, shown) = person.leaves();
     assert_eq!(code, Some(143), "{shown}");
     let cooked = tcgetattr(&terminal).unwrap().local_modes;
@@ -211,10 +147,12 @@ fn a_person_allows_a_tool_for_good() {
     let calls = |id: &str| Reply::Stream(Answer::call(id, "pay", &json!({})));
     let server = Server::start([calls("p1"), calls("p2"), Reply::text("Paid twice.")]);
     let project = Project::new("", "echo ran >>pay.log").with_pay("    requires_approval: true\n");
-    let person = at_terminal(&project, &server.url).sees("/help shows").types("pay\r");
-    let person = person.sees("a always").types("a").sees("2 every call of pay").types("2");
-    let person = person.sees("Grant every call?").sees("y yes").types("y").sees("Paid twice.");
-    let (code, shown) = person.types("\u{4}").leaves();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help shows").types("pay\r");
+    person.sees("a always").types("a").sees("2 every call of pay").types("2");
+    person.sees("Grant every call?").sees("y yes").types("y").sees("Paid twice.");
+    person.types("\u{4}");
+    let (code, shown) = person.leaves();
     assert_eq!((code, project.read("pay.log").lines().count()), (Some(0), 2), "{shown}");
 }
 
@@ -231,14 +169,15 @@ fn fault_05_a_grant_of_one_payment_does_not_approve_another_and_can_be_revoked()
     ];
     let server = Server::start(replies);
     let project = Project::new("", "cat >>pay.log; echo >>pay.log").with_pay("    requires_approval: true\n");
-    let person = at_terminal(&project, &server.url).sees("/help shows").types("pay\r");
-    let person = person.sees("a always").types("a").sees("1 pay with exactly these").types("1");
-    let person =
-        person.sees("y yes").types("y").sees("1000000").sees("y once").types("n").sees("First done.");
-    let person = person.types("/grants\r").sees("/revoke N asks again");
-    let person = person.types("/revoke 1\r").sees("revoked: pay").types("/grants\r").sees("no grants");
-    let person = person.types("again\r").sees("y once").types("n").sees("Second done.");
-    let (code, shown) = person.types("\u{4}").leaves();
+    let person = at_terminal(&project, &server.url);
+    person.sees("/help shows").types("pay\r");
+    person.sees("a always").types("a").sees("1 pay with exactly these").types("1");
+    person.sees("y yes").types("y").sees("1000000").sees("y once").types("n").sees("First done.");
+    person.types("/grants\r").sees("/revoke N asks again");
+    person.types("/revoke 1\r").sees("revoked: pay").types("/grants\r").sees("no grants");
+    person.types("again\r").sees("y once").types("n").sees("Second done.");
+    person.types("\u{4}");
+    let (code, shown) = person.leaves();
     assert_eq!(code, Some(0), "{shown}");
     assert_eq!(project.read("pay.log").lines().filter(|line| !line.is_empty()).count(), 2, "{shown}");
     assert!(!project.read("pay.log").contains("1000000"), "{shown}");
@@ -250,11 +189,13 @@ fn a_person_finds_templates_and_skills_and_uses_them() {
     let project = Project::plain();
     project.write(".harness/templates/fix.md", "---\ndescription: Fixes an issue\n---\nFix issue $1.\n");
     project.write(".harness/skills/release/SKILL.md", "---\ndescription: Cuts a release\n---\nTest first.\n");
-    let person = at_terminal(&project, &server.url).sees("templates: /fix").sees("skills: release");
-    let person = person.sees("/help shows").types("/help\r").sees("Fixes an issue");
-    let person = person.types("/skills\r").sees("Cuts a release (.harness/skills");
-    let person = person.types("/fi\t7\r").sees("It is fixed.");
-    let (code, shown) = person.types("/skill:release\r").sees("It is out.").types("\u{4}").leaves();
+    let person = at_terminal(&project, &server.url);
+    person.sees("templates: /fix").sees("skills: release");
+    person.sees("/help shows").types("/help\r").sees("Fixes an issue");
+    person.types("/skills\r").sees("Cuts a release (.harness/skills");
+    person.types("/fi\t7\r").sees("It is fixed.");
+    person.types("/skill:release\r").sees("It is out.").types("\u{4}");
+    let (code, shown) = person.leaves();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("› Fix issue 7."), "{shown}");
     assert!(server.requests()[1]["messages"].to_string().contains("Test first."), "{shown}");

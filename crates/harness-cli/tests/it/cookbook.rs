@@ -8,8 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::example::copy;
-use crate::support::{Running, shell};
+use crate::support::{Running, copy, shell};
 
 /// A fenced block: what stands behind its opening fence, and its text.
 fn blocks(page: &str) -> Vec<(&str, String)> {

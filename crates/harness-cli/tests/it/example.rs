@@ -1,12 +1,8 @@
 //! The example that ships, without a key.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::support::{Output, Running, harness, normal};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
+use crate::support::{Output, Running, copy, harness, normal, root};
 
 const FOLDER: &str = "fixtures/examples/customer-support";
 const EXAMPLE: &str = "fixtures/examples/customer-support/harness.yaml";
@@ -93,19 +89,6 @@ fn a_changed_prompt_fails_a_replay_and_its_difference_is_shown() {
     ! model: step 2 of the recording fixtures/examples/customer-support/recordings/still-on-their-way.jsonl does not fit the request, at instructions, line 5: expected "the expected day. If the customer wants money back, hand over to Refunds.", got "the exact day. If the customer wants money back, hand over to Refunds."; record it again if the change is intended
     failed (runtime_error) · 2 iterations · 1 tool call · 100 + 7 tokens · cost 0.0001 · [TIME]
     "#);
-}
-
-pub(crate) fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
 
 #[test]

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::support::corpus::{Case, PLANTED, Then, cases};
-use crate::support::watched::{check_memory, check_shown, watch};
+use crate::corpus::{Case, PLANTED, Then, cases};
 use crate::support::{Project, Reply, Running, Server, harness};
+use crate::watched::{check_memory, check_shown, watch};
 
 /// Cases that are tried at once.
 const AT_ONCE: usize = 8;

@@ -14,6 +14,7 @@ mod asked_model;
 mod backends;
 mod chat;
 mod cookbook;
+mod corpus;
 mod decisions;
 mod defaults;
 mod descriptors;
@@ -42,6 +43,8 @@ mod session;
 mod signal;
 mod skills;
 mod strict;
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "the other test program uses the rest")]
 mod support;
 mod team;
 mod terminal;
@@ -49,3 +52,4 @@ mod tool_faults;
 mod tools;
 mod until;
 mod view;
+mod watched;

@@ -3,15 +3,14 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
 use crate::signal::started;
-use crate::support::{Answer, Gate, Output, Project, Reply, Running, Server, within};
+use crate::support::{
+    Answer, Gate, Output, Project, Reply, Running, Server, at_own_terminal, through, within,
+};
 
 /// Keeps the pipe `alive` open for as long as it lives, and says so.
 const SLEEPER: &str = "sh -c 'exec 3>alive; echo started >&3; exec sleep 77'";
@@ -90,7 +89,8 @@ fn check_signal(signal: Signal, code: i32) {
     for line in escapes(DEAF) {
         let server = Server::start([pay()]);
         let project = project(&format!("{line}\ncat release"));
-        let running = Running::start(through(&project, &["env", "--default-signal"], &run(&server, &[])));
+        let running =
+            Running::start(through(&["env", "--default-signal"], &project.command(&run(&server, &[]))));
         let alive = started(&project);
         running.signal(signal);
         check_end(&project, &running.end(), code);
@@ -125,7 +125,7 @@ fn fault_22_sigterm_ends_a_run_with_143() {
 fn a_hangup_that_was_ignored_at_the_start_stays_so() {
     let server = Server::start([pay(), Reply::text("Paid.")]);
     let project = project("exec 3>alive; echo started >&3; exec 3>&-; cat release");
-    let running = Running::start(through(&project, &["nohup"], &run(&server, &[])));
+    let running = Running::start(through(&["nohup"], &project.command(&run(&server, &[]))));
     let alive = started(&project);
     running.signal(Signal::HUP);
     let release = project.path().join("release");
@@ -135,42 +135,13 @@ fn a_hangup_that_was_ignored_at_the_start_stays_so() {
     gone(alive);
 }
 
-/// The program with these arguments, started by another one: what ran the tests may have had signals ignored.
-#[expect(clippy::disallowed_methods, reason = "a test starts the program under test through another one")]
-fn through(project: &Project, starter: &[&str], arguments: &[&str]) -> Command {
-    let command = project.command(arguments);
-    let mut other = Command::new(starter[0]);
-    other.current_dir(command.get_current_dir().unwrap()).env_clear().stdin(Stdio::null());
-    other.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    other.args(&starter[1..]).arg(command.get_program()).args(arguments);
-    other
-}
-
-/// Starts the program at a terminal of its own; gives the other side of it.
-fn at_terminal(project: &Project, arguments: &[&str]) -> (Running, File) {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap();
-    let no_terminal_of_ours = i32::try_from(rustix::fs::OFlags::NOCTTY.bits()).unwrap();
-    let theirs = File::options()
-        .read(true)
-        .write(true)
-        .custom_flags(no_terminal_of_ours)
-        .open(name.to_str().unwrap())
-        .unwrap();
-    let starter = ["env", "--default-signal", "setsid", "--ctty"];
-    let mut command = through(project, &starter, arguments);
-    command.stdin(theirs).env("TERM", "xterm");
-    (Running::start(command), File::from(ours))
-}
-
 #[test]
 fn fault_07_a_closed_terminal_ends_a_run_in_good_order() {
     let server = Server::start([pay()]);
     let [line, ..] = escapes(DEAF);
     let project = project(&format!("{line}\ncat release"));
-    let (running, terminal) = at_terminal(&project, &run(&server, &[]));
+    let (command, terminal) = at_own_terminal(&project.command(&run(&server, &[])));
+    let running = Running::start(command);
     let alive = started(&project);
     drop(terminal);
     check_end(&project, &running.end(), 129);

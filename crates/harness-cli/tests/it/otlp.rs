@@ -14,11 +14,9 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use crate::example::copy;
-use crate::support::{Output, Running, harness};
+use crate::support::{Output, Running, copy, harness, listen};
 
 const KEY: &str = "Bearer s3cret";
 const QUESTION: &str = "Where is my order 1042?";
@@ -46,14 +44,10 @@ async fn take(State(seen): State<Arc<Mutex<Seen>>>, headers: HeaderMap, body: By
 
 impl Collector {
     fn start() -> Self {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::<Mutex<Seen>>::default();
-        let router = Router::new().route("/v1/traces", post(take)).with_state(Arc::clone(&seen));
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { url, seen, _serving: runtime }
+        let (url, serving) =
+            listen(Router::new().route("/v1/traces", post(take)).with_state(Arc::clone(&seen)));
+        Self { url, seen, _serving: serving }
     }
 
     /// The names of the spans as a tree, in the order in which they began.

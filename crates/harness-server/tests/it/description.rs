@@ -1,19 +1,14 @@
 //! The description of the routes.
 
-use std::path::Path;
-
+use expect_test::expect_file;
 use serde_json::Value;
 
 use crate::support::Desk;
 
-const FILE: &str = "../../docs/reference/openapi.json";
-
 #[tokio::test]
 async fn the_file_is_what_is_served() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     let described = harness_server::openapi();
-    let file = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(file == described, "write the file anew: cargo xtask schema");
+    expect_file!["../../../../docs/reference/openapi.json"].assert_eq(&described);
     let server = Desk::new().serve().await;
     let answered = server.client.get("/openapi.json").await.body;
     assert_eq!(answered, serde_json::from_str::<Value>(&described).unwrap());
