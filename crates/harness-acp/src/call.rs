@@ -128,7 +128,7 @@ mod tests {
             r#"{"path":"/b","old_string":"1","new_string":"2"}"#,
             "Edit `edit_file: /b` /b diff",
         );
-        check("todos_remove", r#"{"ids":[1]}"#, "Think `todos_remove`");
+        check("complete_todo", r#"{"id":"a"}"#, "Think `complete_todo`");
         check("mode_set", r#"{"mode":"plan"}"#, "SwitchMode `mode_set`");
         check("orders.lookup", r#"{"files":["a","b"]}"#, "Search `orders.lookup` /desk/a,/desk/b");
         check("weather", "[]", "Other `weather`");

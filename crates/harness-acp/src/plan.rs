@@ -3,41 +3,21 @@
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus};
-use harness::core::message::{Message, ToolResultMessage};
-use harness::tools::TodoList;
+use harness::core::message::Message;
 use serde_json::Value;
 
 use crate::content::value;
 
-/// The plan as the last of these messages that tells one tells it: of the tools `todos_*`, or of `write_todos`
-/// and its siblings.
+/// The plan as the last of these messages that tells one tells it: results of `write_todos` and its siblings.
 pub(crate) fn told_in<'m>(messages: impl DoubleEndedIterator<Item = &'m Arc<Message>>) -> Option<Plan> {
     messages.rev().find_map(of_message)
 }
 
 fn of_message(message: &Arc<Message>) -> Option<Plan> {
     let result = message.as_tool_result()?;
-    match result.tool_name.as_str() {
-        "write_todos" | "list_todos" | "complete_todo" => of_planning(result),
-        _ => TodoList::told_in([&**message]).map(of_todos),
+    if !matches!(result.tool_name.as_str(), "write_todos" | "list_todos" | "complete_todo") {
+        return None;
     }
-}
-
-fn of_todos(list: TodoList) -> Plan {
-    // What is worked at is not told: the first that is not done is the next.
-    Plan::new(
-        list.items
-            .into_iter()
-            .map(|todo| {
-                let status =
-                    if todo.is_complete { PlanEntryStatus::Completed } else { PlanEntryStatus::Pending };
-                PlanEntry::new(todo.title, PlanEntryPriority::Medium, status)
-            })
-            .collect(),
-    )
-}
-
-fn of_planning(result: &ToolResultMessage) -> Option<Plan> {
     let told = value(result.structured.as_ref()?)?;
     let entries = told.get("todos")?.as_array()?.iter().filter_map(|todo| {
         let status = match todo.get("status").and_then(Value::as_str)? {

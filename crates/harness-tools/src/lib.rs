@@ -6,7 +6,7 @@
 //! | write and edit files | [`FileEdits`] |
 //! | run commands without a shell | [`ShellTool`] with a [`ShellPolicy`] |
 //! | run a program of yours | [`CommandTool`] |
-//! | keep a plan, a task list, notes | [`PlanningTools`], [`TodoTools`], [`ScratchpadTools`] |
+//! | keep a list of what is to be done, notes | [`PlanningTools`], [`ScratchpadTools`] |
 //! | keep a ledger of work items | [`WorkTools`] |
 //! | say that the work is done | [`work_complete`] |
 //! | give work to another agent | [`SubagentTool`] |
@@ -129,7 +129,6 @@ mod source;
 mod state;
 mod subagent;
 mod surroundings;
-mod todos;
 mod tool_set;
 mod turn_runner;
 mod work;
@@ -160,7 +159,6 @@ pub use subagent::{
     SubagentFault, SubagentReport, SubagentRunner, SubagentTool,
 };
 pub use surroundings::{Surroundings, SurroundingsPart, WithSurroundings};
-pub use todos::{Todo, TodoList, TodoTools};
 pub use tool_set::ToolSet;
 pub use turn_runner::TurnRunner;
 pub use work::{WorkTools, work_complete};

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::StopReason;
 use harness::core::Json;
 use harness::core::message::{AssistantMessage, Block, ToolCall};
 use harness::core::port::Toolbox;
-use harness::tools::{Keep, TodoTools};
+use harness::tools::{Keep, PlanningTools};
 
 use crate::support::{Scripted, Step, call, config, threads, tools, with_editor};
 
@@ -117,18 +117,18 @@ async fn two_calls_of_one_answer_keep_apart() {
 #[tokio::test]
 async fn a_list_of_tasks_is_a_plan() {
     let model = Scripted::new([
-        call("c1", "todos_add", r#"{"todos":[{"title":"look"},{"title":"write"}]}"#),
-        call("c2", "todos_complete", r#"{"todos":[{"id":1}]}"#),
+        call("c1", "write_todos", r#"{"todos":[{"id":"a","content":"look"},{"content":"write"}]}"#),
+        call("c2", "complete_todo", r#"{"id":"a"}"#),
         Step::Say(""),
     ]);
     let mut config = config(&model);
-    config.tools = Arc::new(TodoTools::new(Keep::Thread).into_set());
+    config.tools = Arc::new(PlanningTools::new(32, Keep::Thread).into_set());
     with_editor(threads(config), [], async |editor| {
         let session = editor.session().await;
         editor.prompt(&session, "go").await.unwrap();
         let plans: Vec<String> =
             editor.lines(&session).into_iter().filter(|line| line.starts_with("plan")).collect();
-        assert_eq!(plans, ["plan Pending look Pending write", "plan Completed look Pending write"]);
+        assert_eq!(plans, ["plan Pending look Pending write", "plan Completed look InProgress write"]);
     })
     .await;
 }

@@ -24,13 +24,12 @@ use crate::scratchpad::ScratchpadTools;
 use crate::shell::{ShellPolicy, ShellTool};
 use crate::state::Keep;
 use crate::subagent::{SUBAGENT_TOOLS, Subagent, SubagentTool};
-use crate::todos::TodoTools;
 use crate::workspace::{
     FileEdits, FolderWorkspace, ProtectedFiles, SeenFiles, WorkspaceOptions, WorkspaceTools,
 };
 
 /// The built-in tools by their names in the file, with their keys beside `builtin`.
-const KINDS: [(&str, &[&str]); 9] = [
+const KINDS: [(&str, &[&str]); 8] = [
     ("workspace", &["root", "prefix", "max_file"]),
     ("file_edit", &["root", "prefix", "max_file", "requires_approval", "unprotected"]),
     (
@@ -52,7 +51,6 @@ const KINDS: [(&str, &[&str]); 9] = [
     ),
     ("planning", &["max_todos", "keep"]),
     ("scratchpad", &["max_file", "max_total", "keep"]),
-    ("todos", &["keep"]),
     ("modes", &["initial", "model_may_set"]),
     ("subagents", &["agents"]),
     ("background", &["agents", "most_running", "keep"]),
@@ -78,7 +76,6 @@ enum Which {
     Shell(Box<Shell>),
     Planning { max_todos: Option<u64>, keep: Keep },
     Scratchpad { max_file: Option<u64>, max_total: Option<u64>, keep: Keep },
-    Todos { keep: Keep },
     Modes { initial: Initial, model_may_set: bool },
     Subagents { agents: Vec<Subagent> },
     Background { agents: Vec<Subagent>, most_running: Option<u64>, keep: Keep },
@@ -144,7 +141,6 @@ pub(crate) fn read(
         "planning" => {
             Which::Planning { max_todos: fields.whole("max_todos", 1, 1_000), keep: keep(&mut fields) }
         }
-        "todos" => Which::Todos { keep: keep(&mut fields) },
         "modes" => Which::Modes {
             initial: fields.one_of("initial", &[("plan", Initial::Plan), ("execute", Initial::Execute)]),
             model_may_set: fields.flag("model_may_set", false),
@@ -244,7 +240,6 @@ impl Builtin {
             Which::Scratchpad { .. } => {
                 with("", &["scratch_list", "scratch_read", "scratch_write", "scratch_edit"])
             }
-            Which::Todos { .. } => with("todos_", &["add", "complete", "remove", "get_remaining", "get_all"]),
             Which::Modes { .. } => with("mode_", &["get", "set"]),
             Which::Subagents { .. } => with("", &["task"]),
             Which::Background { .. } => with("", SUBAGENT_TOOLS.split_first().map_or(&[], |(_, rest)| rest)),
@@ -295,7 +290,6 @@ impl Builtin {
                 let (file, total) = (bytes(max_file, 65_536), bytes(max_total, 262_144));
                 (self.set(ScratchpadTools::new(*keep).with_bounds(file, total).into_set(), ""), None)
             }
-            Which::Todos { keep } => (self.set(TodoTools::new(*keep).into_set(), "todos_"), None),
             Which::Modes { initial, model_may_set } => {
                 let modes = initial.modes();
                 let modes = if *model_may_set { modes.model_may_set() } else { modes };

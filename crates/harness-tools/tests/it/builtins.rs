@@ -68,11 +68,6 @@ fn an_entry_binds_each_of_its_tools_to_a_target_of_its_own() {
          bg.get_all_tasks = background_agents_get_all_tasks bg.continue_task = background_agents_continue_task \
          bg.clear_completed_task = background_agents_clear_completed_task"
     );
-    assert_eq!(
-        bound("  list: { builtin: todos, keep: thread }\n").join(" "),
-        "list.add = todos_add list.complete = todos_complete list.remove = todos_remove \
-         list.get_remaining = todos_get_remaining list.get_all = todos_get_all"
-    );
 }
 
 #[test]
@@ -113,7 +108,7 @@ fn faults_are_told_with_their_place_and_what_was_meant() {
     refused(
         "  a: { builtin: sql }\n",
         "F:3:17: tools.a.builtin: there is no built-in tool `sql`; there are `workspace`, `file_edit`, `shell`, \
-         `planning`, `scratchpad`, `todos`, `modes`, `subagents` and `background`",
+         `planning`, `scratchpad`, `modes`, `subagents` and `background`",
     );
     refused(
         "  a: { builtin: workspace, rot: . }\n",

@@ -39,6 +39,5 @@ mod shell;
 mod stopping;
 mod subagents;
 mod support;
-mod todos;
 mod work;
 mod workspace;
