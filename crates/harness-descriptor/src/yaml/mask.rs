@@ -27,7 +27,7 @@ pub(super) struct Mask<'a> {
 
 impl<'a> Mask<'a> {
     /// The text as it is.
-    pub(super) fn unmasked(original: &'a str) -> Self {
+    fn unmasked(original: &'a str) -> Self {
         Self { original, masked: original.into(), stand_in: None, hidden: Vec::new() }
     }
 

@@ -10,7 +10,6 @@ pub(crate) mod input;
 mod instant_form;
 mod layout;
 mod mask;
-mod quick;
 mod quoted;
 pub(crate) mod reader;
 mod scalar;

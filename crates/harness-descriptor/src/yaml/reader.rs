@@ -13,7 +13,7 @@ use super::mask::Mask;
 use super::scalar::{Scalar, resolve_plain};
 use super::stop::Stop;
 use super::tags::{self, Tagged};
-use super::{expansion, layout, quick, quoted};
+use super::{expansion, layout, quoted};
 use crate::document::{Bytes, Document, Entry, Kind, LossyReason, NodeId, Text, sort_properties};
 use crate::error::{DescriptorError, Fault, YamlFault};
 use crate::faults::Faults;
@@ -34,24 +34,14 @@ pub(crate) fn read(
         let fault = Fault::TooLarge { what: "YAML text in bytes", limit: limits.yaml_bytes(), actual: size };
         return Err(DescriptorError::new(fault, None));
     }
-    let document = match quickly(&text, &label, limits) {
-        Some(document) => document,
-        None => thoroughly(&text, &label, limits, faults)?,
-    };
+    let document = built(&text, &label, limits, faults)?;
     expansion::check(&document, limits)?;
     Ok(document)
 }
 
-/// Reads a text of the plain part of YAML, and nothing else.
-pub(super) fn quickly(text: &Arc<String>, label: &Arc<str>, limits: &Limits) -> Option<Document> {
-    let mask = Mask::unmasked(text);
-    let mut builder = Builder::new(&mask, Document::new(Arc::clone(text), Arc::clone(label)), limits);
-    quick::read(&mut builder)?;
-    Some(builder.document)
-}
-
-/// Reads any text through the library.
-pub(super) fn thoroughly(
+/// The document of a text. What the library refuses of it, although upstream reads it, is hidden from the library, and
+/// the reading begins anew.
+fn built(
     text: &Arc<String>,
     label: &Arc<str>,
     limits: &Limits,
@@ -101,9 +91,9 @@ pub(super) struct Builder<'src> {
     pub(super) document: Document,
     frames: Vec<Frame<'src>>,
     /// Items of all open lists, the innermost last.
-    pub(super) items: Vec<NodeId>,
+    items: Vec<NodeId>,
     /// Entries of all open mappings, the innermost last.
-    pub(super) entries: Vec<Entry>,
+    entries: Vec<Entry>,
     anchors: HashMap<usize, Anchor>,
     documents: u32,
     mask: &'src Mask<'src>,
@@ -255,7 +245,7 @@ impl<'src> Builder<'src> {
         Ok(folded.unwrap_or(text))
     }
 
-    pub(super) fn scalar(
+    fn scalar(
         &mut self,
         text: Cow<'src, str>,
         style: ScalarStyle,
@@ -326,12 +316,6 @@ impl<'src> Builder<'src> {
         if anchor != 0 {
             self.anchors.insert(anchor, Anchor::Closed(id));
         }
-        self.node(id, bytes)
-    }
-
-    /// The text of a literal block that is a value.
-    pub(super) fn literal(&mut self, text: &str, bytes: Bytes) -> Result<(), Stop> {
-        let id = self.push(Kind::Text(Text::Shared(text.into())), bytes)?;
         self.node(id, bytes)
     }
 
@@ -423,7 +407,7 @@ impl<'src> Builder<'src> {
         }
     }
 
-    pub(super) fn open(&mut self, mut frame: Frame<'src>, tag: Option<&Tag>) -> Result<(), Stop> {
+    fn open(&mut self, mut frame: Frame<'src>, tag: Option<&Tag>) -> Result<(), Stop> {
         let bytes = frame.bytes;
         let is_list = matches!(frame.shape, Shape::List);
         if self.wants_key() {
@@ -448,7 +432,7 @@ impl<'src> Builder<'src> {
         Ok(())
     }
 
-    pub(super) fn close(&mut self, end: Bytes) -> Result<(), Stop> {
+    fn close(&mut self, end: Bytes) -> Result<(), Stop> {
         let Some(Frame { shape, base, anchor, tag, bytes, content_end, flow, .. }) = self.frames.pop() else {
             return Ok(());
         };
