@@ -36,7 +36,7 @@
 //! ```
 //!
 //! Beside sessions it keeps [checkpoints] of runs, [large contents](artifact) under their hashes, the
-//! [values](storage) of memory layers, waiting [continuations](continuation) and [run records](record).
+//! [values](storage) of memory layers and [run records](record).
 //!
 //! Own stores implement the port and are tested with `testing::session_contract` and its like (feature
 //! `testing`).
@@ -47,7 +47,6 @@ pub mod artifact;
 mod blocking;
 mod chain;
 pub mod checkpoint;
-pub mod continuation;
 mod disk;
 mod error;
 mod fields;

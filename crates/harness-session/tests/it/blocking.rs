@@ -171,15 +171,6 @@ fn fault_36_other_tasks_go_on_while_a_folder_store_waits_for_its_lock() {
         let checkpoints = FileCheckpoints::open(place.folder()).unwrap();
         held_lock(place.folder(), async { checkpoints.clear(&"r1".into()).await.unwrap() }).await;
     });
-    on_one_thread(async {
-        let place = Place::new();
-        let records = harness_session::continuation::FileContinuations::open(place.folder()).unwrap();
-        let delete = async {
-            let deleted = harness_session::continuation::ContinuationStore::delete(&records, "c1").await;
-            assert!(!deleted.unwrap());
-        };
-        held_lock(place.folder(), delete).await;
-    });
 }
 
 /// Appends of many tasks on one thread share syncs, as those of many threads do.

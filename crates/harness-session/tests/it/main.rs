@@ -5,7 +5,6 @@ mod artifact;
 mod blocking;
 mod branch;
 mod checkpoint;
-mod continuation;
 mod contract;
 mod crash;
 mod crash_points;
