@@ -9,7 +9,7 @@ use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Session, SessionError};
 use serde_json::{Value, json};
 
-use super::expected::matches;
+use super::subset::matches;
 use super::turn::convert::{at, list, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;

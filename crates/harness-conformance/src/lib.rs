@@ -9,11 +9,12 @@
 //! table in `kinds`.
 
 mod adapters;
+mod case;
+mod clock;
 mod compaction;
 mod control;
 mod descriptor;
 mod excuse;
-mod expected;
 mod guard;
 mod jsonl_session;
 mod kinds;

@@ -5,7 +5,7 @@ use harness_core::message::Message;
 use harness_core::{EntryId, Time};
 use serde_json::{Map, Value, json};
 
-use super::expected::matches;
+use super::subset::matches;
 use super::turn::convert::{at, text};
 use crate::vector::Vector;
 use crate::verdict::Verdict;

@@ -8,56 +8,79 @@ use harness_memory::layer::{
     Banded, CacheConfig, FnLayer, LayerDef, LayerSetup, Pipeline, Placement, ReanchorReason, Recalled,
     Supersede, Update,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::recall::shown;
-use super::scripted::{Stage, clock};
-use super::stack::slot;
-use super::{Done, each, items, list, text};
+use super::scripted::Stage;
+use super::{Done, each, items, on_paused_time};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the vectors of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, check)
+    each(vector, |input| on_paused_time(check(input)))
 }
 
 /// What each layer says in the turn at hand.
-type Texts = Arc<Mutex<BTreeMap<String, Option<String>>>>;
+type Texts = Arc<Mutex<Turn>>;
 
-fn check(input: &Value) -> Done<Value> {
-    let texts = Texts::default();
-    let config: CacheConfig = match input.get("config") {
-        Some(config) if !config.is_null() => {
-            serde_json::from_value(config.clone()).map_err(|e| e.to_string())?
-        }
-        _ => CacheConfig::default(),
-    };
-    let mut setup = LayerSetup::new().with_cache(config);
-    for spec in list(input, "layers") {
-        setup = setup.with(layer(spec, &texts));
-    }
-    let stage = Stage::new(setup, clock())?;
-    let base = stage.cx(&[items::message("u:x")?]);
-    let turns = stage.run(async {
-        let run = stage.pipeline.open(Pipeline::execution_of(&base.origin), &base).await;
-        let run = run.map_err(|e| e.to_string())?;
-        let mut turns = Vec::new();
-        for turn in list(input, "turns") {
-            say(&texts, turn);
-            let cx = instructed(&base, text(turn, "_instructions"));
-            let recalled = run.recall(&[], &cx).await;
-            turns.push(bands(&run.band(recalled.merged, &cx).await));
-        }
-        Done::Ok(turns)
-    })??;
-    Ok(json!({"turns": turns}))
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    config: Option<Overrides>,
+    layers: Vec<LayerSpec>,
+    turns: Vec<Turn>,
 }
 
-fn say(texts: &Texts, turn: &Value) {
-    let said = turn.as_object().into_iter().flatten();
-    let said = said.map(|(layer, text)| (layer.clone(), text.as_str().map(str::to_owned)));
-    *texts.lock().unwrap_or_else(PoisonError::into_inner) = said.collect();
+/// What differs from the product's settings.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Overrides {
+    enabled: Option<bool>,
+    max_epoch_assemblies: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayerSpec {
+    id: String,
+    slot: i32,
+    placement: Placement,
+}
+
+/// What each layer says in a turn; the instructions stand among them.
+type Turn = BTreeMap<String, Option<String>>;
+const INSTRUCTIONS: &str = "_instructions";
+
+async fn check(input: Input) -> Done<Value> {
+    let texts = Texts::default();
+    let mut config = CacheConfig::default();
+    if let Some(overrides) = input.config {
+        config.enabled = overrides.enabled.unwrap_or(config.enabled);
+        config.max_epoch_assemblies = overrides.max_epoch_assemblies.unwrap_or(config.max_epoch_assemblies);
+    }
+    let known: Vec<&str> = input.layers.iter().map(|layer| &*layer.id).chain([INSTRUCTIONS]).collect();
+    if let Some(unknown) = input.turns.iter().flat_map(Turn::keys).find(|id| !known.contains(&&***id)) {
+        return Err(format!("a turn speaks of `{unknown}`, which is no layer"));
+    }
+    let mut setup = LayerSetup::new().with_cache(config);
+    for spec in input.layers {
+        setup = setup.with(layer(spec, &texts));
+    }
+    let stage = Stage::new(setup)?;
+    let base = stage.cx(&[items::message("u:x")?]);
+    let run = stage.pipeline.open(Pipeline::execution_of(&base.origin), &base).await;
+    let run = run.map_err(|e| e.to_string())?;
+    let mut turns = Vec::new();
+    for turn in input.turns {
+        let instructions = turn.get(INSTRUCTIONS).cloned().flatten().unwrap_or_default();
+        *texts.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+        let cx = instructed(&base, &instructions);
+        let recalled = run.recall(&[], &cx).await;
+        turns.push(bands(&run.band(recalled.merged, &cx).await));
+    }
+    Ok(json!({"turns": turns}))
 }
 
 fn instructed(cx: &ViewCx, instructions: &str) -> ViewCx {
@@ -84,15 +107,10 @@ fn supersede(supersede: &Supersede) -> Value {
     json!({"role": "developer", "epoch": supersede.epoch, "updates": updates.collect::<Vec<_>>()})
 }
 
-fn layer(spec: &Value, texts: &Texts) -> FnLayer {
-    let id = text(spec, "id").to_owned();
-    let placement = match text(spec, "placement") {
-        "anchor" => Placement::Anchor,
-        "live" => Placement::Live,
-        _ => Placement::Auto,
-    };
+fn layer(spec: LayerSpec, texts: &Texts) -> FnLayer {
+    let LayerSpec { id, slot, placement } = spec;
     let texts = Arc::clone(texts);
-    let def = LayerDef::new(id.as_str(), slot(spec), []).with_placement(placement);
+    let def = LayerDef::new(id.as_str(), slot, []).with_placement(placement);
     FnLayer::new(def).on_recall(move |_, cx| {
         let said = texts.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned().flatten();
         async move {

@@ -1,73 +1,87 @@
 //! Vectors of kind `item-schema`.
 
+use std::collections::BTreeMap;
+
 use harness_core::Json;
 use harness_memory::layer::{ItemCategory, ItemJudge, ItemSchema, ItemSchemas};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Done, each, error, list};
+use super::{Done, each, error};
+use crate::case::plain;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs the vectors of the file.
+/// Runs the vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
     each(vector, check)
 }
 
-const CATEGORIES: [(&str, ItemCategory); 4] = [
-    ("items", ItemCategory::Items),
-    ("developerMessages", ItemCategory::DeveloperMessages),
-    ("toolCalls", ItemCategory::ToolCalls),
-    ("toolResults", ItemCategory::ToolResults),
-];
-
-fn check(input: &Value) -> Done<Value> {
-    let mut schemas = ItemSchemas::default();
-    for name in list(input, "registered").iter().filter_map(Value::as_str) {
-        schemas = schemas.with(ItemCategory::Items, ItemSchema::of_type(name));
-    }
-    let shapes = [
-        ("registered_tool_results", ItemCategory::ToolResults),
-        ("registered_tool_calls", ItemCategory::ToolCalls),
-        ("registered_developer_messages", ItemCategory::DeveloperMessages),
-    ];
-    for (key, category) in shapes {
-        if let Some(shape) = input.get(key).and_then(Value::as_object).cloned() {
-            let fits = move |item: &Json| fits(&shape, item);
-            schemas = schemas.with(category, ItemSchema::new(key, fits));
-        }
-    }
-    let strict = input.get("strict").and_then(Value::as_bool).unwrap_or(true);
-    let judge = ItemJudge::new(schemas).with_strict(strict);
-    let wanted = input.get("category").and_then(Value::as_str);
-    let category = CATEGORIES.iter().find(|(name, _)| Some(*name) == wanted).map(|(_, category)| *category);
-    let mut results = Vec::new();
-    for value in list(input, "values") {
-        let item = Json::of(value).map_err(|e| e.to_string())?;
-        let judged = match category {
-            Some(category) => judge.check_as(category, &item),
-            None => judge.check(&item),
-        };
-        results.push(match judged {
-            Ok(()) => json!({"ok": item.to::<Value>().map_err(|e| e.to_string())?}),
-            Err(fault) => json!({"error": error(&fault)}),
-        });
-    }
-    Ok(json!({"results": results}))
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Types of which every object is welcome.
+    #[serde(default)]
+    registered: Vec<String>,
+    /// Types of which objects with these fields are welcome.
+    #[serde(default)]
+    registered_fields: BTreeMap<String, Shape>,
+    registered_tool_results: Option<Shape>,
+    strict: Option<bool>,
+    category: Option<ItemCategory>,
+    values: Vec<Json>,
 }
 
-/// Whether an item has these fields with values of these types.
-fn fits(shape: &Map<String, Value>, item: &Json) -> bool {
-    let Ok(item) = item.to::<Map<String, Value>>() else { return false };
-    shape.iter().all(|(field, wanted)| {
-        let kind = match item.get(field) {
-            None => "undefined",
-            Some(Value::Null) => "null",
-            Some(Value::Bool(_)) => "boolean",
-            Some(Value::Number(_)) => "number",
-            Some(Value::String(_)) => "string",
-            Some(Value::Array(_)) => "array",
-            Some(Value::Object(_)) => "object",
+/// Fields that an object has to have.
+type Shape = BTreeMap<String, Kind>;
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    String,
+    Number,
+    Boolean,
+}
+
+fn check(input: Input) -> Done<Value> {
+    let mut schemas = ItemSchemas::default();
+    for name in input.registered {
+        schemas = schemas.with(ItemCategory::Items, ItemSchema::of_type(name));
+    }
+    for (name, shape) in input.registered_fields {
+        let of_type = ItemSchema::of_type(&*name);
+        let accepts = move |item: &Json| of_type.accepts(item) && fits(&shape, item);
+        schemas = schemas.with(ItemCategory::Items, ItemSchema::new(name, accepts));
+    }
+    if let Some(shape) = input.registered_tool_results {
+        let schema = ItemSchema::new("tool results", move |item| fits(&shape, item));
+        schemas = schemas.with(ItemCategory::ToolResults, schema);
+    }
+    let mut judge = ItemJudge::new(schemas);
+    if let Some(strict) = input.strict {
+        judge = judge.with_strict(strict);
+    }
+    let result = |item: &Json| {
+        let judged = match input.category {
+            Some(category) => judge.check_as(category, item),
+            None => judge.check(item),
         };
-        wanted.as_str() == Some(kind)
+        Ok(match judged {
+            Ok(()) => json!({"ok": plain(item)?}),
+            Err(fault) => json!({"error": error(&fault)}),
+        })
+    };
+    Ok(json!({"results": input.values.iter().map(result).collect::<Done<Vec<_>>>()?}))
+}
+
+/// Whether an item has these fields with values of these kinds.
+fn fits(shape: &Shape, item: &Json) -> bool {
+    let Ok(item) = item.to::<Map<String, Value>>() else { return false };
+    shape.iter().all(|(field, kind)| {
+        item.get(field).is_some_and(|value| match kind {
+            Kind::String => value.is_string(),
+            Kind::Number => value.is_number(),
+            Kind::Boolean => value.is_boolean(),
+        })
     })
 }

@@ -1,17 +1,17 @@
 //! Layers that do what a vector wrote down, and what was seen of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::port::{Clock, ViewCx};
-use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
-use harness_core::{Millis, Time};
 use harness_memory::MemoryError;
 use harness_memory::layer::{LayerReport, LayerSetup, Pipeline};
 
 use super::Done;
+use crate::clock::PausedClock;
 
 /// Lines that layers and the pipeline left behind.
 #[derive(Clone, Debug, Default)]
@@ -27,17 +27,17 @@ impl Lines {
     }
 }
 
-/// A pipeline on a clock that only moves while everybody waits.
+/// A pipeline on paused time.
 pub(super) struct Stage {
-    pub(super) clock: VirtualClock,
+    clock: PausedClock,
     pub(super) pipeline: Pipeline,
     /// `LAYER HOOK: MESSAGE` for each failure that was passed over.
     pub(super) diagnostics: Lines,
 }
 
 impl Stage {
-    pub(super) fn new(setup: LayerSetup, clock: VirtualClock) -> Done<Self> {
-        let diagnostics = Lines::default();
+    pub(super) fn new(setup: LayerSetup) -> Done<Self> {
+        let (diagnostics, clock) = (Lines::default(), PausedClock::new());
         let lines = diagnostics.clone();
         let setup = setup.reporting_to(move |report: &LayerReport| {
             // The source leaves such a layer out without a word.
@@ -45,7 +45,7 @@ impl Stage {
                 lines.push(format!("{} {}: {}", report.layer, report.hook, report.error));
             }
         });
-        let pipeline = Pipeline::build(setup, Arc::new(clock.clone())).map_err(|e| e.to_string())?;
+        let pipeline = Pipeline::build(setup, Arc::new(clock)).map_err(|e| e.to_string())?;
         Ok(Self { clock, pipeline, diagnostics })
     }
 
@@ -57,29 +57,9 @@ impl Stage {
         origin.run = Some("R1".into());
         ViewCx::new(log.prefix(), Arc::new(origin), self.clock.now())
     }
-
-    /// Runs `work`; whenever it waits, a millisecond passes.
-    pub(super) fn run<T>(&self, work: impl Future<Output = T>) -> Done<T> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-        Ok(runtime.block_on(async {
-            let mut work = std::pin::pin!(work);
-            loop {
-                tokio::select! {
-                    biased;
-                    done = &mut work => return done,
-                    () = tokio::task::yield_now() => self.clock.advance(Millis(1)),
-                }
-            }
-        }))
-    }
 }
 
-/// A clock at the beginning of time.
-pub(super) fn clock() -> VirtualClock {
-    VirtualClock::still(Time(0))
-}
-
-/// Waits for some time on a clock.
-pub(super) async fn wait(clock: &VirtualClock, span: Millis) {
-    clock.sleep_until(clock.now().after(span)).await;
+/// Waits for some milliseconds.
+pub(super) async fn wait(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
 }

@@ -1,50 +1,148 @@
 //! Vectors of kind `layer-pipeline`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use harness_core::Millis;
 use harness_core::message::Message;
 use harness_core::port::AppendSource;
-use harness_core::testing::VirtualClock;
+use harness_core::{Json, Millis};
 use harness_memory::MemoryError;
 use harness_memory::layer::{
-    Appended, FnLayer, Hook, LayerDef, LayerRun, LayerSetup, OnInitError, Output, Pipeline, Recalled,
-    Rerender, RerenderRequest, RerenderScope, RerenderTiming, Update,
+    Appended, FnLayer, Hook, LayerDef, LayerRun, LayerSetup, OnInitError, Output, Pipeline, RecallAsk,
+    Recalled, Rerender, RerenderRequest, RerenderScope, RerenderTiming, Totals, Update, ViewBudget,
+    developer, share,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::recall::state;
-use super::scripted::{Lines, Stage, clock, wait};
-use super::{Done, at, each, error, items, list, text};
+use super::budget::Amount;
+use super::scripted::{Lines, Stage, wait};
+use super::{Done, each, error, exact, items, on_paused_time};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs the vectors of the file.
+/// Runs the vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, check)
+    each(vector, |input| on_paused_time(check(input)))
 }
 
-fn check(input: &Value) -> Done<Value> {
-    let (calls, clock) = (Lines::default(), clock());
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    layers: Vec<LayerSpec>,
+    items: Vec<String>,
+    query: Option<String>,
+    #[serde(default)]
+    skip_init: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayerSpec {
+    id: String,
+    slot: i32,
+    init: Option<Init>,
+    on_init_error: Option<OnInitError>,
+    append: Option<Append>,
+    recall: Option<Recall>,
+    rerender_timing: Option<RerenderTiming>,
+    /// By the wire names of hooks; none is no limit.
+    #[serde(default)]
+    timeouts: BTreeMap<String, u64>,
+    budget: Option<Amount>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Init {
+    State(Value),
+    Error(String),
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Append {
+    op: AppendOp,
+    text: Option<String>,
+    role: Option<Role>,
+    ms: Option<u64>,
+    set_state: Option<Value>,
+    rerender: Option<Wish>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AppendOp {
+    Pass,
+    Prefix,
+    Upper,
+    DropAll,
+    DropContaining,
+    InjectBefore,
+    InjectAfter,
+    Throw,
+    Hang,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    User,
+    Assistant,
+    System,
+    Developer,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    scope: Option<Scope>,
+    timing: Option<RerenderTiming>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Scope {
+    #[serde(rename = "self")]
+    Own,
+    SlotAfter,
+    All,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+enum Recall {
+    Text { text: String },
+    Counter { text: String },
+    State {},
+    Query {},
+    Budget {},
+    Log {},
+    Null {},
+    Empty {},
+    Throw { text: String },
+    Hang { ms: u64 },
+    Items { texts: Vec<String>, token_count: u64, set_state: Option<Value> },
+}
+
+async fn check(input: Input) -> Done<Value> {
+    let calls = Lines::default();
     let mut setup = LayerSetup::new();
-    for spec in list(input, "layers") {
-        setup = setup.with(layer(spec, &calls, &clock)?);
+    let budgets = budgets(&input.layers)?;
+    for spec in input.layers {
+        setup = setup.with(layer(spec, &calls)?);
     }
-    let stage = Stage::new(setup, clock)?;
-    let given: Vec<&str> = list(input, "items").iter().filter_map(Value::as_str).collect();
-    let given = given.into_iter().map(items::message).collect::<Done<Vec<_>>>()?;
+    let stage = Stage::new(setup)?;
+    let given = input.items.iter().map(|code| items::message(code)).collect::<Done<Vec<_>>>()?;
     let cx = stage.cx(&given);
     let execution = Pipeline::execution_of(&cx.origin);
-    if input.get("skip_init").and_then(Value::as_bool) == Some(true) {
+    let opened = if input.skip_init {
         stage.pipeline.restore(execution.clone(), []);
-    }
-    let opened = stage.run(async {
-        match stage.pipeline.run(&execution.id) {
-            Ok(run) => Ok(run),
-            Err(_) => stage.pipeline.open(execution, &cx).await,
-        }
-    })?;
+        stage.pipeline.run(&execution.id)
+    } else {
+        stage.pipeline.open(execution, &cx).await
+    };
     let run: Arc<LayerRun> = match opened {
         Ok(run) => run,
         Err(fault) => {
@@ -54,12 +152,10 @@ fn check(input: &Value) -> Done<Value> {
             );
         }
     };
-    let (appended, recalled) = stage.run(async {
-        let appended = run.append(AppendSource::Prompt, given.clone(), &cx).await;
-        let after = stage.cx(&appended.items);
-        let recalled = run.recall(&[], &after).await;
-        (appended, recalled)
-    })?;
+    let appended = run.append(AppendSource::Prompt, given, &cx).await;
+    let asked = input.query.map(|query| Arc::new(Message::user(query)));
+    let after: Vec<_> = appended.items.iter().cloned().chain(asked).collect();
+    let recalled = run.recall(&budgets, &stage.cx(&after)).await;
     Ok(json!({
         "items": items::codes(&appended.items),
         "rerender_requests": appended.requests.iter().map(request).collect::<Vec<_>>(),
@@ -69,6 +165,21 @@ fn check(input: &Value) -> Done<Value> {
         "hook_calls": calls.all(),
         "diagnostics": stage.diagnostics.all(),
     }))
+}
+
+/// What each layer may use of the product's view.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small"
+)]
+fn budgets(layers: &[LayerSpec]) -> Done<Vec<u64>> {
+    let view = ViewBudget::default();
+    let totals = Totals::new(view.tokens as f64, view.response_reserve as f64, 0.0);
+    let budgets: Vec<_> = layers.iter().map(|layer| Amount::budget(layer.budget)).collect();
+    let shares = share(totals, &budgets).map_err(|e| e.to_string())?;
+    Ok(shares.layers.into_iter().map(|tokens| tokens as u64).collect())
 }
 
 fn request(request: &RerenderRequest) -> Value {
@@ -91,44 +202,24 @@ fn outputs(outputs: &[Output]) -> Vec<Value> {
     outputs.iter().map(output).collect()
 }
 
-/// Number fields of the vectors.
-pub(super) fn slot(spec: &Value) -> i32 {
-    spec.get("slot").and_then(Value::as_i64).and_then(|slot| i32::try_from(slot).ok()).unwrap_or(0)
-}
-
-/// The limits of a layer, by the wire names of its hooks.
-pub(super) fn limited(def: LayerDef, spec: &Value) -> LayerDef {
-    Hook::ALL.into_iter().fold(def, |def, hook| {
-        let limit = at(spec, "timeouts").get(hook.as_str()).and_then(Value::as_i64);
-        match limit {
-            Some(limit) => def.with_limit(hook, u64::try_from(limit).ok().map(Millis)),
-            None => def,
-        }
-    })
-}
-
-fn timing(spec: &Value, key: &str) -> Option<RerenderTiming> {
-    match spec.get(key).and_then(Value::as_str) {
-        Some("immediate") => Some(RerenderTiming::Immediate),
-        Some(_) => Some(RerenderTiming::Batched),
-        None => None,
+fn layer(spec: LayerSpec, calls: &Lines) -> Done<FnLayer> {
+    let id = spec.id;
+    let mut def = LayerDef::new(id.as_str(), spec.slot, []).with_budget(Amount::budget(spec.budget));
+    for (hook, ms) in spec.timeouts {
+        let named = Hook::ALL.into_iter().find(|known| known.as_str() == hook);
+        def = def.with_limit(named.ok_or_else(|| format!("`{hook}` is no hook"))?, Some(Millis(ms)));
     }
-}
-
-fn layer(spec: &Value, calls: &Lines, clock: &VirtualClock) -> Done<FnLayer> {
-    let id = text(spec, "id").to_owned();
-    let mut def = limited(LayerDef::new(id.as_str(), slot(spec), []), spec);
-    if text(spec, "on_init_error") == "disable" {
-        def = def.with_on_init_error(OnInitError::Disable);
-    }
-    if let Some(timing) = timing(spec, "rerender_timing") {
-        def = def.with_rerender_timing(timing);
-    }
+    def = def.with_on_init_error(spec.on_init_error.unwrap_or_default());
+    def = def.with_rerender_timing(spec.rerender_timing.unwrap_or_default());
     let mut layer = FnLayer::new(def);
-    if let Some(init) = spec.get("init").filter(|init| !init.is_null()) {
-        let begun = match init.get("error").and_then(Value::as_str) {
-            Some(message) => Err(MemoryError::failed(message)),
-            None => Ok(Update::Set(state(at(init, "state"))?)),
+    // A layer that only stands there: the product asks for at least one hook.
+    if spec.init.is_none() && spec.append.is_none() && spec.recall.is_none() {
+        return Ok(layer.on_dispose(|(), _| async { Ok(()) }));
+    }
+    if let Some(init) = spec.init {
+        let begun = match init {
+            Init::Error(message) => Err(MemoryError::failed(message)),
+            Init::State(state) => Ok(Update::Set(exact(&state)?)),
         };
         let (calls, id) = (calls.clone(), id.clone());
         layer = layer.on_init(move |_, _| {
@@ -137,82 +228,108 @@ fn layer(spec: &Value, calls: &Lines, clock: &VirtualClock) -> Done<FnLayer> {
             async move { begun }
         });
     }
-    if let Some(append) = spec.get("append").filter(|append| !append.is_null()).cloned() {
-        let (calls, id, clock) = (calls.clone(), id.clone(), clock.clone());
+    if let Some(append) = spec.append {
+        let (calls, id) = (calls.clone(), id.clone());
         layer = layer.on_append(move |ask, _| {
             calls.push(format!("append {id} [{}]", items::codes(&ask.items).join(", ")));
-            let (append, clock) = (append.clone(), clock.clone());
-            async move { appended(&append, ask.items, &clock).await }
+            let append = append.clone();
+            async move { append.perform(ask.items).await }
         });
     }
-    if let Some(recall) = spec.get("recall").filter(|recall| !recall.is_null()).cloned() {
+    if let Some(recall) = spec.recall {
         let (calls, count) = (calls.clone(), Arc::new(AtomicU64::new(0)));
-        layer = layer.on_recall(move |_, cx| {
+        layer = layer.on_recall(move |ask, cx| {
             calls.push(format!("recall {id}"));
             let count = count.fetch_add(1, Ordering::Relaxed) + 1;
-            let said = text(&recall, "text");
-            let recalled = match text(&recall, "op") {
-                "counter" => Recalled::text(format!("{said}{count}")),
-                "state" => Recalled::text(format!("st={}", cx.state.as_ref().map_or("", |s| s.text()))),
-                _ => Recalled::text(said),
-            };
-            async move { Ok(recalled) }
+            let recall = recall.clone();
+            async move {
+                let log = items::codes(cx.log.iter()).join("|");
+                recall.perform(&ask, cx.state.as_ref(), &log, count).await
+            }
         });
     }
-    // A layer that only stands there: the product asks for at least one hook.
-    Ok(if layer_has_hook(spec) { layer } else { layer.on_dispose(|(), _| async { Ok(()) }) })
+    Ok(layer)
 }
 
-fn layer_has_hook(spec: &Value) -> bool {
-    ["init", "append", "recall"].iter().any(|key| spec.get(*key).is_some_and(|hook| !hook.is_null()))
-}
-
-async fn appended(
-    append: &Value,
-    given: Vec<Arc<Message>>,
-    clock: &VirtualClock,
-) -> Result<Appended, MemoryError> {
-    let said = text(append, "text");
-    let injected = || {
-        let kind = match text(append, "role") {
-            "user" => "u",
-            "assistant" => "a",
-            "system" => "s",
-            _ => "d",
+impl Append {
+    async fn perform(&self, given: Vec<Arc<Message>>) -> Result<Appended, MemoryError> {
+        let said = self.text.as_deref().unwrap_or_default();
+        let made: Vec<Arc<Message>> = match self.op {
+            AppendOp::Pass => given,
+            AppendOp::Prefix => {
+                given.iter().map(|item| items::reworded(item, |text| format!("{said}{text}"))).collect()
+            }
+            AppendOp::Upper => given.iter().map(|item| items::reworded(item, str::to_uppercase)).collect(),
+            AppendOp::DropAll => Vec::new(),
+            AppendOp::DropContaining => {
+                given.into_iter().filter(|item| !items::code(item).contains(said)).collect()
+            }
+            AppendOp::InjectBefore => std::iter::once(self.injected()?).chain(given).collect(),
+            AppendOp::InjectAfter => given.into_iter().chain([self.injected()?]).collect(),
+            AppendOp::Throw => return Err(MemoryError::failed(said)),
+            AppendOp::Hang => {
+                let ms = self.ms.ok_or_else(|| MemoryError::failed("`hang` has no `ms`"))?;
+                wait(ms).await;
+                given
+            }
         };
+        let mut appended = Appended::items(made);
+        if let Some(state) = &self.set_state {
+            appended = appended.with_state(Update::set(state)?);
+        }
+        if let Some(Wish { scope, timing }) = &self.rerender {
+            let mut rerender = Rerender::of(match scope {
+                Some(Scope::Own) => RerenderScope::Own,
+                Some(Scope::All) => RerenderScope::All,
+                Some(Scope::SlotAfter) | None => RerenderScope::SlotAfter,
+            });
+            rerender.timing = *timing;
+            appended = appended.with_rerender(rerender);
+        }
+        Ok(appended)
+    }
+
+    fn injected(&self) -> Result<Arc<Message>, MemoryError> {
+        let kind = match self.role.ok_or_else(|| MemoryError::failed("an injected message has no role"))? {
+            Role::User => "u",
+            Role::Assistant => "a",
+            Role::System => "s",
+            Role::Developer => "d",
+        };
+        let said = self.text.as_deref().unwrap_or_default();
         items::message(&format!("{kind}:{said}")).map_err(MemoryError::failed)
-    };
-    let made: Vec<Arc<Message>> = match text(append, "op") {
-        "prefix" => given.iter().map(|item| items::reworded(item, |text| format!("{said}{text}"))).collect(),
-        "upper" => given.iter().map(|item| items::reworded(item, str::to_uppercase)).collect(),
-        "drop_all" => Vec::new(),
-        "inject_before" => std::iter::once(injected()?).chain(given).collect(),
-        "inject_after" => {
-            let injected = injected()?;
-            given.into_iter().chain([injected]).collect()
-        }
-        "throw" => return Err(MemoryError::failed(said)),
-        "hang" => {
-            wait(clock, Millis(append.get("ms").and_then(Value::as_u64).unwrap_or(0))).await;
-            given
-        }
-        _ => given,
-    };
-    let appended = Appended::items(made);
-    Ok(match append.get("rerender").filter(|wish| wish.is_object()) {
-        Some(wish) => appended.with_rerender(rerender(wish)),
-        None => appended,
-    })
+    }
 }
 
-fn rerender(wish: &Value) -> Rerender {
-    let rerender = Rerender::of(match text(wish, "scope") {
-        "self" => RerenderScope::Own,
-        "all" => RerenderScope::All,
-        _ => RerenderScope::SlotAfter,
-    });
-    match timing(wish, "timing") {
-        Some(timing) => rerender.at(timing),
-        None => rerender,
+impl Recall {
+    async fn perform(
+        &self,
+        ask: &RecallAsk,
+        state: Option<&Json>,
+        log: &str,
+        count: u64,
+    ) -> Result<Recalled, MemoryError> {
+        Ok(match self {
+            Self::Text { text } => Recalled::text(text),
+            Self::Counter { text } => Recalled::text(format!("{text}{count}")),
+            Self::State {} => Recalled::text(format!("st={}", state.map_or("", Json::text))),
+            Self::Query {} => Recalled::text(format!("q={}", ask.query)),
+            Self::Budget {} => Recalled::text(format!("b={}", ask.budget)),
+            Self::Log {} => Recalled::text(format!("log={log}")),
+            Self::Null {} => Recalled::nothing(),
+            Self::Empty {} => Recalled::text(""),
+            Self::Throw { text } => return Err(MemoryError::failed(text)),
+            Self::Hang { ms } => {
+                wait(*ms).await;
+                Recalled::text("late")
+            }
+            Self::Items { texts, token_count, set_state } => {
+                let recalled = Recalled::items(texts.iter().map(developer).collect()).counted(*token_count);
+                match set_state {
+                    Some(state) => recalled.with_state(Update::set(state)?),
+                    None => recalled,
+                }
+            }
+        })
     }
 }

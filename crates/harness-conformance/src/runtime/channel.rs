@@ -1,197 +1,288 @@
-//! Vectors of kind `channel`: operations one after another on one channel, on virtual time.
+//! Vectors of kind `channel`: operations one after another on one channel, on paused time.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use harness_core::testing::VirtualClock;
-use harness_core::{Json, Millis, Time};
+use harness_core::{Json, Millis};
 use harness_runtime::Abort;
 use harness_runtime::channel::{Channel, ChannelError, ChannelSpec, Channels, ExternalStream};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::memory::{each_with, matches};
-use super::super::subset::put;
-use super::super::turn::convert::{Done, at, json as exact, list, text};
-use super::poll_once;
+use crate::Done;
+use crate::case::{Case, exact, on_paused_time, plain};
+use crate::clock::PausedClock;
+use crate::subset::{matches, put};
+use crate::turn::convert::text;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// How often everything that waits is polled after an operation: a value may pass through several hands.
-const ROUNDS: usize = 8;
+/// How often everybody may go on after an operation: a value may pass through several hands.
+const ROUNDS: usize = 64;
 
-/// Runs all vectors of the file.
+/// Runs the vector. The order in which what settled is listed is free.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each_with(vector, check, |expected, got| matches("expected", &sorted(expected), got))
+    judged(vector).into()
 }
 
-fn check(input: &Value) -> Done<Value> {
-    let mut play = Play::new(input)?;
-    let steps = list(input, "ops").iter().map(|op| play.perform(op)).collect::<Done<Vec<Value>>>()?;
-    Ok(json!({ "steps": steps }))
-}
-
-/// The expectation with what settled in the order of its labels, which is free.
-fn sorted(expected: &Value) -> Value {
-    let mut expected = expected.clone();
-    let steps = expected.get_mut("steps").and_then(Value::as_array_mut);
-    for step in steps.into_iter().flatten() {
+fn judged(vector: &Vector) -> Done<()> {
+    let Case { input, mut expect, .. } = Case::of(vector)?;
+    for step in expect.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(settled) = step.get_mut("settled").and_then(Value::as_array_mut) {
             settled.sort_by_key(|settled| text(settled, "as").to_owned());
         }
     }
-    expected
+    matches("expected", &expect, &on_paused_time(check(input))?)
 }
 
-type Waiting = Pin<Box<dyn Future<Output = Value>>>;
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    mode: Mode,
+    capacity: Option<usize>,
+    #[serde(default)]
+    external: bool,
+    ops: Vec<Op>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Value,
+    Queue,
+    Topic,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    /// In milliseconds; 0 is none.
+    timeout: Option<u64>,
+    ctx: Option<String>,
+}
+
+/// An operation, written as a list of its name and its arguments.
+#[derive(Deserialize)]
+#[serde(try_from = "Vec<Value>")]
+enum Op {
+    Send { value: Value, label: String, options: Options },
+    Recv { label: String, options: Options },
+    TryRecv,
+    Abort { ctx: String, reason: String },
+    Advance { ms: u64 },
+    ExternalSend { value: Value },
+    Subscribe { stream: String },
+    Next { stream: String, label: String },
+    Return { stream: String },
+    Close,
+    Open,
+}
+
+impl TryFrom<Vec<Value>> for Op {
+    type Error = String;
+
+    fn try_from(words: Vec<Value>) -> Done<Self> {
+        let mut words = words.into_iter();
+        let name = words.next().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+        let mut next = || words.next().ok_or_else(|| format!("`{name}` wants another argument"));
+        let word =
+            |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("{value} is no name"));
+        let options = |value: Option<Value>| {
+            value.map(serde_json::from_value::<Options>).transpose().map_err(|e| e.to_string())
+        };
+        let op = match &*name {
+            "send" => {
+                let (value, label) = (next()?, word(next()?)?);
+                Self::Send { value, label, options: options(words.next())?.unwrap_or_default() }
+            }
+            "recv" => {
+                let label = word(next()?)?;
+                Self::Recv { label, options: options(words.next())?.unwrap_or_default() }
+            }
+            "try_recv" => Self::TryRecv,
+            "abort" => Self::Abort { ctx: word(next()?)?, reason: word(next()?)? },
+            "advance" => {
+                let ms = next()?;
+                Self::Advance { ms: ms.as_u64().ok_or_else(|| format!("{ms} is no time"))? }
+            }
+            "external_send" => Self::ExternalSend { value: next()? },
+            "subscribe" => Self::Subscribe { stream: word(next()?)? },
+            "next" => Self::Next { stream: word(next()?)?, label: word(next()?)? },
+            "return" => Self::Return { stream: word(next()?)? },
+            "close" => Self::Close,
+            "open" => Self::Open,
+            other => return Err(format!("`{other}` is no operation")),
+        };
+        words.next().map_or(Ok(op), |more| Err(format!("`{name}` does not know {more}")))
+    }
+}
+
+impl Op {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Send { .. } => "send",
+            Self::Recv { .. } => "recv",
+            Self::TryRecv => "try_recv",
+            Self::Abort { .. } => "abort",
+            Self::Advance { .. } => "advance",
+            Self::ExternalSend { .. } => "external_send",
+            Self::Subscribe { .. } => "subscribe",
+            Self::Next { .. } => "next",
+            Self::Return { .. } => "return",
+            Self::Close => "close",
+            Self::Open => "open",
+        }
+    }
+}
+
+async fn check(input: Input) -> Done<Value> {
+    let mut play = Play::new(&input);
+    let mut steps = Vec::new();
+    for op in input.ops {
+        steps.push(play.perform(op).await?);
+    }
+    Ok(json!({ "steps": steps }))
+}
+
 /// A stream, taken out while somebody waits for its next value.
 type Stream = Rc<RefCell<Option<ExternalStream>>>;
 
 struct Play {
     spec: ChannelSpec,
     channels: Channels,
-    clock: VirtualClock,
     contexts: BTreeMap<String, Abort>,
     streams: BTreeMap<String, (Stream, Abort)>,
-    waiting: Vec<(String, Waiting)>,
+    /// What those came to who do not wait any more.
+    settled: Rc<RefCell<Vec<(String, Done<Value>)>>>,
 }
 
 impl Play {
-    fn new(input: &Value) -> Done<Self> {
-        let capacity = at(input, "capacity").as_u64().and_then(|n| usize::try_from(n).ok());
-        let spec = match text(input, "mode") {
-            "value" => ChannelSpec::value("ch"),
-            "topic" => ChannelSpec::topic("ch"),
-            "queue" => ChannelSpec::queue("ch", capacity.unwrap_or(ChannelSpec::CAPACITY)),
-            other => return Err(format!("`{other}` is no mode")),
+    fn new(input: &Input) -> Self {
+        let spec = match input.mode {
+            Mode::Value => ChannelSpec::value("ch"),
+            Mode::Topic => ChannelSpec::topic("ch"),
+            Mode::Queue => ChannelSpec::queue("ch", input.capacity.unwrap_or(ChannelSpec::CAPACITY)),
         };
-        let clock = VirtualClock::still(Time(0));
-        Ok(Self {
-            spec: spec.external(),
-            channels: Channels::new(Arc::new(clock.clone())),
-            clock,
+        Self {
+            spec: if input.external { spec.external() } else { spec },
+            channels: Channels::new(Arc::new(PausedClock::new())),
             contexts: BTreeMap::new(),
             streams: BTreeMap::new(),
-            waiting: Vec::new(),
-        })
+            settled: Rc::default(),
+        }
     }
 
-    fn perform(&mut self, op: &Value) -> Done<Value> {
-        let argument = |n: usize| op.get(n).unwrap_or(&Value::Null);
-        let name = |n: usize| argument(n).as_str().unwrap_or_default().to_owned();
-        let what = name(0);
-        let mut step = json!({ "op": what });
-        match what.as_str() {
-            "send" => {
-                let (channel, value) = (self.channel(argument(3))?, exact(argument(1))?);
-                let sent = async move { settled(channel.send(value).await.map(|()| Value::Null)) };
-                self.waiting.push((name(2), Box::pin(sent)));
+    async fn perform(&mut self, op: Op) -> Done<Value> {
+        let mut step = json!({ "op": op.name() });
+        match op {
+            Op::Send { value, label, options } => {
+                let (channel, value) = (self.channel(&options)?, exact(&value)?);
+                self.wait(label, async move { settled(channel.send(value).await.map(|()| None)) });
             }
-            "recv" => {
-                let channel = self.channel(argument(2))?;
-                let received = async move { settled(channel.recv().await.map(|value| plain(&value))) };
-                self.waiting.push((name(1), Box::pin(received)));
+            Op::Recv { label, options } => {
+                let channel = self.channel(&options)?;
+                self.wait(label, async move { settled(channel.recv().await.map(Some)) });
             }
-            "try_recv" => {
-                let value = self.channel(&Value::Null)?.try_recv();
-                put(&mut step, "result", value.as_ref().map(plain).unwrap_or_default());
+            Op::TryRecv => {
+                let value = self.channel(&Options::default())?.try_recv();
+                put(&mut step, "result", value.as_ref().map(plain).transpose()?.unwrap_or_default());
             }
-            "abort" => drop(self.context(&name(1)).abort(name(2))),
-            "advance" => self.clock.advance(Millis(argument(1).as_u64().unwrap_or_default())),
-            "external_send" => {
-                let value = exact(argument(1))?;
+            Op::Abort { ctx, reason } => drop(self.context(&ctx).abort(reason)),
+            Op::Advance { ms } => tokio::time::advance(Duration::from_millis(ms)).await,
+            Op::ExternalSend { value } => {
+                let value = exact(&value)?;
                 let sent = self.channels.external(&self.spec).and_then(|channel| channel.send(value));
-                put(
-                    &mut step,
-                    "result",
-                    sent.map_or_else(|e| json!({ "error": error(&e) }), |()| json!("sent")),
-                );
+                let result = sent.map_or_else(|e| json!({ "error": error(&e) }), |()| json!("sent"));
+                put(&mut step, "result", result);
             }
-            "subscribe" => {
+            Op::Subscribe { stream } => {
                 let channel = self.channels.external(&self.spec).map_err(|e| e.to_string())?;
-                let stream = Rc::new(RefCell::new(Some(channel.listen())));
-                self.streams.insert(name(1), (stream, Abort::new()));
+                let listens = Rc::new(RefCell::new(Some(channel.listen())));
+                self.streams.insert(stream, (listens, Abort::new()));
             }
-            "next" => self.next(&name(1), name(2))?,
-            "return" => {
-                if let Some((stream, left)) = self.streams.get(&name(1)) {
-                    left.abort("left");
-                    stream.take();
-                }
+            Op::Next { stream, label } => {
+                let (stream, left) = self.stream(&stream)?;
+                self.wait(label, next(stream, left));
             }
-            "close" => self.channels.close(),
-            "open" => self.channels.reopen(),
-            other => return Err(format!("`{other}` is no operation")),
+            Op::Return { stream } => {
+                let (stream, left) = self.stream(&stream)?;
+                left.abort("left");
+                stream.take();
+            }
+            Op::Close => self.channels.close(),
+            Op::Open => self.channels.reopen(),
         }
-        put(&mut step, "settled", self.settle());
+        for _ in 0..ROUNDS {
+            tokio::task::yield_now().await;
+        }
+        put(&mut step, "settled", self.take_settled()?);
         Ok(step)
     }
 
+    /// Somebody waits from now on; what comes of it settles under the label.
+    fn wait(&self, label: String, work: impl Future<Output = Done<Value>> + 'static) {
+        let settled = Rc::clone(&self.settled);
+        tokio::task::spawn_local(async move {
+            let done = work.await;
+            settled.borrow_mut().push((label, done));
+        });
+    }
+
     fn context(&mut self, name: &str) -> Abort {
-        let name = if name.is_empty() { "B" } else { name };
         self.contexts.entry(name.to_owned()).or_default().clone()
     }
 
-    fn channel(&mut self, options: &Value) -> Done<Channel> {
-        let abort = self.context(text(options, "ctx"));
+    fn channel(&mut self, options: &Options) -> Done<Channel> {
+        let abort = self.context(options.ctx.as_deref().unwrap_or("B"));
         let channel = self.channels.open(&self.spec, &abort).map_err(|e| e.to_string())?;
-        Ok(match at(options, "timeout").as_u64() {
+        Ok(match options.timeout {
             None => channel,
             Some(0) => channel.timeout(None),
             Some(ms) => channel.timeout(Some(Millis(ms))),
         })
     }
 
-    fn next(&mut self, name: &str, label: String) -> Done<()> {
-        let (stream, left) =
-            self.streams.get(name).cloned().ok_or_else(|| format!("`{name}` is no stream"))?;
-        let next = async move {
-            let taken = stream.take();
-            let Some(mut taken) = taken else { return ended() };
-            let value = tokio::select! {
-                value = taken.next() => value,
-                _ = left.aborted() => return ended(),
-            };
-            stream.replace(Some(taken));
-            value.map_or_else(ended, |value| json!({ "ok": { "value": plain(&value), "done": false } }))
-        };
-        self.waiting.push((label, Box::pin(next)));
-        Ok(())
+    fn stream(&self, name: &str) -> Done<(Stream, Abort)> {
+        self.streams.get(name).cloned().ok_or_else(|| format!("`{name}` is no stream"))
     }
 
     /// Who does not wait any more, by label.
-    fn settle(&mut self) -> Value {
-        let mut done = Vec::new();
-        for _ in 0..ROUNDS {
-            self.waiting.retain_mut(|(label, work)| match poll_once(work.as_mut()) {
-                Some(mut ended) => {
-                    put(&mut ended, "as", json!(label));
-                    done.push(ended);
-                    false
-                }
-                None => true,
-            });
-        }
-        done.sort_by_key(|settled| text(settled, "as").to_owned());
-        Value::Array(done)
+    fn take_settled(&self) -> Done<Value> {
+        let mut settled = self.settled.take();
+        settled.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let labelled = settled.into_iter().map(|(label, done)| {
+            let mut done = done?;
+            put(&mut done, "as", json!(label));
+            Ok(done)
+        });
+        labelled.collect()
     }
 }
 
-fn ended() -> Value {
-    json!({ "ok": { "done": true } })
+/// The next value of a stream; nothing more when it is at its end, or was left.
+async fn next(stream: Stream, left: Abort) -> Done<Value> {
+    let end = json!({ "ok": { "done": true } });
+    let taken = stream.take();
+    let Some(mut taken) = taken else { return Ok(end) };
+    let value = tokio::select! {
+        value = taken.next() => value,
+        _ = left.aborted() => return Ok(end),
+    };
+    stream.replace(Some(taken));
+    Ok(match value {
+        Some(value) => json!({ "ok": { "value": plain(&value)?, "done": false } }),
+        None => end,
+    })
 }
 
-fn plain(value: &Json) -> Value {
-    value.to().unwrap_or_default()
-}
-
-fn settled(done: Result<Value, ChannelError>) -> Value {
-    match done {
-        Ok(value) => json!({ "ok": value }),
+fn settled(done: Result<Option<Json>, ChannelError>) -> Done<Value> {
+    Ok(match done {
+        Ok(value) => json!({ "ok": value.as_ref().map(plain).transpose()? }),
         Err(fault) => json!({ "error": error(&fault) }),
-    }
+    })
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the suite has fields for these only")]

@@ -1,25 +1,31 @@
 //! Vectors of kind `checkpoint`: a flow dies, is restored, and goes on.
+//!
+//! The form of ledger and snapshot is each product's own; what is restored of them is compared.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use harness_core::Json;
 use harness_core::driver::Ports;
 use harness_core::message::{AssistantMessage, Cost, Message, Usage};
 use harness_core::port::DynStorage;
-use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
-use harness_core::{Json, Time};
+use harness_core::testing::{ModelStep, ScriptedModel};
 use harness_runtime::checkpoint::Retention;
 use harness_runtime::flow::{
     Execution, ExecutionSpec, Flow, FlowRunner, Loop, Parallel, Step, StepCx, TurnAgent, Until,
 };
 use harness_session::storage::MemoryStorage;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
-use super::super::memory::{each_with, matches};
-use super::super::subset::put;
-use super::super::turn::convert::{Done, at, json as exact, list, text};
 use super::error::result;
+use super::locked;
 use super::parallel::joined;
-use super::{drive, locked};
+use crate::Done;
+use crate::case::{Case, exact, on_paused_time, plain};
+use crate::clock::PausedClock;
+use crate::subset::{matches, put};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
@@ -27,233 +33,317 @@ use crate::verdict::Verdict;
 const UNIT: f64 = 1_000_000_000.0;
 const ID: &str = "E";
 
-/// Runs all vectors of the file.
+/// Runs the vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each_with(vector, check, |expected, got| matches("expected", &without_form(expected), got))
+    judged(vector).into()
+}
+
+fn judged(vector: &Vector) -> Done<()> {
+    let Case { input, mut expect, .. } = Case::of(vector)?;
+    if let Value::Object(entries) = &mut expect {
+        entries.retain(|key, _| !matches!(key.as_str(), "ledger" | "snapshot"));
+    }
+    matches("expected", &expect, &on_paused_time(check(input))?)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    workflow: Node,
+    workflow_after: Option<Node>,
+    crash: Option<Place>,
+    #[serde(default)]
+    model: Vec<String>,
+    layer: Option<Layer>,
+    #[serde(default)]
+    retention: Bounds,
+    #[serde(default = "thread")]
+    thread: String,
+    resource: Option<String>,
+    #[serde(default = "root")]
+    cwd: String,
+    state: Option<Value>,
+    #[serde(default)]
+    clear: bool,
+    #[serde(default)]
+    check_layer_after_run: bool,
+    set_schema_version: Option<u64>,
+}
+
+fn thread() -> String {
+    "T".to_owned()
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+/// The step in whose n-th dispatch the process dies.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    step: String,
+    occurrence: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Layer {
+    id: String,
+    #[serde(rename = "scope")]
+    _scope: Scope,
+    init: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Scope {
+    Execution,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Bounds {
+    max_entries: Option<u64>,
+    max_entry_bytes: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+enum Node {
+    Run(Code),
+    Model { id: String },
+    Loop { id: String, times: u64, steps: Vec<Self> },
+    Parallel { id: String, paths: Vec<Self>, concurrency: Option<usize> },
+    Spawn { id: String, child: Box<Self> },
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Code {
+    id: String,
+    output: Option<Value>,
+    output_bytes: Option<usize>,
+    #[serde(default)]
+    unserialisable: bool,
+    append: Option<String>,
+    layer_set: Option<Value>,
 }
 
 /// The world of one vector, before the crash and after it.
 struct World {
-    clock: VirtualClock,
     model: ScriptedModel,
+    clock: PausedClock,
     dispatched: Arc<Mutex<Vec<String>>>,
-    crash: Arc<Mutex<Crash>>,
+    crash: Arc<Mutex<Option<Place>>>,
+    died: Arc<Notify>,
 }
 
-/// The step in whose n-th dispatch the process dies, and whether it did.
-struct Crash {
-    at: Option<(String, usize)>,
-    happened: bool,
-}
-
-fn check(input: &Value) -> Done<Value> {
-    let world = World::new(input);
+async fn check(input: Input) -> Done<Value> {
+    let world = World::new(&input);
     let storage: Arc<dyn DynStorage> = Arc::new(MemoryStorage::default());
-    let runner = FlowRunner::new(Arc::new(world.clock.clone()))
+    let runner = FlowRunner::new(Arc::new(world.clock))
         .storage(Arc::clone(&storage))
-        .retention(retention(at(input, "retention"))?);
-    let flow = |key: &str| -> Done<Flow> {
-        Flow::new(world.step(at(input, key))?).map_err(|faults| faults.to_string())
-    };
-    let first = runner.begin(spec(input));
-    init_layer(input, &first)?;
-    world.run(&first, &flow("workflow")?)?;
+        .retention(retention(input.retention)?);
+    let flow = |node| -> Done<Flow> { Flow::new(world.step(node)?).map_err(|faults| faults.to_string()) };
+    let first = runner.begin(spec(&input)?);
+    init_layer(&input, &first)?;
+    let died = world.run(&first, &flow(&input.workflow)?).await?.is_none();
+    if died != input.crash.is_some() {
+        return Err("the step in which the process dies is not there".to_owned());
+    }
     drop(first);
-    let mut got = json!({ "first_run_steps": world.take_dispatched() });
-    world.change_records(input, &runner, &*storage)?;
-    let restored = match world.drive(runner.restore(ID))? {
-        Some(Ok(Some(execution))) => execution,
-        Some(Err(fault)) => {
-            put(&mut got, "restored", json!({ "error": { "code": fault.kind() } }));
+    let mut got = json!({
+        "first_run_steps": world.take_dispatched(), "restored": null, "restored_state": null, "spent": null,
+        "second_run_steps": null, "output": null, "layer_after_run": null,
+    });
+    if input.clear {
+        runner.clear(&ID.into()).await.map_err(|e| e.to_string())?;
+        let left = storage.list_boxed("").await.map_err(|e| e.to_string())?;
+        put(&mut got, "keys_left", json!(left.len()));
+    }
+    if input.set_schema_version.is_some() {
+        change_versions(&*storage).await?;
+    }
+    let restored = match runner.restore(ID).await {
+        Ok(Some(execution)) => execution,
+        Ok(None) => return Ok(got),
+        Err(fault) => {
+            let error = json!({ "code": fault.kind(), "message": fault.to_string() });
+            put(&mut got, "restore_error", error);
             return Ok(got);
         }
-        _ => return Ok(got),
     };
-    put(&mut got, "restored", shown(&restored));
+    put(&mut got, "restored", shown(&restored)?);
+    put(&mut got, "restored_state", plain(&restored.cx().state())?);
     put(&mut got, "spent", spent(&restored));
-    locked(&world.crash).at = None;
-    init_layer(input, &restored)?;
-    let after = if input.get("workflow_after").is_some() { "workflow_after" } else { "workflow" };
-    let output = world.run(&restored, &flow(after)?)?;
+    *locked(&world.crash) = None;
+    init_layer(&input, &restored)?;
+    let after = input.workflow_after.as_ref().unwrap_or(&input.workflow);
+    let output = world.run(&restored, &flow(after)?).await?;
     put(&mut got, "second_run_steps", json!(world.take_dispatched()));
-    put(&mut got, "output", output);
+    put(&mut got, "output", output.unwrap_or_default());
     put(&mut got, "model_calls", json!(world.model.requests().len()));
-    put(&mut got, "layer_after_run", layer(&restored));
+    if input.check_layer_after_run {
+        put(&mut got, "layer_after_run", layer(&restored)?);
+    }
     Ok(got)
 }
 
-/// The expectation without ledger and snapshot, whose form is the source's own.
-fn without_form(expected: &Value) -> Value {
-    let mut expected = expected.clone();
-    if let Value::Object(entries) = &mut expected {
-        entries.retain(|key, _| !matches!(key.as_str(), "ledger" | "snapshot"));
-    }
-    expected
-}
-
 impl World {
-    fn new(input: &Value) -> Self {
-        let answers = list(input, "model").iter().map(|answer| {
+    fn new(input: &Input) -> Self {
+        let answers = input.model.iter().map(|answer| {
             let usage = Usage::tokens(3, 2).with_cost(Cost(500_000_000));
-            ModelStep::answer(AssistantMessage::text(answer.as_str().unwrap_or_default()).with_usage(usage))
-        });
-        let crash = input.get("crash").map(|crash| {
-            let occurrence = at(crash, "occurrence").as_u64().and_then(|n| usize::try_from(n).ok());
-            (text(crash, "step").to_owned(), occurrence.unwrap_or(1))
+            ModelStep::answer(AssistantMessage::text(answer).with_usage(usage))
         });
         Self {
-            clock: VirtualClock::still(Time(0)),
             model: ScriptedModel::new(answers),
+            clock: PausedClock::new(),
             dispatched: Arc::default(),
-            crash: Arc::new(Mutex::new(Crash { at: crash, happened: false })),
+            crash: Arc::new(Mutex::new(input.crash.clone())),
+            died: Arc::default(),
         }
     }
 
-    fn drive<T>(&self, work: impl Future<Output = T>) -> Done<Option<T>> {
-        drive(&self.clock, work, || locked(&self.crash).happened)
-    }
-
-    /// The result; null when the process died.
-    fn run(&self, execution: &Execution, flow: &Flow) -> Done<Value> {
-        locked(&self.crash).happened = false;
-        let done = self.drive(execution.run(flow, Json::string("in")))?;
-        locked(&self.crash).happened = false;
-        Ok(done.as_ref().map(result).unwrap_or_default())
+    /// The result; none when the process died.
+    async fn run(&self, execution: &Execution, flow: &Flow) -> Done<Option<Value>> {
+        // Time only passes when nobody can go on: then all that can end before the death has ended.
+        let death = async {
+            self.died.notified().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        };
+        tokio::select! {
+            done = execution.run(flow, Json::string("in")) => result(&done).map(Some),
+            () = death => Ok(None),
+        }
     }
 
     fn take_dispatched(&self) -> Vec<String> {
         std::mem::take(&mut *locked(&self.dispatched))
     }
 
-    /// What the vector does to the records between crash and restore.
-    fn change_records(&self, input: &Value, runner: &FlowRunner, storage: &dyn DynStorage) -> Done<()> {
-        if at(input, "clear") == &Value::Bool(true) {
-            self.drive(runner.clear(&ID.into()))?.transpose().map_err(|e| e.to_string())?;
-        }
-        let Some(version) = input.get("set_schema_version") else { return Ok(()) };
-        let key = format!("flow:{ID}:start");
-        let change = async {
-            let start =
-                storage.get_boxed(&key).await.map_err(|e| e.to_string())?.ok_or("there is no start")?;
-            let mut start: Value = start.to().map_err(|e| e.to_string())?;
-            put(&mut start, "schemaVersion", version.clone());
-            storage.set_boxed(&key, &exact(&start)?).await.map_err(|e| e.to_string())
-        };
-        self.drive(change)?.unwrap_or(Ok(()))
-    }
-
-    fn step(&self, node: &Value) -> Done<Step> {
-        let id = text(node, "id");
-        let all = |key: &str| list(node, key).iter().map(|node| self.step(node)).collect::<Done<Vec<_>>>();
-        Ok(match text(node, "kind") {
-            "run" => self.code(node),
-            "model" => {
-                let (model, clock) = (Arc::new(self.model.clone()), Arc::new(self.clock.clone()));
+    fn step(&self, node: &Node) -> Done<Step> {
+        let all = |nodes: &[Node]| nodes.iter().map(|node| self.step(node)).collect::<Done<Vec<_>>>();
+        Ok(match node {
+            Node::Run(code) => self.code(code),
+            Node::Model { id } => {
+                let (model, clock) = (Arc::new(self.model.clone()), Arc::new(self.clock));
                 let agent = TurnAgent::new(move || Ports::new(model.clone(), clock.clone()));
-                Step::model(id, Arc::new(agent))
+                Step::model(&**id, Arc::new(agent))
             }
-            "loop" => {
-                let times = Until::max_steps(at(node, "times").as_u64().unwrap_or(1));
-                Loop::new(id, all("steps")?, times).into()
-            }
-            "parallel" => {
-                let most = at(node, "concurrency").as_u64().and_then(|n| usize::try_from(n).ok());
+            Node::Loop { id, times, steps } => Loop::new(&**id, all(steps)?, Until::max_steps(*times)).into(),
+            Node::Parallel { id, paths, concurrency } => {
                 let plain = |output: &Json| output.to().unwrap_or_else(|_| output.to_string());
                 let merge = move |outputs: Vec<Json>| Ok(joined(outputs.iter().map(plain), "+"));
-                Parallel::all_merged(id, all("paths")?, merge).concurrency(most.unwrap_or(usize::MAX)).into()
+                let parallel = Parallel::all_merged(&**id, all(paths)?, merge);
+                parallel.concurrency(concurrency.unwrap_or(usize::MAX)).into()
             }
-            "spawn" => Step::spawn(id, self.step(at(node, "child"))?),
-            other => return Err(format!("`{other}` is no step")),
+            Node::Spawn { id, child } => Step::spawn(&**id, self.step(child)?),
         })
     }
 
-    fn code(&self, node: &Value) -> Step {
-        let (node, id) = (node.clone(), text(node, "id").to_owned());
-        let unrecorded = at(&node, "unserialisable") == &Value::Bool(true);
-        let (dispatched, crash) = (Arc::clone(&self.dispatched), Arc::clone(&self.crash));
-        let name = id.clone();
-        let step = Step::run(id, move |input: Value, cx: StepCx| {
-            let dies = {
-                let mut dispatched = locked(&dispatched);
-                dispatched.push(name.clone());
-                let occurrence = dispatched.iter().filter(|id| **id == name).count();
-                let mut crash = locked(&crash);
-                crash.happened = crash.at.as_ref() == Some(&(name.clone(), occurrence));
-                crash.happened
-            };
-            let done = act(&node, &name, &input, &cx);
+    fn code(&self, code: &Code) -> Step {
+        let (code, unrecorded) = (code.clone(), code.unserialisable);
+        let (dispatched, crash, died) =
+            (Arc::clone(&self.dispatched), Arc::clone(&self.crash), Arc::clone(&self.died));
+        let step = Step::run(&*code.id.clone(), move |input: Value, cx: StepCx| {
+            let mut dispatched = locked(&dispatched);
+            dispatched.push(code.id.clone());
+            let occurrence = dispatched.iter().filter(|id| **id == code.id).count();
+            let crash = locked(&crash);
+            let dies = crash.as_ref().is_some_and(|at| at.step == code.id && at.occurrence == occurrence);
+            if dies {
+                died.notify_one();
+            }
+            let code = code.clone();
             async move {
                 if dies {
                     std::future::pending::<()>().await;
                 }
-                done.await
+                code.perform(&input, &cx)
             }
         });
         if unrecorded { step.unrecorded() } else { step }
     }
 }
 
-fn act(node: &Value, name: &str, input: &Value, cx: &StepCx) -> impl Future<Output = Done<Value>> + use<> {
-    let given = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
-    let output = match (node.get("output"), at(node, "output_bytes").as_u64()) {
-        (Some(output), _) => output.clone(),
-        (None, Some(bytes)) => json!("x".repeat(usize::try_from(bytes).unwrap_or_default())),
-        (None, None) => json!(format!("{given}>{name}")),
-    };
-    let (append, layer, cx) = (node.get("append").cloned(), node.get("layer_set").cloned(), cx.clone());
-    async move {
-        if let Some(said) = append.as_ref().and_then(Value::as_str) {
-            cx.append(Message::user(said));
+impl Code {
+    fn perform(&self, input: &Value, cx: &StepCx) -> Done<Value> {
+        if let Some(said) = &self.append {
+            cx.append(Message::user(&**said));
         }
-        if let Some(state) = layer {
-            cx.set_slot("mem", exact(&state)?);
+        if let Some(state) = &self.layer_set {
+            cx.set_slot("mem", exact(state)?);
         }
-        Ok(output)
+        Ok(match (&self.output, self.output_bytes) {
+            (Some(output), _) => output.clone(),
+            (None, Some(bytes)) => json!("x".repeat(bytes)),
+            (None, None) => {
+                let given = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
+                json!(format!("{given}>{}", self.id))
+            }
+        })
     }
 }
 
-fn spec(input: &Value) -> ExecutionSpec {
+/// Gives the records that have a version one that nobody knows.
+async fn change_versions(storage: &dyn DynStorage) -> Done<()> {
+    let mut changed = 0;
+    for key in storage.list_boxed("").await.map_err(|e| e.to_string())? {
+        let record = storage.get_boxed(&key).await.map_err(|e| e.to_string())?.unwrap_or_default();
+        let mut record = plain(&record)?;
+        if let Some(version) = record.get_mut("schemaVersion") {
+            *version = json!(u32::MAX);
+            storage.set_boxed(&key, &exact(&record)?).await.map_err(|e| e.to_string())?;
+            changed += 1;
+        }
+    }
+    if changed == 0 { Err("no record has a version".to_owned()) } else { Ok(()) }
+}
+
+fn spec(input: &Input) -> Done<ExecutionSpec> {
     let mut spec = ExecutionSpec::new(ID);
-    spec.thread = Some(at(input, "thread").as_str().unwrap_or("T").into());
-    spec.resource = at(input, "resource").as_str().map(Into::into);
-    if let Some(cwd) = at(input, "cwd").as_str() {
-        spec.cwd = Some(cwd.into());
+    spec.thread = Some(input.thread.as_str().into());
+    spec.resource = input.resource.as_deref().map(Into::into);
+    spec.cwd = Some(input.cwd.as_str().into());
+    if let Some(state) = &input.state {
+        spec.state = exact(state)?;
     }
-    spec
+    Ok(spec)
 }
 
-fn retention(form: &Value) -> Done<Retention> {
-    let bytes =
-        at(form, "maxEntryBytes").as_u64().map_or(131_072, |n| usize::try_from(n).unwrap_or(usize::MAX));
-    let entries = at(form, "maxEntries").as_u64().unwrap_or(1_000);
-    Retention::new(Some(bytes), Some(entries)).map_err(|fault| fault.kind().to_owned())
+fn retention(bounds: Bounds) -> Done<Retention> {
+    let Bounds { max_entry_bytes: None, max_entries: None } = bounds else {
+        // What is not named is as by default.
+        let bytes = bounds.max_entry_bytes.unwrap_or(128 * 1024);
+        return Retention::new(Some(bytes), Some(bounds.max_entries.unwrap_or(1_000)))
+            .map_err(|fault| fault.kind().to_owned());
+    };
+    Ok(Retention::default())
 }
 
 /// Gives the layer of the vector its first state, as `init` of a layer does.
-fn init_layer(input: &Value, execution: &Execution) -> Done<()> {
-    let Some(layer) = input.get("layer") else { return Ok(()) };
-    execution.cx().init_slot(text(layer, "id"), exact(at(layer, "init"))?);
+fn init_layer(input: &Input, execution: &Execution) -> Done<()> {
+    let Some(layer) = &input.layer else { return Ok(()) };
+    execution.cx().init_slot(&*layer.id, exact(&layer.init)?);
     Ok(())
 }
 
-fn layer(execution: &Execution) -> Value {
-    execution.cx().slot("mem").and_then(|state| state.to().ok()).unwrap_or_default()
+fn layer(execution: &Execution) -> Done<Value> {
+    execution.cx().slot("mem").map_or(Ok(Value::Null), |state| plain(&state))
 }
 
-fn shown(execution: &Execution) -> Value {
+fn shown(execution: &Execution) -> Done<Value> {
     let cx = execution.cx();
-    let items = cx.messages().into_iter().map(|message| {
-        let sort = if message.as_assistant().is_some() { "a" } else { "u" };
-        format!("{sort}:{}", message.joined_text())
-    });
-    json!({
+    let messages = cx.messages();
+    Ok(json!({
         "same_id": cx.execution().as_str() == ID,
         "thread": cx.thread().map(|thread| thread.as_str().to_owned()),
         "resource": cx.resource().map(|resource| (**resource).to_owned()),
         "cwd": *cx.cwd(),
-        "items": items.collect::<Vec<_>>(),
-        "layer": layer(execution),
-    })
+        "items": messages.iter().flat_map(|message| super::codes(message)).collect::<Vec<_>>(),
+        "layer": layer(execution)?,
+    }))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the amounts of the suite are small")]

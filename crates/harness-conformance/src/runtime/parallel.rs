@@ -1,57 +1,79 @@
-//! Vectors of kind `parallel`: paths with delays, on virtual time.
+//! Vectors of kind `parallel`: paths with delays, on paused time.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use harness_core::port::Clock as _;
-use harness_core::testing::VirtualClock;
-use harness_core::{Json, Millis, Time};
+use harness_core::Json;
 use harness_runtime::flow::{ExecutionSpec, Flow, FlowRunner, Parallel, PathResult, Step};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::memory::each;
-use super::super::turn::convert::{Done, at, list, text};
 use super::error::result;
-use super::{drive, locked};
+use super::locked;
+use crate::Done;
+use crate::case::{each, on_paused_time};
+use crate::clock::PausedClock;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs all vectors of the file.
+/// Runs the vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, check)
+    each(vector, |input| on_paused_time(check(input)))
 }
 
-fn check(input: &Value) -> Done<Value> {
-    let clock = VirtualClock::still(Time(0));
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    mode: Mode,
+    paths: Vec<Path>,
+    concurrency: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    All,
+    Settle,
+    Race,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Path {
+    id: String,
+    ms: u64,
+    /// A failure has a `!` before its message.
+    out: String,
+}
+
+async fn check(input: Input) -> Done<Value> {
     let started = Arc::new(Mutex::new(Vec::new()));
-    let paths: Vec<Step> = list(input, "paths").iter().map(|path| step(path, &clock, &started)).collect();
-    let parallel = match text(input, "mode") {
-        "all" => Parallel::all_merged("F", paths, |outputs| Ok(joined(outputs.iter().map(plain), ","))),
-        "settle" => Parallel::settle("F", paths, |results| Ok(joined(results.iter().map(settled), ","))),
-        "race" => Parallel::race("F", paths),
-        other => return Err(format!("`{other}` is no mode")),
+    let paths: Vec<Step> = input.paths.into_iter().map(|path| step(path, &started)).collect();
+    let parallel = match input.mode {
+        Mode::All => Parallel::all_merged("F", paths, |outputs| Ok(joined(outputs.iter().map(plain), ","))),
+        Mode::Settle => Parallel::settle("F", paths, |results| Ok(joined(results.iter().map(settled), ","))),
+        Mode::Race => Parallel::race("F", paths),
     };
-    let parallel = match at(input, "concurrency").as_u64() {
-        Some(most) => parallel.concurrency(usize::try_from(most).unwrap_or(usize::MAX)),
+    let parallel = match input.concurrency {
+        Some(most) => parallel.concurrency(most),
         None => parallel,
     };
     let flow = Flow::new(parallel).map_err(|faults| faults.to_string())?;
-    let execution = FlowRunner::new(Arc::new(clock.clone())).begin(ExecutionSpec::new("run"));
-    let done = drive(&clock, execution.run(&flow, Json::string("in")), || false)?;
-    let done = done.as_ref().map(result);
+    let execution = FlowRunner::new(Arc::new(PausedClock::new())).begin(ExecutionSpec::new("run"));
+    let done = execution.run(&flow, Json::string("in")).await;
     let started = locked(&started).clone();
-    Ok(json!({ "result": done, "started": started }))
+    Ok(json!({ "result": result(&done)?, "started": started }))
 }
 
-fn step(path: &Value, clock: &VirtualClock, started: &Arc<Mutex<Vec<String>>>) -> Step {
-    let (id, output) = (text(path, "id").to_owned(), text(path, "out").to_owned());
-    let wait = Millis(at(path, "ms").as_u64().unwrap_or_default());
-    let (clock, started) = (clock.clone(), Arc::clone(started));
+fn step(path: Path, started: &Arc<Mutex<Vec<String>>>) -> Step {
+    let Path { id, ms, out } = path;
+    let started = Arc::clone(started);
     Step::run(id.clone(), move |_: Value, _| {
-        let (clock, output) = (clock.clone(), output.clone());
         locked(&started).push(id.clone());
+        let out = out.clone();
         async move {
-            clock.sleep_until(clock.now().after(wait)).await;
-            output.strip_prefix('!').map_or(Ok(output.clone()), |problem| Err(problem.to_owned()))
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            out.strip_prefix('!').map_or(Ok(out.clone()), |problem| Err(problem.to_owned()))
         }
     })
 }

@@ -1,27 +1,85 @@
 //! Vectors of kind `loop`: a body that gives scripted outputs.
 
 use std::collections::VecDeque;
-use std::str::FromStr as _;
 use std::sync::{Arc, Mutex};
 
-use harness_core::message::Cost;
-use harness_core::testing::VirtualClock;
-use harness_core::{Json, Millis, Time};
+use harness_core::Json;
 use harness_runtime::flow::{
     ExecutionSpec, Flow, FlowRunner, Loop, LoopSnapshot, OnLoopError, Step, Until, Verdict as Said,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::memory::each;
-use super::super::turn::convert::{Done, at, list};
 use super::error::result;
-use super::{drive, locked};
+use super::locked;
+use crate::Done;
+use crate::case::{Case, on_paused_time, plain};
+use crate::clock::PausedClock;
+use crate::subset::matches;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs all vectors of the file.
+/// Runs the vector. Of the reason of a verdict only whether there is one is compared.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, check)
+    judged(vector).into()
+}
+
+fn judged(vector: &Vector) -> Done<()> {
+    let Case { input, mut expect, .. } = Case::of(vector)?;
+    for verdict in expect.get_mut("verdicts").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(reason) = verdict.get_mut("reason").filter(|reason| reason.is_string()) {
+            *reason = json!("$nonempty");
+        }
+    }
+    matches("expected", &expect, &on_paused_time(check(input))?)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// A failure has a `!` before its message.
+    outputs: VecDeque<String>,
+    until: Predicate,
+    #[serde(default)]
+    on_error: OnError,
+    max_iterations: Option<u64>,
+    max_history: Option<usize>,
+    prepare_next: Option<Prepare>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OnError {
+    #[default]
+    Abort,
+    Retry,
+    Skip,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Prepare {
+    Feedback,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Predicate {
+    MaxSteps(u64),
+    Converged(bool),
+    OutputContains(String),
+    OutputEquals(String),
+    Any(Vec<Self>),
+    All(Vec<Self>),
+    Throws(String),
+    Verified(Verified),
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Verified {
+    pass_on: String,
+    feedback: String,
 }
 
 #[derive(Default)]
@@ -29,48 +87,48 @@ struct Seen {
     inputs: Vec<Value>,
     verdicts: Vec<Value>,
     snapshot: Option<LoopSnapshot>,
+    /// Whether the predicate failed instead of saying something.
+    threw: bool,
 }
 
-fn check(input: &Value) -> Done<Value> {
-    let (clock, seen) = (VirtualClock::still(Time(0)), Arc::new(Mutex::new(Seen::default())));
-    let until = noted(until(at(input, "until"))?, &seen);
-    let mut repeat = Loop::new("loop", [body(input, &seen)], until);
-    repeat = match at(input, "on_error").as_str() {
-        Some("retry") => repeat.on_error(OnLoopError::Retry),
-        Some("skip") => repeat.on_error(OnLoopError::Skip),
-        _ => repeat,
-    };
-    if let Some(most) = at(input, "max_iterations").as_u64() {
+async fn check(input: Input) -> Done<Value> {
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let until = noted(input.until.until(&seen)?, &seen);
+    let mut repeat = Loop::new("L", [body(input.outputs, &seen)], until).on_error(match input.on_error {
+        OnError::Abort => OnLoopError::Fail,
+        OnError::Retry => OnLoopError::Retry,
+        OnError::Skip => OnLoopError::Skip,
+    });
+    if let Some(most) = input.max_iterations {
         repeat = repeat.max_iterations(most);
     }
-    if let Some(most) = at(input, "max_history_size").as_u64() {
-        repeat = repeat.max_history(usize::try_from(most).unwrap_or(usize::MAX));
+    if let Some(most) = input.max_history {
+        repeat = repeat.max_history(most);
+    }
+    if let Some(Prepare::Feedback) = input.prepare_next {
+        repeat = repeat.prepare(|output, said, _| {
+            let output = output.to::<String>().unwrap_or_else(|_| output.to_string());
+            Json::string(&format!("{output}|{}", said.feedback.as_deref().unwrap_or_default()))
+        });
     }
     let flow = Flow::new(repeat).map_err(|faults| faults.to_string())?;
-    let execution = FlowRunner::new(Arc::new(clock.clone())).begin(ExecutionSpec::new("run"));
-    let done = drive(&clock, execution.run(&flow, Json::string("in")), || false)?;
-    let done = done.as_ref().map(result);
+    let execution = FlowRunner::new(Arc::new(PausedClock::new())).begin(ExecutionSpec::new("run"));
+    let done = execution.run(&flow, Json::string("in")).await;
     let seen = locked(&seen);
     Ok(json!({
-        "result": done,
+        "result": result(&done)?,
         "inputs": seen.inputs,
         "verdicts": seen.verdicts,
-        "last_snapshot": seen.snapshot.as_ref().map(snapshot),
+        "last_snapshot": seen.snapshot.as_ref().map(snapshot).transpose()?,
     }))
 }
 
-fn body(input: &Value, seen: &Arc<Mutex<Seen>>) -> Step {
-    let outputs: VecDeque<Value> = list(input, "outputs").iter().cloned().collect();
+fn body(outputs: VecDeque<String>, seen: &Arc<Mutex<Seen>>) -> Step {
     let (outputs, seen) = (Mutex::new(outputs), Arc::clone(seen));
-    Step::run("body", move |input: Value, _| {
+    Step::run("b", move |input: Value, _| {
         locked(&seen).inputs.push(input);
-        let next = locked(&outputs).pop_front().unwrap_or_default();
-        async move {
-            match next.as_str().and_then(|text| text.strip_prefix('!')) {
-                Some(problem) => Err(problem.to_owned()),
-                None => Ok(next),
-            }
-        }
+        let next = locked(&outputs).pop_front().unwrap_or_else(|| "!no output is left".to_owned());
+        async move { next.strip_prefix('!').map_or(Ok(next.clone()), |problem| Err(problem.to_owned())) }
     })
 }
 
@@ -82,55 +140,43 @@ fn noted(until: Until, seen: &Arc<Mutex<Seen>>) -> Until {
         async move {
             let said: Said = until.judge(&snapshot).await;
             let mut seen = locked(&seen);
-            let shown = json!({ "stop": said.stop, "reason": said.reason, "feedback": said.feedback });
-            seen.verdicts.push(shown);
+            if !std::mem::take(&mut seen.threw) {
+                seen.verdicts
+                    .push(json!({ "stop": said.stop, "reason": said.reason, "feedback": said.feedback }));
+            }
             seen.snapshot = Some(snapshot);
             Ok(said)
         }
     })
 }
 
-fn until(form: &Value) -> Done<Until> {
-    if form.as_str() == Some("never") {
-        return Ok(Until::never());
+impl Predicate {
+    fn until(self, seen: &Arc<Mutex<Seen>>) -> Done<Until> {
+        let all = |of: Vec<Self>| of.into_iter().map(|one| one.until(seen)).collect::<Done<Vec<_>>>();
+        Ok(match self {
+            Self::MaxSteps(most) => Until::max_steps(most),
+            Self::Converged(true) => Until::converged(),
+            Self::Converged(false) => return Err("`converged` is not switched off".to_owned()),
+            Self::OutputContains(marker) => Until::output_contains(marker),
+            Self::OutputEquals(sentinel) => Until::output_equals(sentinel),
+            Self::Any(of) => Until::any(all(of)?),
+            Self::All(of) => Until::all(all(of)?),
+            Self::Throws(problem) => {
+                let seen = Arc::clone(seen);
+                Until::custom(move |_| {
+                    locked(&seen).threw = true;
+                    std::future::ready(Err(problem.clone()))
+                })
+            }
+            Self::Verified(Verified { pass_on, feedback }) => Until::verified(move |snapshot| {
+                let passes = snapshot.last_text == pass_on;
+                std::future::ready(Ok(if passes { Ok(()) } else { Err(feedback.clone()) }))
+            }),
+        })
     }
-    let Some((name, value)) = form.as_object().and_then(|form| form.iter().next()) else {
-        return Err(format!("{form} is no predicate"));
-    };
-    let number = || value.as_u64().ok_or_else(|| format!("{name}: {value} is no number"));
-    let words = || value.as_str().unwrap_or_default().to_owned();
-    let nested = || value.as_array().into_iter().flatten().map(until).collect::<Done<Vec<_>>>();
-    Ok(match name.as_str() {
-        "max_steps" => Until::max_steps(number()?),
-        "max_duration" => Until::max_duration(Millis(number()?)),
-        "max_cost" => Until::max_cost(Cost::from_str(&value.to_string()).map_err(|e| e.to_string())?),
-        "no_tool_calls" => Until::no_tool_calls(),
-        "never" => Until::never(),
-        "converged" => Until::converged(),
-        "output_contains" => Until::output_contains(words()),
-        "output_equals" => Until::output_equals(words()),
-        "throws" => failing(words()),
-        "any" => Until::any(nested()?),
-        "all" => Until::all(nested()?),
-        other => return Err(format!("`{other}` is no predicate")),
-    })
 }
 
-fn failing(problem: String) -> Until {
-    Until::custom(move |_| {
-        let problem = problem.clone();
-        async move { Err(problem) }
-    })
-}
-
-fn snapshot(snapshot: &LoopSnapshot) -> Value {
-    let plain = |value: &Json| value.to::<Value>().unwrap_or_default();
-    json!({
-        "step_count": snapshot.step_count,
-        "history": snapshot.history.iter().map(plain).collect::<Vec<_>>(),
-        "last_output": plain(&snapshot.last_output),
-        "last_text": snapshot.last_text,
-        "depth": snapshot.depth,
-        "tokens": snapshot.tokens,
-    })
+fn snapshot(snapshot: &LoopSnapshot) -> Done<Value> {
+    let history = snapshot.history.iter().map(plain).collect::<Done<Vec<_>>>()?;
+    Ok(json!({ "step_count": snapshot.step_count, "history": history }))
 }

@@ -5,60 +5,114 @@
     reason = "what the vectors have no word for is passed over, whatever is added"
 )]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use harness::tools::Validated;
+use harness_core::Json;
 use harness_core::event::EventKind;
-use harness_core::message::{
-    AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage, Usage,
-};
+use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, Usage};
 use harness_core::outcome::{Evidence, StopReason};
 use harness_core::port::{
-    Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, ToolCx, ToolDef, ToolOutcome, ToolRegistry,
-    ToolScope,
+    Deltas, DynTool, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool, ToolOutcome, Toolbox,
 };
-use harness_core::testing::VirtualClock;
-use harness_core::{Fault, Json, Time};
 use harness_memory::layer::{Decision, FnLayer, Hook, LayerDef, LayerSetup, Pipeline};
 use harness_runtime::{ModelChoice, Report, Runtime, StartAt, Stream, ThreadConfig, ThreadEvent, Told};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::memory::{each_with, matches};
-use super::super::turn::convert::{Done, at, list, text};
 use super::{Ids, codes, locked};
+use crate::Done;
+use crate::case::{Case, exact, on_paused_time};
+use crate::clock::PausedClock;
+use crate::subset::matches;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs all vectors of the file.
+/// Runs the vector. Of a refused or failed call only that its output is one of an error is compared.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each_with(vector, check, |expected, got| matches("expected", expected, got))
+    judged(vector).into()
 }
 
-fn check(input: &Value) -> Done<Value> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-    runtime.block_on(played(input))
+fn judged(vector: &Vector) -> Done<()> {
+    let Case { input, mut expect, .. } = Case::of(vector)?;
+    let (got, errors) = on_paused_time(played(input))?;
+    if let Some(outputs) = expect.get_mut("outputs").and_then(Value::as_object_mut) {
+        for (id, output) in outputs.iter_mut().filter(|(id, _)| errors.contains(*id)) {
+            if output.as_str().is_some_and(is_own_output) {
+                return Err(format!("expected the tool's output for `{id}`, got an error"));
+            }
+            *output = json!("$nonempty");
+        }
+    }
+    matches("expected", &expect, &got)
 }
 
-async fn played(input: &Value) -> Done<Value> {
+/// Whether a text is what the tool `work` gives.
+fn is_own_output(text: &str) -> bool {
+    text.strip_prefix('w').is_some_and(|n| n.parse::<f64>().is_ok())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    model: VecDeque<Round>,
+    #[serde(default)]
+    steering: BTreeMap<String, (Action, String)>,
+    pool: Option<Vec<ToolId>>,
+    allowed: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Round {
+    items: Vec<String>,
+    status: Option<Status>,
+    incomplete_reason: Option<Incomplete>,
+    error: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Failed,
+    Incomplete,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Incomplete {
+    MaxOutputTokens,
+    ContentFilter,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Allow,
+    Deny,
+    Guide,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ToolId {
+    Work,
+    Fail,
+}
+
+async fn played(input: Input) -> Done<(Value, Vec<String>)> {
     let world = World::default();
-    locked(&world.0).rounds = list(input, "model").iter().cloned().collect();
-    let clock = Arc::new(VirtualClock::still(Time(0)));
+    locked(&world.0).rounds = input.model;
+    let clock = Arc::new(PausedClock::new());
     let mut config = ThreadConfig::new(ModelChoice::new(world.clone()));
     config.run.turn.continue_broken = 3;
-    let pool = input.get("pool").and_then(Value::as_array);
-    let names: Vec<&str> = match pool {
-        Some(pool) => pool.iter().filter_map(Value::as_str).collect(),
-        None => vec!["work", "fail"],
-    };
-    config.tools = Arc::new(Tools {
-        world: world.clone(),
-        defs: names.iter().map(|name| ToolDef::new(*name, "")).collect(),
-    });
-    if let Some(allowed) = input.get("allowed").and_then(Value::as_array) {
-        config.active_tools = Some(allowed.iter().filter_map(Value::as_str).map(Into::into).collect());
-    }
-    if let Some(rules) = input.get("steering") {
-        let layers = LayerSetup::new().with(steering(rules));
+    let pool = input.pool.unwrap_or_else(|| vec![ToolId::Work, ToolId::Fail]);
+    let tools = pool.into_iter().map(|id| tool(id, &world)).collect::<Done<Vec<_>>>()?;
+    config.tools = Arc::new(Toolbox::new(tools));
+    config.active_tools = input.allowed.map(|names| names.into_iter().map(Into::into).collect());
+    if !input.steering.is_empty() {
+        let layers = LayerSetup::new().with(steering(input.steering));
         let layers = Pipeline::build(layers, clock.clone()).map_err(|e| e.to_string())?;
         config.gates = vec![Arc::new(layers.gate())];
         config.layers = Some(Arc::new(layers));
@@ -68,29 +122,30 @@ async fn played(input: &Value) -> Done<Value> {
     let mut events = thread.events(StartAt::Live);
     let report = thread.prompt("go").await.map_err(|e| e.to_string())?;
     let messages: Vec<Arc<Message>> = report.transcript.iter().cloned().collect();
+    let results = messages.iter().filter_map(|message| message.as_tool_result());
+    let errors = results.filter(|result| result.is_error).map(|result| result.tool_call_id.to_string());
+    let errors = errors.collect();
     let world = locked(&world.0);
-    Ok(json!({
+    let got = json!({
         "rounds": world.inputs.len(),
         "last_input": world.inputs.last(),
         "result": result(&report, &messages),
         "outputs": if report.is_completed() { outputs(&messages) } else { Value::Null },
         "tool_runs": world.runs,
         "events": told(&mut events, &report),
-    }))
+    });
+    Ok((got, errors))
 }
 
 /// What the layers think of calls, by the name of the tool.
-fn steering(rules: &Value) -> FnLayer {
-    let rules = rules.clone();
+fn steering(rules: BTreeMap<String, (Action, String)>) -> FnLayer {
     FnLayer::new(LayerDef::new("rules", 10, [Hook::BeforeTool])).on_before_tool(move |ask, _| {
-        let rule = at(&rules, ask.def.name.as_str()).clone();
+        let rule = rules.get(ask.def.name.as_str()).cloned();
         async move {
-            let part = |n: usize| rule.get(n).and_then(Value::as_str);
-            let guidance = part(1).map(str::to_owned);
-            Ok(match part(0) {
-                Some("deny") => Decision::Deny { guidance },
-                Some("guide") => Decision::Guide { guidance },
-                _ => Decision::Allow,
+            Ok(match rule {
+                Some((Action::Deny, said)) => Decision::deny(said),
+                Some((Action::Guide, said)) => Decision::guide(said),
+                Some((Action::Allow, _)) | None => Decision::Allow,
             }
             .into())
         }
@@ -99,7 +154,7 @@ fn steering(rules: &Value) -> FnLayer {
 
 fn result(report: &Report, messages: &[Arc<Message>]) -> Value {
     if !report.is_completed() {
-        return json!({"error": {"message": error(report)}});
+        return json!({"error": {"message": report.problem()}});
     }
     let usage = &report.end.usage;
     json!({
@@ -109,64 +164,21 @@ fn result(report: &Report, messages: &[Arc<Message>]) -> Value {
     })
 }
 
-/// Why there is no answer, in the source's words.
-fn error(report: &Report) -> String {
-    let stop = &report.end.stop;
-    match &stop.evidence {
-        Evidence::Fault(fault) => match &*fault.code {
-            "incomplete_answer" => {
-                let filtered = fault.message.ends_with(FinishReason::ContentFilter.as_str());
-                let reason = if filtered { "content_filter" } else { "max_output_tokens" };
-                format!("LLM response incomplete: {reason}")
-            }
-            "empty_answer" => "LLM response completed with no output items".to_owned(),
-            code if code == ModelFaultCode::Provider.as_str() => {
-                format!("LLM response failed: {}", fault.message)
-            }
-            _ => fault.message.clone(),
-        },
-        _ if stop.reason == StopReason::MaxIterationsReached => {
-            "LLM exceeded maximum tool rounds (32)".to_owned()
-        }
-        _ => report.problem().unwrap_or_default(),
-    }
-}
-
+/// What the model was told of each call.
 fn outputs(messages: &[Arc<Message>]) -> Value {
-    let calls: Vec<&Arc<ToolCall>> = messages
-        .iter()
-        .filter_map(|message| message.as_assistant())
-        .flat_map(AssistantMessage::tool_calls)
-        .collect();
     let results = messages.iter().filter_map(|message| message.as_tool_result());
     let told = results.map(|result| {
-        let call = calls.iter().find(|call| call.id == result.tool_call_id);
-        (result.tool_call_id.to_string(), json!(output(result, call.copied())))
+        let said: String = result.content.iter().filter_map(Block::as_text).collect();
+        (result.tool_call_id.to_string(), json!(said))
     });
     Value::Object(told.collect())
 }
 
-/// A tool result, in the source's words.
-fn output(result: &ToolResultMessage, call: Option<&Arc<ToolCall>>) -> String {
-    let said: String = result.content.iter().filter_map(Block::as_text).collect();
-    let outcome: Value = result.outcome.as_ref().and_then(|outcome| outcome.to().ok()).unwrap_or_default();
-    match text(&outcome, "errorCode") {
-        _ if !result.is_error => said,
-        "tool_blocked" => said,
-        "unknown_tool" => format!("Error: unknown tool '{}'", result.tool_name),
-        "malformed_arguments" => {
-            let raw = call.and_then(|call| call.rare.raw_arguments.clone()).unwrap_or_default();
-            format!("Error: malformed JSON in tool arguments: {raw}")
-        }
-        _ => format!("Error: {said}"),
-    }
-}
-
-/// What was told of model calls, in the source's words.
+/// What was told of model calls, by the source's names. To the source, a step whose answer is no whole one has failed.
 fn told(events: &mut Stream, report: &Report) -> Vec<&'static str> {
     let mut told = Vec::new();
-    while let Some(Told::Event { event: ThreadEvent::Event(event), .. }) = next_event(events) {
-        match &event.kind {
+    while let Some(event) = std::iter::from_fn(|| events.try_next()).find_map(event_of) {
+        match event {
             EventKind::ModelStepStarted { .. } => told.push("model_call_started"),
             EventKind::ModelStepFinished { .. } => told.push("model_call_completed"),
             EventKind::ModelStepFailed { .. } => told.push("model_call_failed"),
@@ -186,14 +198,15 @@ fn told(events: &mut Stream, report: &Report) -> Vec<&'static str> {
     told
 }
 
-fn next_event(events: &mut Stream) -> Option<Told> {
-    std::iter::from_fn(|| events.try_next())
-        .find(|told| matches!(told, Told::Event { event: ThreadEvent::Event(_), .. }))
+fn event_of(told: Told) -> Option<EventKind> {
+    match told {
+        Told::Event { event: ThreadEvent::Event(event), .. } => Some(event.kind.clone()),
+        _ => None,
+    }
 }
 
-/// To the source, a step whose answer is no whole one has failed.
 fn broke_off(told: &mut [&'static str]) {
-    if let Some(last) = told.last_mut() {
+    if let Some(last) = told.last_mut().filter(|last| **last == "model_call_completed") {
         *last = "model_call_failed";
     }
 }
@@ -203,79 +216,88 @@ struct World(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    rounds: VecDeque<Value>,
+    rounds: VecDeque<Round>,
     inputs: Vec<Vec<String>>,
     runs: Vec<Value>,
 }
 
 impl Model for World {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let unusable = |why: String| ModelFault::new(ModelFaultCode::Unknown, why);
         let mut input = Vec::new();
         request.view.for_each(|message| input.extend(codes(message)));
         let mut state = locked(&self.0);
         state.inputs.push(input);
-        let round = state.rounds.pop_front();
-        let round = round.ok_or_else(|| ModelFault::new(ModelFaultCode::Unknown, "no round is left"))?;
-        if let Some(why) = round.get("throw").and_then(Value::as_str) {
-            return Err(ModelFault::new(ModelFaultCode::Unknown, why));
-        }
-        let answer = answer(&round);
-        match text(&round, "status") {
-            "failed" => {
-                Err(ModelFault::new(ModelFaultCode::Provider, text(&round, "error")).with_partial(answer))
+        let round = state.rounds.pop_front().ok_or_else(|| unusable("no round is left".to_owned()))?;
+        let answer = round.answer().map_err(unusable)?;
+        match (round.status, round.error) {
+            (Some(Status::Failed), error) => {
+                let why = error.unwrap_or_default();
+                Err(ModelFault::new(ModelFaultCode::Provider, why).with_partial(answer))
             }
-            _ => Ok(answer),
+            (Some(Status::Incomplete) | None, Some(_)) => {
+                Err(unusable("only a failed round has an `error`".to_owned()))
+            }
+            (Some(Status::Incomplete) | None, None) => Ok(answer),
         }
     }
 }
 
-fn answer(round: &Value) -> AssistantMessage {
-    let items = list(round, "items").iter().filter_map(Value::as_str);
-    let mut answer = AssistantMessage::default().with_usage(Usage::tokens(10, 5));
-    answer.content = items.filter_map(block).collect();
-    answer.stop_reason = match (text(round, "status"), text(round, "incomplete_reason")) {
-        ("incomplete", "content_filter") => FinishReason::ContentFilter,
-        ("incomplete", _) => FinishReason::Length,
-        _ if answer.tool_calls().next().is_some() => FinishReason::ToolUse,
-        _ => FinishReason::Stop,
-    };
-    answer
+impl Round {
+    fn answer(&self) -> Done<AssistantMessage> {
+        let mut answer = AssistantMessage::default().with_usage(Usage::tokens(10, 5));
+        answer.content = self.items.iter().map(|item| block(item)).collect::<Done<_>>()?;
+        answer.stop_reason = match (self.status, self.incomplete_reason) {
+            (Some(Status::Incomplete), Some(Incomplete::ContentFilter)) => FinishReason::ContentFilter,
+            (Some(Status::Incomplete), Some(Incomplete::MaxOutputTokens) | None) => FinishReason::Length,
+            (Some(Status::Failed) | None, _) if answer.tool_calls().next().is_some() => FinishReason::ToolUse,
+            (Some(Status::Failed) | None, _) => FinishReason::Stop,
+        };
+        Ok(answer)
+    }
 }
 
 /// `a:text` or `call:ID:TOOL:ARGUMENTS`.
-fn block(item: &str) -> Option<Block> {
+fn block(item: &str) -> Done<Block> {
     if let Some(said) = item.strip_prefix("a:") {
-        return Some(Block::text(said));
+        return Ok(Block::text(said));
     }
-    let mut parts = item.strip_prefix("call:")?.splitn(3, ':');
-    let (id, name, written) = (parts.next()?, parts.next()?, parts.next().unwrap_or_default());
-    let arguments = if written.is_empty() { Ok(Json::empty_object()) } else { Json::parse(written) };
+    let parts = item.strip_prefix("call:").and_then(|call| {
+        let (id, rest) = call.split_once(':')?;
+        let (name, written) = rest.split_once(':')?;
+        Some((id, name, written))
+    });
+    let (id, name, written) = parts.ok_or_else(|| format!("`{item}` is no item"))?;
+    let arguments = Json::parse(written);
     let mut call = ToolCall::new(id, name, arguments.as_ref().cloned().unwrap_or_default());
     if arguments.is_err() {
         call.rare.raw_arguments = Some(written.to_owned());
         call.rare.arguments_mode = Some("invalid".to_owned());
     }
-    Some(Block::ToolCall(Arc::new(call)))
+    Ok(Block::ToolCall(Arc::new(call)))
 }
 
 /// `work` gives what it was asked for, `fail` fails.
-struct Tools {
-    world: World,
-    defs: Arc<[ToolDef]>,
-}
-
-impl ToolRegistry for Tools {
-    async fn list(&self, _: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
-        Ok(Arc::clone(&self.defs))
-    }
-
-    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
-        let arguments: Map<String, Value> = cx.call.arguments.to().unwrap_or_default();
-        let n = arguments.get("n").map(Value::to_string).unwrap_or_default();
-        locked(&self.world.0).runs.push(json!([cx.call.name, arguments]));
-        Ok(match cx.call.name.as_str() {
-            "fail" => ToolOutcome::error("tool_failed", "disk full"),
-            _ => ToolOutcome::text(format!("w{n}")),
-        })
-    }
+fn tool(id: ToolId, world: &World) -> Done<Arc<dyn DynTool>> {
+    let world = world.clone();
+    let run = move |name: &'static str, arguments: &Json| {
+        let arguments: Map<String, Value> = arguments.to().unwrap_or_default();
+        locked(&world.0).runs.push(json!([name, arguments]));
+        arguments
+    };
+    let number = json!({"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]});
+    let anything = json!({"type": "object"});
+    Ok(match id {
+        ToolId::Work => {
+            let tool = RawTool::new("work", "", exact(&number)?, move |arguments: Json, _| {
+                let n = run("work", &arguments).get("n").map(Value::to_string).unwrap_or_default();
+                async move { format!("w{n}") }
+            });
+            Arc::new(Validated::new(tool).map_err(|e| e.to_string())?)
+        }
+        ToolId::Fail => Arc::new(RawTool::new("fail", "", exact(&anything)?, move |arguments: Json, _| {
+            run("fail", &arguments);
+            async { ToolOutcome::error("tool_failed", "disk full") }
+        })),
+    })
 }

@@ -1,4 +1,4 @@
-//! Vectors of kinds `delivery-mode` and `streams`: threads and what they tell.
+//! Vectors of kind `delivery-mode`: what a thread is told while it works.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -6,45 +6,111 @@
 )]
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use harness_core::event::EventKind;
-use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
+use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{
-    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, ToolCx, ToolDef, ToolOutcome,
-    ToolRegistry, ToolScope,
+    Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, ToolCx, ToolDef, ToolOutcome, ToolRegistry,
+    ToolScope,
 };
-use harness_core::testing::VirtualClock;
-use harness_core::{Fault, FaultSource, Json, Time};
+use harness_core::{Fault, FaultSource};
 use harness_runtime::{
-    DeliveryMode, Item, ItemContent, LateSteering, ModelChoice, PartialBlock, QueueMode, Runtime, StartAt,
-    Status, Thread, ThreadConfig, ThreadEvent, Told,
+    DeliveryMode, LateSteering, ModelChoice, QueueMode, Runtime, StartAt, Status, Thread, ThreadConfig,
+    ThreadEvent, Told,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::memory::{each_with, matches};
-use super::super::turn::convert::{Done, at, list, text};
-use super::{Ids, block_code, codes, poll_once};
+use super::streams::said;
+use super::{Ids, codes, locked};
+use crate::Done;
+use crate::case::{each, on_paused_time};
+use crate::clock::PausedClock;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs all vectors of a file of kind `delivery-mode`.
-pub(crate) fn delivery(vector: &Vector) -> Verdict {
-    each_with(vector, |input| blocking(delivered(input)), |expected, got| matches("expected", expected, got))
+/// Runs the vector.
+pub(crate) fn run(vector: &Vector) -> Verdict {
+    each(vector, |input| on_paused_time(delivered(input)))
 }
 
-/// Runs all vectors of a file of kind `streams`.
-pub(crate) fn streams(vector: &Vector) -> Verdict {
-    each_with(vector, |input| blocking(streamed(input)), |expected, got| matches("expected", expected, got))
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    model: VecDeque<Round>,
+    ops: Vec<Op>,
 }
 
-fn blocking(work: impl Future<Output = Done<Value>>) -> Done<Value> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-    runtime.block_on(work)
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Round {
+    #[serde(default)]
+    items: Vec<String>,
+    throw: Option<String>,
 }
 
-async fn delivered(input: &Value) -> Done<Value> {
-    let world = World::new(input)?;
+/// An operation as it is written; exactly one of the fields without a default says what is done.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    at: String,
+    execute: Option<String>,
+    mode: Option<Mode>,
+    id: Option<String>,
+    abort: Option<String>,
+    seed: Option<Vec<String>>,
+    await_response: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "Written")]
+struct Op {
+    at: String,
+    what: What,
+}
+
+#[derive(Clone)]
+enum What {
+    Execute { text: String, mode: DeliveryMode, id: String },
+    Abort(String),
+    Seed(Vec<String>),
+    AwaitResponse(String),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    BetweenRounds,
+    Interrupt,
+    NextTurn,
+}
+
+impl TryFrom<Written> for Op {
+    type Error = String;
+
+    fn try_from(written: Written) -> Done<Self> {
+        let Written { at, execute, mode, id, abort, seed, await_response } = written;
+        let mode = mode.map(|mode| match mode {
+            Mode::BetweenRounds => DeliveryMode::BetweenRounds,
+            Mode::Interrupt => DeliveryMode::Interrupt,
+            Mode::NextTurn => DeliveryMode::NextTurn,
+        });
+        let what = match (execute, id, mode, abort, seed, await_response) {
+            (Some(text), Some(id), mode, None, None, None) => {
+                What::Execute { text, mode: mode.unwrap_or(DeliveryMode::NextTurn), id }
+            }
+            (None, None, None, Some(reason), None, None) => What::Abort(reason),
+            (None, None, None, None, Some(items), None) => What::Seed(items),
+            (None, None, None, None, None, Some(label)) => What::AwaitResponse(label),
+            _ => return Err(format!("the operation at `{at}` is none")),
+        };
+        Ok(Self { at, what })
+    }
+}
+
+async fn delivered(input: Input) -> Done<Value> {
+    let world = World::new(input.model, input.ops)?;
     let thread = world.thread()?;
     let mut events = thread.events(StartAt::Live);
     world.perform_at("start").await?;
@@ -71,66 +137,36 @@ async fn delivered(input: &Value) -> Done<Value> {
     }))
 }
 
-async fn streamed(input: &Value) -> Done<Value> {
-    let world = World::new(input)?;
-    let thread = world.thread()?;
-    let late = at(input, "late") == true;
-    let live = (thread.text(StartAt::Live), thread.items(StartAt::Live));
-    for message in list(input, "messages").iter().filter_map(Value::as_str) {
-        thread.prompt_items([Message::user(message)]).await.map_err(|e| e.to_string())?;
-    }
-    let (mut text, mut items) =
-        if late { (thread.text(StartAt::Replay), thread.items(StartAt::Replay)) } else { live };
-    let (mut deltas, mut ended) = (Vec::new(), false);
-    loop {
-        match poll_once(std::pin::pin!(text.next())) {
-            Some(Some(delta)) => deltas.push(delta),
-            Some(None) => ended = true,
-            None => {}
-        }
-        if ended || deltas.len() >= world.lock().pieces {
-            break;
-        }
-    }
-    let snapshots: Vec<String> =
-        std::iter::from_fn(|| items.try_next()).map(|item| snapshot(&item)).collect();
-    ended |= poll_once(std::pin::pin!(text.next())).is_some();
-    Ok(json!({"text_deltas": deltas, "item_snapshots": snapshots, "text_stream_ended": ended}))
-}
-
 #[derive(Clone)]
 struct World(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     thread: Option<Thread>,
-    rounds: VecDeque<Value>,
-    ops: Vec<Value>,
+    rounds: VecDeque<Round>,
+    ops: Vec<Op>,
     calls: u32,
-    /// Pieces of text that were told.
-    pieces: usize,
     inputs: Vec<Vec<String>>,
     observations: Vec<Value>,
     waiters: Map<String, Value>,
 }
 
 impl World {
-    fn new(input: &Value) -> Done<Self> {
-        let rounds = list(input, "model").iter().cloned().collect();
-        let state = State { rounds, ops: list(input, "ops").to_vec(), ..State::default() };
+    fn new(rounds: VecDeque<Round>, ops: Vec<Op>) -> Done<Self> {
+        let state = State { rounds, ops, ..State::default() };
         let world = Self(Arc::new(Mutex::new(state)));
         let mut config = ThreadConfig::new(ModelChoice::new(world.clone()));
         config.tools = Arc::new(Worker(world.clone()));
         (config.steering_mode, config.follow_up_mode) = (QueueMode::All, QueueMode::All);
         config.late_steering = LateSteering::NextTurn;
-        let clock = Arc::new(VirtualClock::still(Time(0)));
+        let clock = Arc::new(PausedClock::new());
         let runtime = Runtime::builder(config, clock, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
         world.lock().thread = Some(runtime.thread("vector"));
         Ok(world)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     fn thread(&self) -> Done<Thread> {
@@ -139,107 +175,92 @@ impl World {
 
     /// Whether an operation at this point stops what is going on.
     fn stops_at(&self, point: &str) -> bool {
-        let stops = |op: &&Value| text(op, "mode") == "interrupt" || op.get("abort").is_some();
-        self.lock().ops.iter().filter(|op| text(op, "at") == point).any(|op| stops(&op))
+        let stops = |what: &What| {
+            matches!(what, What::Abort(_) | What::Execute { mode: DeliveryMode::Interrupt, .. })
+        };
+        self.lock().ops.iter().any(|op| op.at == point && stops(&op.what))
     }
 
     /// Performs what is to be done at this point. Whether there was anything.
     async fn perform_at(&self, point: &str) -> Done<bool> {
-        let ops: Vec<Value> = self.lock().ops.iter().filter(|op| text(op, "at") == point).cloned().collect();
-        for op in &ops {
-            self.perform(op).await?;
+        let ops: Vec<Op> = self.lock().ops.iter().filter(|op| op.at == point).cloned().collect();
+        let is_any = !ops.is_empty();
+        for op in ops {
+            self.perform(op.what).await?;
         }
-        Ok(!ops.is_empty())
+        Ok(is_any)
     }
 
-    async fn perform(&self, op: &Value) -> Done<()> {
+    async fn perform(&self, what: What) -> Done<()> {
         let thread = self.thread()?;
-        if let Some(said) = op.get("execute").and_then(Value::as_str) {
-            let mode = match text(op, "mode") {
-                "between-rounds" => DeliveryMode::BetweenRounds,
-                "interrupt" => DeliveryMode::Interrupt,
-                _ => DeliveryMode::NextTurn,
-            };
-            thread.execute_as(text(op, "id"), Message::user(said), mode).map_err(|e| e.to_string())?;
-            let status = match thread.status() {
-                Status::Idle => "idle",
-                Status::Aborting { .. } => "aborting",
-                _ => "generating",
-            };
-            let observed =
-                json!({"after": text(op, "id"), "queue_size": thread.queue_len(), "status": status});
-            self.lock().observations.push(observed);
-        } else if let Some(reason) = op.get("abort").and_then(Value::as_str) {
-            thread.abort(reason);
-        } else if op.get("seed").is_some() {
-            let seed = list(op, "seed").iter().filter_map(Value::as_str).map(seeded);
-            thread.seed_history(seed.collect::<Done<Vec<Message>>>()?).await.map_err(|e| e.to_string())?;
-        } else if let Some(label) = op.get("await_response").and_then(Value::as_str) {
-            let (world, label) = (self.clone(), label.to_owned());
-            let mut waits = Box::pin(async move {
-                let answer = match thread.response().await {
-                    Ok(report) => {
-                        report.problem().map_or(json!({"ok": report.text()}), |why| json!({"error": why}))
-                    }
-                    Err(error) => json!({"error": error.to_string()}),
+        match what {
+            What::Execute { text, mode, id } => {
+                thread.execute_as(&*id, Message::user(text), mode).map_err(|e| e.to_string())?;
+                let status = match thread.status() {
+                    Status::Idle => "idle",
+                    Status::Aborting { .. } => "aborting",
+                    _ => "generating",
                 };
-                world.lock().waiters.insert(label, answer);
-            });
-            // It asks before anything else happens.
-            if poll_once(waits.as_mut()).is_none() {
-                tokio::spawn(waits);
+                let observed = json!({"after": id, "queue_size": thread.queue_len(), "status": status});
+                self.lock().observations.push(observed);
+            }
+            What::Abort(reason) => drop(thread.abort(&*reason)),
+            What::Seed(items) => {
+                let items = items.iter().map(|code| seeded(code)).collect::<Done<Vec<Message>>>()?;
+                thread.seed_history(items).await.map_err(|e| e.to_string())?;
+            }
+            What::AwaitResponse(label) => {
+                let world = self.clone();
+                tokio::spawn(async move {
+                    let answer = match thread.response().await {
+                        Ok(report) => {
+                            report.problem().map_or(json!({"ok": report.text()}), |why| json!({"error": why}))
+                        }
+                        Err(error) => json!({"error": error.to_string()}),
+                    };
+                    world.lock().waiters.insert(label, answer);
+                });
+                // It asks before anything else happens.
+                tokio::task::yield_now().await;
             }
         }
         Ok(())
     }
-}
 
-impl Model for World {
-    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        let failed = |why: &str| ModelFault::new(ModelFaultCode::Provider, why);
-        let (round, point) = {
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        deltas: &dyn Deltas,
+    ) -> Result<AssistantMessage, ModelFault> {
+        let point = {
             let mut state = self.lock();
             let mut input = Vec::new();
             request.view.for_each(|message| input.extend(codes(message)));
             state.inputs.push(input);
             state.calls += 1;
-            (state.rounds.pop_front(), format!("call:{}", state.calls))
+            format!("call:{}", state.calls)
         };
-        let round = round.ok_or_else(|| failed("no round is left"))?;
-        self.perform_at(&point).await.map_err(|error| failed(&error))?;
+        let round = self.lock().rounds.pop_front().ok_or_else(|| failed("no round is left"))?;
+        self.perform_at(&point).await.map_err(|fault| failed(&fault))?;
         if self.stops_at(&point) {
             request.cancel.cancelled().await;
             return Err(ModelFault::new(ModelFaultCode::Cancelled, "told to stop"));
         }
-        if let Some(why) = round.get("throw").and_then(Value::as_str) {
+        match round.throw {
             // What a client throws is a refused request, which no model step goes on from.
-            return Err(failed(why).with_status(500));
+            Some(why) => Err(failed(&why).with_status(500)),
+            None => said(&round.items, deltas).map_err(|fault| failed(&fault)),
         }
-        let (mut content, mut calls) = (Vec::new(), 0);
-        for item in list(&round, "items").iter().filter_map(Value::as_str) {
-            if let Some(said) = item.strip_prefix("a:") {
-                let half = said.chars().count().div_ceil(2);
-                let pieces: [String; 2] =
-                    [said.chars().take(half).collect(), said.chars().skip(half).collect()];
-                for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
-                    self.lock().pieces += 1;
-                    deltas.part(DeltaPart::Text(piece));
-                }
-                content.push(Block::text(said));
-            } else if let Some(id) = item.strip_prefix("call:") {
-                deltas.part(DeltaPart::CallStarted {
-                    index: calls,
-                    id: Some(id.into()),
-                    name: "work".into(),
-                });
-                calls += 1;
-                content.push(Block::ToolCall(Arc::new(ToolCall::new(id, "work", Json::empty_object()))));
-            }
-        }
-        let mut answer = AssistantMessage::default();
-        answer.content = content;
-        answer.stop_reason = if calls > 0 { FinishReason::ToolUse } else { FinishReason::Stop };
-        Ok(answer)
+    }
+}
+
+fn failed(why: &str) -> ModelFault {
+    ModelFault::new(ModelFaultCode::Provider, why)
+}
+
+impl Model for World {
+    async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        self.answer(&request, deltas).await
     }
 }
 
@@ -285,15 +306,4 @@ fn turn(told: &Told) -> Option<Value> {
         }
         _ => None,
     }
-}
-
-fn snapshot(item: &Item) -> String {
-    let mark = if item.complete { "done" } else { "part" };
-    let code = match &item.content {
-        ItemContent::Message(message) => codes(message).join(" "),
-        ItemContent::Coming(PartialBlock::Text(text)) => format!("a:{text}"),
-        ItemContent::Block(block) => block_code(block).unwrap_or_default(),
-        _ => "c:".to_owned(),
-    };
-    format!("{mark} {code}")
 }

@@ -1,0 +1,148 @@
+//! Vectors of kind `streams`: what a thread tells while it works.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what the vectors have no word for is passed over, whatever is added"
+)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use harness_core::Json;
+use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
+use harness_core::port::{
+    DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool, ToolCx, Toolbox,
+};
+use harness_runtime::{Item, ItemContent, ModelChoice, PartialBlock, Runtime, StartAt, ThreadConfig};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Ids, block_code, codes, locked};
+use crate::Done;
+use crate::case::{each, on_paused_time};
+use crate::clock::PausedClock;
+use crate::vector::Vector;
+use crate::verdict::Verdict;
+
+/// Runs the vector.
+pub(crate) fn run(vector: &Vector) -> Verdict {
+    each(vector, |input| on_paused_time(streamed(input)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    messages: Vec<String>,
+    model: VecDeque<Round>,
+    #[serde(default)]
+    late: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Round {
+    items: Vec<String>,
+}
+
+async fn streamed(input: Input) -> Done<Value> {
+    let mut config = ThreadConfig::new(ModelChoice::new(Rounds(Arc::new(Mutex::new(input.model)))));
+    let work = RawTool::new("work", "", Json::empty_object(), |_: Json, cx: ToolCx| async move {
+        format!("done {}", cx.call.id)
+    });
+    config.tools = Arc::new(Toolbox::new([Arc::new(work) as _]));
+    let clock = Arc::new(PausedClock::new());
+    let runtime = Runtime::builder(config, clock, Arc::new(Ids)).build().map_err(|e| e.to_string())?;
+    let thread = runtime.thread("vector");
+    let live = (thread.text(StartAt::Live), thread.items(StartAt::Live));
+    for message in input.messages {
+        thread.prompt_items([Message::user(message)]).await.map_err(|e| e.to_string())?;
+    }
+    let (mut text, mut items) =
+        if input.late { (thread.text(StartAt::Replay), thread.items(StartAt::Replay)) } else { live };
+    let (mut deltas, mut ended) = (Vec::new(), false);
+    // Paused time passes only when nothing more comes.
+    while let Ok(delta) = tokio::time::timeout(Duration::from_millis(1), text.next()).await {
+        match delta {
+            Some(delta) => deltas.push(delta),
+            None => {
+                ended = true;
+                break;
+            }
+        }
+    }
+    let snapshots: Vec<String> =
+        std::iter::from_fn(|| items.try_next()).map(|item| snapshot(&item)).collect();
+    Ok(json!({"text_deltas": deltas, "item_snapshots": snapshots, "text_stream_ended": ended}))
+}
+
+/// Says one round after another.
+struct Rounds(Arc<Mutex<VecDeque<Round>>>);
+
+impl Model for Rounds {
+    async fn step(&self, _: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let failed = |why: String| ModelFault::new(ModelFaultCode::Provider, why);
+        let round = locked(&self.0).pop_front().ok_or_else(|| failed("no round is left".to_owned()))?;
+        said(&round.items, deltas).map_err(failed)
+    }
+}
+
+/// The answer with these items, streamed: a text in two halves of UTF-16 units, a call as its start and its arguments.
+pub(super) fn said(items: &[String], deltas: &dyn Deltas) -> Done<AssistantMessage> {
+    let (mut content, mut calls) = (Vec::new(), 0);
+    for item in items {
+        if let Some(said) = item.strip_prefix("a:") {
+            for piece in halves(said).into_iter().filter(|piece| !piece.is_empty()) {
+                deltas.part(DeltaPart::Text(piece));
+            }
+            content.push(Block::text(said));
+        } else if let Some(call) = item.strip_prefix("call:") {
+            let call = called(call)?;
+            let (id, name) = (Some(call.id.clone()), call.name.clone());
+            deltas.part(DeltaPart::CallStarted { index: calls, id, name });
+            deltas.part(DeltaPart::CallArguments { index: calls, text: call.arguments.text().to_owned() });
+            calls += 1;
+            content.push(Block::ToolCall(Arc::new(call)));
+        } else {
+            return Err(format!("`{item}` is no item"));
+        }
+    }
+    let mut answer = AssistantMessage::default();
+    answer.content = content;
+    answer.stop_reason = if calls > 0 { FinishReason::ToolUse } else { FinishReason::Stop };
+    Ok(answer)
+}
+
+/// `ID`, or `ID:TOOL:ARGUMENTS`.
+fn called(call: &str) -> Done<ToolCall> {
+    let Some((id, rest)) = call.split_once(':') else {
+        return Ok(ToolCall::new(call, "work", Json::empty_object()));
+    };
+    let (name, arguments) = rest.split_once(':').ok_or_else(|| format!("`{call}` is no call"))?;
+    Ok(ToolCall::new(id, name, Json::parse(arguments).map_err(|e| e.to_string())?))
+}
+
+fn halves(text: &str) -> [String; 2] {
+    let half = text.encode_utf16().count().div_ceil(2);
+    let mut units = 0;
+    let (first, second): (Vec<char>, Vec<char>) = text.chars().partition(|character| {
+        units += character.len_utf16();
+        units <= half
+    });
+    [first.into_iter().collect(), second.into_iter().collect()]
+}
+
+fn snapshot(item: &Item) -> String {
+    let mark = if item.complete { "done" } else { "part" };
+    let code = match &item.content {
+        ItemContent::Message(message) => codes(message).join(" "),
+        ItemContent::Coming(PartialBlock::Text(text)) => format!("a:{text}"),
+        ItemContent::Coming(PartialBlock::Call { id, arguments, .. }) => {
+            format!("c:{} {arguments}", id.as_ref().map_or("", |id| id.as_str()))
+        }
+        ItemContent::Block(Block::ToolCall(call)) => format!("c:{} {}", call.id, call.arguments.text()),
+        ItemContent::Block(block) => block_code(block).unwrap_or_default(),
+        _ => "?".to_owned(),
+    };
+    format!("{mark} {code}")
+}
