@@ -1,5 +1,6 @@
 //! Vectors with an input, read into closed types: a word that a runner does not know is the vector's failure.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use harness_core::Json;
@@ -27,8 +28,8 @@ pub(crate) struct Case<I> {
     /// The keys of the expectation that are compared; all when there is no list.
     #[serde(default)]
     pub(crate) compare: Option<Vec<String>>,
-    id: IgnoredAny,
-    source: IgnoredAny,
+    id: Option<IgnoredAny>,
+    source: Option<IgnoredAny>,
     kind: Option<IgnoredAny>,
     #[serde(alias = "title")]
     description: Option<IgnoredAny>,
@@ -54,7 +55,13 @@ pub(crate) fn each<I: DeserializeOwned>(vector: &Vector, play: impl FnOnce(I) ->
         Ok(case) => case,
         Err(unknown) => return Verdict::Failed(unknown),
     };
-    play(input).and_then(|got| matches("expected", &expect, &got)).into()
+    play(input).and_then(|got| matches("expect", &expect, &got)).into()
+}
+
+/// Does asynchronous work on a runtime of its own.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Done<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    Ok(runtime.map_err(|e| e.to_string())?.block_on(work))
 }
 
 /// Does work that waits for a [`PausedClock`](crate::clock::PausedClock) or for nothing: time passes when nobody can go
@@ -75,4 +82,30 @@ pub(crate) fn exact(value: &Value) -> Done<Json> {
 /// Exact JSON as a value.
 pub(crate) fn plain(json: &Json) -> Done<Value> {
     json.to().map_err(|e| e.to_string())
+}
+
+/// A field that may be `null`, which is not the same as a field that is not there.
+pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// A value of which every word is known to a closed type.
+pub(crate) struct Checked<T>(pub(crate) Value, PhantomData<T>);
+
+impl<T> Default for Checked<T> {
+    fn default() -> Self {
+        Self(Value::Null, PhantomData)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Checked<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        T::deserialize(&value).map_err(serde::de::Error::custom)?;
+        Ok(Self(value, PhantomData))
+    }
 }

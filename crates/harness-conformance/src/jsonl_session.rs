@@ -1,61 +1,109 @@
 //! Vectors of kind `jsonl-session`: loads, appends and replacements on one session file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use harness::session::{JsonlSession, OpenOptions};
-use harness_core::Time;
+use harness::session::{JsonlSession, Limits, OpenOptions};
 use harness_core::message::Message;
 use harness_core::port::{Durability, Entry, EntryHead, Session, SessionError};
+use harness_core::{Json, Time};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::subset::matches;
-use super::turn::convert::{at, list, text};
+use crate::Done;
+use crate::case::{Case as Written, block_on};
+use crate::session_tree;
+use crate::subset::matches;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the one vector of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    check(&vector.value).into()
+    check(vector).into()
 }
 
-fn check(vector: &Value) -> Result<(), String> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    file: Option<File>,
+    ops: Vec<Op>,
+    #[serde(default)]
+    counts_only: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum File {
+    Text(String),
+    Base64(String),
+    Repeat(Repeat),
+    HugeUserLine(HugeUserLine),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Repeat {
+    line: String,
+    times: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HugeUserLine {
+    text_bytes: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Op {
+    op: OpName,
+    messages: Option<Vec<Json>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OpName {
+    Load,
+    Append,
+    Replace,
+}
+
+fn check(vector: &Vector) -> Done<()> {
+    let Written { input, mut expect, .. } = Written::<Input>::of(vector)?;
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let (input, expect) = (at(vector, "input"), at(vector, "expect"));
     let file = folder.path().join("session.jsonl");
-    if let Some(content) = content(at(input, "file")) {
+    if let Some(content) = input.file.map(File::content) {
         std::fs::write(&file, content).map_err(|e| e.to_string())?;
     }
     let session = JsonlSession::open(&file, OpenOptions::new()).map_err(|e| e.to_string())?;
-    let case = Case { session, file, counts_only: at(input, "counts_only") == true };
-    for (number, (op, expected)) in (1..).zip(list(input, "ops").iter().zip(list(expect, "ops"))) {
-        let got = case.perform(op)?;
-        matches(&format!("operation {number}"), expected, &got)?;
+    let case = Case { session, file, counts_only: input.counts_only };
+    let ops = input.ops.into_iter().map(|op| case.perform(op)).collect::<Done<Vec<_>>>()?;
+    let mut got = json!({ "ops": ops, "file_exists": case.file.exists() });
+    if let Some(expected) = expect.as_object_mut()
+        && let Some(lines) = expected.remove("lines")
+    {
+        matches("lines", &lines, &case.lines()?)?;
     }
-    if expect.get("file_exists") == Some(&json!(false)) && case.file.exists() {
-        return Err("expected no file, there is one".to_owned());
+    if let (Some(ops), Some(got)) = (expect.get("ops").and_then(Value::as_array), got.get_mut("ops")) {
+        // Every operation runs; an expectation may end before them.
+        got.as_array_mut().into_iter().for_each(|got| got.truncate(ops.len()));
     }
-    match expect.get("lines") {
-        Some(lines) => matches("lines", lines, &case.lines()?),
-        None => Ok(()),
-    }
+    matches("expect", &expect, &got)
 }
 
-fn content(file: &Value) -> Option<Vec<u8>> {
-    if let Some(text) = file.get("text").and_then(Value::as_str) {
-        return Some(text.as_bytes().to_vec());
+impl File {
+    fn content(self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Base64(text) => decoded(&text),
+            Self::Repeat(Repeat { line, times }) => format!("{line}\n").repeat(times).into_bytes(),
+            Self::HugeUserLine(HugeUserLine { text_bytes }) => {
+                let text = "a".repeat(text_bytes);
+                let line = json!({"role": "user", "content": [{"type": "text", "text": text}]});
+                format!("{line}\n").into_bytes()
+            }
+        }
     }
-    if let Some(text) = file.get("base64").and_then(Value::as_str) {
-        return Some(decoded(text));
-    }
-    if let Some(repeat) = file.get("repeat") {
-        let times = repeat.get("times").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok())?;
-        return Some(format!("{}\n", text(repeat, "line")).repeat(times).into_bytes());
-    }
-    let bytes = file.pointer("/huge_user_line/text_bytes").and_then(Value::as_u64)?;
-    let text = "a".repeat(usize::try_from(bytes).ok()?);
-    let line = json!({"role": "user", "content": [{"type": "text", "text": text}]});
-    Some(format!("{line}\n").into_bytes())
 }
 
 /// The bytes of a base64 text.
@@ -83,46 +131,46 @@ struct Case {
 }
 
 impl Case {
-    fn perform(&self, op: &Value) -> Result<Value, String> {
-        let name = text(op, "op");
-        let messages = list(op, "messages").iter().map(Value::to_string);
-        let messages = messages.map(|text| serde_json::from_str::<Arc<Message>>(&text));
+    fn perform(&self, op: Op) -> Done<Value> {
+        let messages = op.messages.unwrap_or_default();
+        let messages = messages.iter().map(|message| message.to::<Arc<Message>>());
         let messages = messages.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
         let head = EntryHead::new(Time(0), None, 0, None);
         let before = std::fs::read(&self.file).ok();
-        Ok(match name {
-            "load" => {
+        Ok(match op.op {
+            OpName::Load => {
                 let loaded = self.load()?;
                 if std::fs::read(&self.file).ok() != before {
                     return Err("the load changed the file".to_owned());
                 }
                 loaded
             }
-            "append" => {
+            OpName::Append => {
                 let entries: Vec<_> = messages.iter().map(Entry::Message).collect();
                 match self.session.append_blocking(&head, &entries, Durability::Flush) {
-                    Ok(()) => json!({"op": name}),
-                    Err(error) => json!({"op": name, "error": code(&error)}),
+                    Ok(()) => json!({"op": "append", "error": null}),
+                    Err(error) => json!({"op": "append", "error": code(&error)}),
                 }
             }
-            "replace" => match self.session.replace_blocking(&head, &messages) {
-                Ok(()) => json!({"op": name, "temp_file_left": self.temporary()?}),
-                Err(error) => json!({"op": name, "error": code(&error.into())}),
+            OpName::Replace => match self.session.replace_blocking(&head, &messages) {
+                Ok(()) => json!({"op": "replace", "error": null, "temp_file_left": self.temporary()?}),
+                Err(error) => json!({"op": "replace", "error": session_tree::error(&error)}),
             },
-            other => return Err(format!("`{other}` is no operation")),
         })
     }
 
-    fn load(&self) -> Result<Value, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-        Ok(match runtime.block_on(self.session.load()) {
-            Ok(loaded) if self.counts_only => json!({"op": "load", "count": loaded.messages.len()}),
+    fn load(&self) -> Done<Value> {
+        Ok(match block_on(self.session.load())? {
+            Ok(loaded) if self.counts_only => {
+                json!({"op": "load", "error": null, "count": loaded.messages.len()})
+            }
             Ok(loaded) => json!({
                 "op": "load",
+                "error": null,
                 "messages": loaded.messages,
                 "recovered": {"torn_tail": loaded.torn_tail.is_some()},
             }),
-            Err(error) => json!({"op": "load", "error": code(&error)}),
+            Err(error) => json!({"op": "load", "error": failure(&self.file, &error)}),
         })
     }
 
@@ -134,35 +182,34 @@ impl Case {
     }
 
     /// The messages of all lines that hold one; each line must end in one line feed.
-    fn lines(&self) -> Result<Value, String> {
-        let text = std::fs::read_to_string(&self.file).map_err(|e| e.to_string())?;
-        if !text.ends_with('\n') || text.contains('\r') {
-            return Err("a line does not end in one line feed".to_owned());
-        }
-        let lines = text.lines().map(serde_json::from_str::<Value>);
-        let lines = lines.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
-        Ok(lines
-            .into_iter()
-            .filter_map(|line| match line.get("type").and_then(Value::as_str) {
-                Some("message") => line.get("message").cloned(),
-                None => Some(line),
-                Some(_) => None,
-            })
-            .collect())
+    fn lines(&self) -> Done<Value> {
+        lines(&self.file)
     }
+}
+
+/// The messages of all lines of a session file that hold one; each line must end in one line feed.
+pub(crate) fn lines(file: &Path) -> Done<Value> {
+    let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
+    if !text.is_empty() && (!text.ends_with('\n') || text.contains('\r')) {
+        return Err("a line does not end in one line feed".to_owned());
+    }
+    let lines = text.lines().map(serde_json::from_str::<Value>);
+    let lines = lines.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+    let message = |line: Value| match line.get("type").and_then(Value::as_str) {
+        Some("message") => line.get("message").cloned(),
+        None => Some(line),
+        Some(_) => None,
+    };
+    Ok(lines.into_iter().filter_map(message).collect())
+}
+
+/// Why a session file cannot be loaded: with the line, which a reader of the file is told.
+pub(crate) fn failure(file: &Path, error: &SessionError) -> Value {
+    let told = JsonlSession::read(file, Limits::default()).err();
+    told.map_or_else(|| code(error), |told| session_tree::error(&told))
 }
 
 /// The code of an error in the suite's words.
 fn code(error: &SessionError) -> Value {
-    let line = error.message.split_once(", line ").and_then(|(_, rest)| {
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u64>().ok()
-    });
-    match (&*error.kind, line) {
-        ("session.corrupt_line" | "session.line_too_long", Some(line)) => {
-            json!({"code": "corrupt_line", "line": line})
-        }
-        ("session.read_failed", _) => json!({"code": "read_failed"}),
-        (other, _) => json!({"code": other}),
-    }
+    json!({ "code": error.kind.trim_start_matches("session.") })
 }

@@ -86,28 +86,8 @@ const LOOSE: &[&str] = &[
     "summary-parse",
     "summary-render",
     "token-count",
-    "artifact-cleaning",
-    "control-artifact",
     "descriptor",
     "builtin-layers",
-    "contract",
-    "hooks",
-    "jit",
-    "jsonl-session",
-    "orchestrator",
-    "prompt-template",
-    "repair",
-    "run",
-    "session-tree",
-    "skills-prompt",
-    "stall",
-    "stop-decision",
-    "tool-registry",
-    "turn",
-    "turn-ext",
-    "turn-fn",
-    "work-items",
-    "workspace-tools",
 ];
 
 /// Keys under which a vector says what others did, which no runner reads.
@@ -118,7 +98,7 @@ const ELSEWHERE: [&str; 5] =
 const UNKNOWN: &str = "frobnicate";
 
 /// Keys whose texts are words of the format, never data.
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 13] = [
     "op",
     "do",
     "mode",
@@ -131,7 +111,6 @@ const WORDS: [&str; 14] = [
     "rerender_timing",
     "tool_execution",
     "steering_mode",
-    "stop_policy_profile",
     "where",
 ];
 
@@ -181,6 +160,9 @@ fn an_unknown_word_fails() {
         places(&vector.value, "", &mut objects, &mut words);
         let objects = objects.into_iter().map(|at| (at, true));
         for (pointer, is_object) in objects.chain(words.into_iter().map(|at| (at, false))) {
+            if pointer == "/wanted" && vector.value.get("compare").is_some_and(Value::is_array) {
+                continue;
+            }
             let place = format!("{} {}", vector.kind(), shape(&pointer));
             if !is_compared(&vector.value, &pointer) || !tried.insert((place.clone(), is_object)) {
                 continue;
@@ -198,8 +180,7 @@ fn an_unknown_word_fails() {
             let is_expectation = ROOTS.iter().any(|root| pointer.contains(&format!("/{root}")));
             match run(&vector.with(value)) {
                 Verdict::Failed(said) if is_expectation || is_told(&said) => {}
-                Verdict::Failed(said) => drop(unnoticed.insert(format!("{place}: not named: {said}"))),
-                Verdict::Passed | Verdict::Skipped(_) => drop(unnoticed.insert(place)),
+                Verdict::Failed(_) | Verdict::Passed | Verdict::Skipped(_) => drop(unnoticed.insert(place)),
             }
         }
     }

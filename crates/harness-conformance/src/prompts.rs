@@ -3,45 +3,80 @@
 
 use harness_runtime::skill::{Skill, SkillSet};
 use harness_runtime::template::PromptTemplate;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::subset::matches;
-use super::turn::convert::{at, list, text};
+use crate::Done;
+use crate::case::each;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Expands one template.
 pub(crate) fn run_template(vector: &Vector) -> Verdict {
-    let input = at(&vector.value, "input");
-    let got = PromptTemplate::new("template", text(input, "content")).expand(&texts(input, "args"));
-    matches("expect", at(&vector.value, "expect"), &json!({ "text": got })).into()
+    each(vector, |TemplateInput { content, args }| {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        Ok(json!({ "text": PromptTemplate::new("template", content).expand(&args) }))
+    })
 }
 
 /// Lists skills, and invokes one.
 pub(crate) fn run_skills(vector: &Vector) -> Verdict {
-    let input = at(&vector.value, "input");
-    let skills: SkillSet = list(input, "skills").iter().map(skill).collect();
+    each(vector, skills)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TemplateInput {
+    content: String,
+    #[serde(default)]
+    args: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SkillsInput {
+    skills: Vec<SkillWords>,
+    invoke: Option<Invoke>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Invoke {
+    name: String,
+    #[serde(default)]
+    additional: Vec<String>,
+}
+
+/// A skill as vectors write it.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "PascalCase")]
+pub(crate) struct SkillWords {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    content: String,
+    #[serde(default)]
+    disable_model_invocation: bool,
+}
+
+impl From<SkillWords> for Skill {
+    fn from(words: SkillWords) -> Self {
+        let skill = Self::new(words.name, words.description, words.content);
+        if words.disable_model_invocation { skill.hidden() } else { skill }
+    }
+}
+
+fn skills(input: SkillsInput) -> Done<Value> {
+    let skills: SkillSet = input.skills.into_iter().map(Skill::from).collect();
     let block = skills.listing();
-    let got = match input.get("invoke") {
-        None => json!({ "system_prompt_block": block }),
-        Some(invoke) => {
-            let name = text(invoke, "name");
-            let error = json!([{ "code": "unknown_skill", "name": name }]);
-            let message = skills.invoke(name, &texts(invoke, "additional"));
-            message.map_or_else(
-                || json!({ "system_prompt_block": block, "invoke_error": error }),
-                |message| json!({ "system_prompt_block": block, "invoke_text": message }),
-            )
-        }
+    let Some(Invoke { name, additional }) = input.invoke else {
+        return Ok(json!({ "system_prompt_block": block }));
     };
-    matches("expect", at(&vector.value, "expect"), &got).into()
-}
-
-fn skill(input: &Value) -> Skill {
-    let skill = Skill::new(text(input, "Name"), text(input, "Description"), text(input, "Content"));
-    if at(input, "DisableModelInvocation") == &Value::Bool(true) { skill.hidden() } else { skill }
-}
-
-fn texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
-    list(value, key).iter().filter_map(Value::as_str).collect()
+    let additional: Vec<&str> = additional.iter().map(String::as_str).collect();
+    let (text, error) = match skills.invoke(&name, &additional) {
+        Some(text) => (json!(text), Value::Null),
+        None => (Value::Null, json!([{ "code": "unknown_skill", "name": name }])),
+    };
+    Ok(json!({ "system_prompt_block": block, "invoke_text": text, "invoke_error": error }))
 }

@@ -1,44 +1,76 @@
 //! Vectors of kind `session-tree`: what a model is sent of a session tree of pi.
 
-use harness::session::{Body, Context, ForkOptions, Leaf, Limits, Note, Shown, Tree};
+use harness::session::{Body, Context, Error, ForkOptions, Leaf, Limits, Note, Shown, Tree};
 use harness_core::message::Message;
 use harness_core::{EntryId, Time};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::subset::matches;
-use super::turn::convert::{at, text};
+use crate::Done;
+use crate::case::{each, given};
+use crate::subset::put;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
-/// Runs the one vector of the file.
+/// Runs the vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    check(&vector.value).into()
+    each(vector, check)
 }
 
-fn check(vector: &Value) -> Result<(), String> {
-    let input = at(vector, "input");
-    let tree = Tree::parse(text(input, "file").as_bytes(), "vector.jsonl", Limits::default());
-    let tree = tree.map_err(|e| e.to_string())?;
-    let id = input.get("leaf").and_then(Value::as_str).map(EntryId::from);
-    let leaf = match (input.get("leaf"), &id) {
-        (_, Some(id)) => Leaf::At(id),
-        (Some(Value::Null), None) => Leaf::Start,
-        (_, None) => Leaf::Last,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    file: String,
+    /// Null is before any entry, absent is the last one.
+    #[serde(default, deserialize_with = "given")]
+    leaf: Option<Option<String>>,
+    fork_at: Option<String>,
+}
+
+fn check(input: Input) -> Done<Value> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let path = folder.path().join("vector.jsonl");
+    std::fs::write(&path, &input.file).map_err(|e| e.to_string())?;
+    let bytes = || std::fs::read(&path).map_err(|e| e.to_string());
+    let mut got = match Tree::read(&path, Limits::default()) {
+        Ok(tree) => shown(&tree, &input)?,
+        Err(fault) => json!({ "error": error(&fault) }),
+    };
+    put(&mut got, "file_unchanged", json!(bytes()? == input.file.as_bytes()));
+    Ok(got)
+}
+
+/// The code of an error in the suite's words.
+#[expect(clippy::wildcard_enum_match_arm, reason = "of the others the suite has no words")]
+pub(crate) fn error(fault: &Error) -> Value {
+    match fault {
+        Error::CorruptLine { line, .. } | Error::LineTooLong { line, .. } => {
+            json!({ "code": "corrupt_line", "line": line })
+        }
+        other => json!({ "code": other.kind().trim_start_matches("session.") }),
+    }
+}
+
+fn shown(tree: &Tree, input: &Input) -> Done<Value> {
+    let id = input.leaf.clone().flatten().map(EntryId::from);
+    let leaf = match (&input.leaf, &id) {
+        (Some(_), Some(id)) => Leaf::At(id),
+        (Some(_), None) => Leaf::Start,
+        (None, _) => Leaf::Last,
     };
     let Context { shown, thinking_level, model, .. } = tree.context(leaf);
     let model = model.map(|model| json!({"provider": model.provider, "modelId": model.id}));
     let mut got = json!({
-        "messages": short(&tree, &shown),
+        "messages": short(tree, &shown),
         "thinkingLevel": thinking_level,
         "model": model,
     });
-    if let (Some(at), Some(got)) = (input.get("fork_at").and_then(Value::as_str), got.as_object_mut()) {
-        let fork = tree.fork(Leaf::At(&EntryId::from(at)), ForkOptions::new("fork", Time(0)));
+    if let Some(at) = &input.fork_at {
+        let fork = tree.fork(Leaf::At(&EntryId::from(&**at)), ForkOptions::new("fork", Time(0)));
         let fork = fork.map_err(|e| e.to_string())?;
-        let shown = fork.context(Leaf::Last).shown;
-        got.insert("fork_messages".to_owned(), short(&fork, &shown));
+        put(&mut got, "fork_messages", short(&fork, &fork.context(Leaf::Last).shown));
     }
-    matches("expect", at(vector, "expect"), &got)
+    Ok(got)
 }
 
 /// Messages in the suite's short form.

@@ -10,122 +10,217 @@ use harness::tools::{
 use harness_core::Json;
 use harness_core::machine::Origin;
 use harness_core::message::ToolCall;
-use harness_core::port::{DynToolRegistry, ToolCx, ToolOutcome, ToolScope};
+use harness_core::port::{DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolScope};
 use harness_core::testing::{ScriptedTools, ToolStep};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
 
 use super::guard::unworded;
 use super::outcome;
 use super::turn::compare::same;
-use super::turn::convert::{at, list, text};
+use crate::Done;
+use crate::case::{block_on, plain};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the one vector of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    check(&vector.value).into()
+    vector.parse().and_then(check).into()
 }
 
-fn check(vector: &Value) -> Result<(), String> {
-    let options = at(vector, "options");
-    let inner = ScriptedTools::new([]).answering(
-        list(options, "inner")
-            .iter()
-            .map(|output| ToolOutcome::text(output.as_str().unwrap_or_default()))
-            .map(ToolStep::outcome),
-    );
-    let registry = registry(text(vector, "registry"), options, &inner)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Written {
+    #[serde(rename = "kind")]
+    _kind: IgnoredAny,
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    #[serde(rename = "description")]
+    _description: IgnoredAny,
+    #[serde(rename = "source")]
+    _source: IgnoredAny,
+    registry: Kind,
+    options: Options,
+    tool_names: Value,
+    input_schemas: Map<String, Value>,
+    steps: Vec<Step>,
+    #[serde(default)]
+    inner_executions: Vec<Value>,
+}
 
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Planning,
+    Scratchpad,
+    Subagent,
+    Guard,
+}
+
+/// What is not said is the product's default.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Options {
+    max_todos: Option<usize>,
+    max_file_bytes: Option<usize>,
+    max_total_bytes: Option<usize>,
+    max_turns: Option<usize>,
+    #[serde(default)]
+    inner: Vec<String>,
+    #[serde(default)]
+    subagents: Vec<SubagentWords>,
+    #[serde(default)]
+    runs: VecDeque<RunWords>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SubagentWords {
+    name: String,
+    description: String,
+    max_iterations: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunWords {
+    output: Option<String>,
+    iterations: Option<f64>,
+    throw: Option<Thrown>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thrown {
+    name: Option<String>,
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Step {
+    call: CallWords,
+    expect: Value,
+    inlined_data_chars: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallWords {
+    name: String,
+    input: Json,
+    ctx: Option<Cx>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Cx {
+    turn_id: Option<String>,
+}
+
+fn check(vector: Written) -> Done<()> {
+    let outcomes = vector.options.inner.iter().map(|output| ToolStep::outcome(ToolOutcome::text(output)));
+    let inner = ScriptedTools::new([]).answering(outcomes.collect::<Vec<_>>());
+    let registry = registry(vector.registry, vector.options, &inner);
     let scope = ToolScope::new(Arc::new(Origin::default()), None);
-    let defs = runtime.block_on(registry.list_boxed(&scope)).map_err(|e| e.to_string())?;
+    let defs = block_on(registry.list_boxed(&scope))?.map_err(|e| e.to_string())?;
     let names = defs.iter().map(|def| json!(def.name.as_str())).collect();
-    same("toolNames", at(vector, "toolNames"), &names)?;
-    for def in defs.iter() {
-        let schema: Value =
-            def.input_schema.as_ref().ok_or("a tool has no schema")?.to().map_err(|e| e.to_string())?;
-        let name = def.name.as_str();
-        same(&format!("inputSchemas.{name}"), at(at(vector, "inputSchemas"), name), &schema)?;
-    }
-    for (number, step) in (1..).zip(list(vector, "steps")) {
-        let done = runtime.block_on(perform(&*registry, step, number))?;
+    same("toolNames", &vector.tool_names, &names)?;
+    let schema = |def: &ToolDef| {
+        let schema = plain(def.input_schema.as_ref().ok_or("a tool has no schema")?)?;
+        Ok((def.name.to_string(), schema))
+    };
+    let schemas = defs.iter().map(schema).collect::<Done<Map<String, Value>>>()?;
+    same("inputSchemas", &Value::Object(vector.input_schemas), &Value::Object(schemas))?;
+    for (number, step) in (1..).zip(&vector.steps) {
+        let done = block_on(perform(&*registry, &step.call, number))??;
         compare(step, done).map_err(|difference| format!("step {number}, {difference}"))?;
     }
     let executed = inner.executions().iter().map(|cx| json!(cx.call.id.as_str())).collect();
-    same("innerExecutions", vector.get("innerExecutions").unwrap_or(&json!([])), &executed)
+    same("innerExecutions", &Value::Array(vector.inner_executions), &executed)
 }
 
-fn registry(kind: &str, options: &Value, inner: &ScriptedTools) -> Result<Arc<dyn DynToolRegistry>, String> {
-    let number = |key: &str, default: usize| {
-        options.get(key).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(default)
-    };
-    Ok(match kind {
-        "planning" => Arc::new(PlanningTools::new(number("maxTodos", 32), Keep::Run).into_set()),
-        "scratchpad" => {
-            let (file, total) = (number("maxFileBytes", 65_536), number("maxTotalBytes", 262_144));
-            Arc::new(ScratchpadTools::default().with_bounds(file, total).into_set())
+fn registry(kind: Kind, options: Options, inner: &ScriptedTools) -> Arc<dyn DynToolRegistry> {
+    match kind {
+        Kind::Planning => {
+            let tools = options.max_todos.map(|most| PlanningTools::new(most, Keep::Run));
+            Arc::new(tools.unwrap_or_default().into_set())
         }
-        "subagent" => {
-            let subagents = list(options, "subagents");
-            let subagents =
-                subagents.iter().map(|s| Subagent::new(text(s, "name"), text(s, "description"), ""));
-            let runs = Mutex::new(list(options, "runs").iter().cloned().collect());
-            Arc::new(SubagentTool::set_of(SubagentTool::new(subagents, Arc::new(Runs(runs)))))
+        Kind::Scratchpad => {
+            let tools = ScratchpadTools::default();
+            Arc::new(match (options.max_file_bytes, options.max_total_bytes) {
+                (None, None) => tools.into_set(),
+                // What is not named is as by default.
+                (file, total) => {
+                    tools.with_bounds(file.unwrap_or(65_536), total.unwrap_or(262_144)).into_set()
+                }
+            })
         }
-        "guard" => {
+        Kind::Subagent => {
+            let subagents = options.subagents.into_iter().map(|words| {
+                let mut subagent = Subagent::new(words.name, words.description, "");
+                if let Some(most) = words.max_iterations {
+                    subagent.max_iterations = most;
+                }
+                subagent
+            });
+            let runs = Arc::new(Runs(Mutex::new(options.runs)));
+            Arc::new(SubagentTool::set_of(SubagentTool::new(subagents, runs)))
+        }
+        Kind::Guard => {
             let mut guard = DuplicateOptions::default();
-            guard.max_runs = number("maxTurns", guard.max_runs);
+            guard.max_runs = options.max_turns.unwrap_or(guard.max_runs);
             Arc::new(DuplicateGuard::new(Arc::new(inner.clone()), guard))
         }
-        other => return Err(format!("`{other}` is no registry")),
-    })
+    }
 }
 
 /// Sub-agents that do what the vector wrote down.
-struct Runs(Mutex<VecDeque<Value>>);
+struct Runs(Mutex<VecDeque<RunWords>>);
 
 impl SubagentRunner for Runs {
     async fn run(&self, ask: SubagentAsk) -> SubagentReport {
         let run = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let default = format!("did {}", ask.description);
-        match run {
-            None => SubagentReport::answered(default, 1),
-            Some(run) if run.get("throw").is_some() => {
-                SubagentReport::failed(SubagentCode::SubagentError, text(&run, "throw"), 0)
-            }
-            Some(run) => {
-                let iterations = run.get("iterations").and_then(Value::as_u64).unwrap_or(1);
-                let output = run.get("output").and_then(Value::as_str).unwrap_or(&default);
-                SubagentReport::answered(output, u32::try_from(iterations).unwrap_or(u32::MAX))
-            }
+        let Some(run) = run else { return SubagentReport::answered(default, 1) };
+        if let Some(Thrown { name, message }) = run.throw {
+            let called_off = name.as_deref() == Some("AbortError");
+            let code = if called_off { SubagentCode::Aborted } else { SubagentCode::SubagentError };
+            return SubagentReport::failed(code, message, 0);
         }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "as near as the type allows"
+        )]
+        let iterations = run.iterations.map_or(1, |given| given as u32);
+        SubagentReport::answered(run.output.unwrap_or(default), iterations)
     }
 }
 
 async fn perform(
     registry: &dyn DynToolRegistry,
-    step: &Value,
+    call: &CallWords,
     number: u32,
-) -> Result<(ToolCall, ToolOutcome), String> {
-    let call = at(step, "call");
-    let arguments = Json::of(at(call, "input")).map_err(|e| e.to_string())?;
-    let call_made = ToolCall::new(format!("k{number}"), text(call, "name"), arguments);
+) -> Done<(ToolCall, ToolOutcome)> {
+    let call_made = ToolCall::new(format!("k{number}"), &*call.name, call.input.clone());
     let mut cx = ToolCx::for_call(Arc::new(call_made.clone()));
     let mut origin = Origin::default();
-    let turn = call.pointer("/ctx/turnId").and_then(Value::as_str).unwrap_or("T1");
+    let turn = call.ctx.as_ref().and_then(|cx| cx.turn_id.as_deref()).unwrap_or("T1");
     origin.turn = Some(turn.into());
     cx.origin = Arc::new(origin);
     let done = registry.call_boxed(cx).await.map_err(|e| e.to_string())?;
     Ok((call_made, done))
 }
 
-fn compare(step: &Value, (call, done): (ToolCall, ToolOutcome)) -> Result<(), String> {
+fn compare(step: &Step, (call, done): (ToolCall, ToolOutcome)) -> Done<()> {
     let mut got = outcome::result(&call, &done)?;
-    if let Some(inlined) = step.get("inlinedDataChars") {
+    if let Some(inlined) = &step.inlined_data_chars {
         let output = outcome::output(&done);
         let data = output.split_once("\n\n").map_or("", |(_, data)| data);
         same("inlinedDataChars", inlined, &json!(data.encode_utf16().count()))?;
     }
     unworded(&mut got);
-    same("result", at(step, "expect"), &got)
+    same("result", &step.expect, &got)
 }

@@ -5,46 +5,126 @@ use harness_core::StopReason;
 use harness_core::message::ToolCall;
 use harness_core::reply::{ReplyOptions, stop_reason_to_user_message, truthful_failure_reply};
 use harness_core::turn::evidence::{SPARSE_EVIDENCE, ToolOutput, exceeds_evidence_budget};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
-use super::turn::convert::{self, at, list, text};
+use super::turn::compare::same;
+use super::turn::convert::{self, text};
 use super::turn::hooks;
 use super::turn::spec::spec;
+use super::turn::words::{Config, EvidenceOptions, ToolResult};
+use crate::Done;
+use crate::case::Checked;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// A name of no stop reason, as the vectors write it.
 const UNKNOWN: &str = "something_new";
 
-/// Runs every case of the file.
+/// Runs the case.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    judge(text(&vector.file, "fn"), &vector.value)
+    judge(vector).into()
 }
 
-fn judge(function: &str, case: &Value) -> Verdict {
-    let args = list(case, "args");
-    let first = args.first().unwrap_or(&Value::Null);
-    let options = args.get(1).unwrap_or(&Value::Null);
-    let got = match function {
-        "createHarness" => Ok(create_harness(first)),
-        "detectToolEvidenceClarification" => detect(first, options),
-        "exceedsEvidenceBudget" => Ok(density(first)),
-        "stopReasonToUserMessage" => Ok(message(first, options)),
-        "truthfulFailureReply" => Ok(reply(first, options)),
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case<A> {
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    #[serde(rename = "description")]
+    _description: IgnoredAny,
+    args: A,
+    expect: Value,
+}
+
+/// One argument, or two.
+struct Args<A, B>(A, B);
+
+impl<'de, A: Deserialize<'de>, B: Deserialize<'de> + Default> Deserialize<'de> for Args<A, B> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Few<A, B>(std::marker::PhantomData<(A, B)>);
+        impl<'de, A: Deserialize<'de>, B: Deserialize<'de> + Default> Visitor<'de> for Few<A, B> {
+            type Value = Args<A, B>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("one argument, or two")
+            }
+
+            fn visit_seq<S: SeqAccess<'de>>(self, mut args: S) -> Result<Args<A, B>, S::Error> {
+                let first = args.next_element()?.ok_or_else(|| S::Error::invalid_length(0, &self))?;
+                let second = args.next_element()?.unwrap_or_default();
+                match args.next_element::<IgnoredAny>()? {
+                    None => Ok(Args(first, second)),
+                    Some(_) => Err(S::Error::invalid_length(3, &self)),
+                }
+            }
+        }
+        deserializer.deserialize_seq(Few(std::marker::PhantomData))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct No {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Evidence {
+    tool_calls: Vec<Output>,
+    assistant_text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Output {
+    name: String,
+    output_chars: usize,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct MessageOptions {
+    #[serde(default)]
+    can_retry: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Reply {
+    #[serde(default)]
+    suffix: String,
+    #[serde(default)]
+    include_stop_reason: bool,
+}
+
+fn judge(vector: &Vector) -> Done<()> {
+    match text(&vector.file, "fn") {
+        "createHarness" => {
+            called(vector, |Args(config, No {}): Args<Checked<Config>, _>| Ok(create_harness(&config.0)))
+        }
+        "detectToolEvidenceClarification" => {
+            type Given = Args<Checked<ToolResult>, Checked<EvidenceOptions>>;
+            called(vector, |Args(result, options): Given| detect(&result.0, &options.0))
+        }
+        "exceedsEvidenceBudget" => called(vector, |Args(evidence, No {})| Ok(density(&evidence))),
+        "stopReasonToUserMessage" => called(vector, |Args(reason, options)| Ok(message(&reason, &options))),
+        "truthfulFailureReply" => called(vector, |Args(reason, options)| Ok(reply(&reason, &options))),
         other => Err(format!("`{other}` is no known function")),
-    };
-    let mut expected = at(case, "expect").clone();
-    if let Some(map) = expected.as_object_mut() {
+    }
+}
+
+fn called<A: DeserializeOwned, B: DeserializeOwned + Default>(
+    vector: &Vector,
+    function: impl Fn(Args<A, B>) -> Done<Value>,
+) -> Done<()> {
+    let Case { args, mut expect, .. } = vector.parse::<Case<Args<A, B>>>()?;
+    let got = function(args)?;
+    if let Some(map) = expect.as_object_mut() {
         // A text for people.
         map.shift_remove("message");
     }
-    let same =
-        got.and_then(
-            |got| {
-                if got == expected { Ok(()) } else { Err(format!("expected {expected}, got {got}")) }
-            },
-        );
-    same.into()
+    same("expect", &expect, &got)
 }
 
 fn create_harness(config: &Value) -> Value {
@@ -54,7 +134,7 @@ fn create_harness(config: &Value) -> Value {
     }
 }
 
-fn detect(result: &Value, options: &Value) -> Result<Value, String> {
+fn detect(result: &Value, options: &Value) -> Done<Value> {
     let payload = result.get("structuredOutput").map(convert::json).transpose()?;
     let outcome = convert::outcome(result, payload)?;
     let tool = text(result, "toolName");
@@ -64,13 +144,10 @@ fn detect(result: &Value, options: &Value) -> Result<Value, String> {
     Ok(json!({ "value": value }))
 }
 
-fn density(input: &Value) -> Value {
-    let chars = |call: &Value| call.get("outputChars").and_then(Value::as_u64).unwrap_or(0);
-    let calls = list(input, "toolCalls").iter();
-    let outputs: Vec<_> = calls
-        .map(|call| ToolOutput::new(text(call, "name"), usize::try_from(chars(call)).unwrap_or(usize::MAX)))
-        .collect();
-    match exceeds_evidence_budget(&outputs, text(input, "assistantText")) {
+fn density(input: &Evidence) -> Value {
+    let calls = input.tool_calls.iter();
+    let outputs: Vec<_> = calls.map(|call| ToolOutput::new(&*call.name, call.output_chars)).collect();
+    match exceeds_evidence_budget(&outputs, &input.assistant_text) {
         Some(thin) => json!({ "value": { "exceeds": true, "reason": SPARSE_EVIDENCE, "detail": thin } }),
         None => json!({ "value": { "exceeds": false } }),
     }
@@ -81,22 +158,19 @@ fn names() -> impl Iterator<Item = &'static str> {
     StopReason::ALL.iter().map(|reason| reason.as_str()).chain([UNKNOWN])
 }
 
-fn message(reason: &Value, options: &Value) -> Value {
-    let reason = reason.as_str().unwrap_or_default();
-    let can_retry = options.get("canRetry") == Some(&Value::Bool(true));
-    let said = stop_reason_to_user_message(reason, can_retry);
-    let same = names().find(|name| stop_reason_to_user_message(name, can_retry) == said);
+fn message(reason: &String, options: &MessageOptions) -> Value {
+    let said = stop_reason_to_user_message(reason, options.can_retry);
+    let same = names().find(|name| stop_reason_to_user_message(name, options.can_retry) == said);
     json!({
         "nonEmpty": !said.is_empty(),
         "sameTextAs": same,
-        "canRetryChangesText": said != stop_reason_to_user_message(reason, !can_retry),
+        "canRetryChangesText": said != stop_reason_to_user_message(reason, !options.can_retry),
     })
 }
 
-fn reply(reason: &Value, options: &Value) -> Value {
-    let reason = reason.as_str().unwrap_or_default();
-    let mut made = ReplyOptions::new().with_suffix(text(options, "suffix"));
-    made.include_stop_reason = options.get("includeStopReason") == Some(&Value::Bool(true));
+fn reply(reason: &String, options: &Reply) -> Value {
+    let mut made = ReplyOptions::new().with_suffix(&*options.suffix);
+    made.include_stop_reason = options.include_stop_reason;
     let reply = truthful_failure_reply(reason, &made);
     json!({ "equalsMessagePlus": reply.strip_prefix(stop_reason_to_user_message(reason, false)) })
 }

@@ -13,11 +13,12 @@ use harness_core::port::{
 };
 use harness_core::{Json, ToolName, canonical};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::{Value, json};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value, json};
 
 use super::outcome;
 use super::turn::compare::same;
+use crate::case::block_on;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
@@ -27,8 +28,16 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Described {
+    #[serde(rename = "kind")]
+    _kind: IgnoredAny,
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    #[serde(rename = "description")]
+    _description: IgnoredAny,
+    #[serde(rename = "source")]
+    _source: IgnoredAny,
     vfs: Vec<File>,
     #[serde(default)]
     options: Options,
@@ -38,17 +47,26 @@ struct Described {
     no_provider: bool,
     allowed: Option<Vec<String>>,
     call: Call,
-    expect: Value,
+    expect: Expect,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Expect {
+    listed_tools: Value,
+    provider_calls: Value,
+    result: Map<String, Value>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Options {
     default_search_limit: Option<f64>,
     max_list_depth: Option<f64>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Call {
     id: String,
     name: String,
@@ -57,13 +75,13 @@ struct Call {
 
 /// A file or an entry, as vectors write it.
 #[derive(Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct File {
     path: String,
-    r#type: Option<String>,
+    r#type: Option<Kind>,
     content: Option<String>,
     repeat: Option<Repeat>,
-    encoding: Option<String>,
+    encoding: Option<Encoding>,
     provider: Option<String>,
     title: Option<String>,
     revision: Option<String>,
@@ -75,13 +93,31 @@ struct File {
 }
 
 #[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Repeat {
     unit: String,
     times: usize,
 }
 
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Dir,
+    File,
+    Unknown,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+enum Encoding {
+    #[serde(rename = "base64")]
+    Base64,
+    #[serde(rename = "utf8", alias = "utf-8", alias = "text")]
+    Text,
+}
+
 /// The scripted answers of the provider.
 #[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Override {
     search: Option<Scripted<Vec<File>>>,
     list: Option<Scripted<Vec<File>>>,
@@ -89,9 +125,13 @@ struct Override {
 }
 
 #[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Scripted<T> {
     returns: Option<T>,
     throw: Option<String>,
+    /// Whether a bare text is thrown: the product has one form of failure.
+    #[serde(default, rename = "value")]
+    _bare: bool,
 }
 
 /// Texts by name, in the order of the file.
@@ -122,10 +162,10 @@ impl<'de> Deserialize<'de> for Pairs {
 
 impl File {
     fn entry(&self) -> WorkspaceEntry {
-        let kind = match self.r#type.as_deref() {
-            Some("dir") => EntryKind::Dir,
-            Some("unknown") => EntryKind::Unknown,
-            _ => EntryKind::File,
+        let kind = match self.r#type {
+            Some(Kind::Dir) => EntryKind::Dir,
+            Some(Kind::Unknown) => EntryKind::Unknown,
+            Some(Kind::File) | None => EntryKind::File,
         };
         let mut entry = WorkspaceEntry::new(&*self.path, kind);
         entry.provider.clone_from(&self.provider);
@@ -144,7 +184,7 @@ impl File {
         let size = file.entry.size;
         file.entry = self.entry();
         file.entry.size = file.entry.size.or(size);
-        file.base64 = self.encoding.as_deref() == Some("base64");
+        file.base64 = matches!(self.encoding, Some(Encoding::Base64));
         file
     }
 }
@@ -237,40 +277,47 @@ fn check(vector: &Described) -> Result<(), String> {
         vector.allowed.as_ref().map(|names| names.iter().map(|name| ToolName::from(&**name)).collect());
     let scope = ToolScope::new(Arc::new(Origin::default()), allowed);
 
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-    let listed = runtime.block_on(tools.list(&scope)).map_err(|e| e.to_string())?;
-    let done =
-        runtime.block_on(tools.call(ToolCx::for_call(Arc::clone(&call)))).map_err(|e| e.to_string())?;
+    let listed = block_on(tools.list(&scope))?.map_err(|e| e.to_string())?;
+    let done = block_on(tools.call(ToolCx::for_call(Arc::clone(&call))))?.map_err(|e| e.to_string())?;
 
-    let expected = |key: &str| vector.expect.get(key).unwrap_or(&Value::Null);
     let listed = listed.iter().map(|def| json!(def.name.as_str())).collect();
-    same("listedTools", expected("listedTools"), &listed)?;
+    same("listedTools", &vector.expect.listed_tools, &listed)?;
     let asked = calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    same("providerCalls", expected("providerCalls"), &Value::Array(asked))?;
-    same_result(expected("result"), &call, &done)
+    same("providerCalls", &vector.expect.provider_calls, &Value::Array(asked))?;
+    same_result(&vector.expect.result, &call, &done)
 }
 
 /// Compares the result; a long output by its digest.
-fn same_result(expected: &Value, call: &ToolCall, done: &ToolOutcome) -> Result<(), String> {
+fn same_result(expected: &Map<String, Value>, call: &ToolCall, done: &ToolOutcome) -> Result<(), String> {
     let mut expected = expected.clone();
     let mut got = outcome::result(call, done)?;
-    let digest = expected.as_object_mut().and_then(|result| result.remove("outputDigest"));
-    if let Some(digest) = digest {
+    if let Some(digest) = expected.shift_remove("outputDigest") {
+        let digest: Digest = serde_json::from_value(digest).map_err(|e| e.to_string())?;
         let output = outcome::output(done);
-        let part = |key: &str| digest.get(key).and_then(Value::as_str).unwrap_or_default();
-        let hash = canonical::sha256_hex(&output);
-        let same_ends = output.starts_with(part("head")) && output.ends_with(part("tail"));
-        let units = output.encode_utf16().count();
-        let have =
-            json!({ "utf16Length": units, "utf8Bytes": output.len(), "sha256": hash, "sameEnds": same_ends });
+        let have = json!({
+            "utf16Length": output.encode_utf16().count(),
+            "utf8Bytes": output.len(),
+            "sha256": canonical::sha256_hex(&output),
+            "head": output.starts_with(&digest.head),
+            "tail": output.ends_with(&digest.tail),
+        });
         let want = json!({
-            "utf16Length": digest.get("utf16Length"),
-            "utf8Bytes": digest.get("utf8Bytes"),
-            "sha256": digest.get("sha256"),
-            "sameEnds": true,
+            "utf16Length": digest.utf16_length, "utf8Bytes": digest.utf8_bytes, "sha256": digest.sha256,
+            "head": true, "tail": true,
         });
         same("result.outputDigest", &want, &have)?;
-        got.as_object_mut().and_then(|result| result.remove("output"));
+        got.as_object_mut().and_then(|result| result.shift_remove("output"));
     }
-    same("result", &expected, &got)
+    same("result", &Value::Object(expected), &got)
+}
+
+/// A long output.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Digest {
+    utf16_length: usize,
+    utf8_bytes: usize,
+    sha256: String,
+    head: String,
+    tail: String,
 }

@@ -1,26 +1,73 @@
 //! Contracts, judged on a transcript, files and data of the source's form.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use harness_core::Json;
-use harness_core::contract::{Coverage, EvidenceIndex, Facts, FileFact, TaskContract};
+use harness::tools::{FolderWorkspace, JsonSchemas};
+use harness_core::contract::{Coverage, Evidence, EvidenceIndex, Facts};
+use harness_core::control::{ControlSpec, ControlState, StandardFacts};
+use harness_core::port::{FactSource, FactsFound, GateCx};
+use harness_core::transcript::Transcript;
+use harness_core::{Cancel, Json, Time};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::turn::convert::{Done, at, list, text};
+use super::{Contract, Told, What};
+use crate::Done;
+use crate::case::block_on;
 
-pub(super) fn run(input: &Value) -> Done<Value> {
-    let contract: TaskContract =
-        serde_json::from_value(at(input, "contract").clone()).map_err(|e| e.to_string())?;
-    let mut coverage = match input.get("ledger") {
-        Some(ledger) => serde_json::from_value(ledger.clone()).map_err(|e| e.to_string())?,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    contract: Contract,
+    ledger: Option<Ledger>,
+    #[serde(default)]
+    transcript: Vec<Told>,
+    #[serde(default)]
+    context: BTreeMap<String, Value>,
+    #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
+    dirs: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ledger {
+    contract_id: Option<String>,
+    coverage: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    requirement_id: String,
+    status: Value,
+    #[serde(default)]
+    evidence: Vec<Proof>,
+    notes: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Proof {
+    event_ref: String,
+    kind: Value,
+    value: String,
+}
+
+pub(super) fn run(input: Input) -> Done<Value> {
+    let contract = input.contract.0;
+    let mut coverage = match input.ledger {
+        Some(ledger) => ledger.coverage()?,
         None => Coverage::of(&contract),
     };
-    let index = evidence(list(input, "transcript"));
-    let files = files(&contract, input);
-    let data: BTreeMap<String, Value> =
-        at(input, "context").as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let index = evidence(&input.transcript);
+    let spec = ControlSpec::default().with_contract(contract.clone());
+    let found = block_on(found(&spec, &input.files, &input.dirs, &input.context))??;
     let mut facts = Facts::new(&index);
-    (facts.files, facts.data) = (&files, &data);
+    (facts.files, facts.data, facts.custom, facts.schemas) =
+        (&found.files, &found.data, &found.checks, &JsonSchemas);
     let verification = contract.verify(&mut coverage, &facts);
 
     let results: Map<String, Value> = verification
@@ -52,45 +99,70 @@ pub(super) fn run(input: &Value) -> Done<Value> {
     }))
 }
 
-fn shown(evidence: &harness_core::contract::Evidence) -> Value {
+fn shown(evidence: &Evidence) -> Value {
     json!({ "event_ref": evidence.event_ref, "kind": evidence.kind, "value": evidence.value })
 }
 
+impl Ledger {
+    fn coverage(self) -> Done<Coverage> {
+        let entry = |(id, entry): (String, Entry)| {
+            let proof = |proof: &Proof| json!({ "event_ref": proof.event_ref, "kind": proof.kind, "value": proof.value });
+            let evidence: Vec<_> = entry.evidence.iter().map(proof).collect();
+            let value = json!({
+                "requirement_id": entry.requirement_id, "status": entry.status, "evidence": evidence,
+                "notes": entry.notes.unwrap_or_default(),
+            });
+            (id, value)
+        };
+        let coverage: Map<String, Value> = self.coverage.into_iter().map(entry).collect();
+        let ledger = json!({ "contract_id": self.contract_id.unwrap_or_default(), "coverage": coverage });
+        serde_json::from_value(ledger).map_err(|e| e.to_string())
+    }
+}
+
 /// What the source's events say, in the product's index.
-pub(crate) fn evidence(transcript: &[Value]) -> EvidenceIndex {
+fn evidence(transcript: &[Told]) -> EvidenceIndex {
     let mut index = EvidenceIndex::new();
-    for event in transcript {
-        let (id, data) = (text(event, "event_id"), at(event, "data"));
-        match text(event, "event_type") {
-            "tool_result" => {
-                let error = at(data, "error");
-                let error = (!error.is_null() && error != "" && error != false)
-                    .then(|| error.as_str().map_or_else(|| error.to_string(), ToOwned::to_owned));
-                index.note_result(id, text(data, "tool_name"), Json::empty_object(), error, None);
+    for Told { id, what } in transcript {
+        match what {
+            What::Result(data) => {
+                let error = data.error.clone().filter(|error| !error.is_empty());
+                let preview = data.preview.as_deref();
+                index.note_result(id, &data.tool_name, Json::empty_object(), error, preview);
             }
-            "agent_response" if data.get("message").is_some() => index.note_answer(id, text(data, "message")),
-            _ => {}
+            What::Response(data) => {
+                if let Some(said) = &data.message {
+                    index.note_answer(id, said);
+                }
+            }
+            // What was called is in the result.
+            What::Call(_) | What::Start => {}
         }
     }
     index
 }
 
-/// The files that the contract asks for, as the case's working folder has them.
-fn files(contract: &TaskContract, input: &Value) -> BTreeMap<String, FileFact> {
-    let named = |key: &str| list(input, key).iter().filter_map(Value::as_str).map(ToOwned::to_owned);
-    let (files, folders): (Vec<_>, Vec<_>) = (named("files").collect(), named("dirs").collect());
-    let fact = |path: &str| {
-        if files.iter().any(|file| file == path) {
-            FileFact::File { bytes: 0, digest: None }
-        } else if folders
-            .iter()
-            .chain(&files)
-            .any(|known| known == path || known.starts_with(&format!("{path}/")))
-        {
-            FileFact::NotAFile
-        } else {
-            FileFact::Missing
-        }
-    };
-    contract.files().map(|path| (path.to_owned(), fact(path))).collect()
+/// What the product finds out itself: files in a real folder, and the data of the case.
+async fn found(
+    spec: &ControlSpec,
+    files: &[String],
+    folders: &[String],
+    context: &BTreeMap<String, Value>,
+) -> Done<FactsFound> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let place = |name: &String| folder.path().join(name.trim_start_matches('/'));
+    for name in folders {
+        std::fs::create_dir_all(place(name)).map_err(|e| e.to_string())?;
+    }
+    for name in files {
+        let path = place(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(folder.path())).map_err(|e| e.to_string())?;
+        std::fs::write(path, "").map_err(|e| e.to_string())?;
+    }
+    let workspace = FolderWorkspace::open(folder.path()).map_err(|e| e.to_string())?;
+    let facts =
+        StandardFacts::default().with_workspace(Arc::new(workspace)).with_schemas(Arc::new(JsonSchemas));
+    let facts = context.iter().fold(facts, |facts, (name, data)| facts.with_data(name, data.clone()));
+    let cx = GateCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
+    facts.gather(&ControlState::new(spec).asks(spec), &cx).await.map_err(|e| e.to_string())
 }

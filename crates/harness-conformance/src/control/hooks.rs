@@ -11,9 +11,55 @@ use harness_core::port::{
 };
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::{Fault, FaultSource, GateName, Json};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::turn::convert::{Done, at, list, text};
+use crate::Done;
+use crate::case::{block_on, exact};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    #[serde(default)]
+    pre_tool: Vec<Does>,
+    #[serde(default)]
+    post_tool: Vec<Does>,
+    calls: Vec<Call>,
+}
+
+/// What a hook does; without a word it allows.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Does {
+    returns: Option<Said>,
+    raises: Option<String>,
+    only: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    decision: Decision,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Decision {
+    Allow,
+    Deny,
+    Ask,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    tool: String,
+    args: Option<Value>,
+    result: Option<String>,
+    error: Option<String>,
+}
 
 /// What hooks and tools saw, in order.
 #[derive(Clone, Default)]
@@ -32,28 +78,25 @@ impl Log {
 /// A hook as a case describes it.
 struct Scripted {
     name: GateName,
-    does: Value,
+    does: Does,
     log: Log,
 }
 
 impl Scripted {
-    fn all(input: &Value, key: &str, name: &str, log: &Log) -> Vec<Self> {
-        let hook = |(n, does): (usize, &Value)| Self {
-            name: format!("{name}{n}").into(),
-            does: does.clone(),
-            log: log.clone(),
-        };
-        list(input, key).iter().enumerate().map(hook).collect()
+    fn all(hooks: Vec<Does>, name: &str, log: &Log) -> Vec<Self> {
+        let hook =
+            |(n, does): (usize, Does)| Self { name: format!("{name}{n}").into(), does, log: log.clone() };
+        hooks.into_iter().enumerate().map(hook).collect()
     }
 
     /// What it says about a call of a tool; nothing about tools that it is not for.
-    fn answer(&self, tool: &str) -> Result<&Value, Fault> {
-        if self.does.get("only").is_some_and(|only| only != tool) {
-            return Ok(&Value::Null);
+    fn answer(&self, tool: &str) -> Result<Option<&Said>, Fault> {
+        if self.does.only.as_ref().is_some_and(|only| only != tool) {
+            return Ok(None);
         }
-        match self.does.get("raises").and_then(Value::as_str) {
-            Some(why) => Err(Fault::new(FaultSource::Hook, "raised", why)),
-            None => Ok(at(&self.does, "returns")),
+        match &self.does.raises {
+            Some(why) => Err(Fault::new(FaultSource::Hook, "raised", &**why)),
+            None => Ok(self.does.returns.as_ref()),
         }
     }
 }
@@ -66,14 +109,13 @@ impl PreToolHook for Scripted {
     async fn before(&self, ask: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
         let tool = ask.call.name.as_str();
         self.log.add(json!({ "hook": self.name, "tool": tool, "args": value(&ask.call.arguments) }));
-        let said = self.answer(tool)?;
-        let reason = text(said, "reason").to_owned();
-        match text(said, "decision") {
-            "" | "allow" => Ok(PreTool::Allow),
-            "deny" => Ok(PreTool::Deny { reason }),
-            "ask" => Ok(PreTool::Ask { reason }),
-            other => Err(Fault::new(FaultSource::Hook, "unreadable", format!("`{other}` is no decision"))),
-        }
+        let Some(Said { decision, reason }) = self.answer(tool)? else { return Ok(PreTool::Allow) };
+        let reason = reason.clone();
+        Ok(match decision {
+            Decision::Allow => PreTool::Allow,
+            Decision::Deny => PreTool::Deny { reason },
+            Decision::Ask => PreTool::Ask { reason },
+        })
     }
 }
 
@@ -118,35 +160,36 @@ impl Fold for Ends {
     }
 }
 
-pub(super) fn run(input: &Value) -> Done<Value> {
-    let calls = list(input, "calls");
+pub(super) fn run(input: Input) -> Done<Value> {
+    let calls = input.calls;
     let (log, ends) = (Log::default(), Ends::default());
     let asked = calls.iter().enumerate().map(|(n, call)| {
-        let args = call.get("args").map_or_else(|| Ok(Json::empty_object()), Json::of);
-        let call = ToolCall::new(format!("c{n}"), text(call, "tool"), args.unwrap_or_default());
-        ModelStep::answer(AssistantMessage::calls([call]))
+        let args = call.args.as_ref().map_or_else(|| Ok(Json::empty_object()), exact)?;
+        let call = ToolCall::new(format!("c{n}"), &*call.tool, args);
+        Ok(ModelStep::answer(AssistantMessage::calls([call])))
     });
-    let model = ScriptedModel::new(asked.chain([ModelStep::answer(AssistantMessage::text("done"))]));
+    let asked = asked.collect::<Done<Vec<_>>>()?;
+    let model =
+        ScriptedModel::new(asked.into_iter().chain([ModelStep::answer(AssistantMessage::text("done"))]));
     let mut hooks = Hooks::new();
-    for hook in Scripted::all(input, "pre_tool", "pre", &log) {
+    for hook in Scripted::all(input.pre_tool, "pre", &log) {
         hooks = hooks.pre_tool(hook);
     }
-    for hook in Scripted::all(input, "post_tool", "post", &log) {
+    for hook in Scripted::all(input.post_tool, "post", &log) {
         hooks = hooks.post_tool(hook);
     }
     let mut builder = Harness::new(model.clone())
         .clock(Arc::new(VirtualClock::still(harness_core::Time(0))))
         .fold(ends.clone())
         .hooks(hooks);
-    let mut names: Vec<&str> = calls.iter().map(|call| text(call, "tool")).collect();
+    let mut names: Vec<&str> = calls.iter().map(|call| &*call.tool).collect();
     names.sort_unstable();
     names.dedup();
     for name in names {
-        builder = builder.tool(tool(name, calls, &log));
+        builder = builder.tool(tool(name, &calls, &log));
     }
     let harness = builder.build().map_err(|e| e.to_string())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-    runtime.block_on(async { harness.prompt("go").await }).map_err(|e| e.to_string())?;
+    block_on(async { harness.prompt("go").await })?.map_err(|e| e.to_string())?;
 
     let answered = model.requests().len().saturating_sub(1);
     let mut results = ends.0.entries();
@@ -160,17 +203,17 @@ pub(super) fn run(input: &Value) -> Done<Value> {
 }
 
 /// A tool that gives the results of its calls, in order.
-fn tool(name: &str, calls: &[Value], log: &Log) -> impl Tool + use<> {
-    let own = calls.iter().filter(|call| text(call, "tool") == name).cloned();
-    let left: Mutex<std::collections::VecDeque<Value>> = Mutex::new(own.collect());
+fn tool(name: &str, calls: &[Call], log: &Log) -> impl Tool + use<> {
+    let own = calls.iter().filter(|call| call.tool == name).cloned();
+    let left: Mutex<std::collections::VecDeque<Call>> = Mutex::new(own.collect());
     let (log, tool) = (log.clone(), name.to_owned());
     RawTool::new(name, "", Json::empty_object(), move |_: Json, _| {
         log.add(json!({ "run": tool }));
         let step = left.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default();
         async move {
-            match step.get("error").and_then(Value::as_str) {
+            match step.error {
                 Some(error) => ToolOutcome::error("raised", error),
-                None => ToolOutcome::text(text(&step, "result")),
+                None => ToolOutcome::text(step.result.unwrap_or_default()),
             }
         }
     })

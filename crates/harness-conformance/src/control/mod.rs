@@ -9,11 +9,15 @@ mod stop;
 mod whole;
 mod work;
 
+use harness_core::contract::TaskContract;
 use harness_core::work::{AuditReport, clean_artifact};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 use super::turn::compare::same;
-use super::turn::convert::{Done, at, text};
+use crate::Done;
+use crate::case::Case;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
@@ -31,42 +35,193 @@ const FREE: [&str; 8] = [
 
 /// Runs the one vector of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    check(&vector.value).into()
+    let as_wanted = |_: &mut Value, _: &mut Value| {};
+    match vector.kind() {
+        "artifact-cleaning" => check(vector, cleaning, as_wanted),
+        "control-artifact" => check(vector, audit, as_wanted),
+        "contract" => check(vector, contract::run, as_wanted),
+        "hooks" => check(vector, hooks::run, as_wanted),
+        "jit" => check(vector, steering::jit, as_wanted),
+        "repair" => check(vector, repair::run, repair::without_owner_mode),
+        "run" => check(vector, whole::run, whole::only_wanted),
+        "stall" => check(vector, steering::stall, steering::without_values),
+        "stop-decision" => check(vector, stop::run, stop::without_early_deliverables),
+        "work-items" => check(vector, work::run, as_wanted),
+        other => Err(format!("`{other}` is no kind of the control plane")),
+    }
+    .into()
 }
 
-fn check(vector: &Value) -> Done<()> {
-    let input = at(vector, "input");
-    let mut got = match text(vector, "kind") {
-        "artifact-cleaning" => cleaning(text(input, "artifact")),
-        "control-artifact" => audit(text(input, "artifact")),
-        "contract" => contract::run(input)?,
-        "hooks" => hooks::run(input)?,
-        "jit" => steering::jit(input),
-        "repair" => repair::run(input)?,
-        "run" => whole::run(input)?,
-        "stall" => steering::stall(input),
-        "stop-decision" => stop::run(input)?,
-        "work-items" => work::run(input)?,
-        other => return Err(format!("`{other}` is no kind of the control plane")),
-    };
-    let mut wanted = at(vector, "wanted").clone();
-    if let Some(keys) = at(vector, "compare").as_array() {
+/// Compares what `play` gives with what is wanted; `settle` takes away what is not compared.
+fn check<I: DeserializeOwned>(
+    vector: &Vector,
+    play: fn(I) -> Done<Value>,
+    settle: fn(&mut Value, &mut Value),
+) -> Done<()> {
+    let Case { input, expect: mut wanted, compare, .. } = Case::of(vector)?;
+    let mut got = play(input)?;
+    if let Some(keys) = compare {
         for value in [&mut wanted, &mut got] {
             if let Some(map) = value.as_object_mut() {
-                map.retain(|key, _| keys.iter().any(|wanted| wanted == key));
+                map.retain(|key, _| keys.contains(key));
             }
         }
     }
-    match text(vector, "kind") {
-        "repair" => repair::without_owner_mode(&mut wanted),
-        "stall" => steering::without_values(&mut wanted),
-        "stop-decision" => stop::without_early_deliverables(&mut wanted),
-        "run" => whole::only_wanted(&wanted, &mut got),
-        _ => {}
-    }
+    settle(&mut wanted, &mut got);
     unword(&mut wanted);
     unword(&mut got);
     same("wanted", &wanted, &got)
+}
+
+/// One text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Artifact {
+    artifact: String,
+}
+
+/// A contract whose predicates hold nothing that nobody reads.
+#[derive(Deserialize)]
+#[serde(try_from = "Value")]
+struct Contract(TaskContract);
+
+#[derive(Deserialize)]
+#[serde(tag = "type", content = "args", rename_all = "snake_case")]
+#[expect(dead_code, reason = "read to refuse what the product would pass over")]
+enum Predicate {
+    AlwaysTrue(No),
+    ContainsText(ContainsText),
+    Custom(Custom),
+    FileExists(FileExists),
+    JsonSchemaValid(JsonSchemaValid),
+    ToolResultSuccess(ToolResultSuccess),
+}
+
+macro_rules! arguments {
+    ($($name:ident { $($field:ident),* })*) => {
+        $(
+            #[derive(Deserialize)]
+            #[serde(deny_unknown_fields)]
+            #[expect(dead_code, reason = "only which words there are counts")]
+            struct $name { $($field: Option<IgnoredAny>),* }
+        )*
+    };
+}
+
+arguments! {
+    ContainsText { field, pattern }
+    Custom { check }
+    FileExists { path }
+    JsonSchemaValid { schema, field }
+    ToolResultSuccess { tool_name }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct No {}
+
+impl TryFrom<Value> for Contract {
+    type Error = String;
+
+    fn try_from(value: Value) -> Done<Self> {
+        for output in super::turn::convert::list(&value, "required_outputs") {
+            let predicate = super::turn::convert::at(output, "predicate").clone();
+            serde_json::from_value::<Predicate>(predicate).map_err(|e| e.to_string())?;
+        }
+        serde_json::from_value(value).map(Self).map_err(|e| e.to_string())
+    }
+}
+
+/// An event of the source's transcript.
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "Event")]
+struct Told {
+    id: String,
+    what: What,
+}
+
+#[derive(Clone)]
+enum What {
+    Call(CallData),
+    Result(ResultData),
+    Response(ResponseData),
+    /// Tells of nothing that counts.
+    Start,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Event {
+    event_id: Option<String>,
+    event_type: EventType,
+    data: Value,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum EventType {
+    ToolCall,
+    ToolResult,
+    AgentResponse,
+    TurnStart,
+}
+
+impl TryFrom<Event> for Told {
+    type Error = String;
+
+    fn try_from(event: Event) -> Done<Self> {
+        let what = match event.event_type {
+            EventType::ToolCall => serde_json::from_value(event.data).map(What::Call),
+            EventType::ToolResult => serde_json::from_value(event.data).map(What::Result),
+            EventType::AgentResponse => serde_json::from_value(event.data).map(What::Response),
+            EventType::TurnStart => serde_json::from_value::<StartData>(event.data).map(|_| What::Start),
+        };
+        Ok(Self { id: event.event_id.unwrap_or_default(), what: what.map_err(|e| e.to_string())? })
+    }
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallData {
+    call_id: String,
+    tool_name: String,
+    args: Option<Value>,
+    #[serde(rename = "turn_number")]
+    _turn: Option<u64>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResultData {
+    call_id: Option<String>,
+    tool_name: String,
+    error: Option<String>,
+    preview: Option<String>,
+    #[serde(rename = "turn_number")]
+    _turn: Option<u64>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResponseData {
+    message: Option<String>,
+    #[serde(rename = "has_tool_calls")]
+    _calls: Option<bool>,
+    #[serde(rename = "message_count")]
+    _messages: Option<u64>,
+    #[serde(rename = "turn_number")]
+    _turn: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartData {
+    #[serde(rename = "n")]
+    _number: Option<u64>,
+    #[serde(rename = "turn_number")]
+    _turn: Option<u64>,
+    #[serde(rename = "repairs_made")]
+    _repairs: Option<u64>,
 }
 
 /// Replaces free texts by whether there is one.
@@ -89,18 +244,18 @@ fn unword(value: &mut Value) {
     }
 }
 
-fn cleaning(artifact: &str) -> Value {
-    let cleaned = clean_artifact(artifact);
+fn cleaning(Artifact { artifact }: Artifact) -> Done<Value> {
+    let cleaned = clean_artifact(&artifact);
     let is_clean = cleaned.removed.is_empty();
-    json!({
+    Ok(json!({
         "level": if is_clean { "clean" } else { "light_contamination" },
         "cleaned_content": cleaned.text,
         "removed_lines": cleaned.removed,
-        "message": if is_clean { "" } else { "lines were removed" },
-    })
+        "message": if is_clean { "" } else { "<free>" },
+    }))
 }
 
-fn audit(artifact: &str) -> Value {
-    let fault = AuditReport::parse(artifact).err();
-    json!({ "valid": fault.is_none(), "error": fault.map(|fault| fault.to_string()).unwrap_or_default() })
+fn audit(Artifact { artifact }: Artifact) -> Done<Value> {
+    let fault = AuditReport::parse(&artifact).err();
+    Ok(json!({ "valid": fault.is_none(), "error": fault.map(|fault| fault.to_string()).unwrap_or_default() }))
 }

@@ -9,10 +9,13 @@ use harness_core::port::{Offer, OpenCall, RetryClass};
 use harness_core::run::{Run, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, ScriptedDriver};
 use harness_core::transcript::Transcript;
-use harness_core::{Json, OpId, Time};
+use harness_core::{OpId, Time};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::super::turn::convert::{Done, at, list, text};
+use crate::Done;
+use crate::case::exact;
 
 /// Nobody answers but the source of agents: the run stands before its first request.
 struct Silent;
@@ -29,23 +32,69 @@ impl Outside for Silent {
     }
 }
 
-pub(super) fn run(input: &Value) -> Done<Value> {
-    match input.get("state") {
-        Some(state) => dangling(state),
-        None => first_run(at(input, "config")),
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    config: Option<Config>,
+    state: Option<State>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    max_turns: Option<u32>,
+    initial_message: Option<String>,
+    stop_policy_profile: Option<String>,
+    /// The product has one owner of compactions.
+    #[serde(rename = "compaction")]
+    _compaction: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    #[serde(rename = "harness.status")]
+    _status: Running,
+    #[serde(rename = "harness.transcript")]
+    transcript: Vec<Value>,
+    #[serde(rename = "harness.pending_tool_calls")]
+    pending: Vec<Pending>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Running {
+    Running,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pending {
+    call_id: String,
+    tool_name: String,
+    args: Value,
+    turn_number: u64,
+}
+
+pub(super) fn run(input: Input) -> Done<Value> {
+    match (input.state, input.config) {
+        (Some(state), None) => dangling(&state),
+        (None, Some(config)) => first_run(&config),
+        (Some(_), Some(_)) | (None, None) => Err("either `config` or `state`".to_owned()),
     }
 }
 
 /// A run that begins.
-fn first_run(config: &Value) -> Done<Value> {
-    let turns = config.get("max_turns").and_then(Value::as_u64).unwrap_or(50);
+fn first_run(config: &Config) -> Done<Value> {
     let mut spec = RunSpec::default();
-    spec.limits.turns = u32::try_from(turns).map_err(|e| e.to_string())?;
-    let profile = at(config, "stop_policy_profile");
-    if !profile.is_null() {
-        spec.mode = serde_json::from_value(profile.clone()).map_err(|e| e.to_string())?;
+    spec.limits.turns = config.max_turns.unwrap_or(spec.limits.turns);
+    if let Some(profile) = &config.stop_policy_profile {
+        match serde_json::from_value(json!(profile)) {
+            Ok(mode) => spec.mode = mode,
+            Err(fault) => return Ok(json!({ "error": fault.to_string() })),
+        }
     }
-    let said = config.get("initial_message").and_then(Value::as_str);
+    let said = config.initial_message.as_deref();
     let start = said.map_or_else(Start::resume, |said| Start::prompt(Message::user(said)));
     let (mode, most) = (spec.mode, spec.limits.turns);
     let driver = begin(spec, Transcript::default(), start);
@@ -81,12 +130,9 @@ fn first_run(config: &Value) -> Done<Value> {
 }
 
 /// A run that finds calls which an earlier process had begun.
-fn dangling(state: &Value) -> Done<Value> {
-    let left = list(state, "harness.pending_tool_calls");
-    let call = |call: &Value| -> Done<ToolCall> {
-        let arguments = Json::of(at(call, "args")).map_err(|e| e.to_string())?;
-        Ok(ToolCall::new(text(call, "call_id"), text(call, "tool_name"), arguments))
-    };
+fn dangling(state: &State) -> Done<Value> {
+    let left = &state.pending;
+    let call = |call: &Pending| Ok(ToolCall::new(&*call.call_id, &*call.tool_name, exact(&call.args)?));
     let calls: Vec<ToolCall> = left.iter().map(call).collect::<Done<_>>()?;
     let open = calls.iter().map(|call| OpenCall::new(call.id.clone(), 1, RetryClass::Unsafe, None)).collect();
     let mut log = vec![Arc::new(Message::user("go"))];
@@ -95,9 +141,9 @@ fn dangling(state: &Value) -> Done<Value> {
     }
     let start = Start::resume().with_open_calls(open);
     let driver = begin(RunSpec::default(), log.into_iter().collect(), start);
-    let mut transcript = list(state, "harness.transcript").to_vec();
+    let mut transcript = state.transcript.clone();
     for call in repairs(&driver) {
-        let known = left.iter().find(|known| text(known, "call_id") == call.id.as_str());
+        let known = left.iter().find(|known| known.call_id == call.id.as_str());
         let results = driver.machine().log().iter().filter_map(|message| message.as_tool_result());
         let told = results.filter(|result| result.tool_call_id == call.id).count();
         transcript.push(json!({
@@ -106,7 +152,7 @@ fn dangling(state: &Value) -> Done<Value> {
                 "kind": "dangling_tool_call",
                 "call_id": call.id.as_str(),
                 "tool_name": call.name.as_str(),
-                "turn_number": known.map(|known| at(known, "turn_number")),
+                "turn_number": known.map(|known| known.turn_number),
                 // The model is told once of each.
                 "message": if told == 1 { "interrupted" } else { "" },
             },
@@ -148,13 +194,17 @@ fn pending(driver: &Driver) -> Vec<String> {
 }
 
 /// The product has one owner of compactions: there is no mode to tell.
-pub(super) fn without_owner_mode(wanted: &mut Value) {
+pub(super) fn without_owner_mode(wanted: &mut Value, _: &mut Value) {
+    leave_out_owner_mode(wanted);
+}
+
+fn leave_out_owner_mode(wanted: &mut Value) {
     match wanted {
         Value::Object(map) => {
             map.retain(|key, _| !key.ends_with("compaction_owner_mode"));
-            map.values_mut().for_each(without_owner_mode);
+            map.values_mut().for_each(leave_out_owner_mode);
         }
-        Value::Array(list) => list.iter_mut().for_each(without_owner_mode),
+        Value::Array(list) => list.iter_mut().for_each(leave_out_owner_mode),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

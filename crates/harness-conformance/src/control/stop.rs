@@ -1,5 +1,6 @@
 //! Stop decisions over a state and a transcript of the source's form, one evaluation after another.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::contract::TaskContract;
@@ -13,21 +14,133 @@ use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
     AgentStop, AgentStopAsk, AgentStopHook, GateCx, Judgement, StopStanding, ToolOutcome,
 };
-use harness_core::run::StopMode;
+use harness_core::run::{RunSpec, StopMode};
 use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::work::WorkLedger;
 use harness_core::{Cancel, End, Fault, FaultSource, GateName, Json, Time};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::super::turn::convert::{Done, at, list, text};
-use super::decision;
+use super::super::turn::convert::{at, text};
+use super::{Contract, Told, What, decision};
+use crate::Done;
+use crate::case::{block_on, exact};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    #[serde(default)]
+    config: Config,
+    #[serde(default)]
+    state: Before,
+    steps: Vec<Step>,
+}
+
+/// What is not said is the product's default.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    require_work_complete: Option<bool>,
+    work_complete_max_retries: Option<u32>,
+    accept_done_after_retries_exhausted: Option<bool>,
+    #[serde(default)]
+    enable_stall_detection: bool,
+    stall_threshold: Option<u32>,
+    #[serde(default)]
+    enable_work_item_verification: bool,
+    #[serde(default)]
+    enable_contract_verification: bool,
+    #[serde(default)]
+    agent_stop_hooks: Vec<Does>,
+}
+
+/// What a hook does.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Does {
+    returns: Option<Said>,
+    raises: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    decision: Decision,
+    reason: String,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Decision {
+    Allow,
+    Block,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Before {
+    #[serde(default)]
+    turn_count: u32,
+    max_turns: Option<u32>,
+    #[serde(default)]
+    transcript: Vec<Told>,
+    work_item_ledger: Option<Ledger>,
+    task_contract: Option<Contract>,
+    #[serde(rename = "coverage_ledger")]
+    _coverage: Option<Never>,
+    #[serde(default)]
+    work_complete_retry_count: u32,
+}
+
+/// What no vector gives: the product's coverage begins with its contract.
+#[derive(Deserialize)]
+enum Never {}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ledger {
+    items: BTreeMap<String, Item>,
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    id: String,
+    title: String,
+    status: Value,
+    priority: Value,
+    notes: String,
+    artifact: String,
+    artifact_role: Value,
+    requires_revision: bool,
+    revision_of: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    turn: Claims,
+    #[serde(default)]
+    append_transcript: Vec<Told>,
+    work_item_ledger: Option<Ledger>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    #[serde(default)]
+    agent_done: bool,
+    #[serde(default)]
+    called_work_complete: bool,
+    error: Option<String>,
+}
 
 /// A hook as a case describes it.
 struct Scripted {
     name: GateName,
     number: usize,
-    does: Value,
+    does: Does,
     calls: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -44,14 +157,13 @@ impl AgentStopHook for Scripted {
             "tool_usage": standing.tool_usage,
             "called_work_complete": standing.called_work_complete,
         }));
-        if let Some(why) = self.does.get("raises").and_then(Value::as_str) {
-            return Err(Fault::new(FaultSource::Hook, "raised", why));
+        if let Some(why) = &self.does.raises {
+            return Err(Fault::new(FaultSource::Hook, "raised", &**why));
         }
-        let said = at(&self.does, "returns");
-        match text(said, "decision") {
-            "block" => Ok(AgentStop::Block { reason: text(said, "reason").to_owned() }),
-            _ => Ok(AgentStop::Allow),
-        }
+        Ok(match &self.does.returns {
+            Some(Said { decision: Decision::Block, reason }) => AgentStop::Block { reason: reason.clone() },
+            Some(Said { decision: Decision::Allow, .. }) | None => AgentStop::Allow,
+        })
     }
 }
 
@@ -66,13 +178,13 @@ struct Case {
     seq: u64,
 }
 
-pub(super) fn run(input: &Value) -> Done<Value> {
+pub(super) fn run(input: Input) -> Done<Value> {
     let calls = Arc::default();
-    let mut case = Case::read(input, &calls)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
+    let Input { config, state, steps: asked } = input;
+    let mut case = Case::of(config, state, &calls)?;
     let mut steps = Vec::new();
-    for step in list(input, "steps") {
-        let decided = runtime.block_on(case.step(step))?;
+    for step in asked {
+        let decided = block_on(case.step(step))??;
         let is_over = text(&decided, "decision") == "stop";
         steps.push(decided);
         if is_over {
@@ -88,53 +200,45 @@ pub(super) fn run(input: &Value) -> Done<Value> {
 }
 
 impl Case {
-    fn read(input: &Value, calls: &Arc<Mutex<Vec<Value>>>) -> Done<Self> {
-        let (config, state) = (at(input, "config"), at(input, "state"));
-        let is_on = |key: &str, default| config.get(key).and_then(Value::as_bool).unwrap_or(default);
-        let number = |of: &Value, key: &str, default| {
-            let number = of.get(key).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
-            number.unwrap_or(default)
-        };
+    fn of(config: Config, before: Before, calls: &Arc<Mutex<Vec<Value>>>) -> Done<Self> {
         let mut spec = ControlSpec::default();
-        if is_on("require_work_complete", true) {
-            let retries = number(config, "work_complete_max_retries", 3);
-            spec.signal = Some(SignalSpec::default().patience(0, retries));
+        if config.require_work_complete.unwrap_or(true) {
+            let usual = SignalSpec::default();
+            let retries = config.work_complete_max_retries.unwrap_or(usual.retries);
+            spec.signal = Some(usual.patience(0, retries));
         }
-        if is_on("enable_stall_detection", false) {
-            spec.stall = Some(StallSpec::after(number(config, "stall_threshold", 3)));
+        if config.enable_stall_detection {
+            spec.stall = Some(config.stall_threshold.map_or_else(StallSpec::default, StallSpec::after));
         }
-        if is_on("enable_work_item_verification", false) {
+        if config.enable_work_item_verification {
             spec.work = Some(WorkSpec::default());
         }
-        if is_on("enable_contract_verification", false)
-            && let Some(contract) = state.get("task_contract")
-        {
-            let contract: TaskContract =
-                serde_json::from_value(contract.clone()).map_err(|e| e.to_string())?;
-            spec.contract = Some(contract);
+        if config.enable_contract_verification {
+            let given = before.task_contract.map(|contract| contract.0);
+            spec.contract = Some(given.unwrap_or_else(|| TaskContract::new("none", "")));
         }
         let clock = Arc::new(VirtualClock::still(Time(0)));
         let mut ports = Ports::new(Arc::new(ScriptedModel::default()), clock);
         let mut hooks = Hooks::new();
-        for (number, does) in list(config, "agent_stop_hooks").iter().enumerate() {
+        for (number, does) in config.agent_stop_hooks.into_iter().enumerate() {
             let (name, calls) = (format!("hook{number}").into(), Arc::clone(calls));
-            hooks = hooks.agent_stop(Scripted { name, number, does: does.clone(), calls });
+            hooks = hooks.agent_stop(Scripted { name, number, does, calls });
         }
         hooks.install(&mut ports);
-        let accepts = is_on("accept_done_after_retries_exhausted", true);
+        let accepts = config.accept_done_after_retries_exhausted.unwrap_or(true);
         let known = ControlState::new(&spec)
-            .with_ledger(ledger(at(state, "work_item_ledger"))?)
-            .with_retries(number(state, "work_complete_retry_count", 0));
+            .with_ledger(before.work_item_ledger.map(Ledger::read).transpose()?.unwrap_or_default())
+            .with_retries(before.work_complete_retry_count);
         let mut case = Self {
             state: known,
             spec,
             mode: if accepts { StopMode::Interactive } else { StopMode::StrictAutomation },
             ports,
-            turn: number(state, "turn_count", 0),
-            max_turns: number(state, "max_turns", 50),
+            turn: before.turn_count,
+            max_turns: before.max_turns.unwrap_or_else(|| RunSpec::default().limits.turns),
             seq: 0,
         };
-        case.note(list(state, "transcript"))?;
+        case.note(before.transcript)?;
         Ok(case)
     }
 
@@ -143,52 +247,65 @@ impl Case {
     }
 
     /// Takes note of events of the source, as the messages that they tell of.
-    fn note(&mut self, events: &[Value]) -> Done<()> {
+    fn note(&mut self, events: Vec<Told>) -> Done<()> {
         for event in events {
-            let data = at(event, "data");
-            let args = data.get("args").map_or_else(|| Ok(Json::empty_object()), Json::of);
-            let call = ToolCall::new(
-                text(data, "call_id"),
-                text(data, "tool_name"),
-                args.map_err(|e| e.to_string())?,
-            );
-            let message = match text(event, "event_type") {
-                "tool_call" => Message::Assistant(AssistantMessage::calls([call])),
-                "tool_result" => {
-                    let error = data.get("error").filter(|error| !error.is_null() && **error != json!(""));
-                    let outcome = match error {
-                        Some(error) => ToolOutcome::error("raised", error.to_string()),
-                        None => ToolOutcome::text(text(data, "preview")),
+            let message = match event.what {
+                What::Call(data) => {
+                    let args = data.args.as_ref().map_or_else(|| Ok(Json::empty_object()), exact)?;
+                    let call = ToolCall::new(data.call_id, data.tool_name, args);
+                    Message::Assistant(AssistantMessage::calls([call]))
+                }
+                What::Result(data) => {
+                    let call =
+                        ToolCall::new(data.call_id.unwrap_or_default(), data.tool_name, Json::empty_object());
+                    let outcome = match data.error.filter(|error| !error.is_empty()) {
+                        Some(error) => ToolOutcome::error("raised", error),
+                        None => ToolOutcome::text(data.preview.unwrap_or_default()),
                     };
                     Message::ToolResult(outcome.to_message(&call, None, Time(0)))
                 }
-                "agent_response" if data.get("message").is_some() => {
-                    Message::Assistant(AssistantMessage::text(text(data, "message")))
-                }
-                _ => continue,
+                What::Response(data) => match data.message {
+                    Some(said) => Message::Assistant(AssistantMessage::text(said)),
+                    None => continue,
+                },
+                What::Start => continue,
             };
-            self.seq += 1;
-            self.state.note_message(&self.spec, self.seq, &message);
+            self.take(&message);
         }
         Ok(())
     }
 
-    async fn step(&mut self, step: &Value) -> Done<Value> {
-        self.note(list(step, "append_transcript"))?;
-        if let Some(given) = step.get("work_item_ledger") {
-            self.state = std::mem::take(&mut self.state).with_ledger(ledger(given)?);
+    fn take(&mut self, message: &Message) {
+        self.seq += 1;
+        self.state.note_message(&self.spec, self.seq, message);
+    }
+
+    /// The tools of a turn changed the ledger: what they did is in their result.
+    fn change(&mut self, ledger: &WorkLedger) -> Done<()> {
+        let delta = ledger.delta_since(self.state.ledger());
+        let call = ToolCall::new("work", "work_item_update", Json::empty_object());
+        let mut outcome = ToolOutcome::text("changed");
+        outcome.structured = Some(Json::of(&json!({ "ledger": delta })).map_err(|e| e.to_string())?);
+        self.take(&Message::Assistant(AssistantMessage::calls([call.clone()])));
+        self.take(&Message::ToolResult(outcome.to_message(&call, None, Time(0))));
+        Ok(())
+    }
+
+    async fn step(&mut self, step: Step) -> Done<Value> {
+        self.note(step.append_transcript)?;
+        if let Some(given) = step.work_item_ledger {
+            self.change(&given.read()?)?;
         }
         self.turn += 1;
-        let turn = at(step, "turn");
-        let is = |key: &str| turn.get(key).and_then(Value::as_bool).unwrap_or(false);
-        let (signal, error) = (is("called_work_complete"), text(turn, "error"));
+        let signal = step.turn.called_work_complete;
+        let error = step.turn.error.as_deref().unwrap_or_default();
         if signal {
             self.signal();
         }
         let over = self.state.turn_over(&self.spec);
         let outcome = if !error.is_empty() {
             TurnOutcome::Ended(StopCode::Failed)
-        } else if !is("agent_done") {
+        } else if !step.turn.agent_done {
             TurnOutcome::Working { productive: true }
         } else if self.spec.signal.is_some() {
             TurnOutcome::Done { signal }
@@ -217,10 +334,7 @@ impl Case {
         let call = ToolCall::new("signal", "work_complete", arguments);
         let result = ToolOutcome::text("").to_message(&call, None, Time(0));
         let messages = [Message::Assistant(AssistantMessage::calls([call])), Message::ToolResult(result)];
-        for message in messages {
-            self.seq += 1;
-            self.state.note_message(&self.spec, self.seq, &message);
-        }
+        messages.iter().for_each(|message| self.take(message));
     }
 
     /// Asks the gates of the control, then the hooks.
@@ -303,14 +417,15 @@ impl Case {
     }
 }
 
-/// A ledger in the source's form: an object of items by their names.
-fn ledger(value: &Value) -> Done<WorkLedger> {
-    let items: Vec<&Value> = at(value, "items").as_object().into_iter().flat_map(Map::values).collect();
-    serde_json::from_value(json!({ "items": items })).map_err(|e| e.to_string())
+impl Ledger {
+    fn read(self) -> Done<WorkLedger> {
+        let items: Vec<Item> = self.items.into_values().collect();
+        serde_json::from_value(json!({ "items": items })).map_err(|e| e.to_string())
+    }
 }
 
 /// Leaves out the deliverables of evaluations that do not stop the run, which hand nothing over.
-pub(super) fn without_early_deliverables(wanted: &mut Value) {
+pub(super) fn without_early_deliverables(wanted: &mut Value, _: &mut Value) {
     for step in wanted.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(step) =
             step.as_object_mut().filter(|step| step.get("decision") == Some(&json!("continue")))

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::tools::{Keep, WorkTools, work_complete};
-use harness_core::contract::TaskContract;
 use harness_core::control::{ControlSpec, Feedback, SignalSpec, StallSpec, StopCode, StopDecision, WorkSpec};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind};
@@ -19,10 +18,64 @@ use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::testing::{EventLog, VirtualClock};
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Cancel, Fault, GateName, Json, Time};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::turn::convert::{Done, at, list, text};
-use super::decision;
+use super::super::turn::convert::{list, text};
+use super::{Contract, decision};
+use crate::Done;
+use crate::case::{block_on, exact};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    message: String,
+    #[serde(default)]
+    config: Config,
+    #[serde(default)]
+    tools: Vec<ToolWords>,
+    script: Vec<Reply>,
+}
+
+/// What is not said is the product's default.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    max_turns: Option<u32>,
+    max_continuation_prompts: Option<u32>,
+    enable_stall_detection: Option<bool>,
+    stall_threshold: Option<u32>,
+    enable_work_items: Option<bool>,
+    task_contract: Option<Contract>,
+    stop_policy_profile: Option<StopMode>,
+    #[serde(default)]
+    deny_tools: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolWords {
+    name: String,
+    returns: Option<String>,
+    raises: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reply {
+    text: Option<String>,
+    #[serde(default)]
+    calls: Vec<CallWords>,
+    error: Option<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallWords {
+    id: String,
+    tool: String,
+    args: Option<Value>,
+}
 
 const SIGNAL: &str = "work_complete";
 /// Characters of a result that the source's event shows.
@@ -33,7 +86,7 @@ const PREVIEW: usize = 2_000;
 /// The source asks its model once more after the signal; the product does not. A text that the script has for
 /// that request is passed over when the next turn has begun.
 struct Scripted {
-    replies: Vec<Value>,
+    replies: Vec<Reply>,
     next: Mutex<Next>,
 }
 
@@ -50,18 +103,18 @@ impl Scripted {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, request: &ModelRequest) -> Option<Value> {
+    fn take(&self, request: &ModelRequest) -> Option<Reply> {
         let mut next = self.next();
         next.seen.push(request.view.clone());
         let in_turn = request.view.last().is_some_and(|message| message.as_tool_result().is_some());
-        let is_text = |reply: &Value| reply.get("text").is_some() && list(reply, "calls").is_empty();
+        let is_text = |reply: &Reply| reply.text.is_some() && reply.calls.is_empty();
         if next.signalled && !in_turn && self.replies.get(next.at).is_some_and(is_text) {
             next.at += 1;
             next.passed_over += 1;
         }
         let reply = self.replies.get(next.at)?.clone();
         next.at += 1;
-        next.signalled = list(&reply, "calls").iter().any(|call| text(call, "tool") == SIGNAL);
+        next.signalled = reply.calls.iter().any(|call| call.tool == SIGNAL);
         Some(reply)
     }
 }
@@ -72,17 +125,16 @@ impl Model for Replies {
     async fn step(&self, request: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let unknown = |text: &str| ModelFault::new(ModelFaultCode::Unknown, text);
         let reply = self.0.take(&request).ok_or_else(|| unknown("the script is over"))?;
-        if let Some(error) = reply.get("error").and_then(Value::as_str) {
-            return Err(unknown(error));
+        if let Some(error) = reply.error {
+            return Err(unknown(&error));
         }
-        let calls: Vec<ToolCall> = list(&reply, "calls")
-            .iter()
-            .map(|call| {
-                let args = call.get("args").map_or_else(|| Ok(Json::empty_object()), Json::of);
-                ToolCall::new(text(call, "id"), text(call, "tool"), args.unwrap_or_default())
-            })
-            .collect();
-        let said = text(&reply, "text");
+        let call = |call: &CallWords| {
+            let args = call.args.as_ref().map_or_else(|| Ok(Json::empty_object()), exact)?;
+            Ok(ToolCall::new(&*call.id, &*call.tool, args))
+        };
+        let calls = reply.calls.iter().map(call).collect::<Done<Vec<_>>>();
+        let calls = calls.map_err(|fault| unknown(&fault))?;
+        let said = reply.text.unwrap_or_default();
         if calls.is_empty() {
             return Ok(AssistantMessage::text(said));
         }
@@ -95,7 +147,7 @@ impl Model for Replies {
 }
 
 /// Denies the tools that it is told to.
-struct Denies(Vec<Value>);
+struct Denies(Vec<String>);
 
 impl PreToolHook for Denies {
     fn name(&self) -> GateName {
@@ -103,34 +155,33 @@ impl PreToolHook for Denies {
     }
 
     async fn before(&self, ask: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
-        let denied = self.0.iter().any(|tool| tool == ask.call.name.as_str());
+        let denied = self.0.iter().any(|tool| *tool == *ask.call.name.as_str());
         Ok(if denied { PreTool::Deny { reason: "not here".to_owned() } } else { PreTool::Allow })
     }
 }
 
-pub(super) fn run(input: &Value) -> Done<Value> {
-    let config = at(input, "config");
-    let script = Arc::new(Scripted { replies: list(input, "script").to_vec(), next: Mutex::default() });
+pub(super) fn run(input: Input) -> Done<Value> {
+    let script = Arc::new(Scripted { replies: input.script, next: Mutex::default() });
     let clock = Arc::new(VirtualClock::still(Time(0)));
     let mut ports = Ports::new(Arc::new(Replies(Arc::clone(&script))), Arc::clone(&clock) as _);
     ports.agents = Arc::new(SingleAgent::new("Do what is asked."));
-    let spec = spec(config)?;
-    let mut tools: Vec<Arc<dyn DynTool>> = list(input, "tools").iter().map(tool).collect();
+    let denied = input.config.deny_tools.clone();
+    let spec = spec(input.config);
+    let mut tools: Vec<Arc<dyn DynTool>> = input.tools.into_iter().map(tool).collect();
     tools.push(work_complete());
     if spec.control.as_ref().is_some_and(|control| control.work.is_some()) {
         tools.extend(WorkTools::new(Keep::Run, clock).into_set().tools().iter().cloned());
     }
     ports.tools = Arc::new(Toolbox::new(tools));
-    Hooks::new().pre_tool(Denies(list(config, "deny_tools").to_vec())).install(&mut ports);
+    Hooks::new().pre_tool(Denies(denied)).install(&mut ports);
     let events = EventLog::default();
     ports.hub.fold(events.clone());
     let strict = spec.mode == StopMode::StrictAutomation;
     let mut origin = Origin::default();
     origin.run = Some("run".into());
     let mut run = Run::new(Arc::new(spec), origin, Transcript::default());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-    let begin = Start::prompt(Message::user(text(input, "message")));
-    let end = runtime.block_on(drive(&mut run, &ports, &Cancel::never(), begin));
+    let begin = Start::prompt(Message::user(input.message));
+    let end = block_on(drive(&mut run, &ports, &Cancel::never(), begin))?;
 
     let mut told = Told { strict, error: error_of(&end), ..Told::default() };
     told.lifecycle.push(json!("harness_started"));
@@ -149,39 +200,35 @@ pub(super) fn run(input: &Value) -> Done<Value> {
     }))
 }
 
-fn spec(config: &Value) -> Done<RunSpec> {
-    let number = |key: &str, default: u32| {
-        config.get(key).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(default)
-    };
-    let is_on = |key: &str, default| config.get(key).and_then(Value::as_bool).unwrap_or(default);
-    let prompts =
-        if is_on("enable_continuation_prompts", true) { number("max_continuation_prompts", 5) } else { 0 };
-    let mut control = ControlSpec::default().with_signal(SignalSpec::default().patience(prompts, 3));
-    if let Some(contract) = config.get("task_contract") {
-        let contract: TaskContract = serde_json::from_value(contract.clone()).map_err(|e| e.to_string())?;
-        control = control.with_contract(contract);
+fn spec(config: Config) -> RunSpec {
+    let mut signal = SignalSpec::default();
+    if let Some(prompts) = config.max_continuation_prompts {
+        signal.prompts = prompts;
     }
-    if is_on("enable_work_items", false) || config.get("task_list").is_some() {
+    let mut control = ControlSpec::default().with_signal(signal);
+    if let Some(contract) = config.task_contract {
+        control = control.with_contract(contract.0);
+    }
+    if config.enable_work_items == Some(true) {
         control = control.with_work(WorkSpec::default());
     }
-    if is_on("enable_stall_detection", false) {
-        control = control.with_stall(StallSpec::after(number("stall_threshold", 3)));
+    if config.enable_stall_detection == Some(true) {
+        control =
+            control.with_stall(config.stall_threshold.map_or_else(StallSpec::default, StallSpec::after));
     }
     let mut spec = RunSpec::default();
-    spec.limits.turns = number("max_turns", 50);
-    if text(config, "stop_policy_profile") == "strict_automation" {
-        spec.mode = StopMode::StrictAutomation;
-    }
+    spec.limits.turns = config.max_turns.unwrap_or(spec.limits.turns);
+    spec.mode = config.stop_policy_profile.unwrap_or(spec.mode);
     spec.control = Some(Arc::new(control));
-    Ok(spec)
+    spec
 }
 
-fn tool(described: &Value) -> Arc<dyn DynTool> {
-    let outcome = match described.get("raises").and_then(Value::as_str) {
+fn tool(words: ToolWords) -> Arc<dyn DynTool> {
+    let outcome = match words.raises {
         Some(error) => ToolOutcome::error("raised", error),
-        None => ToolOutcome::text(text(described, "returns")),
+        None => ToolOutcome::text(words.returns.unwrap_or_default()),
     };
-    Arc::new(RawTool::new(text(described, "name"), "", Json::empty_object(), move |_: Json, _| {
+    Arc::new(RawTool::new(&words.name, "", Json::empty_object(), move |_: Json, _| {
         let outcome = outcome.clone();
         async move { outcome }
     }))
@@ -330,7 +377,7 @@ impl Told {
 }
 
 /// Leaves out what the case does not ask for: more events of a transcript, more details of a reason.
-pub(super) fn only_wanted(wanted: &Value, got: &mut Value) {
+pub(super) fn only_wanted(wanted: &mut Value, got: &mut Value) {
     let details = |value: &Value| value.pointer("/result/reason/details").and_then(Value::as_object).cloned();
     if let (Some(wanted), Some(Value::Object(got))) =
         (details(wanted), got.pointer_mut("/result/reason/details"))

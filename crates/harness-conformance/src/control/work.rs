@@ -3,40 +3,52 @@
 use std::sync::Arc;
 
 use harness::tools::{Keep, WorkTools};
-use harness_core::Json;
-use harness_core::message::ToolCall;
+use harness_core::Time;
+use harness_core::control::{ControlSpec, ControlState, WorkSpec};
+use harness_core::message::{Message, ToolCall};
 use harness_core::port::{DynTool, ToolCx, ToolOutcome};
 use harness_core::testing::VirtualClock;
 use harness_core::work::{WorkItem, WorkLedger};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::turn::convert::{Done, at, list, text};
+use super::super::turn::convert::{at, text};
+use crate::Done;
+use crate::case::{block_on, exact};
 
-pub(super) fn run(input: &Value) -> Done<Value> {
-    let tools = WorkTools::new(Keep::Run, Arc::new(VirtualClock::still(harness_core::Time(0))));
-    let set = tools.clone().into_set();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    calls: Vec<Call>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    tool: String,
+    args: Value,
+}
+
+pub(super) fn run(input: Input) -> Done<Value> {
+    let tools = WorkTools::new(Keep::Run, Arc::new(VirtualClock::still(Time(0))));
+    let set = tools.into_set();
+    let spec = ControlSpec::default().with_work(WorkSpec::default());
+    let mut state = ControlState::new(&spec);
     let (mut outputs, mut facts, mut events) = (Vec::new(), Vec::new(), Vec::new());
-    for call in list(input, "calls") {
-        let name = text(call, "tool");
-        let tool: &Arc<dyn DynTool> =
-            set.tools().iter().find(|tool| tool.tool_def().name == name).ok_or("an unknown tool")?;
-        let arguments = Json::of(at(call, "args")).map_err(|e| e.to_string())?;
-        let cx = ToolCx::for_call(Arc::new(ToolCall::new("c", name, arguments)));
-        let outcome = runtime.block_on(tool.call_boxed(cx));
-        facts.push(fact(
-            name,
-            &outcome,
-            at(call, "args"),
-            &tools.ledger(&harness_core::machine::Origin::default()),
-        ));
-        outputs.push(json!(said(&outcome)));
-        if !matches!(name, "work_item_list" | "work_item_get") {
-            events.push(json!(name));
+    for (call, seq) in input.calls.iter().zip(1..) {
+        let found = set.tools().iter().find(|tool| tool.tool_def().name == *call.tool);
+        let tool: &Arc<dyn DynTool> = found.ok_or_else(|| format!("`{}` is no work tool", call.tool))?;
+        let made = ToolCall::new("c", &*call.tool, exact(&call.args)?);
+        let outcome = block_on(tool.call_boxed(ToolCx::for_call(Arc::new(made.clone()))))?;
+        // The control of a run follows its ledger from the results of the tools.
+        let result = Message::ToolResult(outcome.to_message(&made, None, Time(0)));
+        if !state.note_message(&spec, seq, &result).is_empty() {
+            events.push(json!(call.tool));
         }
+        facts.push(fact(call, &outcome, state.ledger()));
+        outputs.push(json!(said(&outcome)));
     }
-    let ledger = tools.ledger(&harness_core::machine::Origin::default());
-    let mut result = described(&ledger);
+    let mut result = described(state.ledger());
     result.insert("outputs".to_owned(), json!(outputs));
     result.insert("output_facts".to_owned(), json!(facts));
     result.insert("events".to_owned(), json!(events));
@@ -51,7 +63,7 @@ fn said(outcome: &ToolOutcome) -> String {
 }
 
 /// What an answer says, in facts.
-fn fact(name: &str, outcome: &ToolOutcome, arguments: &Value, ledger: &WorkLedger) -> Value {
+fn fact(call: &Call, outcome: &ToolOutcome, ledger: &WorkLedger) -> Value {
     let mut fact = Map::new();
     fact.insert("error".to_owned(), json!(outcome.is_error()));
     let told = said(outcome);
@@ -59,7 +71,7 @@ fn fact(name: &str, outcome: &ToolOutcome, arguments: &Value, ledger: &WorkLedge
     let items = data.get("changed").or_else(|| data.get("items"));
     let ids: Vec<&str> =
         items.and_then(Value::as_array).into_iter().flatten().map(|item| text(item, "id")).collect();
-    let named = text(arguments, "item_id");
+    let named = text(&call.args, "item_id");
     let ids = if outcome.is_error() && !named.is_empty() && told.contains(named) { vec![named] } else { ids };
     fact.insert("ids".to_owned(), json!(ids));
     if outcome.is_error() {
@@ -71,7 +83,7 @@ fn fact(name: &str, outcome: &ToolOutcome, arguments: &Value, ledger: &WorkLedge
         fact.insert("percent".to_owned(), json!(format!("{percent:.0}").parse::<u64>().unwrap_or_default()));
         fact.insert("suggests_completion".to_owned(), json!(*left == json!(0)));
     }
-    if name == "work_item_list" {
+    if call.tool == "work_item_list" {
         let shown = ledger.items().iter().filter(|item| ids.contains(&item.id.as_str()));
         let list: Vec<_> = shown
             .map(|item| {

@@ -18,6 +18,7 @@ use harness_runtime::{
     Instructions, ModelChoice, QueueMode, Report, Runtime, RuntimeError, StartAt, Status, Stream,
     ThreadConfig,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::runtime::Ids;
@@ -26,6 +27,7 @@ use super::sessions::Opener;
 use super::tools::Tools;
 use super::wire::Wire;
 use super::world::{World, user_message};
+use crate::prompts::SkillWords;
 use crate::summarizing_compactor::{Scripted, policy};
 use crate::turn::convert::{Done, at, list, text};
 
@@ -65,7 +67,7 @@ impl Player {
         self.events = Some(thread.events(StartAt::Live));
         let loaded = thread.messages().await;
         self.world.set_thread(Some(thread));
-        loaded.map(drop).map_err(|error| codes(&error))
+        loaded.map(drop).map_err(|error| self.world.codes(&error))
     }
 
     fn config(&self) -> Done<ThreadConfig> {
@@ -101,7 +103,9 @@ impl Player {
                 kept
             }));
         }
-        config.skills = SkillSet::new(list(options, "skills").iter().map(skill));
+        let skills = list(options, "skills").iter().map(SkillWords::deserialize);
+        let skills = skills.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+        config.skills = SkillSet::new(skills.into_iter().map(Skill::from));
         config.templates = TemplateSet::new(list(options, "templates").iter().map(template));
         let compactor = at(options, "compactor");
         if let Some(summarizer) = &self.summarizer {
@@ -157,7 +161,7 @@ pub(super) fn perform<'a>(world: &'a Arc<World>, action: &'a Value) -> BoxFuture
         let mut result = Map::from_iter([("do".to_owned(), json!(name)), ("error".to_owned(), Value::Null)]);
         let mut fail = |error: Value| result.insert("error".to_owned(), error);
         let of_run = |ended: Result<Report, RuntimeError>| {
-            ended.map_or_else(|error| codes(&error), |report| problems(&report))
+            ended.map_or_else(|error| world.codes(&error), |report| problems(&report))
         };
         match name {
             "prompt" => drop(fail(of_run(thread.prompt_items([user_message(action)?]).await))),
@@ -176,13 +180,13 @@ pub(super) fn perform<'a>(world: &'a Arc<World>, action: &'a Value) -> BoxFuture
             "compact" => {
                 let done = thread.compact(None).await;
                 if let Err(error) = &done {
-                    fail(codes(error));
+                    fail(world.codes(error));
                 }
                 result.insert("compacted".to_owned(), json!(matches!(done, Ok(Some(_)))));
             }
             "set_active_tools" => {
                 if let Err(error) = thread.set_active_tools(tool_names(list(action, "names"))).await {
-                    fail(codes(&error));
+                    fail(world.codes(&error));
                 }
             }
             "set_tools" => thread.set_tools(Arc::new(Tools::new(world, Some(list(action, "names")))?)),
@@ -231,34 +235,30 @@ fn problems(report: &Report) -> Value {
     if problems.is_empty() { Value::Null } else { json!(problems) }
 }
 
-fn codes(error: &RuntimeError) -> Value {
-    let code = |code: &str| json!([{ "code": code }]);
-    match error {
-        RuntimeError::Busy { .. } => code("busy"),
-        RuntimeError::EmptyTranscript { .. } => code("empty_transcript"),
-        RuntimeError::EndsWithAnswer { .. } => code("last_message_is_assistant"),
-        RuntimeError::UnknownTools { names } => json!([{"code": "unknown_tools", "names": names}]),
-        RuntimeError::UnknownSkill { name } => json!([{"code": "unknown_skill", "name": name}]),
-        RuntimeError::UnknownTemplate { name } => json!([{"code": "unknown_template", "name": name}]),
-        RuntimeError::Compaction(fault) if &*fault.code == "no_compactor" => code("no_compactor"),
-        RuntimeError::Compaction(_) => code("compact_failed"),
-        RuntimeError::Session(error) => {
-            let line = error.message.split_once(", line ").and_then(|(_, rest)| {
-                rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().ok()
-            });
-            json!([{"code": "load_failed", "line": line}])
+impl World {
+    /// Why the runtime refused, as codes.
+    fn codes(&self, error: &RuntimeError) -> Value {
+        let code = |code: &str| json!([{ "code": code }]);
+        match error {
+            RuntimeError::Busy { .. } => code("busy"),
+            RuntimeError::EmptyTranscript { .. } => code("empty_transcript"),
+            RuntimeError::EndsWithAnswer { .. } => code("last_message_is_assistant"),
+            RuntimeError::UnknownTools { names } => json!([{"code": "unknown_tools", "names": names}]),
+            RuntimeError::UnknownSkill { name } => json!([{"code": "unknown_skill", "name": name}]),
+            RuntimeError::UnknownTemplate { name } => json!([{"code": "unknown_template", "name": name}]),
+            RuntimeError::Compaction(fault) if &*fault.code == "no_compactor" => code("no_compactor"),
+            RuntimeError::Compaction(_) => code("compact_failed"),
+            RuntimeError::Session(error) => {
+                let failure = self.sessions.failure(error);
+                json!([{"code": "load_failed", "line": failure.get("line")}])
+            }
+            other => code(other.kind()),
         }
-        other => code(other.kind()),
     }
 }
 
 fn tool_names(names: &[Value]) -> Vec<ToolName> {
     names.iter().filter_map(Value::as_str).map(ToolName::from).collect()
-}
-
-fn skill(skill: &Value) -> Skill {
-    let made = Skill::new(text(skill, "Name"), text(skill, "Description"), text(skill, "Content"));
-    if at(skill, "DisableModelInvocation") == true { made.hidden() } else { made }
 }
 
 fn template(template: &Value) -> PromptTemplate {

@@ -10,6 +10,7 @@ use harness_core::message::Message;
 use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
 use serde_json::{Map, Value, json};
 
+use crate::jsonl_session::{failure, lines};
 use crate::turn::convert::{Done, text};
 
 /// What a vector keeps its thread in.
@@ -70,18 +71,12 @@ impl Sessions {
     }
 
     fn lines(&self) -> Done<Value> {
-        if !self.path().exists() {
-            return Ok(json!([]));
-        }
-        let text = std::fs::read_to_string(self.path()).map_err(|e| e.to_string())?;
-        let lines = text.lines().map(serde_json::from_str::<Value>);
-        let lines = lines.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
-        let message = |line: Value| match line.get("type").and_then(Value::as_str) {
-            Some("message") => line.get("message").cloned(),
-            None => Some(line),
-            Some(_) => None,
-        };
-        Ok(lines.into_iter().filter_map(message).collect())
+        if self.path().exists() { lines(&self.path()) } else { Ok(json!([])) }
+    }
+
+    /// Why the session cannot be loaded.
+    pub(super) fn failure(&self, error: &SessionError) -> Value {
+        failure(&self.path(), error)
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::play::perform;
 use super::world::World;
+use crate::case::exact;
 use crate::turn::convert::{Done, at, list, text};
 
 pub(super) struct Tools {
@@ -25,7 +26,7 @@ impl Tools {
         let specs: Vec<Value> =
             all.filter(|spec| names.is_none_or(|names| names.contains(at(spec, "name")))).cloned().collect();
         let def = |spec: &Value| {
-            let schema = Json::parse(&at(spec, "parameters").to_string()).map_err(|e| e.to_string())?;
+            let schema = exact(at(spec, "parameters"))?;
             let mut def = ToolDef::new(text(spec, "name"), "").with_schema(schema);
             def.sequential = text(spec, "mode") == "sequential";
             Ok(def)
@@ -44,15 +45,12 @@ impl Tools {
         let spec = specs.find(|(spec, _)| text(spec, "name") == cx.call.name.as_str());
         let (spec, schema) = spec.ok_or_else(|| format!("there is no tool `{}`", cx.call.name))?;
         if at(spec, "no_execute") == true {
-            return Ok(failed(format!("tool {:?} has no Execute function", cx.call.name.as_str())));
+            return Ok(failed(format!("tool `{}` is declared only", cx.call.name)));
         }
-        let mut arguments: Map<String, Value> = cx.call.arguments.to().map_err(|e| e.to_string())?;
-        for (key, value) in at(spec, "prepare_fill").as_object().into_iter().flatten() {
-            arguments.entry(key.clone()).or_insert_with(|| value.clone());
-        }
-        let prepared = Json::parse(&json!(arguments).to_string()).map_err(|e| e.to_string())?;
-        if let Err(fault) = schema.check(&prepared) {
-            return Ok(ToolOutcome::error("invalid_arguments", format!("invalid tool arguments: {fault}")));
+        let arguments = prepared(spec, &cx.call.arguments)?;
+        let checked = exact(&json!(arguments))?;
+        if let Err(fault) = schema.check(&checked) {
+            return Ok(ToolOutcome::error("invalid_arguments", fault.to_string()));
         }
         let own = at(at(spec, "calls"), cx.call.id.as_str());
         let behaviour = if own.is_null() { at(spec, "default") } else { own };
@@ -90,7 +88,7 @@ impl Tools {
             if at(behaviour, "echo_args") == true { json!(arguments).to_string() } else { String::new() };
         let said = match behaviour.get("text").and_then(Value::as_str) {
             Some(text) => text.to_owned(),
-            None if echo.is_empty() => format!("ok:{}", cx.call.id),
+            None if behaviour.is_null() => format!("ok:{}", cx.call.id),
             None => String::new(),
         };
         let mut outcome = ToolOutcome::text(format!("{said}{echo}"));
@@ -101,6 +99,15 @@ impl Tools {
 
 fn failed(message: String) -> ToolOutcome {
     ToolOutcome::error("tool_failed", message)
+}
+
+/// The arguments with what the tool adds where it is absent.
+fn prepared(spec: &Value, arguments: &Json) -> Done<Map<String, Value>> {
+    let mut arguments: Map<String, Value> = arguments.to().map_err(|e| e.to_string())?;
+    for (key, value) in at(spec, "prepare_fill").as_object().into_iter().flatten() {
+        arguments.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    Ok(arguments)
 }
 
 impl ToolRegistry for Tools {

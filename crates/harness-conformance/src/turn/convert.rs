@@ -6,7 +6,7 @@ use harness_core::machine::Origin;
 use harness_core::message::{
     ApprovalRequest, AssistantMessage, Block, FinishReason, Invalid, ToolCall, Usage,
 };
-use harness_core::port::{ModelFault, ModelFaultCode, Prepared, ToolDef, ToolOutcome, ToolStatus};
+use harness_core::port::{DeltaPart, ModelFault, ModelFaultCode, Prepared, ToolDef, ToolOutcome, ToolStatus};
 use harness_core::testing::{ModelStep, ToolStep};
 use harness_core::{Fault, FaultSource, Json, Millis, ToolName};
 use serde::Deserialize;
@@ -116,7 +116,7 @@ pub(super) fn thrown(step: &Value) -> Option<String> {
     Some(text.or_else(|| Some(thrown.get("value")?.to_string())).unwrap_or_default())
 }
 
-pub(super) fn model_step(step: &Value) -> Done<ModelStep> {
+pub(super) fn model_step(step: &Value, streams: bool) -> Done<ModelStep> {
     let made = match (thrown(step), step.get("output")) {
         (Some(message), _) => {
             let aborted = step.pointer("/throw/name").and_then(Value::as_str) == Some("AbortError");
@@ -126,6 +126,8 @@ pub(super) fn model_step(step: &Value) -> Done<ModelStep> {
         (None, Some(output)) => ModelStep::answer(answer(output)?),
         (None, None) => return Err(format!("{step}: a model step has an output or throws")),
     };
+    let pieces = list(step, "deltas").iter().filter(|_| streams).filter_map(Value::as_str);
+    let made = made.with_deltas(pieces.map(|piece| DeltaPart::Text(piece.to_owned())));
     Ok(made.taking(duration(step)))
 }
 
@@ -157,6 +159,9 @@ fn calls(output: &Value) -> Done<AssistantMessage> {
     let calls: Vec<ToolCall> = list(output, "calls").iter().map(call).collect::<Done<_>>()?;
     let mut message = AssistantMessage::calls(calls);
     message.stop_reason = FinishReason::ToolUse;
+    if let Some(said) = output.get("text").and_then(Value::as_str) {
+        message.content.insert(0, Block::text(said));
+    }
     Ok(message)
 }
 

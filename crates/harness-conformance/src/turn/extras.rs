@@ -1,5 +1,6 @@
 //! What only vectors of kind `turn-ext` have: cancellation, transforms of the view, sinks that fail, streams.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::cancel::Cancel;
@@ -14,7 +15,7 @@ use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, FaultSource};
 use serde_json::{Value, json};
 
-use super::convert::at;
+use super::convert::{at, text, thrown};
 use super::flat::Trace;
 use super::hooks::Hooks;
 
@@ -58,17 +59,27 @@ impl Model for AbortingModel {
     }
 }
 
-/// The scripted tools, during whose calls the turn may be cancelled.
-pub(super) struct AbortingTools(pub(super) ScriptedTools, pub(super) Abort);
+/// The scripted tools, during whose calls the turn may be cancelled, and others may overtake.
+pub(super) struct AbortingTools {
+    pub(super) tools: ScriptedTools,
+    pub(super) abort: Abort,
+    /// How many turns of the scheduler each call waits before it ends, in the order of the calls.
+    pub(super) yields: Arc<Mutex<VecDeque<u64>>>,
+}
 
 impl ToolRegistry for AbortingTools {
     async fn list(&self, scope: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
-        self.0.list(scope).await
+        self.tools.list(scope).await
     }
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
-        self.1.at("tool");
-        self.0.call(cx).await
+        self.abort.at("tool");
+        let yields = self.yields.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let done = self.tools.call(cx).await;
+        for _ in 0..yields.unwrap_or(0) {
+            tokio::task::yield_now().await;
+        }
+        done
     }
 }
 
@@ -86,7 +97,8 @@ impl Compactor for Transform {
         let steps = view.len().saturating_sub(self.begin);
         self.hooks.note(json!({ "hook": "transformTranscript", "length": steps }));
         let Some(keep) = self.config.get("keepLast").and_then(Value::as_u64) else {
-            return Err(Fault::new(FaultSource::Compactor, "no_list", "the transform gave no list"));
+            let why = thrown(&self.config).unwrap_or_else(|| "the transform gave no list".to_owned());
+            return Err(Fault::new(FaultSource::Compactor, "no_list", why));
         };
         let keep = usize::try_from(keep).unwrap_or(usize::MAX).min(steps);
         let from = view.len() - keep;
@@ -100,12 +112,19 @@ pub(super) struct Sink {
     pub(super) trace: Trace,
     pub(super) config: Value,
     pub(super) flushed: bool,
+    /// How often each type of event was seen.
+    pub(super) seen: BTreeMap<String, u64>,
 }
 
 impl Fold for Sink {
     fn apply(&mut self, event: &Event) {
         self.trace.take(event);
-        let fails = |rule: &Value| rule.get("type").and_then(Value::as_str) == Some(event.kind.name());
+        let seen = self.seen.entry(event.kind.name().to_owned()).or_default();
+        *seen += 1;
+        let fails = |rule: &Value| {
+            let nth = rule.get("nth").and_then(Value::as_u64).unwrap_or(1);
+            text(rule, "type") == event.kind.name() && nth == *seen
+        };
         let rules = self.config.get("throwOn").and_then(Value::as_array);
         fail_if(rules.is_some_and(|rules| rules.iter().any(fails)));
     }

@@ -31,6 +31,9 @@ impl Hooks {
     /// The hooks of a turn, or those that all turns of the vector share.
     pub(super) fn of(vector: &Value, turn: &Value, clock: &VirtualClock) -> Done<Option<Self>> {
         let Some(config) = turn.get("hooks").or_else(|| vector.get("hooks")) else { return Ok(None) };
+        if config.pointer("/transformTranscript/returns").is_some_and(Value::is_array) {
+            return Err("a transform that returns steps of its own is not known: `returns`".to_owned());
+        }
         let clarify = at(config, "clarifyOnToolResult");
         let evidence = clarify.get("evidence").map(evidence_hook).transpose()?;
         let script = Script { answers: list(clarify, "results").to_vec().into(), calls: Vec::new() };

@@ -13,18 +13,26 @@ mod play;
 mod result;
 mod seen;
 pub(super) mod spec;
+pub(super) mod words;
 
 use harness_core::Json;
 use harness_core::machine::Origin;
 use serde_json::Value;
 
 use self::convert::Payloads;
+use crate::Done;
+use crate::case::Checked;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the one vector of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    Payloads::of(vector).and_then(|payloads| play::check(&vector.value, &payloads)).into()
+    checked(vector).into()
+}
+
+fn checked(vector: &Vector) -> Done<()> {
+    let known: Checked<words::Turns> = vector.parse()?;
+    play::check(&known.0, &Payloads::of(vector)?)
 }
 
 /// The id of a turn; a turn of a run that has none of its own is named `RUN.N`.

@@ -87,6 +87,7 @@ struct Thread<'v> {
 struct Stage {
     model: ScriptedModel,
     tools: Option<ScriptedTools>,
+    yields: Arc<Mutex<VecDeque<u64>>>,
     guard: Option<DuplicateOptions>,
     approvals: Option<Arc<Approvals>>,
     trace: Option<Arc<Mutex<Sink>>>,
@@ -105,7 +106,8 @@ impl Thread<'_> {
         let log = std::mem::take(&mut self.log);
         let begin = log.len();
         let mut ports = stage.ports(&self.clock, input, begin + 1);
-        let stream = turn.get("streaming").map(|_| ports.hub.subscribe(1_024));
+        let streams = turn.get("streaming") == Some(&Value::Bool(true));
+        let stream = streams.then(|| ports.hub.subscribe(1_024));
         let mut machine = Turn::new(Arc::new(self.spec.clone()), origin.clone(), log);
         let start = Start::prompt(Message::user(text(at(input, "message"), "text")))
             .with_continuation(self.resumed(input)?);
@@ -128,21 +130,25 @@ impl Thread<'_> {
     }
 
     fn resumed(&self, input: &Value) -> Done<Option<Continuation>> {
-        match input.get("continuation").map(|c| c.as_str()) {
+        match input.get("continuation") {
             None => Ok(None),
-            Some(Some("$previous")) => Ok(self.continuation.clone()),
-            Some(other) => Err(format!("continuation {other:?}: only `$previous` is known")),
+            Some(previous) if previous == "$previous" => Ok(self.continuation.clone()),
+            // One that no turn of this session made is handed over as it is.
+            Some(given) => convert::json(given)?.to().map(Some).map_err(|e| e.to_string()),
         }
     }
 
     fn stage(&self, turn: &Value, cancel: &Cancel) -> Done<Stage> {
         let abort = Abort::of(turn, cancel);
-        let steps: Vec<_> = list(turn, "model").iter().map(convert::model_step).collect::<Done<_>>()?;
+        let streams = turn.get("streaming") == Some(&Value::Bool(true));
+        let model_step = |step| convert::model_step(step, streams);
+        let steps: Vec<_> = list(turn, "model").iter().map(model_step).collect::<Done<_>>()?;
         let traced = self.vector.pointer("/trace/present") != Some(&Value::Bool(false));
         Ok(Stage {
             model: ScriptedModel::new(steps).with_clock(self.clock.clone()),
             tools: self.vector.get("tools").map(|tools| self.tools(tools, turn)).transpose()?,
-            guard: self.vector.pointer("/tools/idempotencyGuard").map(|_| DuplicateOptions::default()),
+            yields: Arc::new(Mutex::new(list(turn, "toolResults").iter().map(yields).collect())),
+            guard: self.vector.pointer("/tools/idempotencyGuard").map(guard).transpose()?,
             approvals: turn.get("approvals").is_some().then(|| Approvals::of(turn, &abort)).transpose()?,
             trace: traced.then(|| Arc::new(Mutex::new(self.sink()))),
             hooks: Hooks::of(self.vector, turn, &self.clock)?.map(Arc::new),
@@ -153,7 +159,8 @@ impl Thread<'_> {
     }
 
     fn sink(&self) -> Sink {
-        Sink { trace: Trace::of(self.later), config: at(self.vector, "trace").clone(), flushed: false }
+        let (trace, config) = (Trace::of(self.later), at(self.vector, "trace").clone());
+        Sink { trace, config, flushed: false, seen: BTreeMap::new() }
     }
 
     fn tools(&self, tools: &Value, turn: &Value) -> Done<ScriptedTools> {
@@ -173,13 +180,26 @@ impl Thread<'_> {
     }
 }
 
+fn yields(step: &Value) -> u64 {
+    step.get("yields").and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn guard(options: &Value) -> Done<DuplicateOptions> {
+    let mut guard = DuplicateOptions::default();
+    if let Some(most) = options.get("maxTurns").and_then(Value::as_u64) {
+        guard.max_runs = usize::try_from(most).map_err(|e| e.to_string())?;
+    }
+    Ok(guard)
+}
+
 impl Stage {
     fn ports(&self, clock: &VirtualClock, input: &Value, begin: usize) -> Ports {
         let model = AbortingModel(self.model.clone(), self.abort.clone());
         let mut ports = Ports::new(Arc::new(model), Arc::new(clock.clone()));
         ports.agents = Arc::new(SingleAgent::new(text(at(input, "instructions"), "systemPrompt")));
         if let Some(tools) = &self.tools {
-            let tools = AbortingTools(tools.clone(), self.abort.clone());
+            let (abort, yields) = (self.abort.clone(), Arc::clone(&self.yields));
+            let tools = AbortingTools { tools: tools.clone(), abort, yields };
             ports.tools = match &self.guard {
                 Some(guard) => Arc::new(DuplicateGuard::new(Arc::new(tools), guard.clone())),
                 None => Arc::new(tools),

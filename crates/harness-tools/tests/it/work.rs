@@ -104,6 +104,23 @@ fn several_changes_happen_together_or_not_at_all() {
 }
 
 #[test]
+fn a_call_that_fails_changes_no_item() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let set = tools().into_set();
+    let mut ledger = WorkLedger::default();
+    let changed = |(name, arguments): (&str, &str), ledger: &mut WorkLedger| {
+        let tool = set.tools().iter().find(|tool| tool.tool_def().name == *name).expect("a tool");
+        let call = Arc::new(ToolCall::new("c", name, Json::parse(arguments).expect("JSON")));
+        let outcome = runtime.block_on(tool.call_boxed(ToolCx::for_call(Arc::clone(&call))));
+        ledger.fold(&outcome.to_message(&call, None, Time(0))).len()
+    };
+    assert_eq!(changed(ADD, &mut ledger), 2);
+    assert_eq!(changed(("work_item_update", r#"{"item_id":"99","status":"done"}"#), &mut ledger), 0);
+    let artifact = r#"{"item_id":"00000002","artifact":"{\"verdict\":\"maybe\"}"}"#;
+    assert_eq!(changed(("work_item_set_artifact", artifact), &mut ledger), 0);
+}
+
+#[test]
 fn a_stored_ledger_goes_on() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let (before, after, origin) = (tools(), tools(), harness_core::machine::Origin::default());
