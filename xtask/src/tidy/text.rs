@@ -33,6 +33,7 @@ const BANS: &[Ban] = &[
     Ban { text: "#![allow(", suffix: ".rs", why: "use #![expect(…, reason = …)]" },
     Ban { text: "#[ignore", suffix: ".rs", why: "a test runs or goes" },
     Ban { text: "TODO", suffix: ".rs", why: "finish it or write an issue" },
+    Ban { text: "<<<<<<< ", suffix: "", why: "choose one version" },
     Ban { text: "FIXME", suffix: ".rs", why: "finish it or write an issue" },
 ];
 

@@ -303,7 +303,7 @@ fn a_continuation_fits_only_where_it_was_made() {
 }
 
 #[test]
-fn another_descriptor_is_an_explicit_choice() {
+fn law_9_another_descriptor_is_an_explicit_choice() {
     let (parked, mut continuation) = park(one());
     continuation.descriptor_hash = Some("sha256:11".into());
     let chosen = continuation.under_descriptor(Some("sha256:00"));

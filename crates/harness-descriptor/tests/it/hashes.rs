@@ -68,7 +68,7 @@ fn the_hash_of_a_part_is_that_of_its_canonical_text() {
 }
 
 #[test]
-fn the_hash_is_that_of_the_canonical_text_however_often_a_part_is_used() {
+fn law_9_the_hash_is_that_of_the_canonical_text_however_often_a_part_is_used() {
     use sha2::Digest as _;
 
     let part = "A \\\"line\\\" of it.\\n".repeat(100);

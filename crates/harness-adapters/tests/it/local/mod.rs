@@ -46,8 +46,16 @@ fn block_on<F: Future>(work: F) -> F::Output {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
 }
 
-/// Whether a process is gone: a dead one that nobody has asked for its end is.
+/// Whether a process that was killed goes: under load the kernel needs a moment for it.
 fn gone(pid: &str) -> bool {
+    (0..100_000).any(|_| {
+        std::thread::yield_now();
+        is_gone(pid)
+    })
+}
+
+/// Whether a process is gone: a dead one that nobody has asked for its end is.
+fn is_gone(pid: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     state.is_ok_and(|text| text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
         || !std::path::Path::new(&format!("/proc/{pid}")).exists()

@@ -1,0 +1,117 @@
+//! The modules of `harness-core` in reading order: a module uses only those above it.
+
+use std::collections::BTreeSet;
+
+use super::tree::Tree;
+
+const SOURCE: &str = "crates/harness-core/src/";
+
+/// The modules, in reading order.
+const ORDER: &[&str] = &[
+    "time",
+    "fault",
+    "cancel",
+    "nesting",
+    "panics",
+    "display",
+    "json",
+    "canonical",
+    "ids",
+    "message",
+    "limits",
+    "transcript",
+    "work",
+    "outcome",
+    "continuation",
+    "port",
+    "contract",
+    "policy",
+    "control",
+    "event",
+    "machine",
+    "turn",
+    "run",
+    "redact",
+    "driver",
+    "hooks",
+    "reply",
+    "testing",
+];
+
+/// Arrows that lead down, as `from to`. The list only gets shorter: one that is gone has to be taken out.
+const EXCEPTIONS: &[&str] = &[
+    "continuation machine",
+    "continuation port",
+    "contract event",
+    "control run",
+    "event machine",
+    "ids message",
+    "machine run",
+    "machine turn",
+    "outcome continuation",
+    "outcome control",
+    "outcome port",
+    "outcome turn",
+    "port contract",
+    "port machine",
+    "port run",
+    "port turn",
+];
+
+/// What leads down and is no exception, and exceptions that are none any more.
+pub(super) fn problems(tree: &Tree) -> Vec<String> {
+    let down = down(tree);
+    let known: BTreeSet<String> = EXCEPTIONS.iter().map(|&arrow| arrow.to_owned()).collect();
+    let new = down.difference(&known).map(|arrow| {
+        format!("{SOURCE}: the arrow `{arrow}` leads down the order of modules: turn it round or move what is used")
+    });
+    let gone = known.difference(&down).map(|arrow| {
+        format!("xtask/src/tidy/order.rs: the arrow `{arrow}` is gone; take it out of the exceptions")
+    });
+    new.chain(gone).collect()
+}
+
+/// The arrows from a module to one below it, and modules that have no place.
+fn down(tree: &Tree) -> BTreeSet<String> {
+    let mut arrows = BTreeSet::new();
+    for file in tree.files().iter().filter(|file| file.is_rust()) {
+        let Some(rest) = file.path.strip_prefix(SOURCE) else { continue };
+        let from = rest.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        if from == "lib" {
+            continue;
+        }
+        let Some(here) = place(from) else {
+            arrows.insert(format!("{from} (not in the order)"));
+            continue;
+        };
+        let code = file.text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for to in lines.flat_map(|line| line.split("crate::").skip(1)) {
+            let to = to.split(|c: char| !(c.is_ascii_lowercase() || c == '_')).next().unwrap_or_default();
+            if place(to).is_some_and(|below| below > here) {
+                arrows.insert(format!("{from} {to}"));
+            }
+        }
+    }
+    arrows
+}
+
+fn place(module: &str) -> Option<usize> {
+    ORDER.iter().position(|name| *name == module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrow_leads_up() {
+        let check = |source: &str| down(&Tree::of(&[("crates/harness-core/src/port/gate.rs", source)]));
+        assert_eq!(check("use crate::message::Message;\n"), BTreeSet::new());
+        assert_eq!(check("use crate::driver::Ports;\n"), BTreeSet::from(["port driver".to_owned()]));
+        assert_eq!(check("/// [`crate::driver::Ports`]\n"), BTreeSet::new());
+        assert_eq!(check("#[cfg(test)]\nuse crate::driver::Ports;\n"), BTreeSet::new());
+        let other = down(&Tree::of(&[("crates/harness-core/src/new.rs", "")]));
+        assert_eq!(other, BTreeSet::from(["new (not in the order)".to_owned()]));
+    }
+}
