@@ -84,15 +84,6 @@ pub(crate) fn plain(json: &Json) -> Done<Value> {
     json.to().map_err(|e| e.to_string())
 }
 
-/// A field that may be `null`, which is not the same as a field that is not there.
-pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    T::deserialize(deserializer).map(Some)
-}
-
 /// A value of which every word is known to a closed type.
 pub(crate) struct Checked<T>(pub(crate) Value, PhantomData<T>);
 

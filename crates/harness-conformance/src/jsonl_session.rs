@@ -133,7 +133,7 @@ struct Case {
 impl Case {
     fn perform(&self, op: Op) -> Done<Value> {
         let messages = op.messages.unwrap_or_default();
-        let messages = messages.iter().map(|message| message.to::<Arc<Message>>());
+        let messages = messages.iter().map(Json::to::<Arc<Message>>);
         let messages = messages.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
         let head = EntryHead::new(Time(0), None, 0, None);
         let before = std::fs::read(&self.file).ok();

@@ -6,7 +6,6 @@ use harness_runtime::template::PromptTemplate;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::Done;
 use crate::case::each;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
@@ -21,7 +20,7 @@ pub(crate) fn run_template(vector: &Vector) -> Verdict {
 
 /// Lists skills, and invokes one.
 pub(crate) fn run_skills(vector: &Vector) -> Verdict {
-    each(vector, skills)
+    each(vector, |input| Ok(skills(input)))
 }
 
 #[derive(Deserialize)]
@@ -67,16 +66,16 @@ impl From<SkillWords> for Skill {
     }
 }
 
-fn skills(input: SkillsInput) -> Done<Value> {
+fn skills(input: SkillsInput) -> Value {
     let skills: SkillSet = input.skills.into_iter().map(Skill::from).collect();
     let block = skills.listing();
     let Some(Invoke { name, additional }) = input.invoke else {
-        return Ok(json!({ "system_prompt_block": block }));
+        return json!({ "system_prompt_block": block });
     };
     let additional: Vec<&str> = additional.iter().map(String::as_str).collect();
     let (text, error) = match skills.invoke(&name, &additional) {
         Some(text) => (json!(text), Value::Null),
         None => (Value::Null, json!([{ "code": "unknown_skill", "name": name }])),
     };
-    Ok(json!({ "system_prompt_block": block, "invoke_text": text, "invoke_error": error }))
+    json!({ "system_prompt_block": block, "invoke_text": text, "invoke_error": error })
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::Done;
-use crate::case::{each, given};
+use crate::case::each;
 use crate::subset::put;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
@@ -21,10 +21,25 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
 #[serde(deny_unknown_fields)]
 struct Input {
     file: String,
-    /// Null is before any entry, absent is the last one.
-    #[serde(default, deserialize_with = "given")]
-    leaf: Option<Option<String>>,
+    #[serde(default)]
+    leaf: LeafWord,
     fork_at: Option<String>,
+}
+
+/// Null is before any entry, absent is the last one.
+#[derive(Default, Deserialize)]
+#[serde(from = "Option<EntryId>")]
+enum LeafWord {
+    #[default]
+    Last,
+    Start,
+    At(EntryId),
+}
+
+impl From<Option<EntryId>> for LeafWord {
+    fn from(id: Option<EntryId>) -> Self {
+        id.map_or(Self::Start, Self::At)
+    }
 }
 
 fn check(input: Input) -> Done<Value> {
@@ -52,11 +67,10 @@ pub(crate) fn error(fault: &Error) -> Value {
 }
 
 fn shown(tree: &Tree, input: &Input) -> Done<Value> {
-    let id = input.leaf.clone().flatten().map(EntryId::from);
-    let leaf = match (&input.leaf, &id) {
-        (Some(_), Some(id)) => Leaf::At(id),
-        (Some(_), None) => Leaf::Start,
-        (None, _) => Leaf::Last,
+    let leaf = match &input.leaf {
+        LeafWord::Last => Leaf::Last,
+        LeafWord::Start => Leaf::Start,
+        LeafWord::At(id) => Leaf::At(id),
     };
     let Context { shown, thinking_level, model, .. } = tree.context(leaf);
     let model = model.map(|model| json!({"provider": model.provider, "modelId": model.id}));

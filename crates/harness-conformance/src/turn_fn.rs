@@ -108,8 +108,12 @@ fn judge(vector: &Vector) -> Done<()> {
             called(vector, |Args(result, options): Given| detect(&result.0, &options.0))
         }
         "exceedsEvidenceBudget" => called(vector, |Args(evidence, No {})| Ok(density(&evidence))),
-        "stopReasonToUserMessage" => called(vector, |Args(reason, options)| Ok(message(&reason, &options))),
-        "truthfulFailureReply" => called(vector, |Args(reason, options)| Ok(reply(&reason, &options))),
+        "stopReasonToUserMessage" => {
+            called(vector, |Args(reason, options): Args<String, _>| Ok(message(&reason, &options)))
+        }
+        "truthfulFailureReply" => {
+            called(vector, |Args(reason, options): Args<String, _>| Ok(reply(&reason, &options)))
+        }
         other => Err(format!("`{other}` is no known function")),
     }
 }
@@ -146,7 +150,7 @@ fn detect(result: &Value, options: &Value) -> Done<Value> {
 
 fn density(input: &Evidence) -> Value {
     let calls = input.tool_calls.iter();
-    let outputs: Vec<_> = calls.map(|call| ToolOutput::new(&*call.name, call.output_chars)).collect();
+    let outputs: Vec<_> = calls.map(|call| ToolOutput::new(&call.name, call.output_chars)).collect();
     match exceeds_evidence_budget(&outputs, &input.assistant_text) {
         Some(thin) => json!({ "value": { "exceeds": true, "reason": SPARSE_EVIDENCE, "detail": thin } }),
         None => json!({ "value": { "exceeds": false } }),
@@ -158,7 +162,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     StopReason::ALL.iter().map(|reason| reason.as_str()).chain([UNKNOWN])
 }
 
-fn message(reason: &String, options: &MessageOptions) -> Value {
+fn message(reason: &str, options: &MessageOptions) -> Value {
     let said = stop_reason_to_user_message(reason, options.can_retry);
     let same = names().find(|name| stop_reason_to_user_message(name, options.can_retry) == said);
     json!({
@@ -168,7 +172,7 @@ fn message(reason: &String, options: &MessageOptions) -> Value {
     })
 }
 
-fn reply(reason: &String, options: &Reply) -> Value {
+fn reply(reason: &str, options: &Reply) -> Value {
     let mut made = ReplyOptions::new().with_suffix(&*options.suffix);
     made.include_stop_reason = options.include_stop_reason;
     let reply = truthful_failure_reply(reason, &made);

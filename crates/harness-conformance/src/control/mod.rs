@@ -37,8 +37,8 @@ const FREE: [&str; 8] = [
 pub(crate) fn run(vector: &Vector) -> Verdict {
     let as_wanted = |_: &mut Value, _: &mut Value| {};
     match vector.kind() {
-        "artifact-cleaning" => check(vector, cleaning, as_wanted),
-        "control-artifact" => check(vector, audit, as_wanted),
+        "artifact-cleaning" => check(vector, |input| Ok(cleaning(&input)), as_wanted),
+        "control-artifact" => check(vector, |input| Ok(audit(&input)), as_wanted),
         "contract" => check(vector, contract::run, as_wanted),
         "hooks" => check(vector, hooks::run, as_wanted),
         "jit" => check(vector, steering::jit, as_wanted),
@@ -152,8 +152,10 @@ enum What {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
-    event_id: Option<String>,
-    event_type: EventType,
+    #[serde(rename = "event_id")]
+    id: Option<String>,
+    #[serde(rename = "event_type")]
+    kind: EventType,
     data: Value,
 }
 
@@ -170,13 +172,13 @@ impl TryFrom<Event> for Told {
     type Error = String;
 
     fn try_from(event: Event) -> Done<Self> {
-        let what = match event.event_type {
+        let what = match event.kind {
             EventType::ToolCall => serde_json::from_value(event.data).map(What::Call),
             EventType::ToolResult => serde_json::from_value(event.data).map(What::Result),
             EventType::AgentResponse => serde_json::from_value(event.data).map(What::Response),
             EventType::TurnStart => serde_json::from_value::<StartData>(event.data).map(|_| What::Start),
         };
-        Ok(Self { id: event.event_id.unwrap_or_default(), what: what.map_err(|e| e.to_string())? })
+        Ok(Self { id: event.id.unwrap_or_default(), what: what.map_err(|e| e.to_string())? })
     }
 }
 
@@ -244,18 +246,18 @@ fn unword(value: &mut Value) {
     }
 }
 
-fn cleaning(Artifact { artifact }: Artifact) -> Done<Value> {
-    let cleaned = clean_artifact(&artifact);
+fn cleaning(Artifact { artifact }: &Artifact) -> Value {
+    let cleaned = clean_artifact(artifact);
     let is_clean = cleaned.removed.is_empty();
-    Ok(json!({
+    json!({
         "level": if is_clean { "clean" } else { "light_contamination" },
         "cleaned_content": cleaned.text,
         "removed_lines": cleaned.removed,
         "message": if is_clean { "" } else { "<free>" },
-    }))
+    })
 }
 
-fn audit(Artifact { artifact }: Artifact) -> Done<Value> {
-    let fault = AuditReport::parse(&artifact).err();
-    Ok(json!({ "valid": fault.is_none(), "error": fault.map(|fault| fault.to_string()).unwrap_or_default() }))
+fn audit(Artifact { artifact }: &Artifact) -> Value {
+    let fault = AuditReport::parse(artifact).err();
+    json!({ "valid": fault.is_none(), "error": fault.map(|fault| fault.to_string()).unwrap_or_default() })
 }

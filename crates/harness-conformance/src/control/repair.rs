@@ -79,19 +79,19 @@ struct Pending {
 pub(super) fn run(input: Input) -> Done<Value> {
     match (input.state, input.config) {
         (Some(state), None) => dangling(&state),
-        (None, Some(config)) => first_run(&config),
+        (None, Some(config)) => Ok(first_run(&config)),
         (Some(_), Some(_)) | (None, None) => Err("either `config` or `state`".to_owned()),
     }
 }
 
 /// A run that begins.
-fn first_run(config: &Config) -> Done<Value> {
+fn first_run(config: &Config) -> Value {
     let mut spec = RunSpec::default();
     spec.limits.turns = config.max_turns.unwrap_or(spec.limits.turns);
     if let Some(profile) = &config.stop_policy_profile {
         match serde_json::from_value(json!(profile)) {
             Ok(mode) => spec.mode = mode,
-            Err(fault) => return Ok(json!({ "error": fault.to_string() })),
+            Err(fault) => return json!({ "error": fault.to_string() }),
         }
     }
     let said = config.initial_message.as_deref();
@@ -113,7 +113,7 @@ fn first_run(config: &Config) -> Done<Value> {
         })
         .collect();
     let initial = driver.machine().log().get(0).map(|message| message.joined_text());
-    Ok(json!({
+    json!({
         "repairs_made": repairs(&driver).count(),
         "lifecycle_events": lifecycle,
         "state": {
@@ -126,7 +126,7 @@ fn first_run(config: &Config) -> Done<Value> {
             "harness.initial_message": initial,
             "harness.stop_policy_profile": profile,
         },
-    }))
+    })
 }
 
 /// A run that finds calls which an earlier process had begun.

@@ -334,7 +334,9 @@ impl Case {
         let call = ToolCall::new("signal", "work_complete", arguments);
         let result = ToolOutcome::text("").to_message(&call, None, Time(0));
         let messages = [Message::Assistant(AssistantMessage::calls([call])), Message::ToolResult(result)];
-        messages.iter().for_each(|message| self.take(message));
+        for message in &messages {
+            self.take(message);
+        }
     }
 
     /// Asks the gates of the control, then the hooks.

@@ -10,7 +10,7 @@ use crate::verdict::Verdict;
 
 /// Runs the vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, check)
+    each(vector, |input| Ok(check(&input)))
 }
 
 #[derive(Deserialize)]
@@ -75,17 +75,17 @@ struct Bounds {
     max: f64,
 }
 
-fn check(input: Input) -> Done<Value> {
+fn check(input: &Input) -> Value {
     let totals = Totals::new(input.total_budget.0, input.response_reserve.0, input.system_prompt_tokens.0);
     let budgets: Vec<Budget> = input.layers.iter().map(|layer| Amount::budget(layer.budget)).collect();
-    Ok(match share(totals, &budgets) {
+    match share(totals, &budgets) {
         Ok(shares) => {
             let given = input.layers.iter().zip(shares.layers);
             let given: Vec<Value> = given.map(|(layer, share)| json!([layer.id, share])).collect();
             json!({"allocations": given, "history_budget": shares.history})
         }
         Err(fault) => json!({"error": error(&fault)}),
-    })
+    }
 }
 
 impl Amount {

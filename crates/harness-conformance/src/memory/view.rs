@@ -5,13 +5,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::{Done, each};
+use super::each;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    each(vector, check)
+    each(vector, |input| Ok(check(&input)))
 }
 
 #[derive(Deserialize)]
@@ -116,12 +116,12 @@ struct Content {
     _annotations: Option<Vec<IgnoredAny>>,
 }
 
-fn check(input: Input) -> Done<Value> {
+fn check(input: &Input) -> Value {
     let budget = input.policy.as_ref().map(|policy| {
         let default = ViewBudget::default();
         let tokens = policy.token_budget.unwrap_or(default.tokens);
         let budget = ViewBudget::new(tokens, policy.response_reserve.unwrap_or(default.response_reserve));
-        policy.window_size.map_or(budget.clone(), |window| budget.with_window(window))
+        policy.window_size.map_or(budget, |window| budget.with_window(window))
     });
     let parts = |entries: &[Entry]| entries.iter().map(part).collect::<Vec<_>>();
     let mut bands = Bands::default();
@@ -145,7 +145,7 @@ fn check(input: Input) -> Done<Value> {
         all(&input.supersedes),
         all(&input.tail),
     ];
-    Ok(json!({"ids": shown.concat()}))
+    json!({"ids": shown.concat()})
 }
 
 fn part(entry: &Entry) -> Part {

@@ -147,6 +147,9 @@ async fn check(input: Input) -> Done<Value> {
     Ok(json!({ "steps": steps }))
 }
 
+/// What somebody came to who waited, by label.
+type Settled = (String, Done<Value>);
+
 /// A stream, taken out while somebody waits for its next value.
 type Stream = Rc<RefCell<Option<ExternalStream>>>;
 
@@ -156,7 +159,7 @@ struct Play {
     contexts: BTreeMap<String, Abort>,
     streams: BTreeMap<String, (Stream, Abort)>,
     /// What those came to who do not wait any more.
-    settled: Rc<RefCell<Vec<(String, Done<Value>)>>>,
+    settled: Rc<RefCell<Vec<Settled>>>,
 }
 
 impl Play {

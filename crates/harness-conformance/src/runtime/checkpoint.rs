@@ -251,13 +251,13 @@ impl World {
             dispatched.push(code.id.clone());
             let occurrence = dispatched.iter().filter(|id| **id == code.id).count();
             let crash = locked(&crash);
-            let dies = crash.as_ref().is_some_and(|at| at.step == code.id && at.occurrence == occurrence);
-            if dies {
+            let is_last = crash.as_ref().is_some_and(|at| at.step == code.id && at.occurrence == occurrence);
+            if is_last {
                 died.notify_one();
             }
             let code = code.clone();
             async move {
-                if dies {
+                if is_last {
                     std::future::pending::<()>().await;
                 }
                 code.perform(&input, &cx)

@@ -63,13 +63,9 @@ async fn streamed(input: Input) -> Done<Value> {
     let (mut deltas, mut ended) = (Vec::new(), false);
     // Paused time passes only when nothing more comes.
     while let Ok(delta) = tokio::time::timeout(Duration::from_millis(1), text.next()).await {
-        match delta {
-            Some(delta) => deltas.push(delta),
-            None => {
-                ended = true;
-                break;
-            }
-        }
+        ended = delta.is_none();
+        let Some(delta) = delta else { break };
+        deltas.push(delta);
     }
     let snapshots: Vec<String> =
         std::iter::from_fn(|| items.try_next()).map(|item| snapshot(&item)).collect();

@@ -1,6 +1,7 @@
 //! Every word of vectors of kinds `turn` and `turn-ext`: what is not here is refused.
 
 #![expect(dead_code, reason = "which words there are is what counts; they are read where they are acted on")]
+#![expect(clippy::struct_field_names, reason = "the names are those of the vectors")]
 
 use std::collections::BTreeMap;
 
