@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::message::{AssistantMessage, Message};
+use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
-    AppendSource, BoxFuture, TokenCounter as _, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFile,
-    WorkspaceHit,
+    AppendSource, BoxFuture, TokenCounter as _, ToolOutcome, Workspace, WorkspaceEntry, WorkspaceFault,
+    WorkspaceFile, WorkspaceHit,
 };
 use harness_core::{Json, Time};
 use harness_memory::MemoryError;
@@ -16,16 +16,59 @@ use harness_memory::builtin::{
 };
 use harness_memory::layer::{Layer, LayerCx, Utf16Quarters};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny as Any};
 use serde_json::{Value, json};
 
 use super::subset::matches;
 use super::turn::convert::{at, list, text};
+use crate::Done;
+use crate::case::{Case, Checked, block_on};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Tokens that a layer gets where the vector says nothing.
 const BUDGET: u64 = 100_000;
+
+/// The words of an input; each layer reads its own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "which words there are is what counts; they are read where they are acted on")]
+struct Words {
+    layer: Option<Any>,
+    state: Option<Any>,
+    updates: Option<Vec<Any>>,
+    budget: Option<u64>,
+    threshold: Option<u64>,
+    max: Option<u64>,
+    observer: Option<Vec<String>>,
+    feeds: Option<Vec<Feed>>,
+    parent: Option<Any>,
+    children: Option<Vec<(String, Any)>>,
+    merge: Option<Merge>,
+    calls: Option<Vec<(String, Any)>>,
+    raw: Option<String>,
+    tag: Option<String>,
+    batches: Option<Vec<Vec<(String, String)>>>,
+    local_time: Option<String>,
+    files: Option<BTreeMap<String, String>>,
+    base_dir: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Feed {
+    User(String),
+    Assistant(String),
+    Tool(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Merge {
+    Shallow,
+    Namespace,
+}
 
 /// A vector as it is written: the order of keys is part of what layers show.
 #[derive(Deserialize)]
@@ -52,15 +95,11 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
     checked(vector).into()
 }
 
-fn checked(vector: &Vector) -> Result<(), String> {
+fn checked(vector: &Vector) -> Done<()> {
+    let Case { input, expect, .. } = Case::<Checked<Words>>::of(vector)?;
     let raw = vector.parse::<Written>()?.input;
-    check(&Input { value: at(&vector.value, "input").clone(), raw }, at(&vector.value, "expected"))
-}
-
-fn check(input: &Input, expected: &Value) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-    let got = runtime.block_on(shown(input))?;
-    matches("expected", expected, &got)
+    let got = block_on(shown(&Input { value: input.0, raw }))??;
+    matches("expected", &expect, &got)
 }
 
 async fn shown(input: &Input) -> Result<Value, String> {
@@ -98,11 +137,17 @@ async fn observations(input: &Value) -> Result<Value, String> {
     }
     let mut probe = begun(layer).await?;
     for feed in list(input, "feeds") {
-        if let Some(said) = feed.get("assistant").and_then(Value::as_str) {
-            probe.store(AssistantMessage::text(said)).await.map_err(told)?;
-        } else {
-            let said = Message::user(text(feed, "user"));
-            probe.append(AppendSource::Prompt, [said]).await.map_err(told)?;
+        match Feed::deserialize(feed).map_err(|e| e.to_string())? {
+            Feed::Assistant(said) => drop(probe.store(AssistantMessage::text(said)).await.map_err(told)?),
+            Feed::User(said) => {
+                drop(probe.append(AppendSource::Prompt, [Message::user(said)]).await.map_err(told)?);
+            }
+            Feed::Tool(id) => {
+                let call = ToolCall::new(&*id, "work", Json::empty_object());
+                let result = ToolOutcome::text(format!("done {id}")).to_message(&call, None, Time(0));
+                let result = Message::ToolResult(result);
+                drop(probe.append(AppendSource::ToolResults, [result]).await.map_err(told)?);
+            }
         }
     }
     finished(probe, input).await

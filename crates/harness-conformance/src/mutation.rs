@@ -87,7 +87,6 @@ const LOOSE: &[&str] = &[
     "summary-render",
     "token-count",
     "descriptor",
-    "builtin-layers",
 ];
 
 /// Keys under which a vector says what others did, which no runner reads.
