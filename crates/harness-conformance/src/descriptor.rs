@@ -19,7 +19,67 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
     checked(vector).into()
 }
 
+/// The words of a case: what is not here is refused.
+mod words {
+    #![expect(
+        dead_code,
+        reason = "which words there are is what counts; they are read where they are acted on"
+    )]
+
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+    use serde::de::IgnoredAny as Any;
+
+    macro_rules! closed {
+        ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
+            $(
+                #[derive(Deserialize)]
+                #[serde(deny_unknown_fields, rename_all = "camelCase")]
+                pub(super) struct $name { $($field: $type),* }
+            )*
+        };
+    }
+
+    closed! {
+        Case {
+            kind: Any, description: Any, tier: Any, optional: Option<Any>, load: Option<Load>,
+            outside: Option<BTreeMap<String, String>>, symlinks: Option<Vec<Symlink>>, registry: Option<Registry>,
+            expect: Expect, resolve: Option<Vec<Resolve>>, create_context: Option<Vec<CreateContext>>,
+        }
+        Expect {
+            hash: Option<Any>, canonical: Option<Any>, materialized: Option<Any>, metadata: Option<Any>,
+            max_turns: Option<Any>, entry_agent: Option<Any>, agent_order: Option<Any>, agents: Option<Any>,
+            error: Option<Error>,
+        }
+        Error { stage: Any, kind: Any, message: Any, compare: Any }
+        Load {
+            mode: Mode, path: Option<String>, root_dir: Option<String>, descriptor_path: Option<String>,
+            prompt_map: Option<BTreeMap<String, String>>, prompt_map_direct: Option<BTreeMap<String, String>>,
+        }
+        Symlink { path: String, target: String }
+        Registry { registry_version: Option<String>, tools: BTreeMap<String, String> }
+        Resolve { agent: String, context: Any, expect: Resolved, turn: Option<Turn> }
+        Resolved { instructions: Option<String>, error: Option<String> }
+        Turn {
+            tools: Option<Vec<Tool>>, model: Option<Any>, model_settings: Option<Any>, error: Option<String>,
+        }
+        Tool { name: String, description: String }
+        CreateContext { input: Input, expect: Made }
+        Input { message: Option<String>, now: Option<String>, overrides: Option<Any> }
+        Made { context: Option<Any>, error: Option<String>, compare: Option<String> }
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Mode {
+        File,
+        Text,
+    }
+}
+
 fn checked(vector: &Vector) -> Result<(), String> {
+    vector.parse::<words::Case>()?;
     let (case, vector) = (&vector.path, vector.parse::<Value>()?);
     let work = tempfile::tempdir().map_err(|error| format!("temporary folder: {error}"))?;
     let work_path = work.path().canonicalize().map_err(|error| format!("temporary folder: {error}"))?;

@@ -86,7 +86,6 @@ const LOOSE: &[&str] = &[
     "summary-parse",
     "summary-render",
     "token-count",
-    "descriptor",
 ];
 
 /// Keys under which a vector says what others did, which no runner reads.
