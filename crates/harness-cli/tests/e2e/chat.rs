@@ -173,8 +173,10 @@ fn a_narrow_terminal_without_colours_becomes_wider() {
     let (project, server) = (project(), Server::by(answer));
     let person = sit_down(&project, &server, &["--color", "never"], 12, 30);
     person.sees("/help shows").says("Still there?").sees("Still here.");
-    // A key that comes together with the new size may be read only with the next one.
-    person.resizes(30, 100).sees(&"─".repeat(90)).types("a draft that stays").sees("› a draft that stays");
+    // A key that comes together with the new size may be read only with the next one, and while the model works,
+    // Ctrl-C would interrupt it.
+    person.resizes(30, 100).sees(&"─".repeat(90)).loses("Esc interrupts");
+    person.types("a draft that stays").sees("› a draft that stays");
     person.types(CTRL_C).loses("a draft that stays").types(CTRL_D);
     leaves_well(person);
 }
