@@ -197,8 +197,7 @@ fn play(runtime: &tokio::runtime::Runtime, sort: Sort, work: &(WorkLedger, Arc<[
         tool(ToolDef::new("work_item_update", "u"), Arc::clone(&work.1)),
         tool(signal, [ToolOutcome::text("noted")].into()),
     ]));
-    let mut spec = RunSpec::default();
-    spec.limits = RunLimits::unlimited();
+    let mut spec = RunSpec { limits: RunLimits::unlimited(), ..RunSpec::default() };
     match sort {
         Sort::Controlled => {
             let control =

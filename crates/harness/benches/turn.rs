@@ -119,9 +119,7 @@ fn spec(iterations: u32) -> TurnSpec {
     limits.elapsed = Some(Millis(600_000));
     limits.tokens = u64::MAX;
     limits.cost = Cost(u64::MAX);
-    let mut spec = TurnSpec::default();
-    spec.limits = limits;
-    spec
+    TurnSpec { limits, ..TurnSpec::default() }
 }
 
 fn ports(iterations: u32, pause: Option<Duration>) -> Ports {

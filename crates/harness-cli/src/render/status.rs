@@ -85,8 +85,7 @@ mod tests {
 
     #[track_caller]
     fn check(events: &[(u32, &str)], expected: &str) {
-        let mut spec = RunSpec::default();
-        spec.control = Some(ControlSpec::default().into());
+        let mut spec = RunSpec { control: Some(ControlSpec::default().into()), ..RunSpec::default() };
         spec.limits.turns = 5;
         spec.limits.amount.iterations = 8;
         spec.limits.amount.tokens = 1_000;

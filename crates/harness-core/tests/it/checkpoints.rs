@@ -66,8 +66,7 @@ fn ports(shelf: &Shelf, turns: usize) -> Ports {
 }
 
 fn spec(turns: u32) -> Arc<RunSpec> {
-    let mut spec = RunSpec::default();
-    spec.mode = StopMode::StrictAutomation;
+    let mut spec = RunSpec { mode: StopMode::StrictAutomation, ..RunSpec::default() };
     spec.limits.turns = turns;
     Arc::new(spec)
 }

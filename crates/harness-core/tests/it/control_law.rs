@@ -222,8 +222,7 @@ async fn a_source_of_facts_of_the_application_is_asked_through_the_ports() {
         Arc::new(VirtualClock::still(Time(0))),
     );
     ports.facts = Some(Arc::new(Knows));
-    let mut spec = RunSpec::default();
-    spec.control = Some(Arc::new(control));
+    let spec = RunSpec { control: Some(Arc::new(control)), ..RunSpec::default() };
     let mut run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.reason().as_str(), "answer_finalized");

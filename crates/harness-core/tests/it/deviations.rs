@@ -29,7 +29,6 @@ async fn run(ports: &Ports, origin: Origin) -> (Arc<End>, Turn) {
 }
 
 async fn run_with(ports: &Ports, origin: Origin, spec: TurnSpec) -> (Arc<End>, Turn) {
-    let spec = spec;
     let mut turn = Turn::new(Arc::new(spec), origin, Transcript::default());
     let end = drive(&mut turn, ports, &Cancel::never(), Start::prompt(Message::user("Status?"))).await;
     (end, turn)

@@ -130,8 +130,7 @@ fn tools() -> Vec<ToolDef> {
 }
 
 fn spec(execution: Execution) -> TurnSpec {
-    let mut spec = TurnSpec::default();
-    spec.execution = execution;
+    let mut spec = TurnSpec { execution, ..TurnSpec::default() };
     spec.limits.elapsed = Some(Millis(10_000));
     spec
 }
