@@ -64,5 +64,5 @@ pub use driver::{Answer, Outside, Ran, ScriptedDriver, replay};
 pub use events::{EventLog, RecordingObserver, event_line};
 pub use journal::{Journal, Journaled};
 pub use model::{ModelStep, ScriptedModel};
-pub use script::{ScriptFault, check_turn, check_turn_with, play_turn};
+pub use script::{ScriptFault, check_run, check_turn, check_turn_with, play_run, play_turn};
 pub use tools::{ScriptedTools, ToolStep};

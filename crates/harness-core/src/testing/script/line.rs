@@ -84,6 +84,7 @@ pub(super) enum Asked {
     Gate(u32, CallId),
     Arguments(CallId),
     Approve(CallId),
+    Stop(u32),
 }
 
 impl fmt::Display for Asked {
@@ -94,6 +95,7 @@ impl fmt::Display for Asked {
             Self::Gate(gate, call) => write!(f, "gate {gate} #{call}"),
             Self::Arguments(call) => write!(f, "arguments #{call}"),
             Self::Approve(call) => write!(f, "approve #{call}"),
+            Self::Stop(gate) => write!(f, "stop gate {gate}"),
         }
     }
 }

@@ -5,13 +5,16 @@ mod parse;
 mod play;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use line::ScriptFault;
 
-use crate::turn::TurnSpec;
+use crate::machine::Origin;
+use crate::run::{Run, RunSpec};
+use crate::turn::{Turn, TurnSpec};
 
 /// Plays a script against a turn and gives what happened, one line per event and the verdict last.
-/// `agent_prepared` is left out: a script has one agent, and it never changes.
+/// `agent_prepared` is left out: a script has one agent, and it never changes. [`play_run`] does the same with a run.
 ///
 /// # Script
 /// One thing per line; empty lines and lines that begin with `//` are left out. A line takes effect when
@@ -23,6 +26,7 @@ use crate::turn::TurnSpec;
 /// | `limits: iterations 3, calls 2, elapsed 30s, invalid 2, tokens 100, cost 5` | limits that differ from the spec's |
 /// | `parallel 4` | calls of a batch run at once |
 /// | `gates: policy audit` | the tool gates; one without a line allows |
+/// | `stops: check` | the stop gates of a run; one without a line accepts |
 /// | `approver` | somebody decides about held calls |
 /// | `prompt: "Hello"` | the prompt; `go` when absent |
 /// | `model: text "done"` | an answer; `usage 10/5` and `cost 0.1` may follow on every model line |
@@ -30,6 +34,7 @@ use crate::turn::TurnSpec;
 /// | `model: ask "Which?"`, `refuse "No"`, `approve id kind "what"`, `invalid "why"`, `fault code "why"` | the other outputs |
 /// | `tool #c1: ok 4`, `error CODE TEXT`, `retry CODE TEXT`, `fault CODE TEXT` | what comes of an execution; `retry` is a failure worth another try |
 /// | `gate policy #c1: deny "no"`, `halt "no"`, `hold "why"`, `rewrite {"a":2}`, `allow` | what a gate says |
+/// | `stop check: accept`, `waive "why"`, `continue "guidance"` | what a stop gate says |
 /// | `arguments #c1: field "problem"` | wrong arguments |
 /// | `approve #c1: granted`, `denied "why"`, `edited {"a":2}`, `later` | what the approver says |
 /// | `cancel` | the caller cancels |
@@ -41,12 +46,26 @@ use crate::turn::TurnSpec;
 /// # Errors
 /// A line that cannot be read; it is named with its number.
 pub fn play_turn(spec: TurnSpec, script: &str) -> Result<String, ScriptFault> {
-    Ok(play::play(parse::parse(spec, script)?))
+    let script = parse::parse(spec, script)?;
+    let spec = Arc::new(script.spec.clone());
+    Ok(play::play(script, |log| Turn::new(Arc::clone(&spec), Origin::default(), log)))
+}
+
+/// Plays a script against a run, like [`play_turn`]. What the script says of limits and of how calls are executed is said of
+/// each turn. No file is known to the run's control.
+///
+/// # Errors
+/// A line that cannot be read; it is named with its number.
+pub fn play_run(spec: RunSpec, script: &str) -> Result<String, ScriptFault> {
+    let script = parse::parse(spec.turn.clone(), script)?;
+    let spec = Arc::new(RunSpec { turn: script.spec.clone(), ..spec });
+    Ok(play::play(script, |log| Run::new(Arc::clone(&spec), Origin::default(), log)))
 }
 
 /// Plays a script against the default turn and compares what happened; see [`play_turn`].
 ///
-/// White space at the ends of lines and empty lines do not count.
+/// White space at the ends of lines and empty lines do not count. A line `...` stands for whatever happened there, so
+/// that a test names only the lines that it is about.
 ///
 /// ```
 /// harness_core::testing::check_turn(
@@ -88,14 +107,69 @@ pub fn check_turn(script: &str, expected: &str) {
 /// # Panics
 /// When what happened differs, or the script cannot be read.
 #[track_caller]
-#[expect(clippy::panic, reason = "a failed comparison fails the test that made it")]
 pub fn check_turn_with(spec: TurnSpec, script: &str, expected: &str) {
-    let happened = play_turn(spec, script).unwrap_or_else(|fault| panic!("{fault}"));
-    let expected = Lines(expected);
+    compare(play_turn(spec, script), expected);
+}
+
+/// Plays a script against a run and compares what happened; see [`play_run`] and [`check_turn`].
+///
+/// ```
+/// use harness_core::run::RunSpec;
+///
+/// harness_core::testing::check_run(
+///     RunSpec::default(),
+///     r#"
+///     stops: tests
+///     model: text "It works."
+///     stop tests: continue "Two tests fail."
+///     model: text "Now it does."
+///     stop tests: accept
+///     "#,
+///     r#"
+///     run_started
+///     ...
+///     stop_judged tests continue
+///     ...
+///     message_appended user "Two tests fail."
+///     ...
+///     stop_judged tests accept
+///     ...
+///     completed: answer_finalized "Now it does."
+///     "#,
+/// );
+/// ```
+///
+/// # Panics
+/// When what happened differs, or the script cannot be read.
+#[track_caller]
+pub fn check_run(spec: RunSpec, script: &str, expected: &str) {
+    compare(play_run(spec, script), expected);
+}
+
+#[track_caller]
+#[expect(clippy::panic, reason = "a failed comparison fails the test that made it")]
+fn compare(happened: Result<String, ScriptFault>, expected: &str) {
+    let happened = happened.unwrap_or_else(|fault| panic!("{fault}"));
+    let lines: Vec<_> = Lines(&happened).iter().collect();
+    let wanted: Vec<_> = Lines(expected).iter().collect();
     assert!(
-        Lines(&happened).iter().eq(expected.iter()),
-        "it did not happen as expected\n--- happened\n{happened}\n--- expected\n{expected}",
+        fits(&lines, &wanted),
+        "it did not happen as expected\n--- happened\n{happened}\n--- expected\n{}",
+        Lines(expected),
     );
+}
+
+/// Whether these lines are the wanted ones, of which `...` stands for any number of lines.
+fn fits(lines: &[&str], wanted: &[&str]) -> bool {
+    match wanted.split_first() {
+        None => lines.is_empty(),
+        Some((&"...", rest)) => {
+            (0..=lines.len()).any(|at| lines.get(at..).is_some_and(|left| fits(left, rest)))
+        }
+        Some((line, rest)) => {
+            lines.split_first().is_some_and(|(first, left)| first == line && fits(left, rest))
+        }
+    }
 }
 
 /// A text whose lines count without the white space around them.

@@ -13,7 +13,8 @@ use crate::message::{
 };
 use crate::outcome::{Fault, FaultSource};
 use crate::port::{
-    ArgumentFault, Decision, ModelFault, ModelFaultCode, PortSet, RetryClass, ToolDef, ToolOutcome, Verdict,
+    ArgumentFault, Decision, Judgement, ModelFault, ModelFaultCode, PortSet, RetryClass, ToolDef,
+    ToolOutcome, Verdict,
 };
 use crate::time::Millis;
 use crate::turn::{Execution, TurnSpec};
@@ -53,8 +54,11 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
             return Ok(None);
         }
         "gates" => {
-            let names = words.after_colon()?.0.split_whitespace();
-            script.ports.gates = names.map(GateName::from).collect();
+            script.ports.gates = names(words.after_colon()?);
+            return Ok(None);
+        }
+        "stops" => {
+            script.ports.stop_gates = names(words.after_colon()?);
             return Ok(None);
         }
         "parallel" => {
@@ -74,8 +78,12 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         "arguments" => Says::Answer(Asked::Arguments(words.call()?), arguments(words.after_colon()?)?),
         "approve" => Says::Answer(Asked::Approve(words.call()?), decision(words.after_colon()?)?),
         "gate" => {
-            let gate = gate_number(&script.ports, words.word())?;
+            let gate = number_of(words.word(), &script.ports.gates, "gates")?;
             Says::Answer(Asked::Gate(gate, words.call()?), verdict(words.after_colon()?)?)
+        }
+        "stop" => {
+            let gate = number_of(words.word(), &script.ports.stop_gates, "stops")?;
+            Says::Answer(Asked::Stop(gate), judgement(words.after_colon()?)?)
         }
         "cancel" => Says::Cancel,
         "crash" => Says::Crash,
@@ -136,9 +144,13 @@ fn span(text: &str) -> Read<Millis> {
     }
 }
 
-fn gate_number(ports: &PortSet, name: &str) -> Read<u32> {
-    let at = ports.gates.iter().position(|gate| *gate == name);
-    at.and_then(|at| u32::try_from(at).ok()).ok_or_else(|| format!("`{name}` is not in `gates:` above"))
+fn names(words: Words<'_>) -> Vec<GateName> {
+    words.0.split_whitespace().map(GateName::from).collect()
+}
+
+fn number_of(name: &str, gates: &[GateName], line: &str) -> Read<u32> {
+    let at = gates.iter().position(|gate| *gate == name);
+    at.and_then(|at| u32::try_from(at).ok()).ok_or_else(|| format!("`{name}` is not in `{line}:` above"))
 }
 
 fn model(mut words: Words<'_>) -> Read<Reply> {
@@ -229,6 +241,18 @@ fn verdict(mut words: Words<'_>) -> Read<Reply> {
         other => return Err(format!("`{other}` is no verdict")),
     };
     Ok(Reply::Gate(verdict.into()))
+}
+
+fn judgement(mut words: Words<'_>) -> Read<Reply> {
+    let judgement = match words.word() {
+        "accept" => Judgement::Accept,
+        "waive" => Judgement::Waive { why: words.text()? },
+        "continue" => Judgement::Continue { guidance: words.text()? },
+        other => {
+            return Err(format!("`{other}` is no judgement: `accept`, `waive` or `continue` was expected"));
+        }
+    };
+    Ok(Reply::Judged(judgement.into()))
 }
 
 fn decision(mut words: Words<'_>) -> Read<Reply> {

@@ -6,23 +6,24 @@ use std::sync::Arc;
 use super::line::{Asked, Line, Says, Script};
 use crate::event::{Event, EventKind};
 use crate::ids::{EntryId, OpId};
-use crate::machine::{Input, Op, Origin, Reply, Start};
+use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{Offer, PortSet, Verdict};
+use crate::port::{FactsFound, Judgement, Offer, Verdict};
 use crate::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use crate::time::Time;
 use crate::transcript::Transcript;
-use crate::turn::{Turn, TurnSpec};
 
 /// When a script begins.
 const BEGIN: Time = Time(1_767_225_600_000);
 
-pub(super) fn play(script: Script) -> String {
-    let Script { spec, ports, tools, prompt, lines } = script;
+/// Plays a script with the machines that `new` makes over a transcript, one for each process.
+pub(super) fn play<P: Phase>(script: Script, new: impl Fn(Transcript) -> Machine<P>) -> String {
+    let Script { ports, tools, prompt, lines, .. } = script;
     let stage =
         Stage { offer: Arc::new(Offer::new("main", "", tools)), lines, free: 0, steering: Vec::new() };
-    let mut play = Play { spec: Arc::new(spec), ports, at: BEGIN, told: String::new() };
+    let new = move |log| new(log).with_ports(ports.clone());
+    let mut play = Play { new, at: BEGIN, told: String::new() };
     let mut driver = play.process(Transcript::default(), stage);
     driver.input(Input::Start(Box::new(Start::prompt(Message::user(prompt)))));
     let mut ran = reach(&mut driver);
@@ -40,23 +41,21 @@ pub(super) fn play(script: Script) -> String {
     play.told
 }
 
-type Driver = ScriptedDriver<crate::turn::TurnState, Stage>;
+type Driver<P> = ScriptedDriver<P, Stage>;
 
-struct Play {
-    spec: Arc<TurnSpec>,
-    ports: PortSet,
+struct Play<N> {
+    new: N,
     at: Time,
     told: String,
 }
 
-impl Play {
-    fn process(&self, log: Transcript, stage: Stage) -> Driver {
-        let turn = Turn::new(Arc::clone(&self.spec), Origin::default(), log);
-        ScriptedDriver::new(turn.with_ports(self.ports.clone()), stage, self.at)
+impl<P: Phase, N: Fn(Transcript) -> Machine<P>> Play<N> {
+    fn process(&self, log: Transcript, stage: Stage) -> Driver<P> {
+        ScriptedDriver::new((self.new)(log), stage, self.at)
     }
 
     /// Lets the line at `at` happen.
-    fn enter(&mut self, driver: &mut Driver, at: usize) {
+    fn enter(&mut self, driver: &mut Driver<P>, at: usize) {
         let Some(line) = driver.outside_mut().lines.get_mut(at) else { return };
         line.used = true;
         let number = line.number;
@@ -93,7 +92,7 @@ impl Play {
     }
 
     /// Another process goes on from what is durable.
-    fn next_process(&mut self, driver: &mut Driver, start: Start) {
+    fn next_process(&mut self, driver: &mut Driver<P>, start: Start) {
         self.at = driver.now();
         let stage = driver.outside_mut().take_over();
         let durable = driver.journal().reopen();
@@ -112,7 +111,7 @@ impl Play {
         }
     }
 
-    fn verdict(&mut self, ran: &Ran, driver: &Driver) {
+    fn verdict(&mut self, ran: &Ran, driver: &Driver<P>) {
         for line in driver.outside().lines.iter().filter(|line| !line.used) {
             let _ = writeln!(self.told, "unused line {}: {}", line.number, line.text);
         }
@@ -186,7 +185,13 @@ impl Stage {
         match asked {
             Asked::Gate(..) if !self.speaks_of(&asked) => Some(Reply::Gate(Verdict::Allow.into())),
             Asked::Arguments(_) if !self.speaks_of(&asked) => Some(Reply::Arguments(Ok(()))),
-            Asked::Model | Asked::Tool(_) | Asked::Gate(..) | Asked::Arguments(_) | Asked::Approve(_) => None,
+            Asked::Stop(_) if !self.speaks_of(&asked) => Some(Reply::Judged(Judgement::Accept.into())),
+            Asked::Stop(_)
+            | Asked::Model
+            | Asked::Tool(_)
+            | Asked::Gate(..)
+            | Asked::Arguments(_)
+            | Asked::Approve(_) => None,
         }
     }
 
@@ -194,7 +199,10 @@ impl Stage {
         if let Op::Drain { .. } = op {
             return Some(Reply::Drained(std::mem::take(&mut self.steering)));
         }
-        if matches!(op, Op::Hook { .. }) {
+        if let Op::Facts { .. } = op {
+            return Some(Reply::Facts(Ok(Box::new(FactsFound::default()))));
+        }
+        if let Op::Hook { .. } = op {
             return Some(Reply::Hooked(Ok(None)));
         }
         matches!(op, Op::Prepare { .. }).then(|| Reply::Prepared(Ok(Arc::clone(&self.offer))))
@@ -208,7 +216,7 @@ impl Outside for Stage {
 }
 
 /// Runs until all that the free lines say has happened, moving the time only as far as that needs.
-fn reach(driver: &mut Driver) -> Ran {
+fn reach<P: Phase>(driver: &mut Driver<P>) -> Ran {
     loop {
         for (id, op) in driver.open().to_vec() {
             if let Some(reply) = driver.outside_mut().answer(&op) {
@@ -232,6 +240,7 @@ fn asked(op: &Op) -> Option<Asked> {
         Op::Gate { gate, proposed } => Some(Asked::Gate(*gate, proposed.call.id.clone())),
         Op::Arguments { call } => Some(Asked::Arguments(call.id.clone())),
         Op::Approve { proposed } => Some(Asked::Approve(proposed.call.id.clone())),
+        Op::StopGate { gate, .. } => Some(Asked::Stop(*gate)),
         Op::Prepare { .. }
         | Op::Begin { .. }
         | Op::Append { .. }
@@ -245,7 +254,6 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::Drain { .. }
         | Op::GuardInput { .. }
         | Op::GuardOutput { .. }
-        | Op::StopGate { .. }
         | Op::Facts { .. } => None,
     }
 }
