@@ -157,3 +157,40 @@ fn messages_that_do_not_fit_defer_the_turn() {
         "#,
     );
 }
+
+#[test]
+fn a_turn_neither_blocks_calls_nor_tidies_answers_by_itself() {
+    check_turn(
+        r#"
+        tools: find
+        model: call find {"q":"x"} #c1
+        tool #c1: ok /a
+        model: call find {"q":"y"} #c2
+        tool #c2: ok /b
+        model: text "Done. <invoke name=\"find\"></invoke>"
+        "#,
+        r#"
+        message_appended user "go"
+        turn_started main
+        model_step_started
+        message_appended assistant #c1 find
+        model_step_finished tool_request
+        tool_requested #c1 find
+        tool_started #c1 find
+        message_appended result #c1 "/a"
+        tool_finished #c1
+        model_step_started
+        message_appended assistant #c2 find
+        model_step_finished tool_request
+        tool_requested #c2 find
+        tool_started #c2 find
+        message_appended result #c2 "/b"
+        tool_finished #c2
+        model_step_started
+        message_appended assistant "Done. <invoke name=\"find\"></invoke>"
+        model_step_finished final_answer
+        turn_finished answer_finalized
+        completed: answer_finalized "Done. <invoke name=\"find\"></invoke>"
+        "#,
+    );
+}
