@@ -166,6 +166,20 @@ impl Prefix {
         if at < self.len { self.log.get(at) } else { None }
     }
 
+    /// Whether the last answer has calls that wait for their results, be it only the ones that say that they never
+    /// ran.
+    pub fn has_open_calls(&self) -> bool {
+        let mut answered = 0;
+        for message in self.iter().rev() {
+            match &**message {
+                Message::ToolResult(_) => answered += 1,
+                Message::Assistant(answer) => return answered < answer.tool_calls().count(),
+                Message::System(_) | Message::User(_) | Message::Custom(_) => return false,
+            }
+        }
+        false
+    }
+
     /// The last message.
     pub fn last(&self) -> Option<&Arc<Message>> {
         self.log.get(self.len.checked_sub(1)?)

@@ -39,7 +39,7 @@ pub async fn compact<P: Phase>(
     let Some(compactor) = &ports.compactor else {
         return fault("no_compactor", "there is no compactor; configure one");
     };
-    if machine.has_open_calls() {
+    if machine.log().has_open_calls() {
         return fault(
             "open_calls",
             "calls wait for their results; settle them first, for example by resuming",

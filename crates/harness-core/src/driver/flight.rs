@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use super::op::{Running, Spare};
+use super::op::Running;
 use super::ports::Ports;
 use super::sink::Sink;
 use super::start::Starter;
@@ -75,21 +75,15 @@ impl<'p> Flight<'p> {
         self.injecting.is_some()
     }
 
-    /// The first reply that is there, if any; polls everything that runs until then. An outcome may use `spare`
-    /// memory.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, spare: &mut Spare) -> Option<(OpId, Reply)> {
+    /// The first reply that is there, if any; polls everything that runs until then.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
         if !self.ready.is_empty() {
             return self.ready.pop_front();
         }
         for (at, (id, running)) in self.running.iter_mut().enumerate() {
-            if let Poll::Ready(reply) = running.poll(cx, spare) {
+            if let Poll::Ready(reply) = running.poll(cx) {
                 let id = *id;
-                // Mostly the last one, or the only one.
-                if at + 1 == self.running.len() {
-                    self.running.truncate(at);
-                } else {
-                    self.running.remove(at);
-                }
+                self.running.remove(at);
                 return Some((id, reply));
             }
         }

@@ -20,7 +20,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 pub use compact::compact;
 pub use ports::Ports;
@@ -56,12 +56,11 @@ pub async fn drive<P: Phase>(
     let mut driver = Driver::new(machine, ports, &sink, cancel);
     driver.advance(Input::Start(Box::new(begin)));
     loop {
-        let end =
-            if ports.stores() { driver.go_on().await } else { poll_fn(|cx| driver.go_on_at_once(cx)).await };
-        if let Some(end) = end {
+        if let Some(end) = driver.perform().await {
             told.whole = true;
             return end;
         }
+        tokio::task::coop::consume_budget().await;
         let input = driver.next().await;
         driver.advance(input);
     }
@@ -124,33 +123,6 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
-    /// Performs effects and takes what is ready until something has to be waited for. The end, if it came.
-    async fn go_on(&mut self) -> Option<Arc<End>> {
-        loop {
-            if let Some(end) = self.perform().await {
-                return Some(end);
-            }
-            tokio::task::coop::consume_budget().await;
-            // What is ready at once needs no timer.
-            if !poll_fn(|cx| Poll::Ready(self.advance_at_once(cx))).await {
-                return None;
-            }
-        }
-    }
-
-    /// The same when nothing is stored. Pending only to let other tasks run.
-    fn go_on_at_once(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<End>>> {
-        loop {
-            if let Some(end) = self.perform_at_once() {
-                return Poll::Ready(Some(end));
-            }
-            ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
-            if !self.advance_at_once(cx) {
-                return Poll::Ready(None);
-            }
-        }
-    }
-
     fn advance(&mut self, input: Input) {
         if let Input::Reply(id, reply) = input {
             return self.answer(id, reply);
@@ -196,52 +168,6 @@ impl<'p, P: Phase> Driver<'p, P> {
         if self.flight.is_idle() {
             self.grace_until = None;
         }
-    }
-
-    /// Goes on with what is there without waiting. Whether there was anything. What the caller wants comes before
-    /// what is ready: ports that always are would hide it.
-    fn advance_at_once(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.is_asked() || self.aside.is_watching() {
-            let Some(input) = self.ready(cx) else { return false };
-            self.advance(input);
-            return true;
-        }
-        let Some((id, reply)) = self.flight.poll(cx, &mut self.fx.spare.outcome) else { return false };
-        if self.is_asked()
-            && let Some(input) = self.asked_for()
-        {
-            self.flight.keep(id, reply);
-            self.advance(input);
-        } else {
-            self.answer(id, reply);
-        }
-        true
-    }
-
-    /// Performs the effects in order, when nothing is stored.
-    fn perform_at_once(&mut self) -> Option<Arc<End>> {
-        let mut done = None;
-        // Looked at in place: effects are large.
-        for effect in self.fx.as_mut_slice() {
-            match effect {
-                Effect::Persist(_) => {}
-                Effect::Event(event) => self.aside.see(event),
-                Effect::Perform(id, op) => self.flight.start(self.machine, *id, op),
-                Effect::AbortAll => {
-                    self.flight.abort();
-                    self.grace_until = Some(self.now.after(self.ports.grace));
-                }
-                Effect::Done(end) => done = Some(Arc::clone(end)),
-            }
-        }
-        self.publish();
-        self.fx.clear();
-        self.let_go_of_drained();
-        if done.is_some() {
-            self.aside.let_go();
-            self.ports.hub.flush();
-        }
-        done
     }
 
     /// Performs the effects in order. After a failed barrier nothing more is started; what failed is told
@@ -354,6 +280,10 @@ impl<'p, P: Phase> Driver<'p, P> {
 
     /// The next input: a reply, the cancellation, or a time that has come.
     async fn next(&mut self) -> Input {
+        // What is ready needs no timer.
+        if let Some(input) = poll_fn(|cx| Poll::Ready(self.ready(cx))).await {
+            return input;
+        }
         loop {
             self.end_grace();
             if let Some(input) = self.wait().await {
@@ -385,7 +315,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         .await
     }
 
-    /// What is there; what the caller wants comes first.
+    /// What is there; what the caller wants comes first: ports that always are ready would hide it.
     fn ready(&mut self, cx: &mut Context<'_>) -> Option<Input> {
         if let Some(input) = self.asked_for() {
             return Some(input);
@@ -393,7 +323,7 @@ impl<'p, P: Phase> Driver<'p, P> {
         if let Some(note) = self.aside.poll(cx) {
             return Some(Input::Hooked(Box::new(note)));
         }
-        let (id, reply) = self.flight.poll(cx, &mut self.fx.spare.outcome)?;
+        let (id, reply) = self.flight.poll(cx)?;
         let Some(input) = self.asked_for() else { return Some(Input::Reply(id, reply)) };
         self.flight.keep(id, reply);
         Some(input)

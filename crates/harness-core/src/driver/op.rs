@@ -14,9 +14,6 @@ use crate::port::{
     ArgumentFault, BoxFuture, Decision, Judgement, ModelFault, ModelFaultCode, ToolOutcome, Verdict,
 };
 
-/// Memory for an outcome.
-pub(super) type Spare = Option<Box<ToolOutcome>>;
-
 /// An operation that is being performed.
 pub(super) enum Running<'p> {
     /// It needed no waiting.
@@ -35,14 +32,14 @@ impl Running<'_> {
         if let Self::Model(_, agent) = self { agent.as_ref() } else { None }
     }
 
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, spare: &mut Spare) -> Poll<Reply> {
-        match catch_unwind(AssertUnwindSafe(|| self.poll_inner(cx, spare))) {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
+        match catch_unwind(AssertUnwindSafe(|| self.poll_inner(cx))) {
             Ok(polled) => polled,
             Err(panic) => Poll::Ready(self.panicked(panic_text(&*panic))),
         }
     }
 
-    fn poll_inner(&mut self, cx: &mut Context<'_>, spare: &mut Spare) -> Poll<Reply> {
+    fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
         match self {
             Self::Ready(reply) => Poll::Ready(std::mem::replace(reply, Reply::Interrupted { partial: None })),
             Self::Model(model, agent) => match model.as_mut().poll(cx) {
@@ -50,7 +47,7 @@ impl Running<'_> {
                 Poll::Ready(Err(fault)) => Poll::Ready(broke_off(fault, agent.take())),
                 Poll::Pending => Poll::Pending,
             },
-            Self::Tool(tool) => tool.as_mut().poll(cx).map(|outcome| Reply::Tool(Ok(boxed(outcome, spare)))),
+            Self::Tool(tool) => tool.as_mut().poll(cx).map(|outcome| Reply::Tool(Ok(Box::new(outcome)))),
             Self::Other(other, _) => Pin::new(other).poll(cx),
         }
     }
@@ -62,16 +59,6 @@ impl Running<'_> {
             Self::Tool(_) => tool_panicked(text),
             Self::Other(_, panicked) => panicked(text),
         }
-    }
-}
-
-fn boxed(outcome: ToolOutcome, spare: &mut Spare) -> Box<ToolOutcome> {
-    match spare.take() {
-        Some(mut place) => {
-            *place = outcome;
-            place
-        }
-        None => Box::new(outcome),
     }
 }
 

@@ -5,22 +5,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, Shared};
-use crate::event::{Event, EventKind};
+use crate::event::Event;
 use crate::ids::{AgentId, OpId};
 use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
     AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, FactsAsk, GuardedAnswer, HookAsk,
-    Measured, Offer, Progress, ProposedCall, RetryClass, StopStanding, ToolOutcome,
+    Measured, Offer, Progress, ProposedCall, RetryClass, StopStanding,
 };
-use crate::time::{Millis, Time};
+use crate::time::Millis;
 use crate::transcript::Plan;
 
 /// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
-// With a tag of its own, an operation is copied into it as it lies.
-#[repr(u8)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
@@ -40,41 +37,9 @@ pub enum Effect {
 /// Effects in order, and what of them is wanted.
 #[derive(Debug)]
 pub struct Effects {
-    /// The effects, and behind them what is left of earlier ones: an event that is over leaves its share of the
-    /// origin to the next event in its place.
     list: Vec<Effect>,
-    /// How many effects there are.
-    live: usize,
     pub(crate) events: bool,
     pub(crate) journal: bool,
-    /// Memory of what is over.
-    pub(crate) spare: Spare,
-}
-
-/// Memory of what is over, for the next one of its kind.
-#[derive(Debug, Default)]
-pub(crate) struct Spare {
-    /// Of an outcome.
-    pub(crate) outcome: Option<Box<ToolOutcome>>,
-    /// Of an outcome that was shared, once nobody else has it.
-    pub(crate) shared: Option<Arc<ToolOutcome>>,
-    /// Of a list of calls that was told; empty.
-    calls: Vec<Arc<ToolCall>>,
-    /// Where a list of calls is told now.
-    calls_at: Option<usize>,
-}
-
-impl Spare {
-    /// An outcome in memory that can be shared.
-    pub(crate) fn share(&mut self, mut outcome: Box<ToolOutcome>) -> Arc<ToolOutcome> {
-        let mut shared = self.shared.take().unwrap_or_default();
-        match Arc::get_mut(&mut shared) {
-            Some(place) => std::mem::swap(place, &mut *outcome),
-            None => shared = Arc::new(std::mem::take(&mut *outcome)),
-        }
-        self.outcome = Some(outcome);
-        shared
-    }
 }
 
 impl Default for Effects {
@@ -84,19 +49,9 @@ impl Default for Effects {
 }
 
 impl Effects {
-    /// Effects of one input, nearly always: room for them is made once, and below the size from which an
-    /// allocator tidies up.
-    const USUAL: usize = 6;
-
     /// All effects.
     pub fn new() -> Self {
-        Self {
-            list: Vec::with_capacity(Self::USUAL),
-            live: 0,
-            events: true,
-            journal: true,
-            spare: Spare::default(),
-        }
+        Self { list: Vec::new(), events: true, journal: true }
     }
 
     /// Leaves events out (they are still numbered), for runs that nobody listens to.
@@ -113,77 +68,29 @@ impl Effects {
         self
     }
 
-    /// Takes the effects, leaving the list empty and its memory in place.
+    /// Takes the effects.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
-        self.list.truncate(std::mem::take(&mut self.live));
         self.list.drain(..)
     }
 
     /// The effects so far.
     pub fn as_slice(&self) -> &[Effect] {
-        self.list.get(..self.live).unwrap_or_default()
+        &self.list
     }
 
     /// The same, for whoever takes what they hold.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [Effect] {
-        self.list.get_mut(..self.live).unwrap_or_default()
+        &mut self.list
     }
 
     /// Adds an effect.
-    #[expect(clippy::inline_always, reason = "what is built is written where it lies, not moved there")]
-    #[inline(always)]
     pub(crate) fn push(&mut self, effect: Effect) {
-        match self.list.get_mut(self.live) {
-            Some(over) => *over = effect,
-            None => self.list.push(effect),
-        }
-        self.live += 1;
+        self.list.push(effect);
     }
 
-    /// Adds an event whose kind is not written yet. Where it is written: in place, since kinds are large.
-    pub(crate) fn place_event(&mut self, shared: &Shared, seq: u64, at: Time) -> Option<&mut EventKind> {
-        let over = self.list.get(self.live);
-        if !matches!(over, Some(Effect::Event(event)) if Arc::ptr_eq(&event.origin, &shared.origin)) {
-            self.make_place(&shared.origin);
-        }
-        let Some(Effect::Event(event)) = self.list.get_mut(self.live) else { return None };
-        self.live += 1;
-        (event.seq, event.at) = (seq, at);
-        (event.turn, event.iteration) = (shared.turn, shared.iteration);
-        Some(&mut event.kind)
-    }
-
-    /// Makes the next place one of an event.
-    #[cold]
-    fn make_place(&mut self, origin: &Arc<Origin>) {
-        let (origin, kind) = (Arc::clone(origin), EventKind::RunStarted { descriptor_hash: None });
-        self.push(Effect::Event(Event { seq: 0, at: Time(0), origin, turn: 0, iteration: 0, kind }));
-        self.live -= 1;
-    }
-
-    /// Forgets the effects. What they hold is let go of when others take their places, but for a list of calls,
-    /// whose memory the next list has.
-    #[inline]
+    /// Forgets the effects.
     pub(crate) fn clear(&mut self) {
-        if let Some(at) = self.spare.calls_at.take() {
-            self.keep_calls(at);
-        }
-        self.live = 0;
-    }
-
-    /// An empty list of calls, for the event that comes next.
-    pub(crate) fn calls_to_tell(&mut self) -> Vec<Arc<ToolCall>> {
-        self.spare.calls_at = self.events.then_some(self.live);
-        std::mem::take(&mut self.spare.calls)
-    }
-
-    fn keep_calls(&mut self, at: usize) {
-        if let Some(Effect::Event(Event { kind: EventKind::ToolRequested { calls, .. }, .. })) =
-            self.list.get_mut(at)
-        {
-            calls.clear();
-            self.spare.calls = std::mem::take(calls);
-        }
+        self.list.clear();
     }
 }
 

@@ -32,7 +32,7 @@ pub use phase::Phase;
 pub use snapshot::{RestoreError, SNAPSHOT_VERSION, Snapshot};
 pub use view::ViewState;
 
-use crate::event::EventKind;
+use crate::event::{Event, EventKind};
 use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::{Amount, Budgets, Grant, HeldGrants};
@@ -206,27 +206,28 @@ pub struct Cx<'a> {
 
 impl Cx<'_> {
     /// Emits an event. With events switched off it is numbered and not built.
-    // Inlined, so that what is built is written where it lies; the place comes first for the same reason.
-    #[inline]
     pub(crate) fn event(&mut self, kind: impl FnOnce() -> EventKind) {
         let seq = self.number();
-        if self.fx.events
-            && let Some(place) = self.fx.place_event(self.sh, seq, self.now)
-        {
-            *place = kind();
+        if self.fx.events {
+            self.tell(seq, kind());
         }
     }
 
     /// Emits an event about the message at a position of the transcript.
-    #[inline]
     pub(crate) fn event_about(&mut self, at: usize, kind: impl FnOnce(&Arc<Message>) -> EventKind) {
         let seq = self.number();
         if self.fx.events
             && let Some(message) = self.log.get(at)
-            && let Some(place) = self.fx.place_event(self.sh, seq, self.now)
         {
-            *place = kind(message);
+            let kind = kind(message);
+            self.tell(seq, kind);
         }
+    }
+
+    fn tell(&mut self, seq: u64, kind: EventKind) {
+        let origin = Arc::clone(&self.sh.origin);
+        let (turn, iteration) = (self.sh.turn, self.sh.iteration);
+        self.fx.push(Effect::Event(Event { seq, at: self.now, origin, turn, iteration, kind }));
     }
 
     fn number(&mut self) -> u64 {
@@ -236,8 +237,6 @@ impl Cx<'_> {
     }
 
     /// Asks the driver for an operation.
-    #[expect(clippy::inline_always, reason = "what is built is written where it lies, not moved there")]
-    #[inline(always)]
     pub(crate) fn perform(&mut self, pending: Pending, op: Op) {
         let id = OpId(self.sh.next_op);
         self.sh.next_op += 1;
@@ -310,16 +309,10 @@ impl Cx<'_> {
     }
 
     /// Has something journaled.
-    #[inline]
     pub(crate) fn persist(&mut self, record: impl FnOnce() -> Record) {
         if self.fx.journal {
-            self.journal(record());
+            self.fx.push(Effect::Persist(record()));
         }
-    }
-
-    #[inline(never)]
-    fn journal(&mut self, record: Record) {
-        self.fx.push(Effect::Persist(record));
     }
 
     /// A record could not be stored: that is told, and what it held is part of the next one. Takes out what
@@ -551,12 +544,6 @@ impl<P: Phase> Machine<P> {
     /// goes on without a session passes them to [`Start::with_open_calls`].
     pub fn open_calls(&self) -> Vec<OpenCall> {
         self.phase.open_calls()
-    }
-
-    /// Whether the transcript ends with calls that wait for their results, be it only the one that says that
-    /// they never ran.
-    pub fn has_open_calls(&self) -> bool {
-        crate::turn::has_open_calls(&self.log)
     }
 
     /// Takes the transcript out of a machine that is not needed any more.

@@ -10,7 +10,7 @@ use crate::machine::{Boundary, Cx, Effect, Input, Op, Pending, Reply, Standing, 
 use crate::outcome::{End, Fault, FaultSource};
 use crate::port::{CompactReason, Progress};
 use crate::time::Time;
-use crate::turn::{charge, has_open_calls, or_failed, take_permanent, tell_start};
+use crate::turn::{charge, or_failed, take_permanent, tell_start};
 
 /// A turn that waits for the compactor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -175,5 +175,5 @@ fn may_shorten(spec: &RunSpec, cx: &Cx<'_>, start: &Start) -> bool {
         && cx.sh.persist_failed.is_none()
         && cx.sh.persisted == cx.log.len()
         && start.continuation.is_none()
-        && !has_open_calls(cx.log)
+        && !cx.log.has_open_calls()
 }

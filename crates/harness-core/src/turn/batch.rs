@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::slot::{Batch, Came, Finished, Next, Progress, Slot};
+use super::slot::{Batch, Finished, Next, Progress, Slot};
 use super::spec::{OnToolFailure, TurnSpec};
 use super::state::{TurnState, agent_of};
 use crate::event::{EventKind, ResultNote};
@@ -56,7 +56,7 @@ impl TurnState {
     pub(super) fn open_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let answer_at = cx.log.len().saturating_sub(1);
         let answer = cx.log.get(answer_at)?.as_assistant()?;
-        let batch = self.batch.insert(self.spare.take().unwrap_or_default());
+        let batch = self.batch.insert(Box::default());
         batch.open(answer.tool_calls().map(Arc::clone), answer_at, spec, self.offer.as_deref());
         if let Some(stop) = &self.closing {
             let stop = stop.clone();
@@ -68,9 +68,8 @@ impl TurnState {
             let evidence = Evidence::Tool { name: Arc::from(unknown.call.name.as_str()), code: None };
             return self.stop_now(spec, cx, Stop::new(StopReason::ToolUnavailable, evidence));
         }
-        let mut calls = cx.fx.calls_to_tell();
         cx.event(|| {
-            calls.extend(batch.slots.iter().map(|slot| Arc::clone(&slot.call)));
+            let calls = batch.slots.iter().map(|slot| Arc::clone(&slot.call)).collect();
             EventKind::ToolRequested { calls, parallel: Some(!batch.is_sequential()) }
         });
         self.run_batch(spec, cx)
@@ -270,10 +269,8 @@ impl TurnState {
         let next = !batch.is_looked_at() && batch.flushed == at as usize;
         let in_turn = next && (stopping || cx.ports.layers.is_none());
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
-        // Nobody sees the outcome's content when there are no events and no hooks.
-        let seen = cx.fx.events || cx.ports.hooks.sees_result(outcome.is_error());
-        let message = outcome.share_message(&slot.call, slot.started, cx.now, seen);
-        let outcome = if seen { Came::Shared(cx.fx.spare.share(outcome)) } else { Came::Own(outcome) };
+        let message = outcome.share_message(&slot.call, slot.started, cx.now);
+        let outcome = Arc::from(outcome);
         slot.take_last();
         let took = took(&message);
         let mut finished = Finished { outcome, message: None, fault, ran, note };
@@ -339,7 +336,7 @@ impl TurnState {
         if let Some(reached) = refused {
             return self.close_or_stop(spec, cx, reached);
         }
-        self.forget_batch(cx);
+        self.batch = None;
         if let Some(text) = text {
             return self.end_with(spec, cx, &text);
         }
@@ -370,19 +367,6 @@ impl TurnState {
         }
         self.answer = Some(text.to_owned());
         self.drain(spec, cx, super::state::AfterDrain::Complete)
-    }
-
-    /// A batch is over; its memory is kept for the next one.
-    fn forget_batch(&mut self, cx: &mut Cx<'_>) {
-        if let Some(mut batch) = self.batch.take() {
-            match batch.slots.last_mut().and_then(Slot::take_outcome) {
-                Some(Came::Own(outcome)) => cx.fx.spare.outcome = Some(outcome),
-                Some(Came::Shared(outcome)) => cx.fx.spare.shared = Some(outcome),
-                None => {}
-            }
-            batch.close();
-            self.spare = Some(batch);
-        }
     }
 
     /// A call was refused for a limit: one more step without tools, if that is wanted and possible.
@@ -450,7 +434,7 @@ fn took(message: &Message) -> Millis {
 
 fn tell_result(cx: &mut Cx<'_>, call: &Arc<ToolCall>, finished: &Finished, duration: Millis) {
     cx.event(|| {
-        let (call, outcome, note) = (Arc::clone(call), finished.outcome.share(), finished.note);
+        let (call, outcome, note) = (Arc::clone(call), Arc::clone(&finished.outcome), finished.note);
         if outcome.is_error() {
             let (ran, fault) = (finished.ran, finished.fault.clone());
             EventKind::ToolFailed { call, outcome, duration, ran, fault, note }

@@ -188,7 +188,7 @@ pub(crate) fn take_permanent(cx: &mut Cx<'_>, done: Compaction, since: Time) -> 
     let Compaction { plan, note, usage, failed, pressure, overflow: _ } = done;
     tell_troubles(cx, failed, pressure);
     let (plan, note) = (plan?, Arc::new(note?));
-    let checked = if super::repair::has_open_calls(cx.log) {
+    let checked = if cx.log.has_open_calls() {
         let text = "calls wait for their results; the transcript was left as it is";
         Err(Fault::new(FaultSource::Compactor, "open_calls", text))
     } else {

@@ -41,7 +41,7 @@ impl TurnState {
 
     /// What comes first: calls that an earlier process left open, or else the prompt.
     pub(super) fn open(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if super::repair::has_open_calls(cx.log) || self.goes_on_from_last(cx.log) {
+        if cx.log.has_open_calls() || self.goes_on_from_last(cx.log) {
             return self.repair(cx, start);
         }
         self.append_prompt(spec, cx)

@@ -21,7 +21,7 @@ impl TurnState {
         let seen = |at: u32| {
             let slot = self.batch.as_ref()?.slot(at)?;
             let Stage::Finished(finished) = &slot.progress else { return None };
-            Some((Arc::clone(&slot.call), finished.outcome.share()))
+            Some((Arc::clone(&slot.call), Arc::clone(&finished.outcome)))
         };
         let ask = match point {
             HookPoint::Result(at) => seen(at).map(|(call, outcome)| HookAsk::Result { call, outcome })?,

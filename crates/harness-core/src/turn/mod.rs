@@ -37,7 +37,6 @@ pub(crate) use finish::reason_of;
 pub(crate) use flow::guidance_message;
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use leaving::Leaving;
-pub(crate) use repair::has_open_calls;
 pub use spec::{Execution, OnToolFailure, RetryPolicy, SpecFault, TurnSpec};
 pub use state::TurnState;
 pub(crate) use take_up::Carried;

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::batch::not_run_outcome;
-use super::slot::{Batch, Came, Finished, Progress, Slot};
+use super::slot::{Batch, Finished, Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::{EventKind, RepairHow};
@@ -44,11 +44,6 @@ fn find_open(log: &Prefix) -> Option<Open> {
     None
 }
 
-/// Whether the last answer has calls that wait for their results: those of one that broke off do, too.
-pub(crate) fn has_open_calls(log: &Prefix) -> bool {
-    find_open(log).is_some()
-}
-
 impl TurnState {
     /// Asks for the agent first: which calls may run is told by its tools.
     pub(super) fn repair(&mut self, cx: &mut Cx<'_>, start: Start) -> Option<End> {
@@ -62,7 +57,7 @@ impl TurnState {
 
     /// Takes up the open batch where it was left.
     pub(super) fn reopen_batch(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, start: Start) -> Option<End> {
-        if self.goes_on_from_last(cx.log) && !has_open_calls(cx.log) {
+        if self.goes_on_from_last(cx.log) && !cx.log.has_open_calls() {
             return self.go_on_from_last(spec, cx);
         }
         let goes_on = start.prompt.is_empty() || !start.decisions.is_empty();
@@ -121,7 +116,7 @@ pub(super) fn finished(message: Arc<Message>, ran: bool) -> Progress {
         ..ToolOutcome::default()
     };
     Progress::Finished(Finished {
-        outcome: Came::Own(Box::new(outcome)),
+        outcome: Arc::new(outcome),
         message: Some(message),
         fault: None,
         ran,

@@ -1,9 +1,8 @@
 //! The calls of one answer, and how far each has come.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::spec::{Execution, TurnSpec};
 use crate::continuation::PendingCall;
@@ -36,50 +35,10 @@ pub(super) enum Progress {
     Parked,
 }
 
-/// What came of a call; shared when somebody beside the turn sees it.
-#[derive(Clone, Debug)]
-pub(super) enum Came {
-    Own(Box<ToolOutcome>),
-    Shared(Arc<ToolOutcome>),
-}
-
-impl Came {
-    /// A share of it.
-    pub(super) fn share(&self) -> Arc<ToolOutcome> {
-        match self {
-            Self::Own(outcome) => Arc::new(ToolOutcome::clone(outcome)),
-            Self::Shared(outcome) => Arc::clone(outcome),
-        }
-    }
-}
-
-impl Deref for Came {
-    type Target = ToolOutcome;
-
-    fn deref(&self) -> &ToolOutcome {
-        match self {
-            Self::Own(outcome) => outcome,
-            Self::Shared(outcome) => outcome,
-        }
-    }
-}
-
-impl Serialize for Came {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (**self).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Came {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::deserialize(deserializer).map(Self::Own)
-    }
-}
-
 /// A call's result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Finished {
-    pub(super) outcome: Came,
+    pub(super) outcome: Arc<ToolOutcome>,
     /// Its message, until that is in the transcript.
     pub(super) message: Option<Arc<Message>>,
     /// The fault of its tool or registry.
@@ -211,19 +170,6 @@ impl Slot {
         ApprovalRequest::of_call(&self.call, self.hold_reason())
     }
 
-    /// Takes what came of a call that is over.
-    pub(super) fn take_outcome(&mut self) -> Option<Came> {
-        match std::mem::replace(&mut self.progress, Progress::New) {
-            Progress::Finished(Finished { outcome, .. }) => Some(outcome),
-            Progress::New
-            | Progress::Asking
-            | Progress::Ready
-            | Progress::Running
-            | Progress::Waiting(_)
-            | Progress::Parked => None,
-        }
-    }
-
     pub(super) fn is_answered(&self) -> bool {
         matches!(self.progress, Progress::Finished(_))
     }
@@ -285,15 +231,6 @@ impl Batch {
             let class = def.map_or(RetryClass::Unsafe, |def| def.class);
             self.slots.push(Slot::new(call, at.and_then(|at| u32::try_from(at).ok()), class));
         }
-    }
-
-    /// Lets go of all calls; their memory stays for the next ones.
-    pub(super) fn close(&mut self) {
-        self.slots.clear();
-        self.added.clear();
-        (self.flushed, self.seen) = (0, 0);
-        (self.refused, self.watched, self.showing) = (None, None, None);
-        self.repairs = false;
     }
 
     pub(super) fn is_sequential(&self) -> bool {

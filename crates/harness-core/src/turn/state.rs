@@ -77,9 +77,6 @@ pub struct TurnState {
     pub(super) leaving: Option<Box<Leaving>>,
     pub(super) noted: Option<ApprovalRequest>,
     pub(super) batch: Option<Box<Batch>>,
-    /// The memory of the batch before.
-    #[serde(skip)]
-    pub(super) spare: Option<Box<Batch>>,
     pub(super) history: History,
     pub(super) cycles: Cycles,
     /// What the last model step used, and how long it took.

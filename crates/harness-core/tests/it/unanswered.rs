@@ -90,7 +90,7 @@ async fn law_1_calls_of_an_answer_that_an_earlier_process_cut_off_never_run_and_
     let spec = TurnSpec::default();
     let log = [Message::from(called(FinishReason::Aborted))].map(Arc::new).into_iter().collect();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), log);
-    assert!(turn.has_open_calls());
+    assert!(turn.log().has_open_calls());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("next"))).await;
     let (lines, expected) =
         (lines(&turn), ["assistant aborted", "toolResult", "user next", "assistant stop"]);

@@ -106,7 +106,7 @@ impl Shared {
             Begin::GoOn => {
                 let thread = self.id.clone();
                 let last = memory.log.last().ok_or(RuntimeError::EmptyTranscript { thread })?;
-                let waits = last.as_assistant().is_some() && !has_open_calls(last);
+                let waits = last.as_assistant().is_some() && !memory.log.has_open_calls();
                 if !waits {
                     return Ok((Start::resume(), Vec::new()));
                 }
@@ -175,15 +175,6 @@ pub(super) fn said(prompt: &[Arc<Message>], memory: &Memory) -> String {
     }
     let last = memory.log.iter().rev().find(|message| matches!(&***message, Message::User(_)));
     last.map(|message| message.joined_text()).unwrap_or_default()
-}
-
-/// Whether an answer calls tools.
-fn has_open_calls(answer: &Message) -> bool {
-    answer.as_assistant().is_some_and(|answer| {
-        use harness_core::message::FinishReason;
-        let broken = matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted);
-        !broken && answer.tool_calls().next().is_some()
-    })
 }
 
 /// The claim on a thread that is busy. Whoever drops it gives it back: of a run that is dropped everybody is told

@@ -100,7 +100,7 @@ impl Thread {
         origin.allowed_tools.clone_from(&settled.config.active_tools);
         let start = start.with_agent(setup.agent).with_waiting(waiting);
         let mut machine = Run::new(spec, origin, log).with_view(view);
-        if machine.has_open_calls() {
+        if machine.log().has_open_calls() {
             let why = "calls wait for their results; the next run settles them before it asks";
             return Err(RuntimeError::Part(Fault::new(FaultSource::Machine, "open_calls", why)));
         }

@@ -206,19 +206,12 @@ impl ToolOutcome {
         self.message_of(self.content.to_vec(), call, started, at)
     }
 
-    /// The same message, made of the content itself; the outcome shares it, or is left without when nobody
-    /// will `keep` it.
-    pub(crate) fn share_message(
-        &mut self,
-        call: &ToolCall,
-        started: Option<Time>,
-        at: Time,
-        keep: bool,
-    ) -> Arc<Message> {
+    /// The same message, made of the content itself, which the outcome shares.
+    pub(crate) fn share_message(&mut self, call: &ToolCall, started: Option<Time>, at: Time) -> Arc<Message> {
         let content = std::mem::take(&mut self.content).into_vec();
-        let shared = keep && !content.is_empty();
+        let is_empty = content.is_empty();
         let message = Arc::new(Message::ToolResult(self.message_of(content, call, started, at)));
-        if shared {
+        if !is_empty {
             self.content = Content::of(Arc::clone(&message));
         }
         message
