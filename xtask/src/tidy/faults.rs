@@ -16,13 +16,7 @@ const COUNT: u32 = 46;
 /// every test that a row names exists, and every test that is named after a fault is in the row of that fault.
 pub(super) fn problems(tree: &Tree) -> Vec<String> {
     let page = tree.text(PAGE).unwrap_or_default();
-    let tests: BTreeSet<&str> = tree
-        .files()
-        .iter()
-        .filter(|file| file.is_rust() && file.path != OWN)
-        .flat_map(|file| file.text.lines())
-        .filter_map(|line| test_name(line.trim_start()))
-        .collect();
+    let tests = tree.tests_named("fault_", OWN);
     let mut problems = Vec::new();
     for number in 1..=COUNT {
         let head = format!("| F{number:02} |");
@@ -44,14 +38,6 @@ pub(super) fn problems(tree: &Tree) -> Vec<String> {
         problems.extend(unlisted);
     }
     problems
-}
-
-/// The name of a test function of a fault, if the line declares one.
-fn test_name(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "))?;
-    let name = rest.split(['(', '<']).next()?;
-    let number = name.strip_prefix("fault_")?.split('_').next()?;
-    (number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
 #[cfg(test)]

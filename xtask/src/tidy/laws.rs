@@ -15,13 +15,7 @@ const COUNT: u32 = 11;
 /// Laws without a row or a test, tests that a row names and that do not exist, and tests of laws that are none.
 pub(super) fn problems(tree: &Tree) -> Vec<String> {
     let page = tree.text(PAGE).unwrap_or_default();
-    let tests: BTreeSet<&str> = tree
-        .files()
-        .iter()
-        .filter(|file| file.is_rust() && file.path != OWN)
-        .flat_map(|file| file.text.lines())
-        .filter_map(|line| test_name(line.trim_start()))
-        .collect();
+    let tests = tree.tests_named("law_", OWN);
     let mut problems = Vec::new();
     for number in 1..=COUNT {
         let head = format!("| {number} |");
@@ -41,14 +35,6 @@ pub(super) fn problems(tree: &Tree) -> Vec<String> {
     let stray = tests.iter().filter(|name| !of_a_law(name));
     problems.extend(stray.map(|name| format!("`{name}` is named after a law that is none")));
     problems
-}
-
-/// The name of a test function of a law, if the line declares one.
-fn test_name(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "))?;
-    let name = rest.split(['(', '<']).next()?;
-    let number = name.strip_prefix("law_")?.split('_').next()?;
-    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The files of the project.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::fault::{Fault, Result};
@@ -68,10 +69,28 @@ impl Tree {
         self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
 
+    /// The names of the test functions that are named after a number, `law_9_…` with the prefix `law_`, but for those in
+    /// the file at `except`, whose examples are no tests.
+    pub(super) fn tests_named(&self, prefix: &str, except: &str) -> BTreeSet<&str> {
+        let files = self.files.iter().filter(|file| file.is_rust() && file.path != except);
+        files
+            .flat_map(|file| file.text.lines())
+            .filter_map(|line| numbered_test(line.trim_start(), prefix))
+            .collect()
+    }
+
     /// A tree of literal files, for tests of rules.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let file = |&(path, text): &(&str, &str)| File { path: path.to_owned(), text: text.to_owned() };
         Self { files: files.iter().map(file).collect() }
     }
+}
+
+/// The name of the test function that a line declares, if it is the prefix, a number, and more.
+fn numbered_test<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
+    let rest = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "))?;
+    let name = rest.split(['(', '<']).next()?;
+    let (number, _) = name.strip_prefix(prefix)?.split_once('_')?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
