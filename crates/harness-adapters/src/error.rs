@@ -1,8 +1,6 @@
-//! What can go wrong while an adapter is set up or a recording is read.
+//! What can go wrong while an adapter is set up.
 
-use std::path::PathBuf;
-
-/// A fault of an adapter's configuration, of a recording file, or a bound that was passed.
+/// A fault of an adapter's configuration, or a bound that was passed.
 ///
 /// What happens during a model call is not here: it is a `ModelFault` of harness-core.
 #[derive(Debug, thiserror::Error)]
@@ -77,58 +75,6 @@ pub enum AdapterError {
         /// What is wrong with it, with line and column where there is one.
         reason: String,
     },
-    /// A recording could not be read or written.
-    #[error("the recording {} could not be {action}: {source}", path.display())]
-    RecordingIo {
-        /// The file.
-        path: PathBuf,
-        /// `read`, `created` or `written`.
-        action: &'static str,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// A file is no recording, or one of its lines is damaged.
-    #[error("{}:{line}: not a valid recording line: {reason}", path.display())]
-    RecordingLine {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A recording was written by a newer version.
-    #[error("the recording {} has version {found}, this program reads up to {known}", path.display())]
-    RecordingVersion {
-        /// The file.
-        path: PathBuf,
-        /// The file's version.
-        found: u64,
-        /// The newest version that is known here.
-        known: u64,
-    },
-    /// A recording, or one of its lines, is larger than its bound.
-    #[error("the recording {} is too large: its {what} has more than {limit} bytes", path.display())]
-    RecordingSize {
-        /// The file.
-        path: PathBuf,
-        /// `file` or `longest line`.
-        what: &'static str,
-        /// The bound.
-        limit: usize,
-    },
-    /// A replay ended before all recorded exchanges were asked for.
-    #[error("the recording {} has {unused} unused of {total} exchanges, first unused: {first}", path.display())]
-    RecordingUnused {
-        /// The file.
-        path: PathBuf,
-        /// Exchanges that nothing asked for.
-        unused: usize,
-        /// All exchanges of the file.
-        total: usize,
-        /// Number of the first unused exchange, counted from 1.
-        first: usize,
-    },
 }
 
 impl AdapterError {
@@ -159,11 +105,6 @@ impl AdapterError {
             Self::OutputSchema { .. } => "adapter.output_schema",
             Self::Answer { .. } => "adapter.answer",
             Self::Prices { .. } => "adapter.prices",
-            Self::RecordingIo { .. } => "recording.io",
-            Self::RecordingLine { .. } => "recording.line",
-            Self::RecordingVersion { .. } => "recording.version",
-            Self::RecordingSize { .. } => "recording.size",
-            Self::RecordingUnused { .. } => "recording.unused",
         }
     }
 
@@ -187,13 +128,6 @@ impl AdapterError {
             Self::OutputSchema { .. } => Some("change the schema, or make it lenient (`strict: false`)"),
             Self::Answer { .. } => Some("give the model the schema of the type, or ask again"),
             Self::Prices { .. } => Some("compare it with the form that `PriceTable` documents"),
-            Self::RecordingIo { .. } => Some("check the path and its permissions"),
-            Self::RecordingLine { .. } => Some("record it again, or take the file from version control"),
-            Self::RecordingVersion { .. } => Some("update the program, or record it again with this one"),
-            Self::RecordingSize { .. } => Some("record a shorter run"),
-            Self::RecordingUnused { .. } => {
-                Some("the run ended earlier than the recorded one; record it again")
-            }
         }
     }
 }

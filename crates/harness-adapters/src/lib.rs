@@ -7,8 +7,6 @@
 //! - [`Retry`] repeats steps that failed for a passing reason, [`Fallback`] asks other models then,
 //!   [`RateLimit`] keeps within a provider's quota, [`Breaker`] spares a provider that is down, and
 //!   [`ResponseCache`] answers the same request once.
-//! - [`Recorder`] writes the traffic of a run to a file, [`Replay`] answers from such a file without a
-//!   model, a key or a network.
 //! - `local` runs whole turns by programs of this machine: any command, or an installed agent such as
 //!   Claude Code (feature `local-command`, on by default, Unix).
 //!
@@ -20,7 +18,7 @@
 //! use std::sync::Arc;
 //!
 //! use harness_adapters::chat::ChatModel;
-//! use harness_adapters::{ApiKey, Recorder, Retry, RetryPolicy};
+//! use harness_adapters::{ApiKey, Retry, RetryPolicy};
 //! use harness_core::message::Message;
 //! use harness_core::port::{DeltaPart, Deltas, Model, ModelRequest, Offer};
 //! use harness_core::transcript::{Transcript, View};
@@ -37,7 +35,7 @@
 //!
 //! async fn ask(key: ApiKey) -> Result<(), Box<dyn std::error::Error>> {
 //!     let model = ChatModel::openrouter("openai/gpt-5-mini", key).build()?;
-//!     let model = Recorder::create(Retry::new(model, RetryPolicy::default()), "run.jsonl")?;
+//!     let model = Retry::new(model, RetryPolicy::default());
 //!     let log: Transcript = [Arc::new(Message::user("How cold is Oslo?"))].into_iter().collect();
 //!     let offer = Arc::new(Offer::new("main", "Answer briefly.", []));
 //!     let answer = model.step(ModelRequest::new(View::whole(log.prefix()), offer), &Print).await?;
@@ -61,7 +59,6 @@ pub mod local;
 pub mod messages;
 pub mod price;
 mod raw;
-pub mod record;
 #[cfg(feature = "relay")]
 pub mod relay;
 #[cfg(feature = "responses")]
@@ -83,7 +80,6 @@ mod wrap;
 pub use error::AdapterError;
 pub use label::MAX_LABEL_BYTES;
 pub use price::PriceTable;
-pub use record::{Recorder, Replay};
 pub use runner::{CliInput, CliOutcome, CliRunner, DynCliRunner};
 pub use secret::ApiKey;
 pub use structured::{OutputSchema, read_answer};

@@ -1,5 +1,6 @@
 //! The key of an endpoint.
 
+use harness_core::port::Secret;
 use secrecy::{ExposeSecret, SecretString};
 
 /// An API key: it can be sent to its endpoint and nothing else.
@@ -38,6 +39,12 @@ impl ApiKey {
 impl std::fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ApiKey(redacted)")
+    }
+}
+
+impl From<ApiKey> for Secret {
+    fn from(key: ApiKey) -> Self {
+        Self::new(key.expose())
     }
 }
 

@@ -10,6 +10,7 @@ use harness::adapters::AdapterError;
 use harness::descriptor::check::{Diagnostic, Style};
 use harness::descriptor::{DescriptorError, Fault};
 use harness::memory::MemoryError;
+use harness::record::RecordError;
 use harness::tools::ToolsError;
 
 use crate::env;
@@ -32,6 +33,8 @@ pub(crate) enum CliError {
     Tools(#[from] ToolsError),
     #[error(transparent)]
     Adapter(#[from] AdapterError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
     #[error(transparent)]
     Session(#[from] harness::session::Error),
     #[error(transparent)]
@@ -157,6 +160,7 @@ impl CliError {
             Self::Descriptor(error) => error.kind(),
             Self::Tools(error) => error.kind(),
             Self::Adapter(error) => error.kind(),
+            Self::Record(error) => error.kind(),
             Self::Session(error) => error.kind(),
             Self::Orphans(_) => "session.orphans",
             Self::Part { kind, .. } => kind,
@@ -243,6 +247,7 @@ impl CliError {
             Self::Decision(error) => Some(error.hint()),
             Self::Tools(error) => error.hint(),
             Self::Adapter(error) => error.hint().map(str::to_owned),
+            Self::Record(error) => Some(error.hint().to_owned()),
             Self::Session(harness::session::Error::NotFound { .. }) => {
                 Some("check the path; without --resume a message begins a new session there".to_owned())
             }

@@ -119,32 +119,6 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A file is no run record, or one that cannot be read.
-    #[error("run record `{}`: {reason}", path.display())]
-    Record {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A run record was written by a newer version.
-    #[error("run record `{}` has version {found}, this program reads up to version {supported}", path.display())]
-    RecordVersion {
-        /// The file.
-        path: PathBuf,
-        /// The version that it names.
-        found: u64,
-        /// The newest version that can be read.
-        supported: u32,
-    },
-    /// A file is no regression suite.
-    #[error("regression suite `{}`: {reason}", path.display())]
-    Suite {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
     /// A stored value, an artifact or a checkpoint is not what was written.
     #[error("{store} `{}` is damaged: {reason}", path.display())]
     Damaged {
@@ -290,12 +264,6 @@ pub enum Action {
     Replace,
     /// Writing a session file again that was removed while it was in use.
     PutBack,
-    /// Writing a run record.
-    WriteRecord,
-    /// Reading a run record.
-    ReadRecord,
-    /// Reading a regression suite.
-    ReadSuite,
 }
 
 impl Action {
@@ -308,9 +276,6 @@ impl Action {
             Self::Sync => "session.sync_failed",
             Self::Replace => "session.replace_failed",
             Self::PutBack => "session.removed",
-            Self::WriteRecord => "record.write_failed",
-            Self::ReadRecord => "record.read_failed",
-            Self::ReadSuite => "suite.read_failed",
         }
     }
 }
@@ -326,9 +291,6 @@ impl fmt::Display for Action {
             Self::Sync => "sync session",
             Self::Replace => "replace session",
             Self::PutBack => "restore the removed session",
-            Self::WriteRecord => "write run record",
-            Self::ReadRecord => "read run record",
-            Self::ReadSuite => "read regression suite",
         })
     }
 }
@@ -349,9 +311,6 @@ impl Error {
             Self::LineTooLong { .. } => "session.line_too_long",
             Self::TooLarge { .. } => "session.too_large",
             Self::Unstorable { .. } => "session.unstorable",
-            Self::Record { .. } => "record.not_a_record",
-            Self::RecordVersion { .. } => "record.newer_version",
-            Self::Suite { .. } => "suite.not_a_suite",
             Self::Damaged { store, .. } => {
                 by_store(*store, ["storage.corrupt", "artifact.corrupt", "checkpoint.corrupt"])
             }
@@ -395,14 +354,6 @@ impl Error {
             }
             Self::TooLarge { .. } => "raise the size limit, or go on in a new session file",
             Self::Unstorable { .. } => "correct the message; nothing was written",
-            Self::Record { .. } => "name a file that `--run-record` or a FileSink wrote",
-            Self::RecordVersion { .. } => "use the version of harness that wrote it, or a newer one",
-            Self::Suite { .. } => "see the cookbook page on records for the form of a suite",
-            Self::Io { action: Action::ReadRecord | Action::ReadSuite, source, .. }
-                if source.kind() == io::ErrorKind::NotFound =>
-            {
-                "check the path"
-            }
             Self::Damaged { .. } => "remove the file, or put a good copy in its place; it was left as it is",
             Self::Oversize { .. } => "raise the limit of the store, or store less",
             Self::FullArtifacts { .. } => "remove artifacts, or raise `total_bytes`",

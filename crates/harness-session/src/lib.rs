@@ -35,8 +35,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Beside sessions it keeps [checkpoints] of runs, [large contents](artifact) under their hashes, the
-//! [values](storage) of memory layers and [run records](record).
+//! Beside sessions it keeps [checkpoints] of runs, [large contents](artifact) under their hashes and the
+//! [values](storage) of memory layers.
 //!
 //! Own stores implement the port and are tested with `testing::session_contract` and its like (feature
 //! `testing`).
@@ -55,7 +55,6 @@ mod folder;
 mod jsonl;
 mod memory;
 mod note;
-pub mod record;
 mod spine;
 pub mod storage;
 #[cfg(feature = "testing")]

@@ -19,13 +19,14 @@ use harness_core::run::RunSpec;
 use harness_core::{Millis, ModelName, Redactor, ThreadId, ToolName};
 use harness_descriptor::{CompactionPreset, CompactionSetting, GraphAgents, Map, Value};
 use harness_memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
+use harness_record::Recording;
 use harness_tools::{Combined, Modes, Source, WorkTools};
 
 use crate::agents::{Around, BoundGraph};
 use crate::control::{ControlParts, missing_tools};
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
-use crate::recording::Recording;
+use crate::recording::recorder;
 use crate::system::{SystemClock, SystemIds};
 use crate::team::Team;
 use crate::threads::Threads;
@@ -358,7 +359,10 @@ impl Builder {
         self.ports.hub.subscribe(capacity)
     }
 
-    /// Records every run that ends. Default no record.
+    /// Records every run that ends: in its [`Report`](crate::Report) and to the sinks of `recording`. What the
+    /// descriptor's context fields mark with `redact: true` is taken out, together with what `recording` adds. Of the
+    /// candidate, the descriptor's hash, the registry's version, the model of the first agent and the version of this
+    /// library are filled in. Default no record.
     pub fn record(mut self, recording: Recording) -> Self {
         self.recording = Some(recording);
         self
@@ -420,7 +424,7 @@ impl Builder {
         }
         let spec = Arc::new(spec);
         let bound = graph.as_ref().map(|agents| agents.graph());
-        let recorder = recording.map(|recording| recording.start(bound, &spec));
+        let recorder = recording.map(|recording| recorder(recording, bound, &spec));
         if let Some(recorder) = &recorder {
             ports.hub.fold(recorder.fold());
         }

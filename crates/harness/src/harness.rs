@@ -10,14 +10,14 @@ use harness_core::message::{Message, UserMessage};
 use harness_core::port::{CompactionNote, Ids, Loaded, Model, SessionError};
 use harness_core::run::{Run, RunSpec, TakeUp};
 use harness_core::transcript::Prefix;
-use harness_core::{Cancel, FaultSource, RunId, Time};
+use harness_core::{Cancel, FaultSource, Json, RunId, Time};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
+use harness_record::{Recorded, RunRecorder, RunStart};
 use harness_tools::{Modes, WorkTools};
 
 use crate::builder::Builder;
 use crate::error::HarnessError;
 use crate::prompt::{Options, Prompt, TakenUp};
-use crate::recording::{Recorded, Recorder};
 use crate::report::Report;
 use crate::thread::Thread;
 
@@ -31,7 +31,7 @@ pub(crate) struct Parts {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) graph: Option<Arc<GraphAgents>>,
     pub(crate) context: Map,
-    pub(crate) recorder: Option<Recorder>,
+    pub(crate) recorder: Option<RunRecorder>,
     /// The work tools that the builder gave, whose items a run that is taken up brings along.
     pub(crate) work: Option<WorkTools>,
 }
@@ -256,7 +256,8 @@ impl Harness {
             }
         };
         if let Some(recorder) = recorder {
-            recorder.begin(snapshot.as_deref(), opened.log.iter().cloned());
+            let context = snapshot.as_deref().and_then(|context| Json::of(context).ok());
+            recorder.begin(RunStart::new(context, opened.log.iter().cloned()));
         }
         let spec = spec_in(self.parts.modes.as_ref(), spec);
         let machine = match saved {

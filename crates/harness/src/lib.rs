@@ -49,7 +49,8 @@
 //! | [`descriptor`] | agent graphs as YAML |
 //! | [`memory`] | memory layers, compaction |
 //! | [`session`] | session stores |
-//! | [`adapters`] | models over HTTP, retry, recording and replay |
+//! | [`record`] | run records, recordings of model traffic, replay |
+//! | [`adapters`] | models over HTTP, wrappers around models |
 //! | [`tools`] | command tools, MCP servers |
 
 mod agents;
@@ -74,6 +75,7 @@ pub use harness_adapters as adapters;
 pub use harness_core as core;
 pub use harness_descriptor as descriptor;
 pub use harness_memory as memory;
+pub use harness_record as record;
 pub use harness_runtime as runtime;
 pub use harness_session as session;
 pub use harness_telemetry as telemetry;
@@ -85,7 +87,6 @@ pub use self::error::{HarnessError, SetupFault};
 pub use self::execution::HarnessExecution;
 pub use self::harness::Harness;
 pub use self::prompt::Prompt;
-pub use self::recording::Recording;
 pub use self::report::Report;
 pub use self::sessions::{SessionFolder, StoredThread};
 

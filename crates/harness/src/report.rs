@@ -7,9 +7,7 @@ use harness_core::port::{TornTail, TranscriptRepair};
 use harness_core::transcript::Prefix;
 use harness_core::work::Deliverable;
 use harness_core::{End, Outcome, StopReason};
-use harness_session::record::RunRecord;
-
-use crate::recording::Recorded;
+use harness_record::{Recorded, RunRecord};
 
 /// What came of a prompt: how the run ended and why, what it used, and the transcript.
 #[derive(Clone, Debug)]

@@ -1,70 +1,111 @@
-//! Which crate may depend on which: the house of `ARCHITECTURE.md`.
+//! Which crate may depend on which: the picture in `ARCHITECTURE.md`.
 //!
-//! Core and the leaves depend on no crate of the workspace, a sibling on core and leaves alone, the
-//! facade on core and its siblings, what serves a protocol on the facade, the program on these two. What
-//! only tests stands apart: `harness-conformance` may look at every library below the servers, `xtask` at none, and no
-//! crate of the product depends on them. Dev dependencies obey the same arrows.
+//! Crates stand in rows, and an arrow only leads to a lower row; within a row there is one, from control to host. What
+//! serves a protocol depends on the facade alone, the program on these two. What only tests stands apart:
+//! `harness-conformance` may look at every library below the servers, `xtask` at none, and no crate of the product
+//! depends on them. Dev dependencies obey the same arrows. Some crates must not know what their row permits
+//! ([`BANS`]), and some see core's messages and ports but not its loop ([`BLIND`]).
 
-use crate::repo::Package;
+use super::tree::Tree;
+use crate::repo::{Dependency, Package};
 
-const CORE: &str = "harness-core";
-/// Crates that know nothing of the others and that siblings share.
-const LEAVES: &[&str] = &["harness-process"];
+/// The rows, lowest first.
+const ROWS: &[&[&str]] = &[
+    &["harness-core"],
+    &["harness-control", "harness-record", "harness-process"],
+    &[
+        "harness-descriptor",
+        "harness-memory",
+        "harness-session",
+        "harness-adapters",
+        "harness-tools",
+        "harness-runtime",
+        "harness-flow",
+        "harness-telemetry",
+    ],
+    &["harness-relay"],
+    &[FACADE],
+    &["harness-server", "harness-acp"],
+    &["harness-cli"],
+];
+
 const FACADE: &str = "harness";
-/// Crates that serve the facade's threads over a protocol.
-const SERVERS: &[&str] = &["harness-acp", "harness-server"];
-const PROGRAM: &str = "harness-cli";
 const CONFORMANCE: &str = "harness-conformance";
 const CHORES: &str = "xtask";
 
-/// The storeys, lowest first; an arrow may only point to a lower one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Storey {
-    Leaf,
-    Core,
-    Sibling,
-    Facade,
-    Server,
-    Program,
-    Conformance,
-    Chores,
+/// The one arrow within a row.
+const WITHIN: &[(&str, &str)] = &[("harness-control", "harness-process")];
+
+/// What a crate must not depend on outside of its tests, although its row permits it.
+const BANS: &[(&str, &[&str])] = &[
+    (
+        "harness-core",
+        &["reqwest", "hyper", "rusqlite", "rustix", "tempfile", "serde_yaml", "granit-parser", "rand"],
+    ),
+    ("harness-control", &["tokio"]),
+    ("harness-runtime", &["reqwest", "hyper", "rustix", "tempfile"]),
+    ("harness-relay", &["harness-descriptor"]),
+];
+
+/// Crates that must not know the loop, by the modules of core that are the loop.
+const BLIND: &[&str] = &["harness-adapters"];
+const LOOP: &[&str] = &["driver", "machine", "run", "turn"];
+
+fn row(name: &str) -> Option<usize> {
+    ROWS.iter().position(|row| row.contains(&name))
 }
 
-fn storey(name: &str) -> Storey {
-    match name {
-        CORE => Storey::Core,
-        _ if LEAVES.contains(&name) => Storey::Leaf,
-        FACADE => Storey::Facade,
-        _ if SERVERS.contains(&name) => Storey::Server,
-        PROGRAM => Storey::Program,
-        CONFORMANCE => Storey::Conformance,
-        CHORES => Storey::Chores,
-        _ => Storey::Sibling,
+fn allowed(from: &str, to: &str) -> bool {
+    let facade = row(FACADE);
+    match (row(from), row(to)) {
+        _ if WITHIN.contains(&(from, to)) => true,
+        (Some(above), Some(below)) if Some(above) > facade => above > below && Some(below) >= facade,
+        (Some(above), Some(below)) => above > below,
+        (None, Some(_)) => from == CONFORMANCE && row(to) <= facade,
+        (_, None) => false,
     }
 }
 
-fn allowed(from: Storey, to: Storey) -> bool {
-    match from {
-        Storey::Leaf | Storey::Core | Storey::Chores => false,
-        Storey::Sibling => matches!(to, Storey::Leaf | Storey::Core),
-        Storey::Facade => matches!(to, Storey::Core | Storey::Sibling),
-        Storey::Server => to == Storey::Facade,
-        Storey::Program => matches!(to, Storey::Facade | Storey::Server),
-        Storey::Conformance => matches!(to, Storey::Core | Storey::Sibling | Storey::Facade),
-    }
+/// Every arrow between crates of the workspace that the picture does not have, and every use of what a crate must not
+/// know.
+pub(super) fn problems(packages: &[Package], tree: &Tree) -> Vec<String> {
+    let known = |name: &str| row(name).is_some() || name == CONFORMANCE || name == CHORES;
+    let lost = packages.iter().filter(|package| !known(&package.name));
+    let lost = lost.map(|package| format!("{} has no row in xtask/src/tidy/arrows.rs", package.name));
+    let own = |name: &str| packages.iter().any(|package| package.name == name);
+    let arrows = packages.iter().flat_map(|package| package.dependencies.iter().map(move |to| (package, to)));
+    let wrong = arrows.filter(|(from, to)| {
+        own(&to.name) && to.name != from.name && !allowed(&from.name, &to.name) || banned(&from.name, to)
+    });
+    let wrong = wrong.map(|(from, to)| {
+        let kind = to.kind.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+        format!("{} must not depend on {}{kind}", from.name, to.name)
+    });
+    lost.chain(wrong).chain(seen_loops(tree)).collect()
 }
 
-/// Every arrow between crates of the workspace that the house does not have.
-pub(super) fn problems(packages: &[Package]) -> Vec<String> {
+fn banned(from: &str, to: &Dependency) -> bool {
+    to.kind.as_deref() != Some("dev")
+        && BANS.iter().any(|(name, bans)| *name == from && bans.contains(&to.name.as_str()))
+}
+
+/// Files of crates that must not know the loop, and use it.
+fn seen_loops(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
-    for from in packages {
-        let own = |name: &str| packages.iter().any(|p| p.name == name);
-        for to in from.dependencies.iter().filter(|d| own(&d.name) && d.name != from.name) {
-            if !allowed(storey(&from.name), storey(&to.name)) {
-                let kind = to.kind.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
-                problems.push(format!("{} must not depend on {}{kind}", from.name, to.name));
-            }
+    for file in tree.files().iter().filter(|file| file.is_rust()) {
+        if !BLIND.iter().any(|name| file.path.starts_with(&format!("crates/{name}/src/"))) {
+            continue;
         }
+        let code = file.text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let used = lines.flat_map(|line| line.split("harness_core::").skip(1));
+        let names =
+            used.filter_map(|path| path.split(|c: char| !(c.is_ascii_lowercase() || c == '_')).next());
+        problems.extend(
+            names.filter(|name| LOOP.contains(name)).map(|name| {
+                format!("{}: must not know the loop, and uses `harness_core::{name}`", file.path)
+            }),
+        );
     }
     problems
 }
@@ -73,64 +114,104 @@ pub(super) fn problems(packages: &[Package]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A workspace of core, a leaf, two siblings, facade, a server, program and chores, plus one arrow.
+    /// A workspace of all crates, plus one arrow.
     #[track_caller]
-    fn check(from: &str, to: &str, expected: &[&str]) {
-        let names = [
-            CORE,
-            "harness-process",
-            "harness-tools",
-            "harness-session",
-            FACADE,
-            "harness-acp",
-            PROGRAM,
-            CONFORMANCE,
-            CHORES,
-        ];
+    fn check_kind(from: &str, to: &str, kind: &str, expected: &[&str]) {
         let package = |name: &str| {
             let arrow =
-                if name == from { format!(r#"[{{"name":"{to}","kind":null}}]"#) } else { "[]".into() };
+                if name == from { format!(r#"[{{"name":"{to}","kind":{kind}}}]"#) } else { "[]".into() };
             let text = format!(
                 r#"{{"name":"{name}","features":{{}},"dependencies":{arrow},"publish":[],"manifest_path":""}}"#
             );
             serde_json::from_str::<Package>(&text).unwrap()
         };
-        assert_eq!(problems(&names.map(package)), expected);
+        let names = ROWS.iter().copied().flatten().chain(&[CONFORMANCE, CHORES]);
+        let packages: Vec<Package> = names.map(|name| package(name)).collect();
+        assert_eq!(problems(&packages, &Tree::of(&[])), expected);
+    }
+
+    #[track_caller]
+    fn fine(from: &str, to: &str) {
+        check_kind(from, to, "null", &[]);
+    }
+
+    #[track_caller]
+    fn refused(from: &str, to: &str) {
+        check_kind(from, to, "null", &[&format!("{from} must not depend on {to}")]);
     }
 
     #[test]
-    fn arrows_of_the_house_are_fine() {
-        check("harness-tools", CORE, &[]);
-        check("harness-tools", "harness-process", &[]);
-        check(FACADE, "harness-tools", &[]);
-        check(FACADE, CORE, &[]);
-        check("harness-acp", FACADE, &[]);
-        check(PROGRAM, FACADE, &[]);
-        check(PROGRAM, "harness-acp", &[]);
-        check(CONFORMANCE, FACADE, &[]);
-        check(CORE, "serde", &[]);
-        check(CORE, CORE, &[]);
+    fn arrows_to_lower_rows_are_fine() {
+        fine("harness-tools", "harness-core");
+        fine("harness-tools", "harness-process");
+        fine("harness-session", "harness-record");
+        fine("harness-relay", "harness-adapters");
+        fine("harness-control", "harness-process");
+        fine(FACADE, "harness-relay");
+        fine(FACADE, "harness-core");
+        fine("harness-acp", FACADE);
+        fine("harness-cli", FACADE);
+        fine("harness-cli", "harness-acp");
+        fine(CONFORMANCE, FACADE);
+        fine("harness-core", "serde");
+        fine("harness-core", "harness-core");
     }
 
     #[test]
     fn no_arrow_points_up_or_sideways() {
-        check(CORE, "harness-process", &["harness-core must not depend on harness-process"]);
-        check("harness-process", CORE, &["harness-process must not depend on harness-core"]);
-        check(FACADE, "harness-process", &["harness must not depend on harness-process"]);
-        check(CORE, "harness-tools", &["harness-core must not depend on harness-tools"]);
-        check("harness-tools", "harness-session", &["harness-tools must not depend on harness-session"]);
-        check("harness-tools", FACADE, &["harness-tools must not depend on harness"]);
-        check(FACADE, PROGRAM, &["harness must not depend on harness-cli"]);
+        refused("harness-core", "harness-process");
+        refused("harness-process", "harness-control");
+        refused("harness-record", "harness-process");
+        refused("harness-record", "harness-session");
+        refused("harness-tools", "harness-session");
+        refused("harness-flow", "harness-runtime");
+        refused("harness-adapters", "harness-relay");
+        refused("harness-tools", FACADE);
+        refused(FACADE, "harness-cli");
+        check_kind(
+            "harness-tools",
+            "harness-session",
+            "\"dev\"",
+            &["harness-tools must not depend on harness-session (dev)"],
+        );
     }
 
     #[test]
     fn nobody_reaches_through_the_facade() {
-        check("harness-acp", CORE, &["harness-acp must not depend on harness-core"]);
-        check(FACADE, "harness-acp", &["harness must not depend on harness-acp"]);
-        check(PROGRAM, CORE, &["harness-cli must not depend on harness-core"]);
-        check(PROGRAM, "harness-session", &["harness-cli must not depend on harness-session"]);
-        check(PROGRAM, CHORES, &["harness-cli must not depend on xtask"]);
-        check(FACADE, CONFORMANCE, &["harness must not depend on harness-conformance"]);
-        check(CHORES, CORE, &["xtask must not depend on harness-core"]);
+        refused("harness-acp", "harness-core");
+        refused("harness-acp", "harness-server");
+        refused(FACADE, "harness-acp");
+        refused("harness-cli", "harness-core");
+        refused("harness-cli", "harness-session");
+        refused("harness-cli", CHORES);
+        refused(FACADE, CONFORMANCE);
+        refused(CONFORMANCE, "harness-server");
+        refused(CHORES, "harness-core");
+    }
+
+    #[test]
+    fn what_a_crate_must_not_know_is_refused() {
+        refused("harness-relay", "harness-descriptor");
+        refused("harness-control", "tokio");
+        check_kind("harness-control", "tokio", "\"dev\"", &[]);
+        refused("harness-core", "reqwest");
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_named() {
+        let text = r#"{"name":"new","features":{},"dependencies":[],"publish":[],"manifest_path":""}"#;
+        let package = serde_json::from_str::<Package>(text).unwrap();
+        assert_eq!(problems(&[package], &Tree::of(&[])), ["new has no row in xtask/src/tidy/arrows.rs"]);
+    }
+
+    #[test]
+    fn an_adapter_does_not_see_the_loop() {
+        let check = |source: &str| seen_loops(&Tree::of(&[("crates/harness-adapters/src/a.rs", source)]));
+        assert_eq!(check("use harness_core::port::Model;\n"), Vec::<String>::new());
+        assert_eq!(check("/// [`harness_core::run`]\n"), Vec::<String>::new());
+        assert_eq!(
+            check("use harness_core::driver::drive;\n"),
+            ["crates/harness-adapters/src/a.rs: must not know the loop, and uses `harness_core::driver`"]
+        );
     }
 }

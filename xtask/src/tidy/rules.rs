@@ -21,7 +21,7 @@ fn problems() -> Result<Vec<String>> {
     let tree = Tree::read(root())?;
     let workspace = Workspace::load()?;
     let rules = [
-        arrows::problems(&workspace.packages),
+        arrows::problems(&workspace.packages, &tree),
         deviations::problems(&tree),
         faults::problems(&tree),
         laws::problems(&tree),

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{AssistantMessage, FinishReason, Usage};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelRequest};
-
-use crate::record::request_digest;
+use harness_record::traffic::request_digest;
 
 /// How much a cache keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

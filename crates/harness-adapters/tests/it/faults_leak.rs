@@ -5,8 +5,9 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::sync::{Arc, Once};
 
-use harness_adapters::{ApiKey, CachePolicy, Recorder, Replay, ResponseCache, Retry, RetryPolicy};
+use harness_adapters::{ApiKey, CachePolicy, ResponseCache, Retry, RetryPolicy};
 use harness_core::port::{DynModel, Model as _};
+use harness_record::traffic::{Recorder, Replay};
 
 use crate::support::{KEY, PROTOCOLS, Pieces, Protocol, Reply, Server, hello};
 

@@ -23,7 +23,7 @@ mod messages_faults;
 mod messages_request;
 mod of_request;
 mod options;
-mod record;
+mod recorded;
 #[cfg(feature = "relay")]
 mod relay_adapter;
 #[cfg(feature = "relay")]

@@ -7,10 +7,11 @@ use harness_adapters::chat::ChatModel;
 use harness_adapters::messages::MessagesModel;
 use harness_adapters::responses::ResponsesModel;
 use harness_adapters::{
-    CachePolicy, Fallback, Recorder, Replay, ResponseCache, Retry, RetryPolicy, ThinkingLevel, ThinkingLevels,
+    CachePolicy, Fallback, ResponseCache, Retry, RetryPolicy, ThinkingLevel, ThinkingLevels,
 };
 use harness_core::Json;
 use harness_core::port::{DynModel, Model as _, ModelFaultCode, ModelRequest, Offer, Secret};
+use harness_record::traffic::{Recorder, Replay};
 use serde_json::Value;
 
 use crate::faults_leak::{heard, listen, telltales};

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_adapters::{
-    Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, Recorder, Replay,
-    ResponseCache, Retry, RetryPolicy,
+    Breaker, BreakerPolicy, CachePolicy, Fallback, FallbackPolicy, RateLimit, RateQuota, ResponseCache,
+    Retry, RetryPolicy,
 };
 use harness_core::Millis;
 use harness_core::cancel::Cancel;
 use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{Clock, DynModel, Model as _, ModelFault, ModelFaultCode as Code, ModelRequest};
+use harness_record::traffic::{Recorder, Replay};
 use tokio::time::Instant;
 
 use crate::support::{Flowing, Pieces, Reply, Scripted, Server, Step, bounded, hello, model, request, step};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use harness::session::record::{AnswersFrom, InputMode, ReplayMode};
+use harness::record::{AnswersFrom, InputMode, ReplayMode};
 
 use super::{ContextArg, ModelArgs};
 

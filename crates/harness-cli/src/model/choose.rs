@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::BoundGraph;
-use harness::adapters::{Recorder, Replay, Retry, RetryPolicy};
+use harness::adapters::{Retry, RetryPolicy};
 use harness::core::port::{Clock, DynModel};
+use harness::record::traffic::{Recorder, Replay};
 
 use super::called::Noticed;
 use super::demo::{self, Demo};

@@ -7,11 +7,11 @@ use harness::core::message::Message;
 use harness::core::port::{Clock, Durability, DynModel, Entry, EntryHead, Session as _};
 use harness::core::turn::OnToolFailure;
 use harness::descriptor::{Map, Value};
-use harness::session::MemorySession;
-use harness::session::record::{
+use harness::record::{
     AnswersFrom, InputMode, InputSource, RecordedApprover, RecordedModel, ReplayInput, ReplayMode,
     ReplayStats, ReplayTools, RunRecord,
 };
+use harness::session::MemorySession;
 use harness::system::SystemClock;
 use harness::{BoundGraph, Harness, Report};
 

@@ -1,6 +1,6 @@
 //! `harness inspect`.
 
-use harness::session::record::{GovernanceOptions, RunRecord, governance_events, render_html, render_text};
+use harness::record::{GovernanceOptions, RunRecord, governance_events, render_html, render_text};
 
 use crate::args::InspectArgs;
 use crate::error::CliError;

@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::Recording;
 use harness::core::Json;
-use harness::session::record::{FileSink, RunRecord};
+use harness::record::{FileSink, Recording, RunRecord};
 use serde::{Deserialize, Serialize};
 
 /// The program's part of a record's metadata: what it takes to run it again.

@@ -1,6 +1,6 @@
 //! `harness regress`.
 
-use harness::session::record::{Case, CaseRunner, CaseStatus, NoJudge, RunRecord, Suite, run_suite};
+use harness::record::{Case, CaseRunner, CaseStatus, NoJudge, RunRecord, Suite, run_suite};
 
 use super::again::{How, again};
 use crate::args::{LiveArgs, RegressArgs};

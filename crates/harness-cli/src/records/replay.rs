@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use harness::session::record::{
+use harness::record::{
     AnswersFrom, CompareOptions, Comparison, InputSource, ReplayStats, RunRecord, Section, compare_records,
 };
 use serde::Serialize;
@@ -99,7 +99,7 @@ fn text(args: &ReplayArgs, record: &RunRecord, again: &Again, compared: &Compari
         let why = new.error_message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         lines.push(format!("ended {} → {}{why}", record.stop_reason, new.stop_reason));
     }
-    lines.extend(compared.differences.iter().map(harness::session::record::Difference::line));
+    lines.extend(compared.differences.iter().map(harness::record::Difference::line));
     lines.push(if same { "the same".to_owned() } else { "not the same".to_owned() });
     lines.iter().fold(String::new(), |text, line| text + &harmless(line) + "\n")
 }

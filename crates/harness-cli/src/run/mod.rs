@@ -19,13 +19,13 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::adapters::{Recorder, Replay};
 use harness::core::control::ControlSpec;
 use harness::core::message::ToolCall;
 use harness::core::port::{Clock, DynModel, Loaded, ProposedCall, Session};
 use harness::core::run::RunSpec;
 use harness::core::{Cancel, Evidence, Json, StopReason, ThreadId};
 use harness::descriptor::Map;
+use harness::record::traffic::{Recorder, Replay};
 use harness::session::JsonlSession;
 use harness::session::checkpoint::FileCheckpoints;
 use harness::system::SystemClock;
@@ -324,7 +324,7 @@ fn finish(
     let exit = if unwritten { exit.unwritten() } else { exit };
     match replay.map_or(Ok(()), Replay::finish) {
         Err(fault) if exit == Exit::Completed => {
-            let _ = writeln!(notes, "{fault}; {}", fault.hint().unwrap_or_default());
+            let _ = writeln!(notes, "{fault}; {}", fault.hint());
             output::ended(shown, Exit::Failed)
         }
         Err(_) | Ok(()) => output::ended(shown, exit),

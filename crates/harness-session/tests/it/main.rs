@@ -17,7 +17,6 @@ mod kill;
 mod lock;
 mod pairs;
 mod property;
-mod record;
 mod repair;
 mod replace;
 mod scenarios;

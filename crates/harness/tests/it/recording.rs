@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use harness::BoundGraph;
 use harness::core::Json;
 use harness::descriptor::load_text;
 use harness::prelude::*;
-use harness::session::record::{FileSink, RunRecord};
-use harness::session::{Error, MemorySession};
-use harness::{BoundGraph, Recording};
+use harness::record::{FileSink, RecordError, Recording, RunRecord};
+use harness::session::MemorySession;
 
 use crate::support::Script;
 
@@ -56,9 +56,9 @@ async fn every_run_gives_a_record_without_what_the_descriptor_marks() {
 /// Keeps nothing.
 struct Full;
 
-impl harness::session::record::RecordSink for Full {
-    async fn write(&self, _: Arc<RunRecord>) -> Result<(), Error> {
-        Err(Error::Record { path: "store".into(), reason: "it is full".to_owned() })
+impl harness::record::RecordSink for Full {
+    async fn write(&self, _: Arc<RunRecord>) -> Result<(), RecordError> {
+        Err(RecordError::Record { path: "store".into(), reason: "it is full".to_owned() })
     }
 }
 

@@ -1,0 +1,203 @@
+//! What happened, in the order in which a person wants to read it.
+
+use harness_core::message::{AssistantMessage, Message, ToolCall, ToolResultMessage};
+
+use crate::entries::{
+    ApprovalEntry, GateDecision, HandoffEntry, ModelCallEntry, PolicyDecision, PromptSnapshot, ToolCallEntry,
+};
+use crate::run_record::RunRecord;
+
+/// How something is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Warn,
+    Bad,
+}
+
+/// One line beside the conversation.
+pub(super) struct Mark {
+    pub(super) seq: u64,
+    pub(super) tone: Tone,
+    pub(super) word: &'static str,
+    pub(super) text: String,
+}
+
+/// A call with everything that was decided about it and came of it.
+pub(super) struct CallStory<'a> {
+    pub(super) call: &'a ToolCall,
+    pub(super) entry: Option<&'a ToolCallEntry>,
+    pub(super) result: Option<&'a ToolResultMessage>,
+    pub(super) policies: Vec<&'a PolicyDecision>,
+    pub(super) gates: Vec<&'a GateDecision>,
+    pub(super) approvals: Vec<&'a ApprovalEntry>,
+    pub(super) handoff: Option<&'a HandoffEntry>,
+}
+
+/// A model request and what followed from it.
+pub(super) struct Step<'a> {
+    pub(super) call: &'a ModelCallEntry,
+    pub(super) prompt: Option<&'a PromptSnapshot>,
+    pub(super) answer: Option<&'a AssistantMessage>,
+    pub(super) calls: Vec<CallStory<'a>>,
+    /// Tool calls whose messages the record does not hold.
+    pub(super) bare_calls: Vec<&'a ToolCallEntry>,
+    /// Messages that came before the next request.
+    pub(super) messages: Vec<&'a Message>,
+    pub(super) marks: Vec<Mark>,
+}
+
+/// A whole run.
+pub(super) struct Story<'a> {
+    /// The messages of the prompt.
+    pub(super) prompt: Vec<&'a Message>,
+    /// What happened before the first request.
+    pub(super) before: Vec<Mark>,
+    pub(super) steps: Vec<Step<'a>>,
+}
+
+impl<'a> Story<'a> {
+    pub(super) fn of(record: &'a RunRecord) -> Self {
+        let (from, to) = (index(record.earlier_item_count), index(record.input_item_count));
+        let prompt = record.items.get(from..to.min(record.items.len())).unwrap_or_default();
+        let steps = record.model_calls.iter().enumerate().map(|(at, call)| {
+            let until = record.model_calls.get(at.saturating_add(1)).and_then(|next| next.item);
+            step(record, call, until)
+        });
+        Self {
+            prompt: prompt.iter().map(|item| &**item).collect(),
+            before: marks(record, 0),
+            steps: steps.collect(),
+        }
+    }
+}
+
+fn index(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn step<'a>(record: &'a RunRecord, call: &'a ModelCallEntry, until: Option<u64>) -> Step<'a> {
+    let turn = call.turn;
+    let from = call.item.map(index);
+    let answer = from.and_then(|at| record.items.get(at)).and_then(|item| item.as_assistant());
+    let to = until.map_or(record.items.len(), index);
+    let after = from.and_then(|at| record.items.get(at.saturating_add(1)..to)).unwrap_or_default();
+    let mut results: Vec<&ToolResultMessage> =
+        after.iter().filter_map(|item| item.as_tool_result()).collect();
+    let calls: Vec<CallStory<'a>> = answer
+        .into_iter()
+        .flat_map(AssistantMessage::tool_calls)
+        .map(|call| {
+            let at = results.iter().position(|result| result.tool_call_id == call.id);
+            call_story(record, turn, call, at.map(|at| results.remove(at)))
+        })
+        .collect();
+    let told = |entry: &&ToolCallEntry| entry.turn == turn && answer.is_none();
+    Step {
+        call,
+        prompt: record.prompt_snapshots.iter().find(|prompt| prompt.turn == turn),
+        answer,
+        calls,
+        bare_calls: record.tool_calls.iter().filter(told).collect(),
+        messages: after
+            .iter()
+            .map(|item| &**item)
+            .filter(|item| !matches!(item, Message::ToolResult(_) | Message::Assistant(_)))
+            .collect(),
+        marks: marks(record, turn),
+    }
+}
+
+fn call_story<'a>(
+    record: &'a RunRecord,
+    turn: u32,
+    call: &'a ToolCall,
+    result: Option<&'a ToolResultMessage>,
+) -> CallStory<'a> {
+    let id = &call.id;
+    CallStory {
+        call,
+        entry: record.tool_calls.iter().find(|entry| entry.turn == turn && entry.call_id == *id),
+        result,
+        policies: record
+            .policy_decisions
+            .iter()
+            .filter(|entry| entry.turn == turn && entry.call_id == *id)
+            .collect(),
+        gates: record
+            .gate_decisions
+            .iter()
+            .filter(|entry| entry.turn == turn && entry.call_id == *id)
+            .collect(),
+        approvals: record
+            .approvals
+            .iter()
+            .filter(|entry| entry.turn == turn && entry.call_id == *id)
+            .collect(),
+        handoff: record.handoffs.iter().find(|entry| entry.turn == turn && entry.call_id == *id),
+    }
+}
+
+/// What else happened after a request and before the next, in order.
+fn marks(record: &RunRecord, turn: u32) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    for entry in record.guardrail_decisions.iter().filter(|entry| entry.turn == turn) {
+        let tone = if entry.decision == "pass" { Tone::Good } else { Tone::Bad };
+        let why = entry.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let text = format!("{} on {}: {}{why}", entry.guardrail_name, entry.stage, entry.decision);
+        marks.push(Mark { seq: entry.seq, tone, word: "guardrail", text });
+    }
+    for entry in record.stop_judgements.iter().filter(|entry| entry.turn == turn) {
+        let tone = if entry.judgement == "accept" { Tone::Good } else { Tone::Warn };
+        let why = entry.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let text = format!("{} says {}{why}", entry.gate, entry.judgement);
+        marks.push(Mark { seq: entry.seq, tone, word: "stop gate", text });
+    }
+    for entry in record.limits_reached.iter().filter(|entry| entry.turn == turn) {
+        let text = match (&entry.limit, entry.value, entry.ceiling) {
+            (Some(limit), Some(value), Some(ceiling)) => format!("{limit}: {value} of {ceiling}"),
+            _ => entry.stop_reason.clone(),
+        };
+        marks.push(Mark { seq: entry.seq, tone: Tone::Warn, word: "limit", text });
+    }
+    for note in record.notes.iter().filter(|note| note.turn == turn) {
+        let tone = if note.kind.ends_with("_failed") { Tone::Bad } else { Tone::Plain };
+        marks.push(Mark { seq: note.seq, tone, word: "note", text: note.text.clone() });
+    }
+    marks.sort_by_key(|mark| mark.seq);
+    marks
+}
+
+/// How the end of a run is to be taken.
+pub(super) fn tone_of(record: &RunRecord) -> Tone {
+    use harness_core::Outcome;
+    match record.outcome {
+        Outcome::Completed => Tone::Good,
+        Outcome::Failed => Tone::Bad,
+        Outcome::NeedsClarification | Outcome::AwaitingApproval | Outcome::Deferred => Tone::Warn,
+    }
+}
+
+/// Tokens of a model call.
+pub(super) fn tokens(call: &ModelCallEntry) -> Option<String> {
+    let usage = call.usage.as_ref()?;
+    let shown = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+    Some(format!("{} + {} tokens", shown(usage.input), shown(usage.output)))
+}
+
+/// Why the run ended, in a sentence.
+pub(super) fn why(record: &RunRecord) -> String {
+    let mut text = format!("{} ({})", record.outcome, record.stop_reason);
+    if let Some(message) = &record.error_message {
+        text.push_str(": ");
+        text.push_str(message);
+    }
+    for waiver in &record.waived {
+        text.push_str("; waived by ");
+        text.push_str(waiver.gate.as_str());
+        text.push_str(": ");
+        text.push_str(&waiver.why);
+    }
+    text
+}

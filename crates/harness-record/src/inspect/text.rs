@@ -1,0 +1,151 @@
+//! A record as text.
+
+use std::fmt::Write as _;
+
+use harness_core::Millis;
+use harness_core::message::Message;
+
+use super::story::{CallStory, Mark, Step, Story, tokens, why};
+use super::write::{harmless, line};
+use crate::run_record::RunRecord;
+
+/// Characters of arguments and results that a line shows.
+const SHORT: usize = 160;
+
+/// The record as plain text: what happened, in order, and why it ended.
+pub fn render_text(record: &RunRecord) -> String {
+    let mut out = String::new();
+    let story = Story::of(record);
+    head(&mut out, record);
+    for message in &story.prompt {
+        said(&mut out, message);
+    }
+    marks(&mut out, &story.before);
+    for step in &story.steps {
+        self::step(&mut out, step);
+    }
+    let _ = writeln!(out, "\nended: {}", line(&why(record)));
+    if let Some(response) = &record.response {
+        let _ = writeln!(out, "\n{}", harmless(response));
+    }
+    out
+}
+
+fn head(out: &mut String, record: &RunRecord) {
+    let elapsed = Millis(record.elapsed_ms);
+    let _ = writeln!(out, "run {} · {} · {elapsed}", line(&record.run_id), line(&record.started_at));
+    let usage = &record.usage;
+    let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+    let cost = usage.cost.map(|cost| format!(" · cost {cost}")).unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "{} · {} · {} + {} tokens{cost}",
+        counted(usage.model_calls, "model call"),
+        counted(usage.tool_calls, "tool call"),
+        count(usage.input_tokens),
+        count(usage.output_tokens)
+    );
+    let candidate = &record.candidate;
+    let hash = candidate.descriptor_hash.as_deref().unwrap_or("-");
+    let _ = writeln!(
+        out,
+        "descriptor {} · candidate {}",
+        line(hash),
+        candidate.digest.get(..12).unwrap_or_default()
+    );
+    if let Some(failed) = &record.redaction.failed {
+        let _ = writeln!(
+            out,
+            "redaction failed, so context and messages are not in the record: {}",
+            line(failed)
+        );
+    }
+    if record.earlier_item_count + record.unknown_item_count > 0 {
+        let earlier = record.earlier_item_count + record.unknown_item_count;
+        let _ = writeln!(out, "goes on with a conversation of {earlier} messages");
+    }
+    out.push('\n');
+}
+
+/// A number of things; one of them has no `s`.
+fn counted(number: u32, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+fn said(out: &mut String, message: &Message) {
+    let _ = writeln!(out, "{}: {}", message.role(), harmless(&message.joined_text()));
+}
+
+fn step(out: &mut String, step: &Step<'_>) {
+    let call = step.call;
+    let model = call.model.as_ref().map(|model| format!(" asks {model}")).unwrap_or_default();
+    let tokens = tokens(call).map(|tokens| format!(" · {tokens}")).unwrap_or_default();
+    let who = line(&format!("{}{model}", call.agent_name));
+    let _ = writeln!(out, "\n{}. {who} · {}{tokens}", call.turn, Millis(call.duration_ms));
+    if let Some(text) = step.prompt.and_then(|prompt| prompt.prompt_text.as_deref()) {
+        let _ = writeln!(out, "   instructions: {}", short(text));
+    }
+    if let Some(fault) = &call.fault {
+        let _ = writeln!(out, "   ! {}", line(&fault.to_string()));
+    }
+    if let Some(text) =
+        step.answer.map(harness_core::message::AssistantMessage::joined_text).filter(|text| !text.is_empty())
+    {
+        let _ = writeln!(out, "   {}", harmless(&text).replace('\n', "\n   "));
+    }
+    for call in &step.calls {
+        called(out, call);
+    }
+    for entry in &step.bare_calls {
+        let _ =
+            writeln!(out, "   → {} (not in the record) {}", line(entry.name.as_str()), line(&entry.status));
+    }
+    for message in &step.messages {
+        out.push_str("   ");
+        said(out, message);
+    }
+    marks(out, &step.marks);
+}
+
+fn called(out: &mut String, story: &CallStory<'_>) {
+    let call = story.call;
+    let _ = writeln!(out, "   → {} {}", line(call.name.as_str()), short(call.arguments.text()));
+    for policy in &story.policies {
+        let _ = writeln!(out, "     policy: {} ({})", line(&policy.decision), line(&policy.reason));
+    }
+    for gate in &story.gates {
+        let why = gate.reason.as_deref().map(|reason| format!(" ({})", line(reason))).unwrap_or_default();
+        let _ = writeln!(out, "     gate {}: {}{why}", line(gate.gate.as_str()), line(&gate.verdict));
+    }
+    for approval in &story.approvals {
+        let _ = writeln!(out, "     approval: {}", line(&approval.decision));
+    }
+    if let Some(handoff) = story.handoff {
+        let _ =
+            writeln!(out, "     {} hands over to {}", line(handoff.from.as_str()), line(handoff.to.as_str()));
+    }
+    let how = match story.entry {
+        Some(entry) if entry.ran => format!("{} in {}", entry.status, Millis(entry.duration_ms)),
+        Some(entry) => format!("{}, never ran", entry.status),
+        None => "no result".to_owned(),
+    };
+    let output = story.result.map(|result| match &result.structured {
+        Some(value) => short(value.text()),
+        None => short(&Message::ToolResult(result.clone()).joined_text()),
+    });
+    let _ = writeln!(out, "   ← {}: {}", line(&how), output.unwrap_or_default());
+}
+
+fn marks(out: &mut String, marks: &[Mark]) {
+    for mark in marks {
+        let _ = writeln!(out, "   · {}: {}", mark.word, line(&mark.text));
+    }
+}
+
+fn short(text: &str) -> String {
+    let text = line(text);
+    match text.char_indices().nth(SHORT) {
+        None => text,
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+    }
+}

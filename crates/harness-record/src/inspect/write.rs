@@ -1,0 +1,169 @@
+//! Text that is safe to show, and JSON that is nice to read.
+
+use harness_core::{Json, display};
+
+use crate::scrub::{Token, tokens};
+
+/// Characters of one text that are shown; the record holds the rest.
+pub(super) const MOST_SHOWN: usize = 20_000;
+
+/// A text cut to what is shown of it.
+pub(super) fn cut(text: &str) -> String {
+    match text.char_indices().nth(MOST_SHOWN) {
+        None => text.to_owned(),
+        Some((at, _)) => {
+            let (shown, rest) = text.split_at_checked(at).unwrap_or((text, ""));
+            format!("{shown}\n… {} more characters", rest.chars().count())
+        }
+    }
+}
+
+/// Text as content of an HTML element: nothing in it is markup, and what no page may hold is replaced.
+pub(super) fn escaped(text: &str) -> String {
+    let text = cut(text);
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            '\r' => {}
+            c if is_hidden(c) => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text for a terminal: no control character reaches it.
+pub(super) fn harmless(text: &str) -> String {
+    cut(text).chars().map(|c| if c != '\n' && is_hidden(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// One line for a terminal.
+pub(super) fn line(text: &str) -> String {
+    harmless(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What nobody sees; joiners stay, which some letters need.
+fn is_hidden(c: char) -> bool {
+    display::is_hidden(c) && !display::is_joiner(c)
+}
+
+/// A value that is no longer than this stands on one line.
+const ONE_LINE: usize = 88;
+
+/// JSON that is nice to read, on one line when it is short, its numbers and strings as they are.
+pub(super) fn pretty(value: &Json) -> String {
+    if value.text().len() > ONE_LINE {
+        return indented(value);
+    }
+    tokens(value.text()).fold(String::new(), |mut out, token| {
+        match token {
+            Token::Mark(mark @ (',' | ':')) => out.extend([mark, ' ']),
+            Token::Mark(mark) => out.push(mark),
+            Token::String(text) | Token::Plain(text) => out.push_str(text),
+        }
+        out
+    })
+}
+
+fn indented(value: &Json) -> String {
+    let mut out = String::with_capacity(value.text().len());
+    let mut depth = 0_usize;
+    let mut empty = false;
+    for token in tokens(value.text()) {
+        match token {
+            Token::Mark(open @ ('{' | '[')) => {
+                start(&mut out, &mut empty, depth);
+                out.push(open);
+                depth += 1;
+                empty = true;
+            }
+            Token::Mark(close @ ('}' | ']')) => {
+                depth = depth.saturating_sub(1);
+                if !std::mem::take(&mut empty) {
+                    new_line(&mut out, depth);
+                }
+                out.push(close);
+            }
+            Token::Mark(',') => {
+                out.push(',');
+                new_line(&mut out, depth);
+            }
+            Token::Mark(':') => out.push_str(": "),
+            Token::Mark(_) => {}
+            Token::String(text) | Token::Plain(text) => {
+                start(&mut out, &mut empty, depth);
+                out.push_str(text);
+            }
+        }
+    }
+    out
+}
+
+/// Begins a value; the first one of a list or object begins a line.
+fn start(out: &mut String, empty: &mut bool, depth: usize) {
+    if std::mem::take(empty) {
+        new_line(out, depth);
+    }
+}
+
+fn new_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth.min(40)));
+}
+
+/// Milliseconds since 1970 of a time as records write it.
+pub(super) fn millis(iso: &str) -> Option<i64> {
+    let part = |from: usize, to: usize| iso.get(from..to)?.parse::<i64>().ok();
+    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
+    let (hour, minute, second, ms) = (part(11, 13)?, part(14, 16)?, part(17, 19)?, part(20, 23)?);
+    // Days from 1970-01-01 in the proleptic Gregorian calendar, years counted from March.
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year - era * 400;
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000 + ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use harness_core::Time;
+
+    use super::*;
+
+    #[test]
+    fn markup_is_text() {
+        assert_eq!(
+            escaped("<a href='x'>\"&\u{202e}\u{1b}\r\n"),
+            "&lt;a href=&#39;x&#39;&gt;&quot;&amp;\u{fffd}\u{fffd}\n"
+        );
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        let shown = cut(&"é".repeat(MOST_SHOWN + 7));
+        assert!(shown.ends_with("é\n… 7 more characters"));
+    }
+
+    #[test]
+    fn json_is_indented_and_stays_exact() {
+        let value = Json::parse(r#"{"a":[1.10,{}],"b":"x,{y}","c":[]}"#).unwrap();
+        let expected = "{\n  \"a\": [\n    1.10,\n    {}\n  ],\n  \"b\": \"x,{y}\",\n  \"c\": []\n}";
+        assert_eq!(indented(&value), expected);
+        assert_eq!(pretty(&value), r#"{"a": [1.10, {}], "b": "x,{y}", "c": []}"#);
+    }
+
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        for at in [0, 1_767_225_600_003, 951_782_400_000, -1, 4_102_444_799_999] {
+            assert_eq!(millis(&Time(at).iso()), Some(at));
+        }
+        assert_eq!(millis("yesterday"), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! Suites of recorded runs.
+
+use std::fs;
+use std::sync::Arc;
+
+use harness_record::{
+    Case, CaseRunner, FileSink, Judge, JudgeAsk, JudgeVerdict, NoJudge, RecordSink, Suite, SuiteReport,
+    run_suite,
+};
+
+use super::*;
+
+/// Answers each case by its name.
+struct Runner;
+
+impl CaseRunner for Runner {
+    async fn run(&self, case: &Case, _: &RunRecord) -> Result<RunRecord, String> {
+        let scene = match case.name.as_str() {
+            "changed" => Scene::new([says("Something else.")], []),
+            "throws" => return Err("the descriptor cannot be read".to_owned()),
+            "panics" => panic!("in the runner"),
+            "fails" => Scene::new([], []),
+            _ => Scene::new([asks([call("c1", "look", "{}")]), says("Done.")], [ToolOutcome::text("4")]),
+        };
+        // The scripted run has a runtime of its own, which must not be inside this one.
+        std::thread::spawn(move || scene.run().record).join().map_err(|_| "no run".to_owned())
+    }
+}
+
+/// Says what it is told to say.
+struct Says(Result<&'static str, String>);
+
+impl Judge for Says {
+    async fn judge(&self, ask: JudgeAsk<'_>) -> Result<JudgeVerdict, String> {
+        assert_eq!(ask.metadata.map(Json::text), Some(r#"{"team":"desk"}"#));
+        self.0.clone().map(|text| json(text).to().unwrap())
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// A folder with a baseline, and the report of a suite with these cases.
+fn report<J: Judge>(cases: &str, judge: Option<&J>) -> SuiteReport {
+    let folder = tempfile::tempdir().unwrap();
+    let record = std::thread::spawn(|| {
+        Scene::new([asks([call("c1", "look", "{}")]), says("Done.")], [ToolOutcome::text("4")]).run().record
+    });
+    let sink = FileSink::new(folder.path().join("base.json"));
+    block_on(sink.write(Arc::new(record.join().unwrap()))).unwrap();
+    let path = folder.path().join("suite.yaml");
+    fs::write(&path, format!("version: 1\nsuite: desk\nmetadata: {{ team: desk }}\ncases:\n{cases}"))
+        .unwrap();
+    let suite = Suite::read(&path).unwrap();
+    block_on(run_suite(&suite, &Runner, judge))
+}
+
+#[test]
+fn cases_pass_change_or_fail_and_none_ends_the_suite() {
+    let cases = "  - { name: same, baseline: base.json }
+  - { name: changed, baseline: base.json }
+  - { name: throws, baseline: base.json }
+  - { name: panics, baseline: base.json }
+  - { name: fails, baseline: base.json }
+  - { name: lost, baseline: none.json }
+  - { baseline: base.json, expect: { shouldUseTools: [pay], shouldAvoidTools: [look] } }
+";
+    let report = report::<NoJudge>(cases, None);
+    let text = report.text();
+    let text = text.lines().map(|line| line.split(" `/").next().unwrap()).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(text, @r#"
+    pass   same
+    change changed
+           response: "Done." → "Something else."
+           toolCalls.length: 1 → 0
+           toolCalls[0]: {"name":"look","argsHash":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"} → nothing
+    FAIL   throws
+           the descriptor cannot be read
+    FAIL   panics
+           the runner panicked
+    FAIL   fails
+           the candidate failed (runtime_error): model: the scripted model has no step for request 1: add one
+           response: "Done." → nothing
+           toolCalls.length: 1 → 0
+           toolCalls[0]: {"name":"look","argsHash":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"} → nothing
+    FAIL   lost
+           cannot read run record
+    FAIL   run-1
+           `pay` should be used, and is not
+           `look` should be avoided, and is used
+    desk: 7 cases, 1 passed, 1 changed, 5 failed
+    "#);
+    assert_eq!((report.totals.passed, report.totals.warned, report.totals.failed), (1, 1, 5));
+    let changed = &report.cases[1];
+    assert_eq!(
+        Json::of(&changed.signals).unwrap().text(),
+        r#"{"statusChanged":false,"toolsChanged":true,"policyChanged":false,"finalOutputChanged":true}"#
+    );
+}
+
+#[test]
+fn a_judge_can_only_make_it_worse() {
+    let case = "  - { name: same, baseline: base.json }\n";
+    let pass = r#"{"verdict":"pass","summary":"as good"}"#;
+    let fail =
+        r#"{"verdict":"fail","summary":"rude","findings":[{"severity":"error","reason":"it shouts"}]}"#;
+    let judged = |said: Result<&'static str, String>| report(case, Some(&Says(said))).text();
+    insta::assert_snapshot!(judged(Ok(pass)), @r#"
+    pass   same
+           judge: as good
+    desk: 1 case, 1 passed, 0 changed, 0 failed
+    "#);
+    insta::assert_snapshot!(judged(Ok(fail)), @r#"
+    FAIL   same
+           it shouts
+           judge: rude
+    desk: 1 case, 0 passed, 0 changed, 1 failed
+    "#);
+    insta::assert_snapshot!(judged(Err("no answer".to_owned())), @r#"
+    FAIL   same
+           there is no verdict: no answer
+    desk: 1 case, 0 passed, 0 changed, 1 failed
+    "#);
+}
+
+#[track_caller]
+fn check_refused(text: &str, expected: &str) {
+    let error = Suite::from_text("s.yaml", text).unwrap_err();
+    assert_eq!(error.kind(), "suite.not_a_suite");
+    assert_eq!(error.to_string(), format!("regression suite `s.yaml`: {expected}"));
+}
+
+#[test]
+fn what_is_no_suite_is_refused() {
+    check_refused("version: 1\ncases: []\n", "it has no cases");
+    check_refused("version: 2\ncases: [{ baseline: a }]\n", "its version is 2, this program reads up to 1");
+    let error = Suite::from_text("s.yaml", "version: 1\ncases: [{ baselin: a }]\n").unwrap_err().to_string();
+    assert!(error.contains("unknown field `baselin`"), "{error}");
+}
+
+#[test]
+fn a_record_file_is_whole_and_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let sink = FileSink::new(folder.path().join("r.json"));
+    let record = std::thread::spawn(|| usual().run().record).join().unwrap();
+    for _ in 0..2 {
+        block_on(sink.write(Arc::new(record.clone()))).unwrap();
+    }
+    assert_eq!(RunRecord::read(sink.path()).unwrap(), record);
+    assert_eq!(fs::metadata(sink.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+    let nowhere = FileSink::new(folder.path().join("no/such/r.json"));
+    let error = block_on(nowhere.write(Arc::new(record))).unwrap_err();
+    assert_eq!(error.kind(), "record.write_failed");
+}
