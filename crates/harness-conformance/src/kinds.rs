@@ -1,10 +1,14 @@
 //! Which code judges which kind of vector.
 
+use crate::driver::{DRIVERS, Driver};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Judges a vector.
-pub(crate) type Runner = fn(&Vector) -> Verdict;
+type Runner = fn(&Vector) -> Verdict;
+
+/// Judges a vector under a driver.
+type Driven = fn(&Vector, &dyn Driver) -> Verdict;
 
 /// One line per kind. Vectors of any other kind fail.
 const RUNNERS: &[(&str, Runner)] = &[
@@ -59,15 +63,24 @@ const RUNNERS: &[(&str, Runner)] = &[
     ("summary-render", crate::compaction::run),
     ("token-count", crate::compaction::run),
     ("tool-registry", crate::tool_registry::run),
-    ("turn", crate::turn::run),
-    ("turn-ext", crate::turn::run),
     ("turn-fn", crate::turn_fn::run),
     ("view-assembly", crate::memory::view::run),
     ("work-items", crate::control::run),
     ("workspace-tools", crate::workspace_tools::run),
 ];
 
-/// The runner of a kind, if there is one.
-pub(crate) fn runner_of(kind: &str) -> Option<Runner> {
-    RUNNERS.iter().find(|(name, _)| *name == kind).map(|(_, run)| *run)
+/// One line per kind whose vectors run under each driver.
+const DRIVEN: &[(&str, Driven)] = &[("turn", crate::turn::run), ("turn-ext", crate::turn::run)];
+
+/// The drivers that vectors of a kind run under: the first alone when none has a part in them.
+pub(crate) fn drivers_of(kind: &str) -> &'static [&'static dyn Driver] {
+    let drives = DRIVEN.iter().any(|(name, _)| *name == kind);
+    if drives { &DRIVERS } else { DRIVERS.get(..1).unwrap_or_default() }
+}
+
+/// Judges a vector under a driver; nothing when its kind is unknown.
+pub(crate) fn judge(vector: &Vector, driver: &dyn Driver) -> Option<Verdict> {
+    let plain = RUNNERS.iter().find(|(name, _)| *name == vector.kind).map(|(_, run)| run(vector));
+    let under = || DRIVEN.iter().find(|(name, _)| *name == vector.kind).map(|(_, run)| run(vector, driver));
+    plain.or_else(under)
 }

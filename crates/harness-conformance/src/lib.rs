@@ -2,11 +2,12 @@
 //!
 //! A vector is a file of `fixtures/conformance`, a part of one, or a directory with a `case.json`. Its kind says
 //! what runs it (`kinds`); where the product's rule differs from a vector, an overlay holds our result with the
-//! rule's name and the reason (`overlay`). `cargo test -p harness-conformance` has one test for each vector,
-//! `cargo xtask conformance DIR…` runs those of other directories by the same code.
+//! rule's name and the reason (`overlay`). `cargo test -p harness-conformance` has one test for each vector, and for
+//! one that runs turns one for each driver (`driver`); `cargo xtask conformance DIR…` runs those of other directories by
+//! the same code, and counts a vector once.
 //!
-//! To add a kind: write `<kind>.rs` with `pub(crate) fn run(vector: &Vector) -> Verdict` and add its line to the
-//! table in `kinds`.
+//! To add a kind: write `<kind>.rs` with `pub(crate) fn run(vector: &Vector) -> Verdict` and add its line to a table in
+//! `kinds`.
 
 mod adapters;
 mod case;
@@ -14,6 +15,7 @@ mod clock;
 mod compaction;
 mod control;
 mod descriptor;
+mod driver;
 mod excuse;
 mod guard;
 mod jsonl_session;
@@ -41,6 +43,7 @@ mod workspace_tools;
 
 use std::path::PathBuf;
 
+pub use driver::Driver;
 pub use report::{Selection, run};
 pub use runner::Suite;
 pub use vector::Vector;

@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::Done;
+use crate::driver::Driver;
 use crate::excuse;
-use crate::kinds::runner_of;
+use crate::kinds;
 use crate::overlay::Overlays;
 use crate::vector::{self, Vector};
 use crate::verdict::Verdict;
@@ -52,8 +53,19 @@ impl Suite {
         &self.strays
     }
 
-    /// What becomes of a vector.
+    /// The drivers that a vector runs under.
+    pub fn drivers(&self, vector: &Vector) -> &'static [&'static dyn Driver] {
+        kinds::drivers_of(&vector.kind)
+    }
+
+    /// What becomes of a vector under all its drivers.
     pub fn judge(&self, vector: &Vector) -> Verdict {
+        under_each(vector, |driver| self.judge_under(vector, driver))
+    }
+
+    /// What becomes of a vector under one of its drivers.
+    pub fn judge_under(&self, vector: &Vector, driver: &dyn Driver) -> Verdict {
+        let run = |vector: &Vector| run_under(vector, driver);
         let Some(overlay) = self.overlays.of(vector) else {
             return excuse::settle(vector, run(vector));
         };
@@ -72,13 +84,33 @@ impl Suite {
     }
 }
 
-/// Runs a vector; a panic fails it.
+/// The worst of what a vector comes to under its drivers.
+fn under_each(vector: &Vector, judge: impl Fn(&dyn Driver) -> Verdict) -> Verdict {
+    let mut worst = Verdict::Passed;
+    for driver in kinds::drivers_of(&vector.kind) {
+        match judge(*driver) {
+            Verdict::Failed(difference) if driver.name() == "" => return Verdict::Failed(difference),
+            Verdict::Failed(difference) => {
+                return Verdict::Failed(format!("{}: {difference}", driver.name()));
+            }
+            skipped @ Verdict::Skipped(_) => worst = skipped,
+            Verdict::Passed => {}
+        }
+    }
+    worst
+}
+
+/// Runs a vector under each of its drivers.
+#[cfg(test)]
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    let Some(runner) = runner_of(&vector.kind) else {
-        return Verdict::Failed(format!("nothing runs vectors of kind `{}`", vector.kind));
-    };
-    catch_unwind(AssertUnwindSafe(|| runner(vector)))
-        .unwrap_or_else(|panic| Verdict::Failed(format!("panicked: {}", panic_text(panic.as_ref()))))
+    under_each(vector, |driver| run_under(vector, driver))
+}
+
+/// Runs a vector under a driver; a panic fails it.
+fn run_under(vector: &Vector, driver: &dyn Driver) -> Verdict {
+    let judged = catch_unwind(AssertUnwindSafe(|| kinds::judge(vector, driver)))
+        .unwrap_or_else(|panic| Some(Verdict::Failed(format!("panicked: {}", panic_text(panic.as_ref())))));
+    judged.unwrap_or_else(|| Verdict::Failed(format!("nothing runs vectors of kind `{}`", vector.kind)))
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -22,17 +22,18 @@ use serde_json::Value;
 use self::convert::Payloads;
 use crate::Done;
 use crate::case::Checked;
+use crate::driver::Driver;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the one vector of the file.
-pub(crate) fn run(vector: &Vector) -> Verdict {
-    checked(vector).into()
+pub(crate) fn run(vector: &Vector, driver: &dyn Driver) -> Verdict {
+    checked(vector, driver).into()
 }
 
-fn checked(vector: &Vector) -> Done<()> {
+fn checked(vector: &Vector, driver: &dyn Driver) -> Done<()> {
     let known: Checked<words::Turns> = vector.parse()?;
-    play::check(&known.0, &Payloads::of(vector)?)
+    play::check(&known.0, &Payloads::of(vector)?, driver)
 }
 
 /// The id of a turn; a turn of a run that has none of its own is named `RUN.N`.
@@ -59,7 +60,7 @@ mod tests {
         let vector = Vector::own("turn", id);
         let mut value = vector.value.clone();
         change(&mut value);
-        assert_eq!(format!("{:?}", run(&vector.with(value))), expected);
+        assert_eq!(format!("{:?}", crate::runner::run(&vector.with(value))), expected);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::tools::{DuplicateGuard, DuplicateOptions};
 use harness_core::continuation::Continuation;
-use harness_core::driver::{Ports, drive};
+use harness_core::driver::Ports;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{ApprovalRequest, Message};
 use harness_core::port::{ApprovalAsk, Approver, Clock as _, Decision, Prepared, SingleAgent};
@@ -23,6 +23,8 @@ use super::flat::{Trace, streamed};
 use super::hooks::{Hooks, tool_names, with_placeholders};
 use super::result::turn_result;
 use super::seen;
+use crate::case::block_on;
+use crate::driver::Driver;
 use crate::guard::unworded;
 
 /// Continuations: what of them is the contract.
@@ -46,7 +48,7 @@ const ORDER: [&str; 12] = [
 ];
 
 /// Runs all turns of a vector; the first difference is the error.
-pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
+pub(super) fn check(vector: &Value, payloads: &Payloads, driver: &dyn Driver) -> Done<()> {
     let start = vector.pointer("/clock/startMs").and_then(Value::as_i64).ok_or("no clock.startMs")?;
     let mut spec = super::spec::spec(vector)?;
     let later = text(vector, "kind") == "turn-ext";
@@ -54,6 +56,7 @@ pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
         spec.execution = Execution::Parallel { max: 64 };
     }
     let mut thread = Thread {
+        driver,
         vector,
         payloads,
         later,
@@ -71,6 +74,7 @@ pub(super) fn check(vector: &Value, payloads: &Payloads) -> Done<()> {
 
 /// What one turn leaves to the next.
 struct Thread<'v> {
+    driver: &'v dyn Driver,
     vector: &'v Value,
     payloads: &'v Payloads,
     /// Whether it is the source's later line.
@@ -108,11 +112,10 @@ impl Thread<'_> {
         let mut ports = stage.ports(&self.clock, input, begin + 1);
         let streams = turn.get("streaming") == Some(&Value::Bool(true));
         let stream = streams.then(|| ports.hub.subscribe(1_024));
-        let mut machine = Turn::new(Arc::new(self.spec.clone()), origin.clone(), log);
+        let machine = Turn::new(Arc::new(self.spec.clone()), origin.clone(), log);
         let start = Start::prompt(Message::user(text(at(input, "message"), "text")))
             .with_continuation(self.resumed(input)?);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
-        let end = runtime.block_on(drive(&mut machine, &ports, &cancel, start));
+        let (end, machine) = block_on(self.driver.turn(machine, &ports, &cancel, start))?;
 
         let result = turn_result(&end, &origin);
         self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;

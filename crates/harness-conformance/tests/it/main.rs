@@ -1,4 +1,4 @@
-//! One test for each of the project's vectors.
+//! One test for each of the project's vectors, and for one that runs turns one for each driver.
 #![expect(clippy::print_stdout, reason = "the counts by rule go beside the output of the tests")]
 
 use std::collections::BTreeMap;
@@ -11,10 +11,14 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 fn main() -> Result<ExitCode, String> {
     let arguments = Arguments::from_args();
     let suite = Arc::new(Suite::own()?);
-    let vectors = suite.vectors().iter().cloned().map(|vector| {
-        let suite = Arc::clone(&suite);
-        let name = format!("{}::{}", vector.kind(), vector.id());
-        Trial::ignorable_test(name, move || ended(suite.judge(&vector)))
+    let vectors = suite.vectors().iter().flat_map(|vector| {
+        suite.drivers(vector).iter().map(|driver| {
+            let (suite, vector) = (Arc::clone(&suite), vector.clone());
+            let group = driver.name();
+            let group = if group.is_empty() { String::new() } else { format!("{group}::") };
+            let name = format!("{group}{}::{}", vector.kind(), vector.id());
+            Trial::ignorable_test(name, move || ended(suite.judge_under(&vector, *driver)))
+        })
     });
     let strays = suite.strays().to_vec();
     let overlays = Trial::test("every_overlay_has_its_vector", move || {

@@ -14,7 +14,7 @@ use crate::outcome::{Purpose, TotalUsage};
 use crate::port::{AppendSource, Ledger};
 
 /// Operations on their way to their replies.
-pub(super) struct Flight<'p> {
+pub(crate) struct Flight<'p> {
     ports: &'p Ports,
     sink: &'p Sink<'p>,
     /// Given to what is being performed; a new one after each abort. Not a child of the caller's signal: what
@@ -38,14 +38,14 @@ impl Drop for Flight<'_> {
 }
 
 impl<'p> Flight<'p> {
-    pub(super) fn new(ports: &'p Ports, sink: &'p Sink<'p>) -> Self {
+    pub(crate) fn new(ports: &'p Ports, sink: &'p Sink<'p>) -> Self {
         let (running, ready) = (Vec::new(), VecDeque::new());
         let ledger = Ledger::unlimited(Purpose::Answer);
         Self { ports, sink, token: Cancel::new(), ledger, running, ready, injecting: None }
     }
 
     /// Starts an operation.
-    pub(super) fn start<P: Phase>(&mut self, machine: &Machine<P>, id: OpId, op: &mut Op) {
+    pub(crate) fn start<P: Phase>(&mut self, machine: &Machine<P>, id: OpId, op: &mut Op) {
         if let Op::Append { source: AppendSource::Steering, .. } = op {
             self.injecting = Some(id);
         }
@@ -61,22 +61,22 @@ impl<'p> Flight<'p> {
     }
 
     /// What parts have spent on models since the last time.
-    pub(super) fn take_spent(&self) -> Option<TotalUsage> {
+    pub(crate) fn take_spent(&self) -> Option<TotalUsage> {
         self.ledger.take()
     }
 
     /// Whether nothing is being waited for.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 
     /// Whether layers are looking at what was drained.
-    pub(super) fn is_injecting(&self) -> bool {
+    pub(crate) fn is_injecting(&self) -> bool {
         self.injecting.is_some()
     }
 
     /// The first reply that is there, if any; polls everything that runs until then.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Option<(OpId, Reply)> {
         if !self.ready.is_empty() {
             return self.ready.pop_front();
         }
@@ -91,25 +91,25 @@ impl<'p> Flight<'p> {
     }
 
     /// Keeps a reply for the next time.
-    pub(super) fn keep(&mut self, id: OpId, reply: Reply) {
+    pub(crate) fn keep(&mut self, id: OpId, reply: Reply) {
         self.ready.push_front((id, reply));
     }
 
     /// A reply is handed on.
-    pub(super) fn answered(&mut self, id: OpId) {
+    pub(crate) fn answered(&mut self, id: OpId) {
         if self.injecting == Some(id) {
             self.injecting = None;
         }
     }
 
     /// Tells everything that it is not wanted any more.
-    pub(super) fn abort(&mut self) {
+    pub(crate) fn abort(&mut self) {
         self.token.cancel();
         self.token = Cancel::new();
     }
 
     /// What has not answered is dropped and answered for.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         for (id, running) in self.running.drain(..) {
             let partial = running.model_of().and_then(|agent| self.sink.partial(id, agent));
             self.ready.push_back((id, Reply::Interrupted { partial }));

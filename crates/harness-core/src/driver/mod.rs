@@ -8,11 +8,11 @@
 mod aside;
 mod checkpoint;
 mod compact;
-mod flight;
+pub(crate) mod flight;
 mod op;
 mod persist;
 mod ports;
-mod sink;
+pub(crate) mod sink;
 mod start;
 mod view;
 

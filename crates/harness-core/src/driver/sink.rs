@@ -17,7 +17,7 @@ const PARTIAL_ROOM: usize = 256;
 
 /// One sink per drive: a machine asks one model at a time.
 #[derive(Debug)]
-pub(super) struct Sink<'h> {
+pub(crate) struct Sink<'h> {
     hub: &'h Hub,
     op: AtomicU64,
     n: AtomicU32,
@@ -36,7 +36,7 @@ struct Redaction<'h> {
 }
 
 impl<'h> Sink<'h> {
-    pub(super) fn new(hub: &'h Hub, redactor: Option<&'h Redactor>) -> Self {
+    pub(crate) fn new(hub: &'h Hub, redactor: Option<&'h Redactor>) -> Self {
         Self {
             hub,
             op: AtomicU64::new(u64::MAX),
@@ -62,7 +62,7 @@ impl<'h> Sink<'h> {
     }
 
     /// An event was published.
-    pub(super) fn saw(&self, seq: u64) {
+    pub(crate) fn saw(&self, seq: u64) {
         self.after.store(seq, Ordering::Relaxed);
     }
 

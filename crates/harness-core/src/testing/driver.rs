@@ -207,6 +207,13 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
         ran
     }
 
+    /// Gives the machine this input at `now`, before all that is queued and all wake-ups: for whoever has a clock and
+    /// answers operations of its own.
+    pub fn give(&mut self, input: Input, now: Time) {
+        self.now = self.now.max(now);
+        self.feed(input);
+    }
+
     /// When something happens next by itself.
     pub fn next_time(&self) -> Option<Time> {
         let queued = self.queue.first_key_value().map(|((at, _), _)| *at);
@@ -365,6 +372,11 @@ impl<P: Phase, O: Outside> ScriptedDriver<P, O> {
     /// The machine.
     pub fn machine(&self) -> &Machine<P> {
         &self.machine
+    }
+
+    /// Takes the machine out of a driver that is not needed any more.
+    pub fn into_machine(self) -> Machine<P> {
+        self.machine
     }
 
     /// What it reaches.

@@ -7,7 +7,7 @@
 //! - for the machines themselves, without any runtime: [`ScriptedDriver`] performs effects on virtual
 //!   time against an [`Outside`] of your own, can crash after any effect, keeps what was durable in a
 //!   [`Journal`], and records the inputs for a replay. [`check_turn`] runs a turn that is written as a
-//!   short text.
+//!   short text, and [`drive_stepwise`] runs a machine over real ports, in place of the real driver.
 //!
 //! Nothing here waits, reads a clock or uses randomness, so a test that fails fails every time.
 //!
@@ -55,6 +55,7 @@ mod driver;
 mod events;
 mod journal;
 mod model;
+mod ports;
 mod script;
 mod tools;
 
@@ -64,5 +65,6 @@ pub use driver::{Answer, Outside, Ran, ScriptedDriver, replay};
 pub use events::{EventLog, RecordingObserver, event_line};
 pub use journal::{Journal, Journaled};
 pub use model::{ModelStep, ScriptedModel};
+pub use ports::drive_stepwise;
 pub use script::{ScriptFault, check_run, check_turn, check_turn_with, play_run, play_turn};
 pub use tools::{ScriptedTools, ToolStep};
