@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::json::Json;
 use crate::machine::{Input, Reply, Start};
-use crate::message::{Message, ToolCall};
-use crate::port::{Content, DeltaPart, Secret, ToolOutcome, ToolUpdates};
+use crate::message::{Block, Message, ToolCall};
+use crate::port::{DeltaPart, Secret, ToolOutcome, ToolUpdates};
 
 /// The text in place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -266,7 +266,7 @@ pub(crate) struct RedactedUpdates {
 }
 
 impl ToolUpdates for RedactedUpdates {
-    fn update(&self, call: &Arc<ToolCall>, content: Content) {
+    fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         // What cannot be shown without its secrets is not shown.
         if let Ok(content) = self.redactor.clean(content) {
             self.inner.update(call, content);

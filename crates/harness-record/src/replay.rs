@@ -296,7 +296,7 @@ fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     if let Some(error) = &mut outcome.error {
         error.metadata = stored.data;
     }
-    outcome.content = result.content.clone().into();
+    outcome.content.clone_from(&result.content);
     outcome.structured.clone_from(&result.structured);
     outcome.exit_code = stored.exit_code;
     outcome.metadata.clone_from(&result.rare.details);

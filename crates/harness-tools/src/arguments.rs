@@ -26,7 +26,7 @@ impl Refused {
         let mut outcome = refusal(INVALID_INPUT, &self.message);
         if !self.message.contains(&*self.path) {
             let text = format!("argument `{}`: {}", self.path, self.message);
-            outcome.content = vec![harness_core::message::Block::text(text)].into();
+            outcome.content = vec![harness_core::message::Block::text(text)];
         }
         outcome
     }

@@ -11,7 +11,7 @@ use agent_client_protocol::v1::schema::{
 use harness::core::CallId;
 use harness::core::event::{Event, EventKind};
 use harness::core::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
-use harness::core::port::{Content, DeltaPart, ToolOutcome};
+use harness::core::port::{DeltaPart, ToolOutcome};
 use harness::core::transcript::Prefix;
 use harness::runtime::ThreadEvent;
 
@@ -191,7 +191,7 @@ impl Teller {
         }
     }
 
-    fn progress(&mut self, call: &Arc<ToolCall>, content: &Content, updates: &mut Vec<SessionUpdate>) {
+    fn progress(&mut self, call: &Arc<ToolCall>, content: &[Block], updates: &mut Vec<SessionUpdate>) {
         if self.calls.get(&call.id).is_some_and(|known| !known.over) {
             let fields =
                 ToolCallUpdateFields::new().status(ToolCallStatus::InProgress).content(shown_result(content));

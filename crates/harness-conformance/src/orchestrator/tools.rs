@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use harness::tools::ArgumentSchema;
+use harness_core::message::Block;
 use harness_core::port::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
 use harness_core::{Fault, FaultSource, Json};
 use serde_json::{Map, Value, json};
@@ -63,7 +64,7 @@ impl Tools {
             drop(gate.acquire().await.map_err(|e| e.to_string())?);
         }
         for update in list(behaviour, "progress").iter().filter_map(Value::as_str) {
-            cx.tell(update);
+            cx.tell(vec![Block::text(update)]);
         }
         let outcome = self.outcome(cx, behaviour, &arguments).await;
         if let Some(gate) = behaviour.get("open").and_then(Value::as_str) {

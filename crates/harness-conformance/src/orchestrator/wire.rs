@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use harness_core::event::{Event, EventKind};
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
-use harness_core::port::{Content, DeltaPart, ToolOutcome};
+use harness_core::port::{DeltaPart, ToolOutcome};
 use harness_runtime::{Status, ThreadEvent, Told};
 use serde_json::{Map, Value, json};
 
@@ -221,7 +221,7 @@ fn update(kind: &str, part: &str, at: usize, delta: Option<&String>) -> Value {
     event
 }
 
-fn updated(call: &ToolCall, content: &Content) -> Value {
+fn updated(call: &ToolCall, content: &[Block]) -> Value {
     let text: String = content.iter().filter_map(Block::as_text).collect();
     json!({
         "type": "tool_execution_update",

@@ -76,7 +76,7 @@ pub use storage::{DynStorage, Storage, StorageError};
 pub use thinking::ThinkingLevel;
 pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{
-    ArgumentFault, Content, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, Ongoing, RawTool, RetryClass,
+    ArgumentFault, DynTool, DynToolRegistry, FnTool, IntoToolOutcome, Ongoing, RawTool, RetryClass,
     SettledGrant, Structured, Timed, Tool, ToolCx, ToolDef, ToolError, ToolKind, ToolOutcome, ToolRegistry,
     ToolScope, ToolStatus, ToolUpdates, Toolbox, Updates, coerced, schema_of, tool_fn,
 };

@@ -257,7 +257,7 @@ impl TurnState {
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
         at: u32,
-        mut outcome: Box<ToolOutcome>,
+        outcome: Box<ToolOutcome>,
         done: Done,
     ) {
         let Done { fault, ran, mut note } = done;
@@ -269,7 +269,7 @@ impl TurnState {
         let next = !batch.is_looked_at() && batch.flushed == at as usize;
         let in_turn = next && (stopping || cx.ports.layers.is_none());
         let Some(slot) = batch.slots.get_mut(at as usize) else { return };
-        let message = outcome.share_message(&slot.call, slot.started, cx.now);
+        let message = Arc::new(Message::ToolResult(outcome.to_message(&slot.call, slot.started, cx.now)));
         let outcome = Arc::from(outcome);
         slot.take_last();
         let took = took(&message);

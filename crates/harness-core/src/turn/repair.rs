@@ -112,7 +112,7 @@ pub(super) fn finished(message: Arc<Message>, ran: bool) -> Progress {
     let is_error = message.as_tool_result().is_some_and(|result| result.is_error);
     let outcome = ToolOutcome {
         status: if is_error { ToolStatus::Failed } else { ToolStatus::Success },
-        content: message.content().to_vec().into(),
+        content: message.content().to_vec(),
         ..ToolOutcome::default()
     };
     Progress::Finished(Finished {

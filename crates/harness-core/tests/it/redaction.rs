@@ -7,7 +7,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold, Seen};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Block, Message, ToolCall};
-use harness_core::port::{Content, DeltaPart, Secret, ToolError, ToolOutcome, ToolUpdates, Toolbox, tool_fn};
+use harness_core::port::{DeltaPart, Secret, ToolError, ToolOutcome, ToolUpdates, Toolbox, tool_fn};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
@@ -31,7 +31,7 @@ impl Fold for Notes {
 }
 
 impl ToolUpdates for Notes {
-    fn update(&self, call: &Arc<ToolCall>, content: Content) {
+    fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         self.add(&(call, content));
     }
 }

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
-use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall, ToolResultMessage};
+use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage};
 use harness_core::port::{
-    Content, DrainPoint, Durability, Entry, EntryHead, Loaded, ModelFault, ModelFaultCode, Session,
-    SessionError, Steering, ToolDef, ToolOutcome, ToolUpdates, Toolbox, tool_fn,
+    DrainPoint, Durability, Entry, EntryHead, Loaded, ModelFault, ModelFaultCode, Session, SessionError,
+    Steering, ToolDef, ToolOutcome, ToolUpdates, Toolbox, tool_fn,
 };
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::{self, Transcript};
@@ -198,7 +198,7 @@ async fn a_tool_that_ends_the_turn_does_not_pass_over_what_waits() {
 struct Heard(Mutex<Vec<String>>);
 
 impl ToolUpdates for Heard {
-    fn update(&self, call: &Arc<ToolCall>, content: Content) {
+    fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         let text: String = content.iter().filter_map(|block| block.as_text()).collect();
         self.0.lock().expect("no panic").push(format!("{} {text}", call.id));
     }
@@ -207,8 +207,8 @@ impl ToolUpdates for Heard {
 #[tokio::test]
 async fn a_tool_tells_how_far_it_is_and_the_model_never_sees_it() {
     let tool = tool_fn("t", "", |_: Nothing, cx: harness_core::port::ToolCx| async move {
-        cx.tell("10%");
-        cx.tell("90%");
+        cx.tell(vec![Block::text("10%")]);
+        cx.tell(vec![Block::text("90%")]);
         "full"
     });
     let heard = Arc::new(Heard::default());

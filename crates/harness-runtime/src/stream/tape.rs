@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::event::{Event, EventKind};
-use harness_core::message::ToolCall;
-use harness_core::port::{Content, DeltaPart};
+use harness_core::message::{Block, ToolCall};
+use harness_core::port::DeltaPart;
 use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{CallId, EntryId, RunId};
 use tokio::sync::Notify;
@@ -56,7 +56,7 @@ pub enum ThreadEvent {
         /// Its call.
         call: Arc<ToolCall>,
         /// What it says.
-        content: Content,
+        content: Vec<Block>,
     },
     /// A run is over.
     RunEnded(Arc<Report>),
@@ -209,7 +209,7 @@ impl Tape {
     }
 
     /// Tells an update of a tool, unless its call is over.
-    pub(crate) fn update(&self, call: &Arc<ToolCall>, content: Content) {
+    pub(crate) fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         let mut reel = self.lock();
         if reel.live.calls.contains(&call.id) {
             reel.push(ThreadEvent::ToolUpdate { call: Arc::clone(call), content }, self.most);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use harness_core::EntryId;
 use harness_core::driver::Ports;
 use harness_core::event::{Event, EventKind, Fold};
-use harness_core::message::{Message, ToolCall};
-use harness_core::port::{Content, DrainPoint, DynSession, Steering, ToolUpdates};
+use harness_core::message::{Block, Message, ToolCall};
+use harness_core::port::{DrainPoint, DynSession, Steering, ToolUpdates};
 
 use super::state::{Shared, Status};
 use crate::config::Settled;
@@ -88,7 +88,7 @@ impl Steering for Mailbox {
 struct Updates(Arc<Shared>);
 
 impl ToolUpdates for Updates {
-    fn update(&self, call: &Arc<ToolCall>, content: Content) {
+    fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         self.0.tape.update(call, content);
     }
 }

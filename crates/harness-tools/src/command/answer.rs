@@ -150,7 +150,7 @@ fn failed(status: ToolStatus, code: &str, what: &str, ended: &Ended, cut_off: bo
             let _ = write!(text, "\n\n{name}:\n{printed}");
         }
     }
-    outcome.content = vec![Block::text(text)].into();
+    outcome.content = vec![Block::text(text)];
     outcome
 }
 

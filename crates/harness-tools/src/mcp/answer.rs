@@ -54,7 +54,7 @@ impl Called<'_> {
             }
             ToolOutcome::default()
         };
-        outcome.content = content.into();
+        outcome.content = content;
         outcome.metadata = result.meta.map(|meta| json!({ "_meta": meta }).into());
         // Data beyond the bound would weigh on the session for ever; the text says what it was.
         outcome.structured = structured.filter(|data| data.text().len() <= max_output);

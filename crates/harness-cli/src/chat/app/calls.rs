@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use harness::core::message::{Block, ToolCall};
-use harness::core::port::{Content, ToolOutcome};
+use harness::core::port::ToolOutcome;
 use harness::core::{CallId, Json, Millis, Time, ToolName};
 
 use crate::render::line::{Line, Look, Text};
@@ -68,7 +68,7 @@ impl Calls {
         }
     }
 
-    pub(super) fn update(&mut self, id: &CallId, content: &Content) {
+    pub(super) fn update(&mut self, id: &CallId, content: &[Block]) {
         if let Some(call) = self.running.iter_mut().find(|call| call.id == *id) {
             call.update = cut(content.iter().rev().find_map(Block::as_text).unwrap_or_default());
         }

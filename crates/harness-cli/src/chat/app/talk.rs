@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use harness::core::event::{Event, EventKind};
-use harness::core::message::{AssistantMessage, Message};
-use harness::core::port::{Content, DeltaPart};
+use harness::core::message::{AssistantMessage, Block, Message};
+use harness::core::port::DeltaPart;
 use harness::core::{CallId, End, Outcome, StopReason, Time};
 
 use super::calls::{Calls, shown_call};
@@ -168,7 +168,7 @@ impl Talk {
         }
     }
 
-    pub(super) fn see_update(&mut self, call: &CallId, content: &Content) {
+    pub(super) fn see_update(&mut self, call: &CallId, content: &[Block]) {
         self.calls.update(call, content);
     }
 
@@ -389,8 +389,7 @@ fn call_line(style: Paint, mark: &str, call: &(String, String), took: &str) -> T
 }
 
 /// A person's message as text; pictures by what they are.
-fn shown_user(content: &[harness::core::message::Block]) -> String {
-    use harness::core::message::Block;
+fn shown_user(content: &[Block]) -> String {
     let shown = content.iter().filter_map(|block| {
         if let Block::Image(image) = block {
             return Some(format!("[image {}]", image.mime_type.as_deref().unwrap_or_default()));

@@ -1,7 +1,6 @@
 //! Tools: what they are, how one is called, and what came of it.
 
 mod coerce;
-mod content;
 mod convert;
 mod declares;
 mod function;
@@ -12,7 +11,6 @@ mod timed;
 mod updates;
 
 pub use coerce::coerced;
-pub use content::Content;
 pub use convert::{IntoToolOutcome, Structured};
 pub use function::{FnTool, schema_of, tool_fn};
 pub use outcome::{Ongoing, SettledGrant, ToolError, ToolOutcome, ToolStatus};
@@ -31,7 +29,7 @@ use crate::ids::{AgentId, ToolName};
 use crate::json::Json;
 use crate::limits::{Amount, Grant};
 use crate::machine::Origin;
-use crate::message::ToolCall;
+use crate::message::{Block, ToolCall};
 use crate::outcome::Purpose;
 use crate::time::Time;
 
@@ -217,8 +215,8 @@ impl ToolCx {
     }
 
     /// Tells whoever listens how far the call is. The model never sees it.
-    pub fn tell(&self, update: impl Into<Content>) {
-        self.updates.tell(&self.call, update.into());
+    pub fn tell(&self, update: Vec<Block>) {
+        self.updates.tell(&self.call, update);
     }
 
     /// `THREAD/SESSION/MESSAGE/INDEX/CALL`: equal on every attempt of this call and, in a session with a name,

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Content;
 use crate::ids::CallId;
 use crate::json::Json;
 use crate::limits::Amount;
-use crate::message::{Block, Message, ToolCall, ToolResultMessage, Usage};
+use crate::message::{Block, ToolCall, ToolResultMessage, Usage};
 use crate::time::Time;
 
 /// How a call ended.
@@ -128,7 +127,7 @@ pub struct ToolOutcome {
     pub status: ToolStatus,
     /// What the model reads. For a failure without content, the error's message.
     #[serde(default)]
-    pub content: Content,
+    pub content: Vec<Block>,
     /// The result as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Json>,
@@ -163,13 +162,13 @@ impl ToolOutcome {
 
     /// A success with data; the model reads its JSON text.
     pub fn structured(value: Json) -> Self {
-        let content = vec![Block::text(value.text())].into();
+        let content = vec![Block::text(value.text())];
         Self { content, structured: Some(value), ..Self::default() }
     }
 
     /// A success with blocks (images, for example).
-    pub fn blocks(content: impl Into<Content>) -> Self {
-        Self { content: content.into(), ..Self::default() }
+    pub fn blocks(content: Vec<Block>) -> Self {
+        Self { content, ..Self::default() }
     }
 
     /// A failure that trying again will not mend. The model reads the message.
@@ -203,27 +202,7 @@ impl ToolOutcome {
 
     /// The message that answers `call` with this outcome.
     pub fn to_message(&self, call: &ToolCall, started: Option<Time>, at: Time) -> ToolResultMessage {
-        self.message_of(self.content.to_vec(), call, started, at)
-    }
-
-    /// The same message, made of the content itself, which the outcome shares.
-    pub(crate) fn share_message(&mut self, call: &ToolCall, started: Option<Time>, at: Time) -> Arc<Message> {
-        let content = std::mem::take(&mut self.content).into_vec();
-        let is_empty = content.is_empty();
-        let message = Arc::new(Message::ToolResult(self.message_of(content, call, started, at)));
-        if !is_empty {
-            self.content = Content::of(Arc::clone(&message));
-        }
-        message
-    }
-
-    fn message_of(
-        &self,
-        mut content: Vec<Block>,
-        call: &ToolCall,
-        started: Option<Time>,
-        at: Time,
-    ) -> ToolResultMessage {
+        let mut content = self.content.clone();
         if let (true, Some(error)) = (content.is_empty(), &self.error) {
             content.push(Block::text(error.message.clone()));
         }

@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{Either, select};
 
-use super::{
-    ArgumentFault, Content, DynTool, Tool, ToolCx, ToolDef, ToolOutcome, ToolStatus, ToolUpdates, Updates,
-};
+use super::{ArgumentFault, DynTool, Tool, ToolCx, ToolDef, ToolOutcome, ToolStatus, ToolUpdates, Updates};
 use crate::json::Json;
 use crate::message::{Block, ToolCall};
 use crate::port::Clock;
@@ -73,7 +71,7 @@ impl Timed {
         let mut outcome = ToolOutcome::with_error(ToolStatus::Timeout, "timeout", text.clone());
         if !so_far.is_empty() {
             let heading = Block::text(format!("{text} What came so far:"));
-            outcome.content = [heading].into_iter().chain(so_far).collect::<Vec<_>>().into();
+            outcome.content = [heading].into_iter().chain(so_far).collect();
         }
         outcome
     }
@@ -102,7 +100,7 @@ impl Tool for Timed {
         stop.cancel();
         match select(running, self.clock.sleep_until(until.after(self.grace))).await {
             Either::Left((said, _)) => {
-                let so_far = if said.content.is_empty() { heard.take() } else { said.content.into_vec() };
+                let so_far = if said.content.is_empty() { heard.take() } else { said.content };
                 let late = self.late(&call, so_far);
                 ToolOutcome { usage: said.usage, spent: said.spent, structured: said.structured, ..late }
             }
@@ -114,20 +112,20 @@ impl Tool for Timed {
 /// Passes updates on, and keeps the last one.
 struct Heard {
     outer: Updates,
-    last: Mutex<Content>,
+    last: Mutex<Vec<Block>>,
 }
 
 impl Heard {
     fn take(&self) -> Vec<Block> {
-        std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner)).into_vec()
+        std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl ToolUpdates for Heard {
-    fn update(&self, call: &Arc<ToolCall>, content: Content) {
+    fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         let size: usize = content.iter().filter_map(Block::as_text).map(str::len).sum();
         if size <= KEPT {
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = content.clone();
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&content);
         }
         self.outer.tell(call, content);
     }

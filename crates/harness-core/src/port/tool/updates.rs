@@ -3,14 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Content;
-use crate::message::ToolCall;
+use crate::message::{Block, ToolCall};
 
 /// Hears what tools tell while their calls run: progress for people, never for the model. It must not wait.
 pub trait ToolUpdates: Send + Sync {
     /// One update of a call, with the arguments that the tool was given. One that comes after the call has
     /// ended is to be ignored.
-    fn update(&self, call: &Arc<ToolCall>, content: Content);
+    fn update(&self, call: &Arc<ToolCall>, content: Vec<Block>);
 }
 
 /// Where a tool tells how far it is; nobody may listen.
@@ -23,7 +22,7 @@ impl Updates {
         Self(listener)
     }
 
-    pub(super) fn tell(&self, call: &Arc<ToolCall>, content: Content) {
+    pub(super) fn tell(&self, call: &Arc<ToolCall>, content: Vec<Block>) {
         if let Some(listener) = &self.0 {
             listener.update(call, content);
         }

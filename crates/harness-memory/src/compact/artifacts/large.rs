@@ -146,7 +146,7 @@ mod tests {
     /// What is left of a result of the tool `name`.
     async fn left(store: Arc<dyn DynArtifactStore>, name: &str, block: Block) -> Block {
         let mut outcome = ToolOutcome::text("");
-        outcome.content = vec![block].into();
+        outcome.content = vec![block];
         let tools = ScriptedTools::new([ToolDef::new(name, "")]).answering([outcome]);
         let clock = Arc::new(VirtualClock::jumping(Time(0)));
         let tools = LargeResults::new(Arc::new(tools), store, clock).from_bytes(10).with_excerpt(4);

@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use harness_core::message::{AssistantMessage, FinishReason, Message, ToolCall};
+use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
 use harness_core::port::{
     CompactAsk, CompactReason, Compaction, CompactionNote, Compactor, DeltaPart, Deltas, DynTool, Model,
     ModelFault, ModelFaultCode, ModelRequest, RetryClass, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
@@ -142,7 +142,7 @@ impl SimModel {
         let text = format!("calls {}", self.world.count());
         self.answered(asked, &text);
         let mut answer = AssistantMessage::calls(calls);
-        answer.content.insert(0, harness_core::message::Block::text(text));
+        answer.content.insert(0, Block::text(text));
         answer.stop_reason = FinishReason::ToolUse;
         answer
     }
@@ -175,7 +175,7 @@ impl Tool for SimTool {
             };
             world.expect(ran == 1, || format!("law 5: {} ran {ran} times", cx.call.id));
         }
-        cx.tell("begun");
+        cx.tell(vec![Block::text("begun")]);
         match name {
             _ if world.is_calm() => ToolOutcome::text("ok"),
             "listens" => {
