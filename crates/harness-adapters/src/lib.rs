@@ -58,6 +58,7 @@ pub mod local;
 #[cfg(feature = "anthropic")]
 pub mod messages;
 pub mod price;
+#[cfg(any(feature = "anthropic", feature = "openrouter", feature = "responses"))]
 mod raw;
 #[cfg(feature = "relay")]
 pub mod relay;

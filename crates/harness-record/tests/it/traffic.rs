@@ -30,7 +30,9 @@ impl Scripted {
 impl Model for Scripted {
     async fn step(&self, _: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
         let Step(parts, end) = self.0.lock().unwrap().pop_front().expect("a step for each call");
-        parts.into_iter().for_each(|part| deltas.part(part));
+        for part in parts {
+            deltas.part(part);
+        }
         end
     }
 }
