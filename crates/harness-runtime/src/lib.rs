@@ -71,13 +71,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod abort;
 mod agent;
 mod approvals;
 pub mod channel;
 pub mod checkpoint;
 mod config;
 pub mod context_file;
+mod ended;
 mod error;
 pub mod flow;
 mod front_matter;
@@ -92,7 +92,6 @@ pub mod template;
 mod thread;
 pub mod workplace;
 
-pub use abort::Abort;
 pub use approvals::Approvals;
 pub use config::{
     BuildPrompt, ConvertView, Instructions, Listen, ModelChoice, PrepareRun, PromptInfo, RunSetup,

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness_core::Cancel;
 use harness_core::{Json, Millis};
-use harness_runtime::Abort;
 use harness_runtime::channel::{Channel, ChannelError, ChannelSpec, Channels, ExternalStream};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -156,8 +156,8 @@ type Stream = Rc<RefCell<Option<ExternalStream>>>;
 struct Play {
     spec: ChannelSpec,
     channels: Channels,
-    contexts: BTreeMap<String, Abort>,
-    streams: BTreeMap<String, (Stream, Abort)>,
+    contexts: BTreeMap<String, Cancel>,
+    streams: BTreeMap<String, (Stream, Cancel)>,
     /// What those came to who do not wait any more.
     settled: Rc<RefCell<Vec<Settled>>>,
 }
@@ -193,7 +193,7 @@ impl Play {
                 let value = self.channel(&Options::default())?.try_recv();
                 put(&mut step, "result", value.as_ref().map(plain).transpose()?.unwrap_or_default());
             }
-            Op::Abort { ctx, reason } => drop(self.context(&ctx).abort(reason)),
+            Op::Abort { ctx, reason } => drop(self.context(&ctx).cancel_with(reason)),
             Op::Advance { ms } => tokio::time::advance(Duration::from_millis(ms)).await,
             Op::ExternalSend { value } => {
                 let value = exact(&value)?;
@@ -204,7 +204,7 @@ impl Play {
             Op::Subscribe { stream } => {
                 let channel = self.channels.external(&self.spec).map_err(|e| e.to_string())?;
                 let listens = Rc::new(RefCell::new(Some(channel.listen())));
-                self.streams.insert(stream, (listens, Abort::new()));
+                self.streams.insert(stream, (listens, Cancel::new()));
             }
             Op::Next { stream, label } => {
                 let (stream, left) = self.stream(&stream)?;
@@ -212,7 +212,7 @@ impl Play {
             }
             Op::Return { stream } => {
                 let (stream, left) = self.stream(&stream)?;
-                left.abort("left");
+                left.cancel_with("left");
                 stream.take();
             }
             Op::Close => self.channels.close(),
@@ -234,7 +234,7 @@ impl Play {
         });
     }
 
-    fn context(&mut self, name: &str) -> Abort {
+    fn context(&mut self, name: &str) -> Cancel {
         self.contexts.entry(name.to_owned()).or_default().clone()
     }
 
@@ -248,7 +248,7 @@ impl Play {
         })
     }
 
-    fn stream(&self, name: &str) -> Done<(Stream, Abort)> {
+    fn stream(&self, name: &str) -> Done<(Stream, Cancel)> {
         self.streams.get(name).cloned().ok_or_else(|| format!("`{name}` is no stream"))
     }
 
@@ -266,13 +266,13 @@ impl Play {
 }
 
 /// The next value of a stream; nothing more when it is at its end, or was left.
-async fn next(stream: Stream, left: Abort) -> Done<Value> {
+async fn next(stream: Stream, left: Cancel) -> Done<Value> {
     let end = json!({ "ok": { "done": true } });
     let taken = stream.take();
     let Some(mut taken) = taken else { return Ok(end) };
     let value = tokio::select! {
         value = taken.next() => value,
-        _ = left.aborted() => return Ok(end),
+        () = left.cancelled() => return Ok(end),
     };
     stream.replace(Some(taken));
     Ok(match value {

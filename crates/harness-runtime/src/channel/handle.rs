@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::port::Clock;
-use harness_core::{Json, Millis};
+use harness_core::{Cancel, Json, Millis};
 
 use super::state::{Place, State};
 use super::{ChannelError, ChannelSpec, Mode};
-use crate::abort::{Abort, Ended, within};
+use crate::ended::{Ended, within};
 
 /// How long a wait may take by default.
 const DEFAULT_TIMEOUT: Millis = Millis(30_000);
@@ -51,7 +51,7 @@ impl Shared {
 #[derive(Clone)]
 pub struct Channel {
     shared: Arc<Shared>,
-    abort: Abort,
+    cancel: Cancel,
     timeout: Option<Millis>,
 }
 
@@ -65,8 +65,8 @@ impl fmt::Debug for Channel {
 }
 
 impl Channel {
-    pub(super) fn new(shared: Arc<Shared>, abort: Abort) -> Self {
-        Self { shared, abort, timeout: Some(DEFAULT_TIMEOUT) }
+    pub(super) fn new(shared: Arc<Shared>, cancel: Cancel) -> Self {
+        Self { shared, cancel, timeout: Some(DEFAULT_TIMEOUT) }
     }
 
     /// The same channel, with another limit of each wait; `None` waits as long as it takes, in a topic 300 s.
@@ -92,11 +92,11 @@ impl Channel {
         let value = self.shared.admit(value)?;
         let Some(place) = self.shared.lock().send(value) else { return Ok(()) };
         let mut line = SendLine { shared: &self.shared, place };
-        match within(&mut line.place.answer, &*self.shared.clock, self.timeout, &self.abort).await {
+        match within(&mut line.place.answer, &*self.shared.clock, self.timeout, &self.cancel).await {
             Ended::Done(Ok(())) => Ok(()),
             Ended::Done(Err(_)) => Err(self.shared.closed()),
             Ended::TimedOut => Err(self.timed_out(self.timeout)),
-            Ended::Aborted(reason) => Err(ChannelError::Cancelled { reason }),
+            Ended::Cancelled(reason) => Err(ChannelError::Cancelled { reason }),
         }
     }
 
@@ -106,7 +106,7 @@ impl Channel {
     /// [`ChannelError::Cancelled`], at once for work that is aborted; [`ChannelError::Closed`];
     /// [`ChannelError::Timeout`].
     pub async fn recv(&self) -> Result<Json, ChannelError> {
-        if let Some(reason) = self.abort.reason() {
+        if let Some(reason) = self.cancel.reason() {
             return Err(ChannelError::Cancelled { reason });
         }
         let place = {
@@ -121,11 +121,11 @@ impl Channel {
         };
         let timeout = self.recv_timeout();
         let mut line = RecvLine { shared: &self.shared, place };
-        match within(&mut line.place.answer, &*self.shared.clock, timeout, &self.abort).await {
+        match within(&mut line.place.answer, &*self.shared.clock, timeout, &self.cancel).await {
             Ended::Done(Ok(value)) => Ok(value),
             Ended::Done(Err(_)) => Err(self.shared.closed()),
             Ended::TimedOut => Err(self.timed_out(timeout)),
-            Ended::Aborted(reason) => Err(ChannelError::Cancelled { reason }),
+            Ended::Cancelled(reason) => Err(ChannelError::Cancelled { reason }),
         }
     }
 

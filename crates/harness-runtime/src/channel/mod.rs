@@ -20,11 +20,11 @@
 //! use harness_core::testing::VirtualClock;
 //! use harness_core::{Json, Time};
 //! use harness_runtime::channel::{ChannelSpec, Channels};
-//! use harness_runtime::Abort;
+//! use harness_core::Cancel;
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let channels = Channels::new(Arc::new(VirtualClock::still(Time(0))));
-//! let orders = channels.open(&ChannelSpec::queue("orders", 10).of::<u64>(), &Abort::new())?;
+//! let orders = channels.open(&ChannelSpec::queue("orders", 10).of::<u64>(), &Cancel::new())?;
 //! orders.send(Json::parse("7")?).await?;
 //! assert_eq!(orders.recv().await?.text(), "7");
 //! assert!(orders.send(Json::string("seven")).await.is_err());

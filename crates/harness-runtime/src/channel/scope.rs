@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use harness_core::Cancel;
 use harness_core::port::Clock;
 
 use super::handle::{Channel, Shared};
 use super::{ChannelError, ChannelSpec, ExternalChannel};
-use crate::abort::Abort;
 
 /// Channels that one execution may name.
 const MOST: usize = 4_096;
@@ -42,13 +42,13 @@ impl Channels {
         self.scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The channel of that name, which is made when nobody named it before. Waits for it end when `abort`
+    /// The channel of that name, which is made when nobody named it before. Waits for it end when `cancel`
     /// fires.
     ///
     /// # Errors
     /// [`ChannelError::Mismatch`] when it is declared otherwise already, [`ChannelError::TooMany`].
-    pub fn open(&self, spec: &ChannelSpec, abort: &Abort) -> Result<Channel, ChannelError> {
-        Ok(Channel::new(self.find(spec)?, abort.clone()))
+    pub fn open(&self, spec: &ChannelSpec, cancel: &Cancel) -> Result<Channel, ChannelError> {
+        Ok(Channel::new(self.find(spec)?, cancel.clone()))
     }
 
     /// The channel of that name for the outside.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness_core::limits::{Amount, Reached};
 use harness_core::message::Message;
 use harness_core::port::DynWorkspace;
-use harness_core::{Json, RunId, ThreadId};
+use harness_core::{Cancel, Json, RunId, ThreadId};
 use serde::de::DeserializeOwned;
 
 use super::detached::Detached;
@@ -16,7 +16,6 @@ use super::log::Log;
 use super::purse::{self, Purse};
 use super::spawn::SpawnSpec;
 use super::step::Step;
-use crate::abort::Abort;
 use crate::channel::{Channel, ChannelError, ChannelSpec};
 use crate::workplace::{Folder, ParamsFault, RootCwd, StepShell, StepSubprocess, Workplace};
 
@@ -139,7 +138,7 @@ pub struct StepCx(Arc<Inner>);
 struct Inner {
     context: Arc<Context>,
     path: Arc<str>,
-    abort: Abort,
+    cancel: Cancel,
     purse: Arc<Purse>,
     nesting: u32,
     /// How often steps beneath this one have succeeded, by id.
@@ -158,13 +157,13 @@ impl fmt::Debug for StepCx {
 }
 
 impl StepCx {
-    pub(super) fn new(context: Arc<Context>, path: Arc<str>, abort: Abort, purse: Arc<Purse>) -> Self {
-        Self::at(0, context, path, abort, purse)
+    pub(super) fn new(context: Arc<Context>, path: Arc<str>, cancel: Cancel, purse: Arc<Purse>) -> Self {
+        Self::at(0, context, path, cancel, purse)
     }
 
-    fn at(nesting: u32, context: Arc<Context>, path: Arc<str>, abort: Abort, purse: Arc<Purse>) -> Self {
+    fn at(nesting: u32, context: Arc<Context>, path: Arc<str>, cancel: Cancel, purse: Arc<Purse>) -> Self {
         let (numbers, spent) = (Mutex::default(), Mutex::new(Amount::NONE));
-        Self(Arc::new(Inner { context, path, abort, purse, nesting, numbers, spent }))
+        Self(Arc::new(Inner { context, path, cancel, purse, nesting, numbers, spent }))
     }
 
     /// What a step inside this one works with.
@@ -172,10 +171,10 @@ impl StepCx {
         &self,
         context: Arc<Context>,
         path: Arc<str>,
-        abort: Abort,
+        cancel: Cancel,
         purse: Arc<Purse>,
     ) -> Self {
-        Self::at(self.0.nesting + 1, context, path, abort, purse)
+        Self::at(self.0.nesting + 1, context, path, cancel, purse)
     }
 
     /// How many steps lie above it, counted with some that are made for contexts.
@@ -248,8 +247,8 @@ impl StepCx {
     }
 
     /// Fires when the step is not wanted any more. Its code is then dropped at its next await.
-    pub fn abort(&self) -> &Abort {
-        &self.0.abort
+    pub fn cancel(&self) -> &Cancel {
+        &self.0.cancel
     }
 
     /// The messages so far.
@@ -316,14 +315,14 @@ impl StepCx {
     /// aborted.
     pub fn shell(&self) -> StepShell {
         let shell = Arc::clone(self.0.context.workplace.shell());
-        StepShell::new(shell, self.cwd(), self.0.abort.clone())
+        StepShell::new(shell, self.cwd(), self.0.cancel.clone())
     }
 
     /// Where processes are started, in the working folder as it is now. They end when the step is aborted, and
     /// when nobody keeps their handle.
     pub fn subprocess(&self) -> StepSubprocess {
         let subprocess = Arc::clone(self.0.context.workplace.subprocess());
-        StepSubprocess::new(subprocess, self.cwd(), self.0.abort.clone())
+        StepSubprocess::new(subprocess, self.cwd(), self.0.cancel.clone())
     }
 
     /// What the runner was made with; `{}` when nothing was said.
@@ -372,7 +371,7 @@ impl StepCx {
     pub fn channel(&self, spec: &ChannelSpec) -> Result<Channel, ChannelError> {
         let shared = self.shared();
         let channels = if spec.shared { &shared.parts.channels } else { &shared.channels };
-        channels.open(spec, &self.0.abort)
+        channels.open(spec, &self.0.cancel)
     }
 
     /// Starts a step beside the flow, in a child context of its own, on the tokio runtime of the caller. It

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
-use harness_core::{Json, Millis};
+use harness_core::{Cancel, Json, Millis};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -16,7 +16,7 @@ use super::execution::Shared;
 use super::purse::Purse;
 use super::spawn::SpawnSpec;
 use super::step::Step;
-use crate::abort::{Abort, Ended, within};
+use crate::ended::{Ended, within};
 
 /// The work beside an execution. It ends when this is dropped.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub enum DetachedStatus {
 pub struct Detached {
     id: Arc<str>,
     shared: Arc<Shared>,
-    abort: Abort,
+    cancel: Cancel,
     slot: Arc<Slot>,
 }
 
@@ -79,7 +79,7 @@ impl Detached {
 
     /// Tells it to stop.
     pub fn abort(&self, reason: impl Into<Arc<str>>) {
-        self.abort.abort(reason);
+        self.cancel.cancel_with(reason);
     }
 
     /// Waits for its end, so long at most; `None` waits as long as it takes.
@@ -96,9 +96,9 @@ impl Detached {
                 changed.await;
             }
         };
-        match within(ended, self.shared.clock(), timeout, &Abort::new()).await {
+        match within(ended, self.shared.clock(), timeout, &Cancel::new()).await {
             Ended::Done(result) => result,
-            Ended::TimedOut | Ended::Aborted(_) => {
+            Ended::TimedOut | Ended::Cancelled(_) => {
                 let timeout = timeout.unwrap_or_default();
                 Err(FlowError::failed(&self.id, format!("Detached spawn timed out after {}ms", timeout.0)))
             }
@@ -113,12 +113,12 @@ pub(super) fn start(cx: &StepCx, step: Step, input: Json, spec: &SpawnSpec) -> R
     };
     let id: Arc<str> = format!("{}/&{}#{}", cx.path(), step.id(), shared.next_detached()).into();
     // It may outlive the step that starts it, but not the execution.
-    let abort = shared.abort.child();
+    let cancel = shared.cancel.child();
     let purse = Purse::new(harness_core::limits::Amount::UNLIMITED, Some(Arc::clone(cx.purse())));
     let context = cx.context().child(Arc::clone(&id), false, spec);
-    let inner = StepCx::new(context, Arc::clone(&id), abort.clone(), purse);
+    let inner = StepCx::new(context, Arc::clone(&id), cancel.clone(), purse);
     let slot = Arc::new(Slot::default());
-    let handle = Detached { id, shared, abort, slot: Arc::clone(&slot) };
+    let handle = Detached { id, shared, cancel, slot: Arc::clone(&slot) };
     let mut tasks = lock(&tasks.0);
     while tasks.try_join_next().is_some() {}
     tasks.spawn(async move {

@@ -17,7 +17,7 @@ use super::hooks::{FlowEvent, StepInfo};
 use super::purse::Purse;
 use super::spawn::SpawnSpec;
 use super::step::{Body, Kind, Route, Step};
-use crate::abort::{Ended, within};
+use crate::ended::{Ended, within};
 
 /// Spawns that may lie above a step.
 const MAX_DEPTH: u32 = 64;
@@ -45,7 +45,7 @@ async fn dispatch(step: &Step, input: Json, parent: &StepCx) -> Result<Json, Flo
         let cause = format!("at most {MAX_NESTING} steps may lie inside each other");
         return Err(FlowError::failed(step.id(), cause));
     }
-    if let Some(reason) = parent.abort().reason() {
+    if let Some(reason) = parent.cancel().reason() {
         return Err(FlowError::Cancelled { reason });
     }
     let (shared, context) = (parent.shared(), parent.context());
@@ -85,8 +85,8 @@ fn enter(step: &Step, info: &StepInfo, parent: &StepCx) -> StepCx {
             purse
         }
     };
-    let abort = if options.timeout.is_some() { parent.abort().child() } else { parent.abort().clone() };
-    parent.inside(Arc::clone(context), Arc::clone(&info.path), abort, purse)
+    let cancel = if options.timeout.is_some() { parent.cancel().child() } else { parent.cancel().clone() };
+    parent.inside(Arc::clone(context), Arc::clone(&info.path), cancel, purse)
 }
 
 /// The step with the hooks around it.
@@ -113,7 +113,7 @@ async fn timed(step: &Step, input: Json, cx: &StepCx) -> Result<Json, FlowError>
     match select(work, late).await {
         Either::Left((done, _)) => done,
         Either::Right(((), work)) => {
-            let aborted = cx.abort().abort("timeout");
+            let aborted = cx.cancel().cancel_with("timeout");
             match work.await {
                 Err(error) if aborted && error.is_cancelled() => {
                     Err(FlowError::failed(step.id(), format!("timeout: it took longer than {timeout}")))
@@ -145,7 +145,7 @@ async fn tried(step: &Step, input: Json, cx: &StepCx) -> Result<Json, FlowError>
             return Err(error.exhausted());
         }
         let wait = shared.clock().sleep_until(shared.clock().now().after(retry.delay(attempt)));
-        if let Ended::Aborted(reason) = within(wait, shared.clock(), None, cx.abort()).await {
+        if let Ended::Cancelled(reason) = within(wait, shared.clock(), None, cx.cancel()).await {
             return Err(FlowError::Cancelled { reason });
         }
         cx.reset_numbers(BTreeMap::new());
@@ -171,7 +171,7 @@ fn once<'a>(step: &'a Step, input: Json, cx: &'a StepCx) -> BoxFuture<'a, Result
 async fn spawn(child: &Step, spec: &SpawnSpec, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
     let context = cx.context().child(Arc::clone(cx.path()), true, spec);
     let purse = Purse::new(Amount::UNLIMITED, Some(Arc::clone(cx.purse())));
-    let inner = cx.inside(context, Arc::clone(cx.path()), cx.abort().child(), purse);
+    let inner = cx.inside(context, Arc::clone(cx.path()), cx.cancel().child(), purse);
     child.perform(input, &inner).await
 }
 
@@ -190,15 +190,15 @@ fn choose<'a>(
 ) -> BoxFuture<'a, Result<Option<Step>, FlowError>> {
     Box::pin(async move {
         let asked = AssertUnwindSafe(async { route(input, cx.clone()).await }).catch_unwind();
-        finished(id, within(asked, cx.shared().clock(), None, cx.abort()).await)
+        finished(id, within(asked, cx.shared().clock(), None, cx.cancel()).await)
     })
 }
 
 async fn run(id: &Arc<str>, body: &Body, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
     let work = AssertUnwindSafe(async { body(input, cx.clone()).await }).catch_unwind();
-    let done = finished(id, within(work, cx.shared().clock(), None, cx.abort()).await);
+    let done = finished(id, within(work, cx.shared().clock(), None, cx.cancel()).await);
     // What fails because it is not wanted any more was cancelled.
-    match (done, cx.abort().reason()) {
+    match (done, cx.cancel().reason()) {
         (Err(_), Some(reason)) => Err(FlowError::Cancelled { reason }),
         (done, _) => done,
     }
@@ -215,7 +215,7 @@ fn finished<T>(
         Ended::Done(Err(panic)) => {
             Err(FlowError::failed(id, format!("it panicked: {}", panic_text(&*panic))))
         }
-        Ended::Aborted(reason) => Err(FlowError::Cancelled { reason }),
+        Ended::Cancelled(reason) => Err(FlowError::Cancelled { reason }),
         Ended::TimedOut => Err(FlowError::failed(id, "timeout")),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use harness_core::limits::Amount;
 use harness_core::message::{Cost, Message};
 use harness_core::port::{Clock, DynApprover, DynStorage, DynToolGate};
-use harness_core::{Json, RunId, ThreadId};
+use harness_core::{Cancel, Json, RunId, ThreadId};
 
 use super::context::{Context, Data, StepCx, lock};
 use super::detached::Tasks;
@@ -16,7 +16,6 @@ use super::flow_tree::Flow;
 use super::hooks::{DynStepHooks, FlowEvent, FlowObserver};
 use super::log::Log;
 use super::purse::{Purse, amount};
-use crate::abort::Abort;
 use crate::channel::{ChannelError, ChannelSpec, Channels, ExternalChannel};
 use crate::checkpoint::{Beginning, CheckpointError, Ledger, Restored, Retention, clear, load};
 use crate::workplace::{Folder, Params, RootCwd, Workplace};
@@ -46,7 +45,7 @@ pub(crate) struct Shared {
     pub(super) channels: Channels,
     pub(super) ledger: Option<Ledger>,
     pub(super) purse: Arc<Purse>,
-    pub(super) abort: Abort,
+    pub(super) cancel: Cancel,
     pub(super) tasks: Weak<Tasks>,
     steps: AtomicU64,
     detached: AtomicU64,
@@ -276,7 +275,7 @@ impl FlowRunner {
         let tasks = Arc::new(Tasks::default());
         let purse = Purse::new(beginning.budget, None);
         purse.remember(spent);
-        let abort = Abort::new();
+        let cancel = Cancel::new();
         let shared = Arc::new(Shared {
             id,
             thread: beginning.thread.clone(),
@@ -285,7 +284,7 @@ impl FlowRunner {
             channels: Channels::new(Arc::clone(&self.0.clock)),
             ledger,
             purse: Arc::clone(&purse),
-            abort: abort.clone(),
+            cancel: cancel.clone(),
             tasks: Arc::downgrade(&tasks),
             steps: AtomicU64::new(0),
             detached: AtomicU64::new(0),
@@ -302,7 +301,7 @@ impl FlowRunner {
             cwd,
             workplace,
         });
-        let root = StepCx::new(context, "".into(), abort, purse);
+        let root = StepCx::new(context, "".into(), cancel, purse);
         Execution {
             root,
             beginning,
@@ -379,7 +378,7 @@ impl Execution {
 
     /// Tells it to stop: everything beneath ends, channels included. It cannot be run again; restore it.
     pub fn abort(&self, reason: impl Into<Arc<str>>) {
-        self.root.abort().abort(reason);
+        self.root.cancel().cancel_with(reason);
     }
 
     /// A channel for the outside.

@@ -185,7 +185,7 @@ pub(super) async fn perform(
     origin.thread = cx.thread().cloned();
     origin.run = Some(format!("{}{}", cx.execution(), cx.path()).into());
     let history = lock(&cx.context().log).transcript();
-    let (prompt, cancel) = (Message::user(text_of(&input)), cx.abort().cancel().clone());
+    let (prompt, cancel) = (Message::user(text_of(&input)), cx.cancel().clone());
     let (layers, grant) = (cx.slot(layers::SLOT), held.grant());
     let turn = agent.turn_boxed(AgentAsk { history, prompt, layers, grant, origin, cancel }).await;
     if let Some(layers) = turn.layers.clone() {
@@ -214,7 +214,7 @@ fn output(id: &Arc<str>, form: &AnswerForm, end: &End, cx: &StepCx) -> Result<Js
     match (end.reason(), &end.stop.evidence) {
         (StopReason::ModelRefused, _) => Err(FlowError::ModelRefused { step, refusal: answer }),
         (StopReason::Cancelled, _) => {
-            Err(FlowError::Cancelled { reason: cx.abort().reason().unwrap_or_else(|| "cancelled".into()) })
+            Err(FlowError::Cancelled { reason: cx.cancel().reason().unwrap_or_else(|| "cancelled".into()) })
         }
         (_, Evidence::Limit(reached)) => Err(FlowError::BudgetExceeded { step, reached: *reached }),
         (reason, evidence) => {

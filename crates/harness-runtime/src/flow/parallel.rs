@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use harness_core::Cancel;
 use harness_core::Json;
 
 use super::context::{Context, StepCx};
 use super::error::FlowError;
 use super::step::{Kind, Step};
-use crate::abort::Abort;
 
 /// What came of one path of a parallel step that settles.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ struct Paths {
 
 pub(super) async fn perform(id: &Arc<str>, join: &Join, input: Json, cx: &StepCx) -> Result<Json, FlowError> {
     let paths = Box::pin(walk(join, &input, cx)).await;
-    if let Some(reason) = cx.abort().reason() {
+    if let Some(reason) = cx.cancel().reason() {
         return Err(FlowError::Cancelled { reason });
     }
     let skipped = || FlowError::Cancelled { reason: "it did not begin".into() };
@@ -169,23 +169,23 @@ fn split(named: impl Iterator<Item = (Arc<str>, Result<Json, FlowError>)>) -> Ha
 
 /// Runs the paths until all that began have ended.
 async fn walk(join: &Join, input: &Json, cx: &StepCx) -> Paths {
-    let siblings = cx.abort().child();
+    let siblings = cx.cancel().child();
     let mut waiting = join.paths.iter().enumerate();
     let mut running = FuturesUnordered::new();
     let mut paths = Paths { outcomes: vec![None; join.paths.len()], winner: None };
     loop {
-        while running.len() < join.concurrency && !siblings.is_aborted() {
+        while running.len() < join.concurrency && !siblings.is_cancelled() {
             let Some((at, path)) = waiting.next() else { break };
             running.push(walk_one(at, path, input.clone(), cx, &siblings));
         }
         let Some((at, outcome, context)) = running.next().await else { return paths };
         match (&join.mode, &outcome) {
             (Mode::All(_), Err(error)) if !error.is_cancelled() => {
-                siblings.abort("a path beside it failed");
+                siblings.cancel_with("a path beside it failed");
             }
             (Mode::Race, Ok(_)) if paths.winner.is_none() => {
                 paths.winner = Some(context);
-                siblings.abort("another path was first");
+                siblings.cancel_with("another path was first");
             }
             // A path that succeeds after the winner is late.
             (Mode::Race, Ok(_)) => continue,
@@ -202,7 +202,7 @@ async fn walk_one(
     path: &Step,
     input: Json,
     cx: &StepCx,
-    siblings: &Abort,
+    siblings: &Cancel,
 ) -> (usize, Result<Json, FlowError>, Arc<Context>) {
     let key: Arc<str> = format!("{}[{at}]", cx.path()).into();
     let context = cx.context().path(Arc::clone(&key));

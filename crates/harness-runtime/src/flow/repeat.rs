@@ -14,6 +14,7 @@ use super::error::FlowError;
 use super::step::{Kind, Step};
 use super::until::{LoopSnapshot, Until, Verdict, text_of};
 use crate::channel::{ChannelError, ChannelSpec};
+use crate::ended::cancelled;
 
 /// What a loop does with a step that failed. An abort always ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,7 +216,7 @@ async fn round(rounds: &Rounds, mut value: Json, cx: &StepCx) -> Result<Json, Fl
 
 /// What the predicate says, as long as anybody wants to know.
 async fn judged(rounds: &Rounds, snapshot: &LoopSnapshot, cx: &StepCx) -> Result<Verdict, FlowError> {
-    match select(rounds.until.judge(snapshot), pin!(cx.abort().aborted())).await {
+    match select(rounds.until.judge(snapshot), pin!(cancelled(cx.cancel()))).await {
         Either::Left((verdict, _)) => Ok(verdict),
         Either::Right((reason, _)) => Err(FlowError::Cancelled { reason }),
     }

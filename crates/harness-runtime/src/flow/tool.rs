@@ -19,6 +19,7 @@ use super::error::FlowError;
 use super::hooks::{FlowEvent, StepInfo};
 use super::purse::{amount, sum};
 use super::step::StepKind;
+use crate::ended::cancelled;
 
 /// How long a tool may still answer after an abort.
 const GRACE: Millis = Millis(2_000);
@@ -44,7 +45,7 @@ pub(super) async fn perform(
     let mut tool_cx = ToolCx::for_call(call);
     tool_cx.origin = Arc::new(origin(cx));
     tool_cx.grant = Grant(def.share);
-    tool_cx.cancel = cx.abort().cancel().clone();
+    tool_cx.cancel = cx.cancel().clone();
     let outcome = called(id, tool, tool_cx, cx).await;
     let used = outcome.as_ref().map(spent).unwrap_or_default();
     let used = sum(used, amount(0, 1, 0, Cost(0)));
@@ -83,7 +84,7 @@ impl Admission<'_> {
         let gates = &self.cx.shared().parts.gates;
         for gate in gates.iter().filter(|gate| gate.gate_stage() == stage) {
             let proposed = proposed(&self.call, self.tool.tool_def(), &self.origin);
-            let (now, cancel) = (self.cx.shared().clock().now(), self.cx.abort().cancel().clone());
+            let (now, cancel) = (self.cx.shared().clock().now(), self.cx.cancel().clone());
             let cx = GateCx::new(log.clone(), Arc::clone(&self.origin), cancel, now);
             let Ruling { verdict, facts, .. } = gate.rule_boxed(&proposed, &cx).await;
             self.take(gate.gate_name(), stage, verdict, facts)?;
@@ -112,7 +113,7 @@ impl Admission<'_> {
             }
             Verdict::Deny { message } => Err(FlowError::Denied { step, tool, message }),
             Verdict::Halt { reason, .. } => {
-                self.cx.shared().abort.abort(format!("gate `{gate}` halted the execution: {reason}"));
+                self.cx.shared().cancel.cancel_with(format!("gate `{gate}` halted the execution: {reason}"));
                 Err(FlowError::Halted { step, tool, gate, reason })
             }
         }
@@ -155,7 +156,7 @@ async fn admit(
     };
     let Some(approver) = &parts.approver else { return Err(waits(reason)) };
     let proposed = proposed(call, def, &origin).held(reason.clone());
-    let ask = ApprovalAsk::new(proposed, cx.abort().cancel().clone());
+    let ask = ApprovalAsk::new(proposed, cx.cancel().clone());
     match approver.decide_boxed(ask).await {
         Decision::Granted => Ok(Arc::clone(call)),
         Decision::Edited(arguments) => {
@@ -203,7 +204,7 @@ async fn called(
     use futures_util::FutureExt as _;
     let clock = cx.shared().clock();
     let given_up = async {
-        let reason = cx.abort().aborted().await;
+        let reason = cancelled(cx.cancel()).await;
         clock.sleep_until(clock.now().after(GRACE)).await;
         reason
     };

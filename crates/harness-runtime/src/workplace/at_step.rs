@@ -3,15 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::Cancel;
 use harness_core::port::{DynShell, DynSubprocess, Process, ProcessFault, ProcessOptions, ProcessOutput};
-
-use crate::abort::Abort;
 
 /// What every program that a step runs has from its step.
 #[derive(Clone, Debug)]
 struct Bounds {
     cwd: Arc<str>,
-    abort: Abort,
+    cancel: Cancel,
 }
 
 impl Bounds {
@@ -35,8 +34,8 @@ impl fmt::Debug for StepShell {
 }
 
 impl StepShell {
-    pub(crate) fn new(shell: Arc<dyn DynShell>, cwd: Arc<str>, abort: Abort) -> Self {
-        Self { shell, bounds: Bounds { cwd, abort } }
+    pub(crate) fn new(shell: Arc<dyn DynShell>, cwd: Arc<str>, cancel: Cancel) -> Self {
+        Self { shell, bounds: Bounds { cwd, cancel } }
     }
 
     /// Runs a command line to its end, in the folder that the step had when it took the shell unless the options
@@ -46,7 +45,7 @@ impl StepShell {
     /// When it did not exit by itself; another exit code than 0 is no error.
     pub async fn exec(&self, command: &str, options: &ProcessOptions) -> Result<ProcessOutput, ProcessFault> {
         let options = self.bounds.options(options);
-        self.shell.exec_boxed(command, &options, self.bounds.abort.cancel()).await
+        self.shell.exec_boxed(command, &options, &self.bounds.cancel).await
     }
 }
 
@@ -64,8 +63,8 @@ impl fmt::Debug for StepSubprocess {
 }
 
 impl StepSubprocess {
-    pub(crate) fn new(subprocess: Arc<dyn DynSubprocess>, cwd: Arc<str>, abort: Abort) -> Self {
-        Self { subprocess, bounds: Bounds { cwd, abort } }
+    pub(crate) fn new(subprocess: Arc<dyn DynSubprocess>, cwd: Arc<str>, cancel: Cancel) -> Self {
+        Self { subprocess, bounds: Bounds { cwd, cancel } }
     }
 
     /// Starts a program, in the folder that the step had when it took this unless the options name another. A step
@@ -80,6 +79,6 @@ impl StepSubprocess {
         options: &ProcessOptions,
     ) -> Result<Box<dyn Process>, ProcessFault> {
         let options = self.bounds.options(options);
-        self.subprocess.spawn_boxed(program, args, &options, self.bounds.abort.cancel()).await
+        self.subprocess.spawn_boxed(program, args, &options, &self.bounds.cancel).await
     }
 }

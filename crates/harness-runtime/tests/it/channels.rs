@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use harness_core::Cancel;
 use harness_core::testing::VirtualClock;
 use harness_core::{Json, Millis, Time};
-use harness_runtime::Abort;
 use harness_runtime::channel::{ChannelError, ChannelSpec, Channels, ExternalStream};
 
 type Waiting = (String, Pin<Box<dyn Future<Output = String>>>);
@@ -17,7 +17,7 @@ struct Play {
     spec: ChannelSpec,
     channels: Channels,
     clock: VirtualClock,
-    aborts: [Abort; 2],
+    aborts: [Cancel; 2],
     waiting: Vec<Waiting>,
     told: String,
 }
@@ -26,7 +26,7 @@ impl Play {
     fn new(spec: ChannelSpec) -> Self {
         let clock = VirtualClock::still(Time(0));
         let channels = Channels::new(Arc::new(clock.clone()));
-        let aborts = [Abort::new(), Abort::new()];
+        let aborts = [Cancel::new(), Cancel::new()];
         Self { spec: spec.external(), channels, clock, aborts, waiting: Vec::new(), told: String::new() }
     }
 
@@ -61,7 +61,7 @@ impl Play {
                 direct = Some(done(sent.map(|()| None)));
             }
             "advance" => self.clock.advance(Millis(argument.parse().expect("a number"))),
-            "abort" => drop(abort.abort("stop")),
+            "abort" => drop(abort.cancel_with("stop")),
             "close" => self.channels.close(),
             "reopen" => self.channels.reopen(),
             other => unreachable!("{other}"),
@@ -283,7 +283,7 @@ fn the_end_of_an_execution_ends_waits_and_a_new_run_goes_on() {
 #[test]
 fn a_value_handed_to_a_receiver_that_is_gone_is_not_lost() {
     let channels = Channels::new(Arc::new(VirtualClock::still(Time(0))));
-    let queue = channels.open(&ChannelSpec::queue("q", 2), &Abort::new()).expect("a channel");
+    let queue = channels.open(&ChannelSpec::queue("q", 2), &Cancel::new()).expect("a channel");
     let mut waits = Box::pin(queue.recv());
     let mut context = Context::from_waker(Waker::noop());
     assert!(waits.as_mut().poll(&mut context).is_pending());
@@ -331,15 +331,15 @@ fn values_are_checked_where_they_are_sent() {
     let (channels, spec, _) = listen(ChannelSpec::queue("q", 3).of::<u64>());
     let fault = channels.external(&spec).expect("a channel").send(Json::string("x")).expect_err("no number");
     assert_eq!(fault.kind(), "channel_schema");
-    assert_eq!(channels.open(&spec, &Abort::new()).expect("a channel").try_recv(), None);
+    assert_eq!(channels.open(&spec, &Cancel::new()).expect("a channel").try_recv(), None);
 }
 
 #[test]
 fn one_name_has_one_declaration() {
     let (channels, spec, _) = listen(ChannelSpec::queue("q", 3));
-    let fault = channels.open(&ChannelSpec::topic("q"), &Abort::new()).expect_err("another mode");
+    let fault = channels.open(&ChannelSpec::topic("q"), &Cancel::new()).expect_err("another mode");
     assert_eq!(fault.to_string(), "channel `q` is declared as topic, and is a queue of 3 already");
-    assert!(channels.open(&ChannelSpec::queue("q", 3), &Abort::new()).is_ok());
+    assert!(channels.open(&ChannelSpec::queue("q", 3), &Cancel::new()).is_ok());
     let fault = channels.external(&ChannelSpec::queue("p", 3)).expect_err("inside only");
     assert_eq!(fault.kind(), "channel_not_external");
     assert_eq!(spec.mode.to_string(), "queue of 3");

@@ -1,0 +1,45 @@
+//! Work that may take a time only.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use harness_core::port::Clock;
+use harness_core::{Cancel, Millis};
+
+/// Completes with the reason when the signal fires; at once when it has.
+pub(crate) async fn cancelled(cancel: &Cancel) -> Arc<str> {
+    cancel.cancelled().await;
+    cancel.reason().unwrap_or_default()
+}
+
+/// How work ended that may take a time only.
+pub(crate) enum Ended<T> {
+    /// By itself.
+    Done(T),
+    /// It took too long.
+    TimedOut,
+    /// It is not wanted any more.
+    Cancelled(Arc<str>),
+}
+
+/// Does the work until it is done, its time is over or it is not wanted any more; then it is dropped.
+pub(crate) async fn within<T>(
+    work: impl Future<Output = T>,
+    clock: &dyn Clock,
+    timeout: Option<Millis>,
+    cancel: &Cancel,
+) -> Ended<T> {
+    let late = async {
+        match timeout {
+            Some(timeout) => clock.sleep_until(clock.now().after(timeout)).await,
+            None => std::future::pending().await,
+        }
+    };
+    let (work, late, unwanted) = (pin!(work), pin!(late), pin!(cancelled(cancel)));
+    match select(work, select(late, unwanted)).await {
+        Either::Left((done, _)) => Ended::Done(done),
+        Either::Right((Either::Left(_), _)) => Ended::TimedOut,
+        Either::Right((Either::Right((reason, _)), _)) => Ended::Cancelled(reason),
+    }
+}
