@@ -114,7 +114,7 @@ fn message(message: &Message) -> Value {
             let calls: Vec<_> = answer.tool_calls().map(|call| json!(call.id)).collect();
             set("toolCalls", json!(calls));
             set("stopReason", json!(answer.stop_reason));
-            set("errorMessage", json!(answer.rare.error_message));
+            set("errorMessage", json!(answer.error_message));
         }
         Message::ToolResult(result) => {
             set("toolCallId", json!(result.tool_call_id));

@@ -223,7 +223,7 @@ fn candidate(options: &RecordOptions, state: &State, provider: Option<String>) -
 /// The provider that the first answer of the run names.
 fn provider_of(state: &State) -> Option<String> {
     let own = state.items.get(state.earlier..).unwrap_or_default();
-    own.iter().find_map(|item| item.as_assistant()?.rare.provider.clone())
+    own.iter().find_map(|item| item.as_assistant()?.provider.clone())
 }
 
 /// What is asked, in the words of the items as they are recorded.

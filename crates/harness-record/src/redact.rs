@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::message::{Block, Message, Rare, ToolCall};
+use harness_core::message::{Block, Message, ToolCall};
 
 use super::run_record::RedactionNote;
 use super::scrub::{REDACTED, Secrets, at_path, segments, without_path};
@@ -242,19 +242,15 @@ impl Redacting {
             }
             Message::Assistant(answer) => {
                 self.blocks(&mut answer.content);
-                self.optional_text(&mut answer.rare.error_message);
-                answer.rare.diagnostics = None;
-                answer.rare.provider_metadata = None;
+                self.optional_text(&mut answer.error_message);
+                answer.diagnostics = None;
+                answer.provider_metadata = None;
             }
             Message::ToolResult(result) => {
                 self.results(&mut result.content);
                 self.optional(&mut result.structured);
                 self.optional(&mut result.outcome);
-                if result.rare.as_ref().is_some() {
-                    let mut details = result.rare.details.clone();
-                    self.optional(&mut details);
-                    result.rare.details = details;
-                }
+                self.optional(&mut result.details);
             }
             Message::Custom(custom) => {
                 self.blocks(custom.content.as_deref_mut().unwrap_or_default());
@@ -301,7 +297,7 @@ impl Redacting {
                     let clean = self.text(&text.text);
                     if clean != text.text {
                         // What was said about the text (citations, signatures) does not fit it any more.
-                        (text.text, text.rare) = (clean, Rare::default());
+                        *block = Block::text(clean);
                     }
                 }
                 Block::ToolCall(call) => *call = Arc::new(self.call(call)),
@@ -330,9 +326,9 @@ impl Redacting {
 
     fn call(&self, call: &ToolCall) -> ToolCall {
         let mut clean = ToolCall::new(call.id.clone(), call.name.clone(), self.json(&call.arguments));
-        clean.rare.kind.clone_from(&call.rare.kind);
-        if let Some(hosted) = &call.rare.hosted {
-            clean.rare.hosted = Some(self.json(hosted));
+        clean.kind.clone_from(&call.kind);
+        if let Some(hosted) = &call.hosted {
+            clean.hosted = Some(self.json(hosted));
         }
         clean
     }

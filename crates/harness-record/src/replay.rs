@@ -299,7 +299,7 @@ fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     outcome.content.clone_from(&result.content);
     outcome.structured.clone_from(&result.structured);
     outcome.exit_code = stored.exit_code;
-    outcome.metadata.clone_from(&result.rare.details);
-    outcome.terminate = result.rare.terminate.unwrap_or_default();
+    outcome.metadata.clone_from(&result.details);
+    outcome.terminate = result.terminate.unwrap_or_default();
     outcome
 }

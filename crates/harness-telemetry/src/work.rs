@@ -451,15 +451,14 @@ impl Drop for Work {
 /// Writes down what an answer says of itself.
 fn describe(chat: &mut Chat, answer: &AssistantMessage) {
     let open = &chat.open;
-    let rare = &answer.rare;
-    if let (false, Some(model)) = (chat.is_named, &rare.model) {
+    if let (false, Some(model)) = (chat.is_named, &answer.model) {
         chat.is_named = true;
         open.set("otel.name", &*format!("chat {model}"));
         open.set("gen_ai.request.model", model.as_str());
     }
-    open.set("gen_ai.provider.name", rare.provider.as_deref());
-    open.set("gen_ai.response.model", rare.response_model.as_deref());
-    open.set("gen_ai.response.id", rare.response_id.as_deref());
+    open.set("gen_ai.provider.name", answer.provider.as_deref());
+    open.set("gen_ai.response.model", answer.response_model.as_deref());
+    open.set("gen_ai.response.id", answer.response_id.as_deref());
     open.set("gen_ai.response.finish_reasons", answer.stop_reason.as_str());
 }
 

@@ -30,7 +30,7 @@ async fn answered(
 fn finished(reason: FinishReason) -> Step {
     let mut answer = AssistantMessage::text("so far");
     answer.stop_reason = reason;
-    Step::Give(answer)
+    Step::Give(Box::new(answer))
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn an_answer_ends_the_turn() {
 async fn a_refusal_is_one() {
     let mut refusal = AssistantMessage::text("");
     (refusal.content, refusal.stop_reason) = (vec![Block::refusal("No.")], FinishReason::Refusal);
-    assert_eq!(answered([Step::Give(refusal)], |_| {}).await, Ok(StopReason::Refusal));
+    assert_eq!(answered([Step::Give(Box::new(refusal))], |_| {}).await, Ok(StopReason::Refusal));
 }
 
 #[tokio::test]

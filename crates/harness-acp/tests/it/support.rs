@@ -48,7 +48,7 @@ pub(crate) enum Step {
     /// Says this, in two halves.
     Say(&'static str),
     /// Answers so, all at once.
-    Give(AssistantMessage),
+    Give(Box<AssistantMessage>),
     /// Fails.
     Fail(&'static str),
     /// Says so many digits, one after another.
@@ -56,7 +56,7 @@ pub(crate) enum Step {
 }
 
 pub(crate) fn call(id: &str, tool: &str, arguments: &str) -> Step {
-    Step::Give(AssistantMessage::calls([ToolCall::new(id, tool, Json::parse(arguments).unwrap())]))
+    Step::Give(Box::new(AssistantMessage::calls([ToolCall::new(id, tool, Json::parse(arguments).unwrap())])))
 }
 
 #[derive(Clone, Default)]
@@ -89,7 +89,7 @@ impl Model for Scripted {
                 }
                 Ok(AssistantMessage::text(digits))
             }
-            Some(Step::Give(answer)) => Ok(answer),
+            Some(Step::Give(answer)) => Ok(*answer),
             Some(Step::Fail(why)) => Err(ModelFault::new(ModelFaultCode::InvalidRequest, why)),
             None => Err(ModelFault::new(ModelFaultCode::Unknown, "the script is over")),
         }

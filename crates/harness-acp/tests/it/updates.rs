@@ -37,7 +37,7 @@ fn an_answer_comes_in_pieces() {
 fn an_answer_that_comes_at_once_is_told_once() {
     let mut answer = AssistantMessage::text("Done.");
     answer.content.insert(0, Block::thinking("hm"));
-    check([Step::Give(answer)], &["m1 thinks hm", "m1 says Done."]);
+    check([Step::Give(Box::new(answer))], &["m1 thinks hm", "m1 says Done."]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ async fn two_calls_of_one_answer_keep_apart() {
         let arguments = Json::parse(&format!(r#"{{"path":"{path}"}}"#)).unwrap();
         ToolCall::new(format!("c-{path}"), "read_note", arguments)
     });
-    let model = Scripted::new([Step::Give(AssistantMessage::calls(calls)), Step::Say("")]);
+    let model = Scripted::new([Step::Give(Box::new(AssistantMessage::calls(calls))), Step::Say("")]);
     with_editor(threads(config(&model)), [], async |editor| {
         let session = editor.session().await;
         editor.prompt(&session, "go").await.unwrap();

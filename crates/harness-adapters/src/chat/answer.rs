@@ -71,7 +71,7 @@ pub(crate) fn message(
         }
         Verdict::Invalid(kind) => message = message.marked_invalid(&invalid(answer, kind, document)),
     }
-    message.rare.provider_metadata = metadata(answer, &message.stop_reason);
+    message.provider_metadata = metadata(answer, &message.stop_reason);
     message
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn message(
 /// nothing had.
 pub(crate) fn partial(answer: &Completion, asked: Asked<'_>) -> Option<AssistantMessage> {
     let mut message = text_only(answer, asked);
-    message.rare.provider_metadata = metadata(answer, &FinishReason::Aborted);
+    message.provider_metadata = metadata(answer, &FinishReason::Aborted);
     (!message.content.is_empty() || message.usage.is_some()).then_some(message)
 }
 
@@ -93,11 +93,11 @@ fn text_only(answer: &Completion, asked: Asked<'_>) -> AssistantMessage {
         message.content.push(block);
     }
     message.content.extend(answer.content.clone().map(Block::text));
-    message.rare.protocol = Some(PROTOCOL.to_owned());
-    message.rare.provider = Some(asked.provider.to_owned());
-    message.rare.model = Some(ModelName::from(asked.model));
-    message.rare.response_model.clone_from(&answer.model);
-    message.rare.response_id.clone_from(&answer.id);
+    message.protocol = Some(PROTOCOL.to_owned());
+    message.provider = Some(asked.provider.to_owned());
+    message.model = Some(ModelName::from(asked.model));
+    message.response_model.clone_from(&answer.model);
+    message.response_id.clone_from(&answer.id);
     message.usage = answer.usage.as_ref().map(|reported| Arc::new(usage(reported)));
     message
 }
@@ -154,7 +154,7 @@ fn tool_call(
     };
     let differs = call.arguments != arguments.text() && !call.arguments.is_empty();
     let mut out = ToolCall::new(id, asked.names.own(&call.name), arguments);
-    out.rare.raw_arguments = differs.then(|| call.arguments.clone());
+    out.raw_arguments = differs.then(|| call.arguments.clone());
     Some(out)
 }
 

@@ -296,7 +296,7 @@ fn assistant_text<'a>(said: &'a Said<'a>) -> Option<Cow<'a, str>> {
 }
 
 fn add_reasoning(sent: &mut Sent<'_>, said: &Said<'_>) {
-    let metadata = said.message.rare.provider_metadata.as_ref();
+    let metadata = said.message.provider_metadata.as_ref();
     let returned = metadata.and_then(|metadata| metadata.to::<Returned>().ok());
     sent.reasoning_details = returned.and_then(|returned| returned.reasoning_details);
     if sent.reasoning_details.is_some() {

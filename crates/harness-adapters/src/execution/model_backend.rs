@@ -149,7 +149,7 @@ fn completed(
     output.text = Some(text.to_owned());
     let reason = object([("finishReason", Json::string(message.stop_reason.as_str()))]);
     let mut result = attempt.completed(output, Some(reason));
-    let id = message.rare.response_id.as_deref().map(|id| ("responseId", Json::string(id)));
+    let id = message.response_id.as_deref().map(|id| ("responseId", Json::string(id)));
     let is_cut = message.stop_reason == FinishReason::Length;
     let cut = is_cut.then(|| Json::of(&true).ok()).flatten().map(|yes| ("truncated", yes));
     let metadata: Vec<_> = id.into_iter().chain(cut).collect();

@@ -45,9 +45,9 @@ impl Target<'_> {
     /// Whether `message` came from the very model that will read it: only then may signed or provider
     /// specific reasoning be sent back.
     fn wrote(&self, message: &AssistantMessage) -> bool {
-        message.rare.provider.as_deref() == Some(self.provider)
-            && message.rare.protocol.as_deref() == Some(self.protocol)
-            && message.rare.model.as_ref().is_some_and(|model| model.as_str() == self.model)
+        message.provider.as_deref() == Some(self.provider)
+            && message.protocol.as_deref() == Some(self.protocol)
+            && message.model.as_ref().is_some_and(|model| model.as_str() == self.model)
     }
 }
 
@@ -125,7 +125,7 @@ impl<'a> SentCall<'a> {
     /// The arguments as the provider wrote them, where that text is usable, since a signature or a cache
     /// may cover it.
     pub(crate) fn argument_text(&self) -> &'a str {
-        let raw = self.call.rare.raw_arguments.as_deref();
+        let raw = self.call.raw_arguments.as_deref();
         raw.filter(|raw| Json::parse(raw).is_ok_and(|json| json.is_object()))
             .unwrap_or(self.call.arguments.text())
     }
@@ -252,12 +252,12 @@ impl<'a> History<'a, '_> {
                 let is_open = thinking.redacted != Some(true) && !thinking.thinking.is_empty();
                 is_open.then_some(SaidPart::ForeignThought(&thinking.thinking))
             }
-            Block::ToolCall(call) if call.rare.hosted.is_none() => {
+            Block::ToolCall(call) if call.hosted.is_none() => {
                 let sent = SentCall { id: self.ids.next(call.id.as_str()), call };
                 self.open.push((sent.clone(), None));
                 Some(SaidPart::Call(sent))
             }
-            Block::ToolCall(call) => call.rare.hosted.as_ref().filter(|_| own).map(SaidPart::Native),
+            Block::ToolCall(call) => call.hosted.as_ref().filter(|_| own).map(SaidPart::Native),
             Block::Image(_)
             | Block::File(_)
             | Block::Audio(_)

@@ -85,9 +85,9 @@ fn image() -> Block {
 fn answer(model: &str, content: Vec<Block>) -> AssistantMessage {
     let mut message = AssistantMessage::default();
     message.content = content;
-    message.rare.provider = Some("us".to_owned());
-    message.rare.protocol = Some("p".to_owned());
-    message.rare.model = Some(ModelName::from(model));
+    message.provider = Some("us".to_owned());
+    message.protocol = Some("p".to_owned());
+    message.model = Some(ModelName::from(model));
     message
 }
 
@@ -160,7 +160,7 @@ fn images_become_one_note_a_run() {
 #[test]
 fn reasoning_goes_back_only_to_the_model_that_wrote_it() {
     let mut hosted = call("h");
-    hosted.rare.hosted = Some(Json::parse(r#"{"type":"search"}"#).unwrap());
+    hosted.hosted = Some(Json::parse(r#"{"type":"search"}"#).unwrap());
     let content = vec![
         thought("open", Some("sig"), None),
         thought("withheld", Some("payload"), Some(true)),
@@ -176,7 +176,7 @@ fn reasoning_goes_back_only_to_the_model_that_wrote_it() {
     );
     check(&[answer("n", content.clone()).into()], true, "assistant: foreign thought open, yes");
     let mut other_protocol = answer("m", content);
-    other_protocol.rare.protocol = Some("q".to_owned());
+    other_protocol.protocol = Some("q".to_owned());
     check(&[other_protocol.into()], true, "assistant: foreign thought open, yes");
 }
 

@@ -54,11 +54,11 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(crate) fn new(asked: Asked<'a>, head: &Head) -> Self {
         let mut message = AssistantMessage::default();
-        message.rare.protocol = Some(asked.protocol.to_owned());
-        message.rare.provider = Some(asked.provider.to_owned());
-        message.rare.model = Some(ModelName::from(asked.model));
-        message.rare.response_model.clone_from(&head.model);
-        message.rare.response_id.clone_from(&head.id);
+        message.protocol = Some(asked.protocol.to_owned());
+        message.provider = Some(asked.provider.to_owned());
+        message.model = Some(ModelName::from(asked.model));
+        message.response_model.clone_from(&head.model);
+        message.response_id.clone_from(&head.id);
         Self { asked, message, calls: 0, bad: None }
     }
 
@@ -74,7 +74,7 @@ impl<'a> Draft<'a> {
 
     /// What the provider sent that has no field of its own.
     pub(crate) fn metadata<T: Serialize>(&mut self, metadata: &T) {
-        self.message.rare.provider_metadata = Json::of(metadata).ok().filter(|json| json.text() != "{}");
+        self.message.provider_metadata = Json::of(metadata).ok().filter(|json| json.text() != "{}");
     }
 
     pub(crate) fn call(&mut self, written: &WrittenCall<'_>) {
@@ -92,7 +92,7 @@ impl<'a> Draft<'a> {
             return;
         };
         let id = if written.id.is_empty() {
-            let response = self.message.rare.response_id.as_deref().unwrap_or("call");
+            let response = self.message.response_id.as_deref().unwrap_or("call");
             format!("{response}_{}_{position}", self.asked.messages)
         } else {
             written.id.to_owned()
@@ -100,13 +100,13 @@ impl<'a> Draft<'a> {
         let differs = text != arguments.text();
         let mut call = ToolCall::new(id, self.asked.names.own(written.name), arguments);
         if differs {
-            call.rare.raw_arguments = Some(text.to_owned());
+            call.raw_arguments = Some(text.to_owned());
         }
         if let Some(item_id) = written.item_id {
-            call.rare.item_id = Some(item_id.to_owned());
+            call.item_id = Some(item_id.to_owned());
         }
         if let Some(status) = written.status {
-            call.rare.status = Some(status.to_owned());
+            call.status = Some(status.to_owned());
         }
         self.push(call.into());
     }
@@ -114,8 +114,8 @@ impl<'a> Draft<'a> {
     /// What a tool of the provider did; `raw` is sent back to the same model as it came.
     pub(crate) fn hosted(&mut self, id: &str, name: &str, arguments: Json, raw: Json) {
         let mut call = ToolCall::new(id, name, arguments);
-        call.rare.kind = Some("hosted".to_owned());
-        call.rare.hosted = Some(raw);
+        call.kind = Some("hosted".to_owned());
+        call.hosted = Some(raw);
         self.push(call.into());
     }
 
@@ -168,7 +168,7 @@ impl<'a> Draft<'a> {
 }
 
 fn is_own_call(block: &Block) -> bool {
-    block.as_tool_call().is_some_and(|call| call.rare.hosted.is_none())
+    block.as_tool_call().is_some_and(|call| call.hosted.is_none())
 }
 
 fn is_said(block: &Block) -> bool {

@@ -128,8 +128,8 @@ impl Service {
         if let Some(message) = message
             && let Some(usage) = message.usage.as_mut()
         {
-            let asked = message.rare.model.as_ref().map(ModelName::as_str);
-            let served = message.rare.response_model.as_deref().or(asked).unwrap_or_default();
+            let asked = message.model.as_ref().map(ModelName::as_str);
+            let served = message.response_model.as_deref().or(asked).unwrap_or_default();
             self.prices.settle(&self.provider, served, Arc::make_mut(usage));
         }
         result

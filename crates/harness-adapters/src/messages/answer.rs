@@ -91,7 +91,7 @@ fn push(draft: &mut Draft<'_>, block: &Gathering) {
         Gathering::Text { text, seam, citations } => {
             let mut block = Block::text(format!("{text}{}", seam.end()));
             if let (Block::Text(text), false) = (&mut block, citations.is_empty()) {
-                text.rare.annotations = Some(citations.clone());
+                text.annotations = Some(citations.clone());
             }
             draft.push(block);
         }

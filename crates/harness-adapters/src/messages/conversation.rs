@@ -198,7 +198,7 @@ fn answer<'a>(part: &'a SaidPart<'a>, said: &Said<'_>, names: &'a ToolNames) -> 
 fn answer_text(said: &TextBlock, own: bool) -> Option<SentBlock<'_>> {
     let mut block = text(Cow::Borrowed(said.text.as_str()))?;
     if let SentBlock::Text { citations, .. } = &mut block {
-        *citations = said.rare.annotations.as_deref().filter(|_| own);
+        *citations = said.annotations.as_deref().filter(|_| own);
     }
     Some(block)
 }

@@ -95,11 +95,11 @@ fn said(draft: &mut Draft<'_>, item: &Gathering) {
         if !part.text.is_empty() {
             let mut block = Block::text(part.text.clone());
             if let Block::Text(text) = &mut block {
-                text.rare.item_id.clone_from(&item.id);
-                text.rare.status.clone_from(&item.status);
-                text.rare.phase.clone_from(&item.phase);
+                text.item_id.clone_from(&item.id);
+                text.status.clone_from(&item.status);
+                text.phase.clone_from(&item.phase);
                 let annotations = &part.annotations;
-                text.rare.annotations = (!annotations.is_empty()).then(|| annotations.clone());
+                text.annotations = (!annotations.is_empty()).then(|| annotations.clone());
             }
             draft.push(block);
         }

@@ -136,13 +136,13 @@ fn assistant<'a>(said: &'a Said<'a>, names: &'a ToolNames, out: &mut Vec<SentIte
                 continue;
             }
             SaidPart::Call(sent) => {
-                let rare = &sent.call.rare;
+                let call = &sent.call;
                 out.push(SentItem::FunctionCall {
                     call_id: &sent.id,
                     name: names.to_wire(sent.call.name.as_str()),
                     arguments: sent.argument_text(),
-                    id: rare.item_id.as_deref().filter(|_| said.own),
-                    status: rare.status.as_deref().filter(|_| said.own),
+                    id: call.item_id.as_deref().filter(|_| said.own),
+                    status: call.status.as_deref().filter(|_| said.own),
                 });
                 continue;
             }
@@ -152,7 +152,7 @@ fn assistant<'a>(said: &'a Said<'a>, names: &'a ToolNames, out: &mut Vec<SentIte
             }
         };
         let item = item.filter(|_| said.own);
-        let id = item.and_then(|text| text.rare.item_id.as_deref());
+        let id = item.and_then(|text| text.item_id.as_deref());
         let continues = out.len() > first && id == last_item;
         last_item = id;
         let position = out.len();
@@ -163,14 +163,14 @@ fn assistant<'a>(said: &'a Said<'a>, names: &'a ToolNames, out: &mut Vec<SentIte
                 content: vec![content],
                 id: Some(id.map_or_else(|| Cow::Owned(format!("msg_{position}")), Cow::Borrowed)),
                 status: Some("completed"),
-                phase: item.and_then(|text| text.rare.phase.as_deref()),
+                phase: item.and_then(|text| text.phase.as_deref()),
             }),
         }
     }
 }
 
 fn answer_text(text: &TextBlock, own: bool) -> SentPart<'_> {
-    let annotations = text.rare.annotations.as_deref().filter(|_| own).unwrap_or_default();
+    let annotations = text.annotations.as_deref().filter(|_| own).unwrap_or_default();
     SentPart::OutputText { text: Cow::Borrowed(&text.text), annotations }
 }
 

@@ -96,7 +96,7 @@ async fn text_and_tools_become_deltas_and_stay_in_the_message() {
     let answer = answer.unwrap();
     assert_eq!((answer.joined_text().as_str(), answer.output()), ("done", ModelOutput::FinalAnswer));
     assert_eq!(answer.usage.as_deref(), Some(&Usage::tokens(3, 1)));
-    assert_eq!(answer.rare.provider.as_deref(), Some("far"));
+    assert_eq!(answer.provider.as_deref(), Some("far"));
     assert!(matches!(&answer.content[0], Block::Thinking(block) if block.thinking == "hm"));
     let tools = BackendTool::read(&answer);
     assert_eq!((tools.len(), tools[0].name.as_str(), tools[0].output.as_deref()), (1, "Bash", Some("a.txt")));

@@ -26,10 +26,10 @@ async fn text_streams_as_it_arrives_and_ends_as_one_message() {
     assert_eq!(message.joined_text(), "Hello");
     assert_eq!(message.output(), ModelOutput::FinalAnswer);
     assert_eq!(message.stop_reason, FinishReason::Stop);
-    assert_eq!(message.rare.provider.as_deref(), Some("openrouter"));
-    assert_eq!(message.rare.model.as_ref().unwrap().as_str(), "example/model");
-    assert_eq!(message.rare.response_model.as_deref(), Some("example/served"));
-    assert_eq!(message.rare.response_id.as_deref(), Some("gen-1"));
+    assert_eq!(message.provider.as_deref(), Some("openrouter"));
+    assert_eq!(message.model.as_ref().unwrap().as_str(), "example/model");
+    assert_eq!(message.response_model.as_deref(), Some("example/served"));
+    assert_eq!(message.response_id.as_deref(), Some("gen-1"));
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn parallel_calls_arrive_with_exact_arguments_and_their_own_names() {
     let calls: Vec<(&str, &str, &str, Option<&str>)> = message
         .tool_calls()
         .map(|call| {
-            (call.id.as_str(), call.name.as_str(), call.arguments.text(), call.rare.raw_arguments.as_deref())
+            (call.id.as_str(), call.name.as_str(), call.arguments.text(), call.raw_arguments.as_deref())
         })
         .collect();
     assert_eq!(
@@ -104,7 +104,7 @@ async fn reasoning_comes_back_as_a_block_and_its_items_unchanged() {
         r#"[{"type":"thinking","thinking":"Hm.","field":"reasoning"},{"type":"text","text":"Yes"}]"#
     );
     assert_eq!(
-        message.rare.provider_metadata.as_ref().unwrap().text(),
+        message.provider_metadata.as_ref().unwrap().text(),
         r#"{"reasoning_details":[{"type":"reasoning.text","text":"Hm.","index":0,"w":1.10}]}"#
     );
 }
@@ -166,10 +166,10 @@ async fn an_answer_of_no_use_keeps_its_document_without_the_key_and_its_finish_r
         invalid.raw.unwrap().text(),
         r#"{"id":"gen-1","hint":"[key]","choices":[{"message":{},"finish_reason":"stop"}]}"#
     );
-    assert_eq!(message.rare.provider_metadata.as_ref().unwrap().text(), r#"{"finishReason":"stop"}"#);
+    assert_eq!(message.provider_metadata.as_ref().unwrap().text(), r#"{"finishReason":"stop"}"#);
     let message = step(&model, hello()).await.unwrap();
     let ModelOutput::Invalid(invalid) = message.output() else { panic!("not invalid: {message:?}") };
-    assert_eq!((invalid.raw, &message.rare.provider_metadata), (None, &None));
+    assert_eq!((invalid.raw, &message.provider_metadata), (None, &None));
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn a_finish_reason_that_says_something_else_is_kept() {
     let model = model(&server);
     for expected in [true, false] {
         let message = step(&model, hello()).await.unwrap();
-        let metadata = message.rare.provider_metadata.as_ref().map_or("", Json::text);
+        let metadata = message.provider_metadata.as_ref().map_or("", Json::text);
         assert_eq!(metadata.contains(r#""finishReason":"stop""#), expected, "{metadata}");
     }
 }

@@ -245,12 +245,12 @@ async fn fault_14_other_ids_are_left_out_and_reasons_are_cut() {
     for protocol in PROTOCOLS {
         let sent = Sent { reason: &beyond, id: &beyond, ..Sent::default() };
         let message = step(protocol, &sent).await.0.unwrap();
-        assert_eq!(message.rare.response_id, None, "{}", protocol.name);
+        assert_eq!(message.response_id, None, "{}", protocol.name);
         let FinishReason::Other(reason) = &message.stop_reason else {
             panic!("{}: {:?}", protocol.name, message.stop_reason)
         };
         assert!(reason.len() <= MAX_LABEL_BYTES && reason.starts_with("xxx"), "{}: {reason}", protocol.name);
-        let metadata = message.rare.provider_metadata.as_ref().map(|json| json.text().len());
+        let metadata = message.provider_metadata.as_ref().map(|json| json.text().len());
         assert!(metadata.is_none_or(|bytes| bytes < 1_000), "{}: {metadata:?}", protocol.name);
     }
 }

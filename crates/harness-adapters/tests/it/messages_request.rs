@@ -67,9 +67,9 @@ fn user(content: Vec<Block>) -> Message {
 
 /// As this very model would have answered.
 fn own(mut message: AssistantMessage) -> AssistantMessage {
-    message.rare.provider = Some("anthropic".to_owned());
-    message.rare.protocol = Some("anthropic-messages".to_owned());
-    message.rare.model = Some(ModelName::from("example-model"));
+    message.provider = Some("anthropic".to_owned());
+    message.protocol = Some("anthropic-messages".to_owned());
+    message.model = Some(ModelName::from("example-model"));
     message
 }
 
@@ -172,7 +172,7 @@ async fn results_and_what_the_user_says_next_are_one_message() {
 #[tokio::test]
 async fn reasoning_goes_back_to_its_model_as_it_came() {
     let mut hosted = ToolCall::new("s1", "web_search", Json::empty_object());
-    hosted.rare.hosted = Some(json(r#"{"type":"server_tool_use","id":"s1","n":1.10}"#));
+    hosted.hosted = Some(json(r#"{"type":"server_tool_use","id":"s1","n":1.10}"#));
     let mut answer = own(AssistantMessage::calls([call("a")]));
     let before = vec![
         thought("Hm 🤔", Some("EqQB+/=="), false),
@@ -183,7 +183,7 @@ async fn reasoning_goes_back_to_its_model_as_it_came() {
     ];
     answer.content.splice(0..0, before);
     let mut foreign = answer.clone();
-    foreign.rare.model = Some(ModelName::from("other-model"));
+    foreign.model = Some(ModelName::from("other-model"));
     let log = |answer: AssistantMessage| [Message::user("go"), answer.into(), result("a", vec![], true)];
     assert_snapshot!(messages(log(answer)).await, @r#"
     {"content":[{"text":"go","type":"text"}],"role":"user"}

@@ -47,9 +47,9 @@ fn result(id: &str, content: Vec<Block>) -> Message {
 
 /// As this very model would have answered.
 fn own(mut message: AssistantMessage) -> AssistantMessage {
-    message.rare.provider = Some("openrouter".to_owned());
-    message.rare.protocol = Some("openai-completions".to_owned());
-    message.rare.model = Some(ModelName::from("example/model"));
+    message.provider = Some("openrouter".to_owned());
+    message.protocol = Some("openai-completions".to_owned());
+    message.model = Some(ModelName::from("example/model"));
     message
 }
 
@@ -105,7 +105,7 @@ async fn a_step_without_tools_still_explains_the_calls_of_the_conversation() {
 #[tokio::test]
 async fn calls_and_results_keep_arguments_and_order() {
     let mut raw = call("b");
-    raw.rare.raw_arguments = Some(r#"{ "n": 1.10 }"#.to_owned());
+    raw.raw_arguments = Some(r#"{ "n": 1.10 }"#.to_owned());
     let mut step = asks([call("a"), raw]);
     step.content.insert(0, Block::text("Let me see."));
     let sent = messages([
@@ -218,7 +218,7 @@ async fn custom_messages_are_sent_only_when_they_ask_for_it() {
 async fn reasoning_goes_back_unchanged_to_the_model_that_wrote_it() {
     let mut step = own(asks([call("a")]));
     step.content.insert(0, Block::thinking("Hm."));
-    step.rare.provider_metadata =
+    step.provider_metadata =
         Json::parse(r#"{"reasoning_details":[{"type":"reasoning.text","w":1.10}]}"#).ok();
     let request = request([Message::user("go"), step.into(), result("a", vec![Block::text("1")])]);
     let (_, body) = sent_by(|builder| builder, request).await;
@@ -238,10 +238,9 @@ async fn reasoning_without_items_goes_back_under_its_own_field() {
 #[tokio::test]
 async fn reasoning_of_another_model_is_sent_as_text() {
     let mut other = own(AssistantMessage::text("Yes."));
-    other.rare.model = Some(ModelName::from("example/other"));
+    other.model = Some(ModelName::from("example/other"));
     other.content.insert(0, Block::thinking("Hm."));
-    other.rare.provider_metadata =
-        Json::parse(r#"{"reasoning_details":[{"type":"reasoning.encrypted"}]}"#).ok();
+    other.provider_metadata = Json::parse(r#"{"reasoning_details":[{"type":"reasoning.encrypted"}]}"#).ok();
     let sent = messages([other.into(), Message::user("sure?")]).await;
     assert_snapshot!(sent, @r#"
     {"content":"Hm.\n\nYes.","role":"assistant"}

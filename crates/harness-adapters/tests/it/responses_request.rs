@@ -63,9 +63,9 @@ fn result(id: &str, content: Vec<Block>) -> Message {
 
 /// As this very model would have answered.
 fn own(mut message: AssistantMessage) -> AssistantMessage {
-    message.rare.provider = Some("openai".to_owned());
-    message.rare.protocol = Some("openai-responses".to_owned());
-    message.rare.model = Some(ModelName::from("example-model"));
+    message.provider = Some("openai".to_owned());
+    message.protocol = Some("openai-responses".to_owned());
+    message.model = Some(ModelName::from("example-model"));
     message
 }
 
@@ -97,7 +97,7 @@ async fn the_head_carries_the_key() {
 #[tokio::test]
 async fn calls_and_results_keep_order_and_arguments() {
     let mut raw = call("b");
-    raw.rare.raw_arguments = Some(r#"{ "n": 1.10 }"#.to_owned());
+    raw.raw_arguments = Some(r#"{ "n": 1.10 }"#.to_owned());
     let mut answer = AssistantMessage::calls([call("a"), raw, call("c")]);
     answer.content.insert(0, Block::text("Let me see."));
     answer.content.insert(1, Block::thinking("Hm."));
@@ -134,23 +134,23 @@ async fn items_go_back_to_their_model_as_they_came() {
     let text = |text: &str, id: &str| {
         let mut block = Block::text(text);
         if let Block::Text(text) = &mut block {
-            text.rare.item_id = Some(id.to_owned());
-            text.rare.phase = Some("commentary".to_owned());
-            text.rare.annotations = Some(vec![json(r#"{"type":"url_citation"}"#)]);
+            text.item_id = Some(id.to_owned());
+            text.phase = Some("commentary".to_owned());
+            text.annotations = Some(vec![json(r#"{"type":"url_citation"}"#)]);
         }
         block
     };
     let mut hosted = ToolCall::new("ws_1", "web_search_call", Json::empty_object());
-    hosted.rare.hosted = Some(json(r#"{"id":"ws_1","type":"web_search_call","n":1.10}"#));
+    hosted.hosted = Some(json(r#"{"id":"ws_1","type":"web_search_call","n":1.10}"#));
     let mut own_call = call("a");
-    own_call.rare.item_id = Some("fc_1".to_owned());
-    own_call.rare.status = Some("completed".to_owned());
+    own_call.item_id = Some("fc_1".to_owned());
+    own_call.status = Some("completed".to_owned());
     let mut answer = own(AssistantMessage::calls([own_call]));
     let before =
         vec![thought, hosted.into(), text("One.", "msg_1"), text("Two.", "msg_1"), text("Three.", "msg_2")];
     answer.content.splice(0..0, before);
     let mut foreign = answer.clone();
-    foreign.rare.protocol = Some("openai-completions".to_owned());
+    foreign.protocol = Some("openai-completions".to_owned());
     let log = |answer: AssistantMessage| [Message::user("go"), answer.into(), result("a", vec![])];
     let (_, body) = sent_by(|builder| builder, request(log(answer.clone()))).await;
     assert!(body.contains(item), "byte for byte: {body}");

@@ -184,7 +184,7 @@ fn fault_output(fault: &ModelFault, asked: &str) -> Value {
 }
 
 fn metadata(message: &AssistantMessage) -> Value {
-    let kept = message.rare.provider_metadata.as_ref().and_then(|kept| kept.to::<Value>().ok());
+    let kept = message.provider_metadata.as_ref().and_then(|kept| kept.to::<Value>().ok());
     let own = match &message.stop_reason {
         FinishReason::ToolUse => "tool_calls",
         FinishReason::ContentFilter => "content_filter",
@@ -203,8 +203,8 @@ fn metadata(message: &AssistantMessage) -> Value {
     };
     let thoughts = message.content.iter().filter_map(thought).collect::<Vec<_>>().join("\n\n");
     let fields = [
-        ("modelId", message.rare.model.as_ref().map(ModelName::as_str)),
-        ("responseId", message.rare.response_id.as_deref()),
+        ("modelId", message.model.as_ref().map(ModelName::as_str)),
+        ("responseId", message.response_id.as_deref()),
         ("finishReason", kept.as_ref().and_then(|kept| kept.get("finishReason")?.as_str()).or(own)),
         ("reasoning", Some(thoughts.as_str()).filter(|thoughts| !thoughts.is_empty())),
     ];

@@ -252,7 +252,7 @@ fn short(message: &Message) -> Value {
             short.insert("toolCalls".to_owned(), json!(calls));
         }
         short.insert("stopReason".to_owned(), json!(answer.stop_reason));
-        let error = answer.rare.error_message.as_ref();
+        let error = answer.error_message.as_ref();
         short.extend(error.map(|error| ("errorMessage".to_owned(), json!(error))));
     }
     if let Some(result) = message.as_tool_result() {

@@ -271,8 +271,8 @@ fn block(item: &str) -> Done<Block> {
     let arguments = Json::parse(written);
     let mut call = ToolCall::new(id, name, arguments.as_ref().cloned().unwrap_or_default());
     if arguments.is_err() {
-        call.rare.raw_arguments = Some(written.to_owned());
-        call.rare.arguments_mode = Some("invalid".to_owned());
+        call.raw_arguments = Some(written.to_owned());
+        call.arguments_mode = Some("invalid".to_owned());
     }
     Ok(Block::ToolCall(Arc::new(call)))
 }

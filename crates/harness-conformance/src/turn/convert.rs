@@ -147,7 +147,7 @@ fn answer(output: &Value) -> Done<AssistantMessage> {
     let metadata = at(output, "metadata");
     let model = metadata.get("modelId").or_else(|| metadata.get("model")).and_then(Value::as_str);
     if let Some(model) = model.filter(|model| !model.is_empty()) {
-        message.rare.model = Some(model.into());
+        message.model = Some(model.into());
     }
     message.usage = output.get("usage").map(|part| Arc::new(usage(part)));
     Ok(message)

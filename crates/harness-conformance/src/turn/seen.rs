@@ -121,7 +121,7 @@ pub(super) fn hook_state(cx: &HookCx) -> Value {
 
 fn model_call(answer: &AssistantMessage, iteration: u32) -> Value {
     let is_invalid = matches!(answer.output(), ModelOutput::Invalid(_)) && answer.output_type() == "invalid";
-    let model = answer.rare.model.as_ref().filter(|_| !is_invalid);
+    let model = answer.model.as_ref().filter(|_| !is_invalid);
     object([
         ("iteration", Some(json!(iteration))),
         ("outputType", Some(json!(answer.output_type()))),

@@ -6,19 +6,16 @@ use std::sync::Arc;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::rare::Rare;
-use super::stored::{Stored, read_tag, rebuild, stored, stored_with_rare, write_raw, write_tagged};
+use super::stored::{Stored, read_tag, rebuild, stored, write_raw, write_tagged};
 use crate::ids::{CallId, ToolName};
 use crate::json::{Extra, Json};
 
-stored_with_rare! {
+stored! {
     /// Text. Allowed in every message.
+    #[derive(Default)]
     pub struct TextBlock {
         /// The text; may be empty.
         text: String = "text",
-    }
-    /// What few of them have.
-    rare TextRare {
         /// A provider's signature over the text.
         text_signature: Option<String> = "textSignature",
         /// Citations and the like, as the provider sent them.
@@ -98,7 +95,7 @@ stored! {
     }
 }
 
-stored_with_rare! {
+stored! {
     /// A call that the model asks for. Allowed in assistant messages.
     pub struct ToolCall {
         /// The provider's id, repeated in the result. A turn makes it unique in its transcript.
@@ -107,9 +104,6 @@ stored_with_rare! {
         name: ToolName = "name",
         /// The arguments: an object, numbers exact, keys in order.
         arguments: Json = "arguments",
-    }
-    /// What few of them have.
-    rare ToolCallRare {
         /// The provider's own text, whenever it is not what `arguments` would print as.
         raw_arguments: Option<String> = "rawArguments",
         /// How `arguments` came about: `strict`, `repaired`, `partial` or `invalid`.
@@ -130,7 +124,19 @@ stored_with_rare! {
 impl ToolCall {
     /// A call of `name` with `arguments`.
     pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, arguments: Json) -> Self {
-        Self { id: id.into(), name: name.into(), arguments, rare: Rare::default() }
+        Self {
+            id: id.into(),
+            name: name.into(),
+            arguments,
+            raw_arguments: None,
+            arguments_mode: None,
+            thought_signature: None,
+            item_id: None,
+            status: None,
+            kind: None,
+            hosted: None,
+            extra: Extra::default(),
+        }
     }
 }
 
@@ -270,7 +276,7 @@ blocks! {
 impl Block {
     /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextBlock { text: text.into(), rare: Rare::default() })
+        Self::Text(TextBlock { text: text.into(), ..TextBlock::default() })
     }
 
     /// A thinking block without signature.

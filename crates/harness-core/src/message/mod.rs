@@ -6,20 +6,17 @@
 
 mod block;
 mod output;
-pub(crate) mod rare;
 mod role;
 pub(crate) mod stored;
 mod usage;
 
 pub use block::{
     ApprovalBlock, ApprovalState, AudioBlock, Block, ErrorBlock, ExtensionBlock, FileBlock, ImageBlock,
-    RefusalBlock, TextBlock, TextRare, ThinkingBlock, ToolCall, ToolCallRare,
+    RefusalBlock, TextBlock, ThinkingBlock, ToolCall,
 };
 pub use output::{ApprovalRequest, Invalid, ModelOutput};
-pub use rare::{Rare, RarePart};
 pub use role::{
-    AssistantMessage, AssistantRare, CustomMessage, FinishReason, Message, SystemMessage, ToolResultMessage,
-    ToolResultRare, UserMessage,
+    AssistantMessage, CustomMessage, FinishReason, Message, SystemMessage, ToolResultMessage, UserMessage,
 };
 pub use usage::{Cost, CostError, CostParts, CostSource, Usage};
 

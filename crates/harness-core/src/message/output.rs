@@ -163,8 +163,8 @@ impl AssistantMessage {
     pub fn marked_invalid(mut self, invalid: &Invalid) -> Self {
         self.content.push(Block::extension("harness", INVALID, Json::of(invalid).unwrap_or_default()));
         self.stop_reason = FinishReason::Error;
-        self.rare.error_message = Some(invalid.reason.clone());
-        self.rare.error_code.clone_from(&invalid.code);
+        self.error_message = Some(invalid.reason.clone());
+        self.error_code.clone_from(&invalid.code);
         self
     }
 
@@ -175,9 +175,8 @@ impl AssistantMessage {
     pub fn output(&self) -> ModelOutput<'_> {
         if self.stop_reason == FinishReason::Error {
             return ModelOutput::Invalid(self.marked().unwrap_or_else(|| Invalid {
-                reason:
-                    self.rare.error_message.clone().unwrap_or_else(|| "the model reported an error".into()),
-                code: self.rare.error_code.clone(),
+                reason: self.error_message.clone().unwrap_or_else(|| "the model reported an error".into()),
+                code: self.error_code.clone(),
                 ..Invalid::default()
             }));
         }

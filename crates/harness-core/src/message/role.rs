@@ -7,8 +7,7 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::block::{Block, ToolCall};
-use super::rare::Rare;
-use super::stored::{Stored, Word, read_tag, stored, stored_with_rare, write_tagged};
+use super::stored::{Stored, Word, read_tag, stored, write_tagged};
 use super::usage::Usage;
 use crate::ids::{AgentId, CallId, ModelName, ToolName};
 use crate::json::{Extra, Json};
@@ -121,7 +120,7 @@ stored! {
     }
 }
 
-stored_with_rare! {
+stored! {
     /// One response of a model, whole.
     #[derive(Default)]
     pub struct AssistantMessage {
@@ -135,9 +134,6 @@ stored_with_rare! {
         stop_reason: FinishReason = "stopReason",
         /// When it came, in milliseconds since 1970.
         timestamp: Option<i64> = "timestamp",
-    }
-    /// What few of them have.
-    rare AssistantRare {
         /// What went wrong, with `stop_reason` `error`.
         error_message: Option<String> = "errorMessage",
         /// The stable code of what went wrong.
@@ -159,7 +155,7 @@ stored_with_rare! {
     }
 }
 
-stored_with_rare! {
+stored! {
     /// The answer to one tool call.
     pub struct ToolResultMessage {
         /// The call's id.
@@ -178,9 +174,6 @@ stored_with_rare! {
         duration_ms: Option<u64> = "durationMs",
         /// When it ended, in milliseconds since 1970.
         timestamp: Option<i64> = "timestamp",
-    }
-    /// What few of them have.
-    rare ToolResultRare {
         /// Data for people and logs; never sent to a model.
         details: Option<Json> = "details",
         /// Whether the tool asked to end the turn.
@@ -377,8 +370,7 @@ impl AssistantMessage {
 
     /// The calls in order, hosted ones (already run by the provider) left out.
     pub fn tool_calls(&self) -> impl Iterator<Item = &Arc<ToolCall>> {
-        let is_hosted = |call: &ToolCall| call.rare.as_ref().is_some_and(|rare| rare.hosted.is_some());
-        self.content.iter().filter_map(Block::as_tool_call).filter(move |call| !is_hosted(call))
+        self.content.iter().filter_map(Block::as_tool_call).filter(|call| call.hosted.is_none())
     }
 
     /// All text blocks joined.
@@ -399,7 +391,11 @@ impl ToolResultMessage {
             outcome: None,
             duration_ms: None,
             timestamp: None,
-            rare: Rare::default(),
+            details: None,
+            terminate: None,
+            id: None,
+            status: None,
+            extra: Extra::default(),
         }
     }
 

@@ -120,7 +120,7 @@ impl HandoffProposal {
 }
 
 pub(super) fn raw_arguments(call: &ToolCall) -> &str {
-    call.rare.raw_arguments.as_deref().unwrap_or_else(|| call.arguments.text())
+    call.raw_arguments.as_deref().unwrap_or_else(|| call.arguments.text())
 }
 
 /// Plain structs of texts always have a JSON form.

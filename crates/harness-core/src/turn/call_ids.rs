@@ -26,8 +26,7 @@ fn renamed(log: &Transcript, answer: &AssistantMessage) -> Option<AssistantMessa
     let (mut answer, mut taken) = (answer.clone(), BTreeSet::<CallId>::new());
     for block in &mut answer.content {
         let Block::ToolCall(call) = block else { continue };
-        let is_hosted = call.rare.as_ref().is_some_and(|rare| rare.hosted.is_some());
-        if is_hosted || (!log.has_call(&call.id) && taken.insert(call.id.clone())) {
+        if call.hosted.is_some() || (!log.has_call(&call.id) && taken.insert(call.id.clone())) {
             continue;
         }
         let is_free = |id: &CallId| !log.has_call(id) && !own.contains(id) && !taken.contains(id);

@@ -311,12 +311,12 @@ fn mark_unanswered(offer: Option<&Offer>, cx: &mut Cx<'_>, stop: &Stop) {
         .is_some_and(|answer| matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted));
     if !marked {
         let mut answer = AssistantMessage { stop_reason: reason, ..AssistantMessage::default() };
-        answer.rare.error_message = Some(why);
+        answer.error_message = Some(why);
         if let Some(offer) = offer {
             answer.agent = Some(offer.agent.clone());
-            answer.rare.model.clone_from(&offer.model);
-            answer.rare.provider = offer.provider.as_deref().map(str::to_owned);
-            answer.rare.protocol = offer.protocol.as_deref().map(str::to_owned);
+            answer.model.clone_from(&offer.model);
+            answer.provider = offer.provider.as_deref().map(str::to_owned);
+            answer.protocol = offer.protocol.as_deref().map(str::to_owned);
         }
         cx.append_one(Arc::new(Message::Assistant(answer)));
     }

@@ -33,7 +33,7 @@ impl TurnState {
             self.refuse_unknown(spec, cx, at);
             return false;
         }
-        if slot.call.rare.arguments_mode.as_deref() == Some("invalid") {
+        if slot.call.arguments_mode.as_deref() == Some("invalid") {
             self.refuse_unreadable(spec, cx, at);
             return false;
         }
@@ -95,7 +95,7 @@ impl TurnState {
     fn refuse_unreadable(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         const MOST_SHOWN: usize = 200;
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
-        let raw = slot.call.rare.raw_arguments.as_deref().unwrap_or_else(|| slot.call.arguments.text());
+        let raw = slot.call.raw_arguments.as_deref().unwrap_or_else(|| slot.call.arguments.text());
         let shown: String = raw.chars().take(MOST_SHOWN).collect();
         let text = format!("The arguments are not JSON: {shown}");
         self.answer_call(spec, cx, at, ToolOutcome::error("malformed_arguments", text));
@@ -317,8 +317,8 @@ fn out_of_bounds(arguments: &Json) -> Option<ToolOutcome> {
 pub(super) fn rewrite(slot: &mut Slot, arguments: Json) {
     let mut call = ToolCall::clone(&slot.call);
     call.arguments = arguments;
-    if call.rare.raw_arguments.is_some() {
-        call.rare.raw_arguments = None;
+    if call.raw_arguments.is_some() {
+        call.raw_arguments = None;
     }
     slot.call = Arc::new(call);
     slot.particulars_mut().rewritten = true;

@@ -163,8 +163,8 @@ async fn law_3_the_limits_of_the_turn_bound_it_too() {
 #[tokio::test]
 async fn calls_whose_arguments_nobody_could_read_do_not_run() {
     let mut unread = call("k1");
-    unread.rare.arguments_mode = Some("invalid".to_owned());
-    unread.rare.raw_arguments = Some("{oops".to_owned());
+    unread.arguments_mode = Some("invalid".to_owned());
+    unread.raw_arguments = Some("{oops".to_owned());
     let steps = [AssistantMessage::calls([unread]), AssistantMessage::text("done")].map(ModelStep::answer);
     let mut ports = Ports::new(Arc::new(ScriptedModel::new(steps)), Arc::new(VirtualClock::still(Time(0))));
     ports.tools = Arc::new(ScriptedTools::new([ToolDef::new("work", "")]));

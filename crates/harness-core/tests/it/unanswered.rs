@@ -43,7 +43,7 @@ fn lines(turn: &Turn) -> Vec<String> {
             "assistant {} {:?} {:?}",
             answer.stop_reason.as_str(),
             answer.joined_text(),
-            answer.rare.error_message.as_deref().unwrap_or_default()
+            answer.error_message.as_deref().unwrap_or_default()
         ),
         None => format!("{} {}", message.role(), message.joined_text()),
     };

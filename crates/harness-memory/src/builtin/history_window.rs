@@ -170,7 +170,7 @@ fn without_calls(message: &Message, calls: &HashSet<usize>) -> Option<Message> {
     let mut answer = message.as_assistant()?.clone();
     let mut index = 0;
     answer.content.retain(|block| {
-        if block.as_tool_call().is_some_and(|call| call.rare.hosted.is_none()) {
+        if block.as_tool_call().is_some_and(|call| call.hosted.is_none()) {
             index += 1;
             return !calls.contains(&(index - 1));
         }

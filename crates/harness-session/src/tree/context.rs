@@ -89,7 +89,7 @@ impl Tree {
 
 /// The model whose message it is.
 fn heard(message: &Message) -> Option<ModelRef> {
-    let rare = &message.as_assistant()?.rare;
-    let id = rare.model.as_ref()?.to_string();
-    Some(ModelRef { provider: rare.provider.clone(), id })
+    let answer = message.as_assistant()?;
+    let id = answer.model.as_ref()?.to_string();
+    Some(ModelRef { provider: answer.provider.clone(), id })
 }

@@ -68,7 +68,7 @@ fn message() -> impl Strategy<Value = Message> {
         let arguments = if arguments.is_null() { Json::empty_object() } else { arguments };
         let mut call = ToolCall::new(id, name, arguments);
         if !extra.is_empty() {
-            call.rare.extra = extra;
+            call.extra = extra;
         }
         Block::from(call)
     });
@@ -87,7 +87,7 @@ fn message() -> impl Strategy<Value = Message> {
             .prop_map(|(content, (input, output), reason, extra)| {
                 let mut message = AssistantMessage::default();
                 message.content = content;
-                message.rare.extra = extra;
+                message.extra = extra;
                 message.usage = Some(Arc::new(Usage::tokens(input, output)));
                 message.stop_reason = FinishReason::from(&*reason);
                 message.into()
@@ -95,7 +95,7 @@ fn message() -> impl Strategy<Value = Message> {
         (vec(text_block(), 0..3), any::<bool>(), some_json()).prop_map(|(content, failed, details)| {
             let call = ToolCall::new("c1", "tool", Json::empty_object());
             let mut message = ToolResultMessage::new(&call, content, failed);
-            message.rare.details = details;
+            message.details = details;
             message.into()
         }),
         ("[a-z]{1,6}", some_json()).prop_map(|(kind, data)| CustomMessage::new(kind, data).into()),

@@ -35,10 +35,10 @@ pub(crate) fn answered(mut answer: AssistantMessage, input: u64, output: u64) ->
     let mut usage = Usage::tokens(input, output).with_cost("0.25".parse().unwrap());
     usage.cache_read = Some(100);
     answer.usage = Some(Arc::new(usage));
-    answer.rare.provider = Some("openrouter".into());
-    answer.rare.model = Some("vendor/model".into());
-    answer.rare.response_model = Some("vendor/model-1".into());
-    answer.rare.response_id = Some("gen-1".into());
+    answer.provider = Some("openrouter".into());
+    answer.model = Some("vendor/model".into());
+    answer.response_model = Some("vendor/model-1".into());
+    answer.response_id = Some("gen-1".into());
     ModelStep::answer(answer)
 }
 

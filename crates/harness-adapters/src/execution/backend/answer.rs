@@ -156,7 +156,7 @@ fn dressed(mut message: AssistantMessage, result: &ExecutionResult, gathered: &G
     let usage = || entry(result.metadata.as_ref()?, "usage")?.to::<Usage>().ok();
     let usage = gathered.usage.clone().or_else(usage);
     message.usage = usage.map(Arc::new);
-    message.rare.protocol = Some(PROTOCOL.to_owned());
-    message.rare.provider = Some(result.backend_id.clone());
+    message.protocol = Some(PROTOCOL.to_owned());
+    message.provider = Some(result.backend_id.clone());
     message
 }

@@ -209,12 +209,8 @@ impl ToolOutcome {
         let mut message = ToolResultMessage::new(call, content, self.is_error());
         message.structured.clone_from(&self.structured);
         message.outcome = self.wire_outcome();
-        if let Some(metadata) = &self.metadata {
-            message.rare.details = Some(metadata.clone());
-        }
-        if self.terminate {
-            message.rare.terminate = Some(true);
-        }
+        message.details.clone_from(&self.metadata);
+        message.terminate = self.terminate.then_some(true);
         message.duration_ms = started.map(|from| at.since(from).0);
         message.timestamp = Some(at.0);
         message

@@ -81,7 +81,7 @@ pub(super) fn left_of(result: &ToolResultMessage, content: Block, form: Form) ->
     let mut left = result.clone();
     left.content = vec![content, Mark::new(form).block()];
     left.structured = None;
-    left.rare.details = None;
+    left.details = None;
     left
 }
 

@@ -103,7 +103,7 @@ impl SummaryModel {
         })?;
         let text = answer.joined_text().trim().to_owned();
         if matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted) {
-            let why = answer.rare.error_message.as_deref().unwrap_or("no reason given");
+            let why = answer.error_message.as_deref().unwrap_or("no reason given");
             return Err(SummaryFault::new(format!("the model that summarizes ended in an error: {why}")));
         }
         if text.is_empty() {
