@@ -24,13 +24,14 @@ use harness_core::control::{
     ControlSpec, ControlState, Deciding, SignalSpec, StandardFacts, StopCode, StopDecision, TurnOutcome,
     WorkSpec,
 };
+use harness_core::decide::DecideCx;
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage};
 use harness_core::outcome::StopReason;
 use harness_core::port::{
-    Deltas, DynStopGate, FactSource as _, GateCx, Judgement, Model, ModelFault, ModelRequest, StopGate, Tool,
-    ToolCx, ToolDef, ToolOutcome, Toolbox,
+    Deltas, DynStopGate, FactSource as _, Judgement, Model, ModelFault, ModelRequest, StopGate, Tool, ToolCx,
+    ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::run::{Run, RunLimits, RunSpec, StopMode};
 use harness_core::testing::VirtualClock;
@@ -125,7 +126,7 @@ impl StopGate for More {
         "more".into()
     }
 
-    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
         if self.0.fetch_add(1, Ordering::Relaxed) + 1 >= TURNS {
             return Judgement::Accept;
         }
@@ -141,7 +142,7 @@ impl StopGate for Fine {
         "fine".into()
     }
 
-    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
         Judgement::Accept
     }
 }
@@ -309,7 +310,7 @@ struct Judge {
     spec: ControlSpec,
     state: ControlState,
     facts: StandardFacts,
-    cx: GateCx,
+    cx: DecideCx,
     turn: u32,
     events: u64,
 }
@@ -331,7 +332,7 @@ impl Judge {
             state: ControlState::new(&spec),
             spec,
             facts: StandardFacts::default(),
-            cx: GateCx::new(Transcript::default().prefix(), origin, Cancel::never(), Time(0)),
+            cx: DecideCx::new(Transcript::default().prefix(), origin, Cancel::never(), Time(0)),
             turn: 0,
             events: 0,
         }

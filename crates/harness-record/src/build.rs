@@ -39,11 +39,11 @@ impl State {
         let (seq, timestamp, turn) = self.stamp(event);
         #[expect(clippy::wildcard_enum_match_arm, reason = "what is no decision may still be a note")]
         match &event.kind {
-            EventKind::GateDecided { call, gate, verdict, reason, facts } => {
+            EventKind::Decided { call: Some(call), by, verdict, reason, facts, .. } => {
                 let policy = facts.as_ref().and_then(|facts| facts.to::<PolicyFacts>().ok());
                 match policy {
                     Some(facts) => self.policy(event, call, facts),
-                    None => self.gate(event, call, gate, verdict, reason.clone()),
+                    None => self.gate(event, call, by, verdict, reason.clone()),
                 }
             }
             EventKind::GuardrailDecided { guardrail, stage, decision, reason, metadata } => {

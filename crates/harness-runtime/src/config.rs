@@ -3,14 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::decide::{DynGate, Guarded};
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::port::{
     Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource, DynInputGuardrail,
-    DynModel, DynOutputGuardrail, DynPostToolHook, DynSecrets, DynStopGate, DynToolGate, DynToolRegistry,
-    DynTurnHooks, GuardrailRules, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
+    DynModel, DynOutputGuardrail, DynPostToolHook, DynSecrets, DynStopGate, DynToolRegistry, DynTurnHooks,
+    GuardrailRules, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
 };
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::transcript::{Prefix, View};
@@ -198,7 +199,7 @@ pub struct ThreadConfig {
     /// Gives the key before every request.
     pub secrets: Option<Arc<dyn DynSecrets>>,
     /// The tool gates, in their order.
-    pub gates: Vec<Arc<dyn DynToolGate>>,
+    pub gates: Vec<Guarded<dyn DynGate>>,
     /// The guardrails of prompts.
     pub input_guardrails: Vec<Arc<dyn DynInputGuardrail>>,
     /// The guardrails of answers.

@@ -337,7 +337,10 @@ fn problem(evidence: &Evidence) -> Option<Cow<'_, str>> {
 )]
 fn facts(kind: &EventKind) -> Option<Cow<'_, str>> {
     Some(match kind {
-        EventKind::GateDecided { call, gate, verdict, .. } => format!("{gate}: {verdict} ({call})").into(),
+        EventKind::Decided { by, point, call, verdict, .. } => {
+            let call = call.as_ref().map(|call| format!(" ({call})")).unwrap_or_default();
+            format!("{by}: {verdict} {point}{call}").into()
+        }
         EventKind::GuardrailDecided { guardrail, stage, decision, .. } => {
             format!("{guardrail} ({stage}): {decision}").into()
         }

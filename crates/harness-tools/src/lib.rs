@@ -144,7 +144,7 @@ pub use harness_process::{
     Environment, MAX_PRINTED, OrphansLeft, PASSED, SYSTEM_FOLDERS, Sandbox, SandboxFault, deny_inspection,
     is_ignored, supervise, supervise_by, wait_for_orphans,
 };
-pub use modes::{Mode, ModeCalls, ModeGate, ModeNotes, Modes};
+pub use modes::{Mode, ModeCalls, ModeNotes, Modes};
 pub use planning::PlanningTools;
 pub use programs::SystemPrograms;
 pub use registry::{MAX_FILE, MAX_OUTPUT, MAX_TIMEOUT, MIN_OUTPUT, Registry};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::decide::{DynGate, Guarded};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Fold, Hub};
 use harness_core::limits::{Amount, Limits};
@@ -10,8 +11,7 @@ use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::port::{
     AgentBrief, ArgumentFault, BoxFuture, Clock, DynApprover, DynCompactor, DynContextPipeline, DynModel,
-    DynPostToolHook, DynStopGate, DynToolGate, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome,
-    ToolScope,
+    DynPostToolHook, DynStopGate, DynToolRegistry, SingleAgent, ToolCx, ToolDef, ToolOutcome, ToolScope,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::transcript::Transcript;
@@ -52,7 +52,7 @@ pub struct TurnRunner {
     model: Arc<dyn DynModel>,
     tools: Arc<dyn DynToolRegistry>,
     clock: Arc<dyn Clock>,
-    gates: Vec<Arc<dyn DynToolGate>>,
+    gates: Vec<Guarded<dyn DynGate>>,
     post_tool: Vec<Arc<dyn DynPostToolHook>>,
     redactor: Option<Redactor>,
     stop_gates: Vec<Arc<dyn DynStopGate>>,
@@ -91,7 +91,7 @@ impl TurnRunner {
 
     /// The same runner with one more gate before each call of a sub-agent.
     #[must_use]
-    pub fn gate(mut self, gate: Arc<dyn DynToolGate>) -> Self {
+    pub fn gate(mut self, gate: Guarded<dyn DynGate>) -> Self {
         self.gates.push(gate);
         self
     }

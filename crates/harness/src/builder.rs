@@ -4,16 +4,17 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::decide::policy::{HandoffPolicy, NotConfigured, ToolPolicy};
+use harness_core::decide::{DynGate, Guarded, gate};
 use harness_core::driver::Ports;
 use harness_core::event::{Fold, Subscription};
 use harness_core::hooks::Hooks;
 use harness_core::limits::Limits;
 use harness_core::machine::Origin;
-use harness_core::policy::{HandoffPolicy, PolicyGate, ToolPolicy};
 use harness_core::port::{
     AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel,
     DynTool, DynToolRegistry, GuardrailRules, Ids, InputGuardrail, Model, OutputGuardrail, Secret, Session,
-    SingleAgent, Steering, StopGate, Tool, ToolGate, ToolRegistry, Toolbox,
+    SingleAgent, Steering, StopGate, Tool, ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ModelName, Redactor, ThreadId, ToolName};
@@ -70,7 +71,9 @@ pub struct Builder {
     /// The model of every agent, whatever it names itself.
     model_name: Option<ModelName>,
     context: Map,
-    policies: PolicyGate,
+    tool_policy: Option<Guarded<dyn DynGate>>,
+    handoff_policy: Option<Guarded<dyn DynGate>>,
+    default_deny: bool,
     hooks: Hooks,
     wrappers: Vec<WrapTools>,
     pub(crate) recording: Option<Recording>,
@@ -110,7 +113,9 @@ impl Builder {
             graph: None,
             model_name: None,
             context: Map::new(),
-            policies: PolicyGate::new(),
+            tool_policy: None,
+            handoff_policy: None,
+            default_deny: false,
             hooks: Hooks::new(),
             wrappers: Vec::new(),
             recording: None,
@@ -227,35 +232,46 @@ impl Builder {
         self
     }
 
-    /// One more tool gate, asked after those that were given before.
-    pub fn gate(mut self, gate: impl ToolGate + 'static) -> Self {
-        self.ports.gates.push(Arc::new(gate));
+    /// One more gate of tool calls and handoffs, asked after those that were given before.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    ///
+    /// # fn careful(model: impl Model + 'static) -> Result<Harness, harness::HarnessError> {
+    /// Harness::new(model)
+    ///     .gate(gate::needs_approval("payments", |call| {
+    ///         (call.call.name.as_str() == "pay").then(|| "money leaves the account".to_owned())
+    ///     }))
+    ///     .build()
+    /// # }
+    /// ```
+    pub fn gate(mut self, gate: Guarded<dyn DynGate>) -> Self {
+        self.ports.gates.push(gate);
         self
     }
 
-    /// More hooks around calls and before the end of a run, behind those that were given before. They are asked
-    /// after all gates and before policies.
+    /// More hooks behind calls and before the end of a run, behind those that were given before.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = self.hooks.and(hooks);
         self
     }
 
-    /// The policy of tool calls, in place of one given before. Policies are asked after all gates and hooks, so
-    /// that they decide about what would be executed.
+    /// The policy of tool calls, in place of one given before. Policies are asked after all gates, so that they decide
+    /// about what would be executed.
     pub fn tool_policy(mut self, policy: impl ToolPolicy + 'static) -> Self {
-        self.policies = self.policies.tools(policy);
+        self.tool_policy = Some(gate::policy(policy));
         self
     }
 
     /// The policy of handoffs, in place of one given before.
     pub fn handoff_policy(mut self, policy: impl HandoffPolicy + 'static) -> Self {
-        self.policies = self.policies.handoffs(policy);
+        self.handoff_policy = Some(gate::handoff_policy(policy));
         self
     }
 
     /// Denies tool calls without a policy of tools, and handoffs without a policy of handoffs.
     pub fn default_deny(mut self) -> Self {
-        self.policies = self.policies.default_deny();
+        self.default_deny = true;
         self
     }
 
@@ -476,9 +492,11 @@ impl Builder {
             self.ports.tools = wrap(self.ports.tools);
         }
         self.hooks.install(&mut self.ports);
-        if !self.policies.is_empty() {
-            self.ports.gates.push(Arc::new(self.policies));
+        if self.default_deny {
+            self.tool_policy.get_or_insert_with(|| gate::policy(NotConfigured));
+            self.handoff_policy.get_or_insert_with(|| gate::handoff_policy(NotConfigured));
         }
+        self.ports.gates.extend(self.tool_policy.into_iter().chain(self.handoff_policy));
         let around = Around {
             bound: self.graph,
             model: self.model_name,

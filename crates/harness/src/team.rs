@@ -62,7 +62,7 @@ impl Builder {
     /// their gate, and their notes before everything that waits in the steering queue. A run is interactive
     /// or strict as the mode says that it begins in. Default no modes.
     pub fn modes(mut self, modes: Modes) -> Self {
-        self.ports.gates.push(Arc::new(modes.gate()));
+        self.ports.gates.push(modes.gate());
         let set = modes.tools();
         self.team.modes = Some(modes);
         self.common_set(&set)

@@ -25,7 +25,7 @@ pub(super) fn told(kind: &EventKind) -> Option<Note> {
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is not silent is told")]
 fn is_silent(kind: &EventKind) -> bool {
     match kind {
-        EventKind::GateDecided { verdict, .. } => verdict == "allow",
+        EventKind::Decided { verdict, fault: None, .. } => verdict == "allow",
         EventKind::GuardrailDecided { decision, .. } => decision == "pass",
         EventKind::StopJudged { gate, .. } => OWN_GATES.contains(&gate.as_str()),
         EventKind::Hook { fault: None, decision, .. } => decision == "allow" || decision == "seen",
@@ -87,8 +87,9 @@ fn of_rule(kind: &EventKind) -> Option<Note> {
     let because =
         |reason: Option<&str>| reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
     Some(match kind {
-        EventKind::GateDecided { gate, verdict, reason, .. } => {
-            (NOTE, "•", format!("gate {gate}: {verdict}{}", because(reason.as_deref())))
+        EventKind::Decided { by, fault: Some(fault), .. } => (BAD, "!", format!("gate {by} failed: {fault}")),
+        EventKind::Decided { by, verdict, reason, .. } => {
+            (NOTE, "•", format!("gate {by}: {verdict}{}", because(reason.as_deref())))
         }
         EventKind::GuardrailDecided { guardrail, stage, reason, .. } => {
             (BAD, "!", format!("{stage} guardrail {guardrail} triggered{}", because(reason.as_deref())))

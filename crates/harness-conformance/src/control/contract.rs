@@ -6,7 +6,8 @@ use std::sync::Arc;
 use harness::tools::{FolderWorkspace, JsonSchemas};
 use harness_core::contract::{Coverage, Evidence, EvidenceIndex, Facts};
 use harness_core::control::{ControlSpec, ControlState, StandardFacts};
-use harness_core::port::{FactSource, FactsFound, GateCx};
+use harness_core::decide::DecideCx;
+use harness_core::port::{FactSource, FactsFound};
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, Json, Time};
 use serde::Deserialize;
@@ -163,6 +164,6 @@ async fn found(
     let facts =
         StandardFacts::default().with_workspace(Arc::new(workspace)).with_schemas(Arc::new(JsonSchemas));
     let facts = context.iter().fold(facts, |facts, (name, data)| facts.with_data(name, data.clone()));
-    let cx = GateCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
+    let cx = DecideCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
     facts.gather(&ControlState::new(spec).asks(spec), &cx).await.map_err(|e| e.to_string())
 }

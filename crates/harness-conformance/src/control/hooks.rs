@@ -3,12 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::prelude::*;
+use harness_core::decide::{DecideCx, Gate, GateDecision, GateVerdict, gate};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::hooks::Hooks;
 use harness_core::message::ToolCall;
-use harness_core::port::{
-    FinishedCall, GateCx, PostToolHook, PreTool, PreToolHook, ProposedCall, RawTool, Tool, ToolOutcome,
-};
+use harness_core::port::{FinishedCall, PostToolHook, ProposedCall, RawTool, Tool, ToolOutcome};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::{Fault, FaultSource, GateName, Json};
 use serde::Deserialize;
@@ -101,21 +100,20 @@ impl Scripted {
     }
 }
 
-impl PreToolHook for Scripted {
-    fn name(&self) -> GateName {
-        self.name.clone()
-    }
-
-    async fn before(&self, ask: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
+impl Gate for Scripted {
+    async fn decide(&self, ask: &ProposedCall, _: &DecideCx) -> Result<GateDecision, Fault> {
         let tool = ask.call.name.as_str();
         self.log.add(json!({ "hook": self.name, "tool": tool, "args": value(&ask.call.arguments) }));
-        let Some(Said { decision, reason }) = self.answer(tool)? else { return Ok(PreTool::Allow) };
+        let Some(Said { decision, reason }) = self.answer(tool)? else {
+            return Ok(GateVerdict::Allow.into());
+        };
         let reason = reason.clone();
-        Ok(match decision {
-            Decision::Allow => PreTool::Allow,
-            Decision::Deny => PreTool::Deny { reason },
-            Decision::Ask => PreTool::Ask { reason },
-        })
+        let verdict = match decision {
+            Decision::Allow => GateVerdict::Allow,
+            Decision::Deny => GateVerdict::deny(reason),
+            Decision::Ask => GateVerdict::Hold { reason },
+        };
+        Ok(verdict.into())
     }
 }
 
@@ -160,6 +158,20 @@ impl Fold for Ends {
     }
 }
 
+/// What the model is told of a call that did not run is worded by the product; the reason at its end is the vector's.
+pub(super) fn as_reasons(wanted: &mut Value, got: &mut Value) {
+    for value in [wanted, got] {
+        let calls = value.get_mut("calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten().filter(|call| call.get("executed") == Some(&json!(false))) {
+            let reason = call.get("result").and_then(Value::as_str).and_then(|text| text.rsplit(": ").next());
+            let reason = reason.map(str::to_owned);
+            if let (Some(reason), Some(call)) = (reason, call.as_object_mut()) {
+                call.insert("result".to_owned(), json!(reason));
+            }
+        }
+    }
+}
+
 pub(super) fn run(input: Input) -> Done<Value> {
     let calls = input.calls;
     let (log, ends) = (Log::default(), Ends::default());
@@ -172,9 +184,6 @@ pub(super) fn run(input: Input) -> Done<Value> {
     let model =
         ScriptedModel::new(asked.into_iter().chain([ModelStep::answer(AssistantMessage::text("done"))]));
     let mut hooks = Hooks::new();
-    for hook in Scripted::all(input.pre_tool, "pre", &log) {
-        hooks = hooks.pre_tool(hook);
-    }
     for hook in Scripted::all(input.post_tool, "post", &log) {
         hooks = hooks.post_tool(hook);
     }
@@ -182,6 +191,9 @@ pub(super) fn run(input: Input) -> Done<Value> {
         .clock(Arc::new(VirtualClock::still(harness_core::Time(0))))
         .fold(ends.clone())
         .hooks(hooks);
+    for hook in Scripted::all(input.pre_tool, "pre", &log) {
+        builder = builder.gate(gate::new(hook.name.clone(), hook));
+    }
     let mut names: Vec<&str> = calls.iter().map(|call| &*call.tool).collect();
     names.sort_unstable();
     names.dedup();

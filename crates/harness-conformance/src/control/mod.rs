@@ -40,7 +40,7 @@ pub(crate) fn run(vector: &Vector) -> Verdict {
         "artifact-cleaning" => check(vector, |input| Ok(cleaning(&input)), as_wanted),
         "control-artifact" => check(vector, |input| Ok(audit(&input)), as_wanted),
         "contract" => check(vector, contract::run, as_wanted),
-        "hooks" => check(vector, hooks::run, as_wanted),
+        "hooks" => check(vector, hooks::run, hooks::as_reasons),
         "jit" => check(vector, steering::jit, as_wanted),
         "repair" => check(vector, repair::run, repair::without_owner_mode),
         "run" => check(vector, whole::run, whole::only_wanted),

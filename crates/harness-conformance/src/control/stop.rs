@@ -8,12 +8,11 @@ use harness_core::control::{
     ControlSpec, ControlState, Deciding, GateJudgement, GateReport, Refusal, SignalSpec, StallSpec, StopCode,
     TurnOutcome, WorkSpec,
 };
+use harness_core::decide::DecideCx;
 use harness_core::driver::Ports;
 use harness_core::hooks::Hooks;
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{
-    AgentStop, AgentStopAsk, AgentStopHook, GateCx, Judgement, StopStanding, ToolOutcome,
-};
+use harness_core::port::{AgentStop, AgentStopAsk, AgentStopHook, Judgement, StopStanding, ToolOutcome};
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
@@ -346,7 +345,7 @@ impl Case {
             return Ok(None);
         }
         let asked = self.state.asks(&self.spec);
-        let cx = GateCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
+        let cx = DecideCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
         let facts = harness_core::control::StandardFacts::default();
         let found =
             harness_core::port::FactSource::gather(&facts, &asked, &cx).await.map_err(|e| e.to_string())?;

@@ -4,20 +4,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::tools::{Keep, WorkTools, work_complete};
 use harness_core::control::{ControlSpec, Feedback, SignalSpec, StallSpec, StopCode, StopDecision, WorkSpec};
+use harness_core::decide::{GateVerdict, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind};
-use harness_core::hooks::Hooks;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::outcome::{End, Evidence};
 use harness_core::port::{
-    Deltas, DynTool, GateCx, Model, ModelFault, ModelFaultCode, ModelRequest, PreTool, PreToolHook,
-    ProposedCall, RawTool, SingleAgent, ToolOutcome, Toolbox,
+    Deltas, DynTool, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool, SingleAgent, ToolOutcome,
+    Toolbox,
 };
 use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::testing::{EventLog, VirtualClock};
 use harness_core::transcript::{Transcript, View};
-use harness_core::{Cancel, Fault, GateName, Json, Time};
+use harness_core::{Cancel, Json, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -146,20 +146,6 @@ impl Model for Replies {
     }
 }
 
-/// Denies the tools that it is told to.
-struct Denies(Vec<String>);
-
-impl PreToolHook for Denies {
-    fn name(&self) -> GateName {
-        "denies".into()
-    }
-
-    async fn before(&self, ask: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
-        let denied = self.0.iter().any(|tool| *tool == *ask.call.name.as_str());
-        Ok(if denied { PreTool::Deny { reason: "not here".to_owned() } } else { PreTool::Allow })
-    }
-}
-
 pub(super) fn run(input: Input) -> Done<Value> {
     let script = Arc::new(Scripted { replies: input.script, next: Mutex::default() });
     let clock = Arc::new(VirtualClock::still(Time(0)));
@@ -173,7 +159,10 @@ pub(super) fn run(input: Input) -> Done<Value> {
         tools.extend(WorkTools::new(Keep::Run, clock).into_set().tools().iter().cloned());
     }
     ports.tools = Arc::new(Toolbox::new(tools));
-    Hooks::new().pre_tool(Denies(denied)).install(&mut ports);
+    ports.gates.push(gate::func("denies", move |ask, _| match ask.call.name.as_str() {
+        name if denied.iter().any(|tool| tool == name) => GateVerdict::deny("not here"),
+        _ => GateVerdict::Allow,
+    }));
     let events = EventLog::default();
     ports.hub.fold(events.clone());
     let strict = spec.mode == StopMode::StrictAutomation;

@@ -114,7 +114,7 @@ async fn played(input: Input) -> Done<(Value, Vec<String>)> {
     if !input.steering.is_empty() {
         let layers = LayerSetup::new().with(steering(input.steering));
         let layers = Pipeline::build(layers, clock.clone()).map_err(|e| e.to_string())?;
-        config.gates = vec![Arc::new(layers.gate())];
+        config.gates = vec![layers.gate()];
         config.layers = Some(Arc::new(layers));
     }
     let runtime = Runtime::builder(config, clock, Arc::new(Ids)).build().map_err(|e| e.to_string())?;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use crate::canonical::sha256_hex;
 use crate::contract::{FileFact, SchemaValidator, ShallowSchemas};
+use crate::decide::DecideCx;
 use crate::outcome::Fault;
 use crate::port::{
-    BoxFuture, DynWorkspace, EntryKind, FactSource, FactsAsk, FactsFound, GateCx, SchemaAsk, SchemaData,
+    BoxFuture, DynWorkspace, EntryKind, FactSource, FactsAsk, FactsFound, SchemaAsk, SchemaData,
     WorkspaceFault, WorkspaceFaultCode, normal_path,
 };
 
@@ -17,7 +18,7 @@ const LISTED: u32 = 10_000;
 
 /// A check of the application's own: what it found, or why it fails.
 pub type Check =
-    Arc<dyn for<'a> Fn(&'a GateCx) -> BoxFuture<'a, Result<String, String>> + Send + Sync + 'static>;
+    Arc<dyn for<'a> Fn(&'a DecideCx) -> BoxFuture<'a, Result<String, String>> + Send + Sync + 'static>;
 
 /// Answers from a workspace, a schema validator and named checks.
 ///
@@ -149,7 +150,7 @@ impl StandardFacts {
 }
 
 impl FactSource for StandardFacts {
-    async fn gather(&self, ask: &FactsAsk, cx: &GateCx) -> Result<FactsFound, Fault> {
+    async fn gather(&self, ask: &FactsAsk, cx: &DecideCx) -> Result<FactsFound, Fault> {
         let mut found = FactsFound { data: self.data.clone(), ..FactsFound::default() };
         for path in &ask.files {
             found.files.insert(path.clone(), self.look(path).await);

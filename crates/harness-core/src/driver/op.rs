@@ -5,14 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::decide::Answered;
 use crate::ids::AgentId;
 use crate::machine::{Op, Reply};
 use crate::message::{AssistantMessage, Message};
 use crate::outcome::{Fault, FaultSource};
 use crate::panics::panic_text;
-use crate::port::{
-    ArgumentFault, BoxFuture, Decision, Judgement, ModelFault, ModelFaultCode, ToolOutcome, Verdict,
-};
+use crate::port::{ArgumentFault, BoxFuture, Decision, Judgement, ModelFault, ModelFaultCode, ToolOutcome};
+use crate::time::Millis;
 
 /// An operation that is being performed.
 pub(super) enum Running<'p> {
@@ -117,7 +117,8 @@ fn after_model_panicked(text: String) -> Reply {
 }
 
 pub(super) fn gate_panicked(text: String) -> Reply {
-    Reply::Gate(Verdict::Deny { message: format!("Denied: the gate failed ({text}).") }.into())
+    let answer = Err(fault(FaultSource::Gate, &text));
+    Reply::Gate(Box::new(Answered { answer, took: Millis(0) }))
 }
 
 pub(super) fn guard_panicked(text: String) -> Reply {

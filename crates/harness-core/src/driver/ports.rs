@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::decide::{DynGate, Guarded};
 use crate::event::Hub;
+use crate::machine::PortSet;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
-    DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynSession, DynStopGate, DynToolGate,
-    DynToolRegistry, DynTurnHooks, GateStage, GuardrailRules, HookPoints, PortSet, SingleAgent, Steering,
-    ToolUpdates, Toolbox,
+    DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynSession, DynStopGate,
+    DynToolRegistry, DynTurnHooks, GuardrailRules, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
 };
 use crate::redact::Redactor;
 use crate::time::Millis;
@@ -25,7 +26,7 @@ pub struct Ports {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The tool gates, in the order in which they are asked.
-    pub gates: Vec<Arc<dyn DynToolGate>>,
+    pub gates: Vec<Guarded<dyn DynGate>>,
     /// The guardrails of prompts.
     pub input_guardrails: Vec<Arc<dyn DynInputGuardrail>>,
     /// The guardrails of answers.
@@ -115,12 +116,7 @@ impl Ports {
     /// Which of them there are.
     pub fn set(&self) -> PortSet {
         PortSet {
-            gates: self.gates.iter().map(|gate| gate.gate_name()).collect(),
-            preparing: (0..)
-                .zip(&self.gates)
-                .filter(|(_, gate)| gate.gate_stage() == GateStage::Prepare)
-                .map(|(at, _)| at)
-                .collect(),
+            gates: self.gates.iter().map(|gate| gate.guard().clone()).collect(),
             input_guardrails: self.input_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
             output_guardrails: self.output_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
             guardrails: self.guardrails.clone(),

@@ -12,13 +12,14 @@ use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
 use crate::control::StandardFacts;
+use crate::decide::DecideCx;
 use crate::ids::{AgentId, OpId, ToolName};
 use crate::machine::{Machine, Op, Phase, Reply};
 use crate::message::ApprovalRequest;
 use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, GateCx, HookAsk, HookCx,
+    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, HookAsk, HookCx,
     Inspection, Ledger, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ProposedCall, ToolCx, ToolDef,
     ToolScope, ToolUpdates, Updates,
 };
@@ -144,7 +145,8 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                     return Running::Ready(gate_panicked(missing()));
                 };
                 let cx = self.gate_cx(Purpose::Judge);
-                let asked = async move { Reply::Gate(Box::new(gate.rule_boxed(&proposed, &cx).await)) };
+                let clock = &*ports.clock;
+                let asked = async move { Reply::Gate(Box::new(gate.decide(&proposed, &cx, clock).await)) };
                 Running::Other(Box::pin(asked), gate_panicked)
             }
             Op::GuardInput { guardrail, messages, timeout } => {
@@ -193,10 +195,9 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
         Running::Other(Box::pin(asked), facts_panicked)
     }
 
-    fn gate_cx(&self, purpose: Purpose) -> GateCx {
+    fn gate_cx(&self, purpose: Purpose) -> DecideCx {
         let (log, origin) = (self.machine.log().prefix(), Arc::clone(self.machine.origin()));
-        GateCx::new(log, origin, self.token.clone(), self.ports.clock.now())
-            .with_facts(!self.ports.hub.is_silent())
+        DecideCx::new(log, origin, self.token.clone(), self.ports.clock.now())
             .with_ledger(self.ledger.for_purpose(purpose))
     }
 

@@ -206,29 +206,34 @@ events! {
         /// Whether they may run at once; absent in records of earlier versions.
         parallel: Option<bool> = "parallel",
     },
-    /// A gate decided something other than to allow, or allowed and said what that rests on.
-    GateDecided = "gate_decided" {
-        /// The call.
-        call: CallId = "callId",
+    /// A gate decided about a call or a handoff.
+    Decided = "decided" {
         /// The gate.
-        gate: GateName = "gate",
-        /// `allow` (only with facts), `rewrite`, `hold`, `deny` or `halt`.
-        verdict: String = "verdict",
+        by: GateName = "by",
+        /// About what: `prepare`, `call` or `handoff`.
+        point: Cow<'static, str> = "point",
+        /// The call.
+        call: Option<CallId> = "callId",
+        /// `allow`, `rewrite`, `hold`, `deny` or `halt`. What a failure means is a verdict, too.
+        verdict: Cow<'static, str> = "verdict",
         /// Why.
         reason: Option<String> = "reason",
         /// What it rests on, as the gate gave it: of a policy its whole decision.
         facts: Option<Json> = "facts",
+        /// How long it took.
+        duration: Millis = "durationMs",
+        /// What went wrong, when it failed, panicked or took too long.
+        fault: Option<Fault> = "fault",
     },
-    /// A hook of the host was asked about a call or about the end of a run, or was shown a call that ran.
+    /// A hook of the host was asked about the end of a run, or was shown a call that ran.
     Hook = "hook" {
-        /// `pre_tool`, `post_tool` or `agent_stop`.
+        /// `post_tool` or `agent_stop`.
         point: Cow<'static, str> = "point",
         /// The hook.
         name: GateName = "name",
         /// The call; `None` before the end of a run.
         call: Option<CallId> = "callId",
-        /// What followed: `allow`, `deny`, `replace`, `ask`; `seen`, `failed` or `missed` after a call; `allow` or
-        /// `block` before the end.
+        /// What followed: `seen`, `failed` or `missed` after a call; `allow` or `block` before the end.
         decision: Cow<'static, str> = "decision",
         /// Why.
         reason: Option<String> = "reason",

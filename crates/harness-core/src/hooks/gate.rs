@@ -1,69 +1,17 @@
-//! Hooks as gates.
+//! Hooks as stop gates.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::watched::{since, within};
 use super::{HookRules, OnHookError};
+use crate::decide::DecideCx;
 use crate::ids::GateName;
 use crate::outcome::{End, Fault};
 use crate::port::{
-    AgentStop, AgentStopAsk, CallHookPoint, Clock, DynAgentStopHook, DynPreToolHook, GateCx, HookNote,
-    Judged, Judgement, PreTool, ProposedCall, Ruling, StopGate, ToolGate, Verdict,
+    AgentStop, AgentStopAsk, CallHookPoint, Clock, DynAgentStopHook, HookNote, Judged, Judgement, StopGate,
 };
 use crate::run::StopMode;
-
-/// A pre-tool hook as a tool gate.
-pub(super) struct CallGate {
-    hook: Arc<dyn DynPreToolHook>,
-    rules: HookRules,
-    clock: Arc<dyn Clock>,
-}
-
-impl CallGate {
-    pub(super) fn new(hook: Arc<dyn DynPreToolHook>, rules: HookRules, clock: Arc<dyn Clock>) -> Self {
-        Self { hook, rules, clock }
-    }
-}
-
-impl ToolGate for CallGate {
-    fn name(&self) -> GateName {
-        self.hook.hook_name()
-    }
-
-    async fn check(&self, proposed: &ProposedCall, cx: &GateCx) -> Verdict {
-        self.rule(proposed, cx).await.verdict
-    }
-
-    async fn rule(&self, proposed: &ProposedCall, cx: &GateCx) -> Ruling {
-        let asked_at = self.clock.now();
-        let answer = within(&*self.clock, self.rules.timeout, self.hook.before_boxed(proposed, cx)).await;
-        let (said, fault) = match answer {
-            Ok(said) => (said, None),
-            Err(fault) if self.rules.on_error == Some(OnHookError::Allow) => (PreTool::Allow, Some(fault)),
-            Err(fault) => (PreTool::Deny { reason: failed("pre-tool", &fault) }, Some(fault)),
-        };
-        let decision = Cow::Borrowed(said.kind());
-        let (verdict, reason) = match said {
-            PreTool::Allow => (Verdict::Allow, None),
-            PreTool::Deny { reason } => {
-                (Verdict::Deny { message: format!("Denied: {reason}") }, Some(reason))
-            }
-            PreTool::Replace(arguments) => (Verdict::Rewrite(arguments), None),
-            PreTool::Ask { reason } => (Verdict::Hold { reason: reason.clone() }, Some(reason)),
-        };
-        let note = HookNote {
-            point: CallHookPoint::PreTool,
-            name: self.hook.hook_name(),
-            call: Some(proposed.call.id.clone()),
-            decision,
-            reason,
-            duration: since(&*self.clock, asked_at),
-            fault,
-        };
-        Ruling::from(verdict).with_hook(note)
-    }
-}
 
 /// An agent-stop hook as a stop gate.
 pub(super) struct EndGate {
@@ -85,7 +33,7 @@ impl EndGate {
         };
         match self.rules.on_error.unwrap_or(usual) {
             OnHookError::Allow => AgentStop::Allow,
-            OnHookError::Deny => AgentStop::Block { reason: failed("agent-stop", fault) },
+            OnHookError::Deny => AgentStop::Block { reason: failed(fault) },
         }
     }
 }
@@ -95,11 +43,11 @@ impl StopGate for EndGate {
         self.hook.hook_name()
     }
 
-    async fn judge(&self, end: &End, cx: &GateCx) -> Judgement {
+    async fn judge(&self, end: &End, cx: &DecideCx) -> Judgement {
         self.weigh(end, cx).await.judgement
     }
 
-    async fn weigh(&self, end: &End, cx: &GateCx) -> Judged {
+    async fn weigh(&self, end: &End, cx: &DecideCx) -> Judged {
         let asked_at = self.clock.now();
         let standing = cx.standing.clone().unwrap_or_default();
         let mode = standing.mode;
@@ -134,6 +82,6 @@ impl StopGate for EndGate {
 }
 
 /// Why a hook that failed stands in the way.
-fn failed(point: &str, fault: &Fault) -> String {
-    format!("{point} hook failed: {}", fault.message)
+fn failed(fault: &Fault) -> String {
+    format!("agent-stop hook failed: {}", fault.message)
 }

@@ -1,29 +1,7 @@
-//! Runs call hooks: each with its time limit, and with a meaning for its failure.
+//! Runs hooks: each with its time limit, and with a meaning for its failure.
 //!
-//! A pre-tool hook becomes a tool gate and an agent-stop hook a stop gate, so that limits, approvals and
-//! policies stand around them as around any gate. A post-tool hook is only shown what happened. What each
-//! did is told as [`EventKind::Hook`](crate::event::EventKind::Hook).
-//!
-//! ```
-//! use std::sync::Arc;
-//!
-//! use harness_core::driver::Ports;
-//! use harness_core::hooks::Hooks;
-//! # use harness_core::port::{ProposedCall, GateCx, PreTool, PreToolHook};
-//! # use harness_core::testing::{ScriptedModel, VirtualClock};
-//! # use harness_core::{Fault, GateName, Time};
-//! # struct ReadOnly;
-//! # impl PreToolHook for ReadOnly {
-//! #     fn name(&self) -> GateName { "read-only".into() }
-//! #     async fn before(&self, _: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> { Ok(PreTool::Allow) }
-//! # }
-//! # let model = Arc::new(ScriptedModel::default());
-//! # let clock = Arc::new(VirtualClock::still(Time(0)));
-//!
-//! let mut ports = Ports::new(model, clock);
-//! Hooks::new().pre_tool(ReadOnly).install(&mut ports);
-//! assert_eq!(ports.gates.len(), 1);
-//! ```
+//! An agent-stop hook becomes a stop gate; a post-tool hook is only shown what happened. What each did is told as
+//! [`EventKind::Hook`](crate::event::EventKind::Hook).
 
 mod gate;
 mod watched;
@@ -34,9 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::Ports;
-use crate::port::{
-    AgentStopHook, DynAgentStopHook, DynPostToolHook, DynPreToolHook, PostToolHook, PreToolHook,
-};
+use crate::port::{AgentStopHook, DynAgentStopHook, DynPostToolHook, PostToolHook};
 use crate::time::Millis;
 
 /// What the failure of a hook means: a fault, a panic, or no answer in time.
@@ -85,7 +61,6 @@ impl HookRules {
 #[derive(Clone, Default)]
 #[must_use = "install them"]
 pub struct Hooks {
-    pre_tool: Vec<(Arc<dyn DynPreToolHook>, HookRules)>,
     post_tool: Vec<(Arc<dyn DynPostToolHook>, HookRules)>,
     agent_stop: Vec<(Arc<dyn DynAgentStopHook>, HookRules)>,
 }
@@ -93,7 +68,6 @@ pub struct Hooks {
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hooks")
-            .field("pre_tool", &self.pre_tool.len())
             .field("post_tool", &self.post_tool.len())
             .field("agent_stop", &self.agent_stop.len())
             .finish()
@@ -104,17 +78,6 @@ impl Hooks {
     /// No hooks.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// One more hook before calls, with the rules of [`HookRules::default`].
-    pub fn pre_tool(self, hook: impl PreToolHook + 'static) -> Self {
-        self.pre_tool_with(hook, HookRules::default())
-    }
-
-    /// One more hook before calls.
-    pub fn pre_tool_with(mut self, hook: impl PreToolHook + 'static, rules: HookRules) -> Self {
-        self.pre_tool.push((Arc::new(hook), rules));
-        self
     }
 
     /// One more hook after calls, with the rules of [`HookRules::default`].
@@ -141,7 +104,6 @@ impl Hooks {
 
     /// The hooks of `others` behind these.
     pub fn and(mut self, others: Self) -> Self {
-        self.pre_tool.extend(others.pre_tool);
         self.post_tool.extend(others.post_tool);
         self.agent_stop.extend(others.agent_stop);
         self
@@ -149,9 +111,6 @@ impl Hooks {
 
     /// Puts the hooks behind the gates and stop gates that `ports` have, on the clock that they have now.
     pub fn install(self, ports: &mut Ports) {
-        for (hook, rules) in self.pre_tool {
-            ports.gates.push(Arc::new(gate::CallGate::new(hook, rules, Arc::clone(&ports.clock))));
-        }
         for (hook, rules) in self.post_tool {
             ports.post_tool.push(Arc::new(watched::Timed::new(hook, rules, Arc::clone(&ports.clock))));
         }

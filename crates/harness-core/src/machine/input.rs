@@ -5,12 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::continuation::{CallDecision, Continuation};
+use crate::decide::{Answered, GateDecision};
 use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::message::Message;
 use crate::outcome::{Fault, TotalUsage};
 use crate::port::{
     ArgumentFault, Compaction, Decision, FactsFound, HookNote, Inspection, Judged, Judgement, ModelFault,
-    Offer, OpenCall, Prepared, Question, RetryClass, Ruling, ToolOutcome,
+    Offer, OpenCall, Prepared, Question, RetryClass, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -150,7 +151,7 @@ pub enum Reply {
     /// Of [`crate::machine::Op::Arguments`].
     Arguments(Result<(), Box<ArgumentFault>>),
     /// Of [`crate::machine::Op::Gate`].
-    Gate(Box<Ruling>),
+    Gate(Box<Answered<GateDecision>>),
     /// Of [`crate::machine::Op::GuardInput`] and [`crate::machine::Op::GuardOutput`].
     Guarded(Result<Box<Inspection>, Fault>),
     /// Of [`crate::machine::Op::Approve`].

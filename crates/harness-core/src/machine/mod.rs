@@ -18,6 +18,7 @@ mod effect;
 mod input;
 mod parent;
 mod phase;
+mod set;
 mod snapshot;
 mod view;
 
@@ -29,16 +30,18 @@ pub use effect::{Boundary, Effect, Effects, Op, Record, Standing};
 pub use input::{Input, InterruptedCall, Reply, Start};
 pub use parent::ParentCall;
 pub use phase::Phase;
+pub use set::PortSet;
 pub use snapshot::{RestoreError, SNAPSHOT_VERSION, Snapshot};
 pub use view::ViewState;
 
+use crate::decide::Point;
 use crate::event::{Event, EventKind};
 use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::{Amount, Budgets, Grant, HeldGrants};
 use crate::message::Message;
 use crate::outcome::{End, Fault, GuardStage, Purpose, TotalUsage};
-use crate::port::{Compaction, CompactionNote, OpenCall, PortSet};
+use crate::port::{Compaction, CompactionNote, OpenCall};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
 
@@ -158,8 +161,8 @@ pub enum Pending {
     Complete,
     /// The arguments of a call of the batch.
     Arguments(u32),
-    /// A gate, for a call of the batch.
-    Gate(u32, u32),
+    /// A gate, for a call of the batch: the call, the gate, and about what it is asked.
+    Gate(u32, u32, Point),
     /// A guardrail, for the prompt or for an answer.
     Guard(GuardStage, u32),
     /// The approver, for a call of the batch.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cx, Effect, Effects, Machine, Phase, Shared};
 use crate::json::Json;
-use crate::port::PortSet;
+use crate::machine::PortSet;
 use crate::time::Time;
 use crate::transcript::Transcript;
 

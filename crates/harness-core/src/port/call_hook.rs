@@ -1,4 +1,4 @@
-//! Hooks around calls and before the end of a run: the host's own code, asked by name.
+//! Hooks behind calls and before the end of a run: the host's own code, asked by name.
 //!
 //! A hook is put to work by [`crate::hooks::Hooks`], which gives each its time limit and says what its
 //! failure means.
@@ -8,114 +8,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, GateCx, ProposedCall, ToolOutcome};
+use super::{BoxFuture, ToolOutcome};
 use crate::cancel::Cancel;
 use crate::ids::{CallId, GateName, ToolName};
-use crate::json::Json;
 use crate::machine::Origin;
 use crate::message::ToolCall;
 use crate::outcome::{End, Fault};
 use crate::run::StopMode;
 use crate::time::{Millis, Time};
 use crate::transcript::Prefix;
-
-/// What a pre-tool hook says about a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum PreTool {
-    /// Nothing against it.
-    Allow,
-    /// It is not run. The model reads `Denied: ` and the reason, and the turn goes on.
-    Deny {
-        /// Why.
-        reason: String,
-    },
-    /// It is run with these arguments, once they were checked against the tool's schema.
-    Replace(Json),
-    /// Somebody must approve it; the remaining hooks and gates are still asked first.
-    Ask {
-        /// Why.
-        reason: String,
-    },
-}
-
-impl PreTool {
-    /// The wire name.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny { .. } => "deny",
-            Self::Replace(_) => "replace",
-            Self::Ask { .. } => "ask",
-        }
-    }
-}
-
-/// Is asked before a call runs; the first denial ends it, and later hooks are not asked.
-///
-/// ```
-/// use harness_core::port::{ProposedCall, GateCx, PreTool, PreToolHook};
-/// use harness_core::{Fault, GateName};
-///
-/// struct ReadOnly;
-///
-/// impl PreToolHook for ReadOnly {
-///     fn name(&self) -> GateName {
-///         "read-only".into()
-///     }
-///
-///     async fn before(&self, proposed: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
-///         if proposed.call.name == "write_file" {
-///             return Ok(PreTool::Deny { reason: "this session is read-only".into() });
-///         }
-///         Ok(PreTool::Allow)
-///     }
-/// }
-/// # let _ = ReadOnly;
-/// ```
-pub trait PreToolHook: Send + Sync {
-    /// The hook's name in events.
-    fn name(&self) -> GateName;
-
-    /// Looks at a call, with the arguments as replaced by earlier hooks. `cx.origin` tells whose it is.
-    ///
-    /// # Errors
-    /// A fault, a panic and no answer in time deny the call, unless
-    /// [`HookRules::on_error`](crate::hooks::HookRules::on_error) says otherwise.
-    fn before(
-        &self,
-        proposed: &ProposedCall,
-        cx: &GateCx,
-    ) -> impl Future<Output = Result<PreTool, Fault>> + Send;
-}
-
-/// The object-safe twin of [`PreToolHook`].
-pub trait DynPreToolHook: Send + Sync {
-    /// [`PreToolHook::name`].
-    fn hook_name(&self) -> GateName;
-
-    /// [`PreToolHook::before`], boxed.
-    fn before_boxed<'a>(
-        &'a self,
-        proposed: &'a ProposedCall,
-        cx: &'a GateCx,
-    ) -> BoxFuture<'a, Result<PreTool, Fault>>;
-}
-
-impl<H: PreToolHook> DynPreToolHook for H {
-    fn hook_name(&self) -> GateName {
-        self.name()
-    }
-
-    fn before_boxed<'a>(
-        &'a self,
-        proposed: &'a ProposedCall,
-        cx: &'a GateCx,
-    ) -> BoxFuture<'a, Result<PreTool, Fault>> {
-        Box::pin(self.before(proposed, cx))
-    }
-}
 
 /// A call that ran, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -283,8 +184,6 @@ impl<H: AgentStopHook> DynAgentStopHook for H {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallHookPoint {
-    /// Before a call runs.
-    PreTool,
     /// After a call ran.
     PostTool,
     /// Before a run is called complete.
@@ -295,7 +194,6 @@ impl CallHookPoint {
     /// The wire name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::PreTool => "pre_tool",
             Self::PostTool => "post_tool",
             Self::AgentStop => "agent_stop",
         }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, GateCx};
+use super::BoxFuture;
 use crate::contract::{CustomChecks, FileFact};
+use crate::decide::DecideCx;
 use crate::outcome::Fault;
 
 /// Something to be held against a JSON Schema.
@@ -75,7 +76,8 @@ pub trait FactSource: Send + Sync {
     ///
     /// # Errors
     /// When nothing can be found out; a single file that can not be read is a [`FileFact::Unknown`].
-    fn gather(&self, ask: &FactsAsk, cx: &GateCx) -> impl Future<Output = Result<FactsFound, Fault>> + Send;
+    fn gather(&self, ask: &FactsAsk, cx: &DecideCx)
+    -> impl Future<Output = Result<FactsFound, Fault>> + Send;
 }
 
 /// The object-safe twin of [`FactSource`].
@@ -84,7 +86,7 @@ pub trait DynFactSource: Send + Sync {
     fn gather_boxed<'a>(
         &'a self,
         ask: &'a FactsAsk,
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<FactsFound, Fault>>;
 }
 
@@ -92,7 +94,7 @@ impl<S: FactSource> DynFactSource for S {
     fn gather_boxed<'a>(
         &'a self,
         ask: &'a FactsAsk,
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<FactsFound, Fault>> {
         Box::pin(self.gather(ask, cx))
     }

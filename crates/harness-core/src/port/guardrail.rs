@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BoxFuture, GateCx};
+use super::BoxFuture;
+use crate::decide::DecideCx;
 use crate::ids::{AgentId, GateName};
 use crate::json::Json;
 use crate::message::Message;
@@ -113,7 +114,8 @@ impl GuardedAnswer {
 /// use std::sync::Arc;
 ///
 /// use harness_core::message::Message;
-/// use harness_core::port::{GateCx, InputGuardrail, Inspection};
+/// use harness_core::port::{InputGuardrail, Inspection};
+/// use harness_core::decide::DecideCx;
 /// use harness_core::{Fault, GateName};
 ///
 /// struct NoCardNumbers;
@@ -123,7 +125,7 @@ impl GuardedAnswer {
 ///         "no-card-numbers".into()
 ///     }
 ///
-///     async fn inspect(&self, prompt: &[Arc<Message>], _: &GateCx) -> Result<Inspection, Fault> {
+///     async fn inspect(&self, prompt: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
 ///         let digits = |message: &Arc<Message>| {
 ///             message.joined_text().chars().filter(char::is_ascii_digit).count()
 ///         };
@@ -147,7 +149,7 @@ pub trait InputGuardrail: Send + Sync {
     fn inspect(
         &self,
         prompt: &[Arc<Message>],
-        cx: &GateCx,
+        cx: &DecideCx,
     ) -> impl Future<Output = Result<Inspection, Fault>> + Send;
 }
 
@@ -160,7 +162,7 @@ pub trait DynInputGuardrail: Send + Sync {
     fn inspect_boxed<'a>(
         &'a self,
         prompt: &'a [Arc<Message>],
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<Inspection, Fault>>;
 }
 
@@ -172,7 +174,7 @@ impl<G: InputGuardrail> DynInputGuardrail for G {
     fn inspect_boxed<'a>(
         &'a self,
         prompt: &'a [Arc<Message>],
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<Inspection, Fault>> {
         Box::pin(self.inspect(prompt, cx))
     }
@@ -195,7 +197,7 @@ pub trait OutputGuardrail: Send + Sync {
     fn inspect(
         &self,
         answer: &GuardedAnswer,
-        cx: &GateCx,
+        cx: &DecideCx,
     ) -> impl Future<Output = Result<Inspection, Fault>> + Send;
 }
 
@@ -208,7 +210,7 @@ pub trait DynOutputGuardrail: Send + Sync {
     fn inspect_boxed<'a>(
         &'a self,
         answer: &'a GuardedAnswer,
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<Inspection, Fault>>;
 }
 
@@ -220,7 +222,7 @@ impl<G: OutputGuardrail> DynOutputGuardrail for G {
     fn inspect_boxed<'a>(
         &'a self,
         answer: &'a GuardedAnswer,
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<Inspection, Fault>> {
         Box::pin(self.inspect(answer, cx))
     }

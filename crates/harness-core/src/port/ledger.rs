@@ -21,7 +21,8 @@ use crate::outcome::{Purpose, PurposeUsage, TotalUsage};
 /// use std::sync::Arc;
 ///
 /// use harness_core::message::Message;
-/// use harness_core::port::{DynModel, GateCx, GuardedAnswer, Inspection, ModelRequest, Offer, OutputGuardrail};
+/// use harness_core::port::{DynModel, GuardedAnswer, Inspection, ModelRequest, Offer, OutputGuardrail};
+/// use harness_core::decide::DecideCx;
 /// use harness_core::transcript::{Transcript, View};
 /// use harness_core::{Fault, FaultSource, GateName};
 ///
@@ -32,7 +33,7 @@ use crate::outcome::{Purpose, PurposeUsage, TotalUsage};
 ///         "polite".into()
 ///     }
 ///
-///     async fn inspect(&self, answer: &GuardedAnswer, cx: &GateCx) -> Result<Inspection, Fault> {
+///     async fn inspect(&self, answer: &GuardedAnswer, cx: &DecideCx) -> Result<Inspection, Fault> {
 ///         let log: Transcript = [Arc::new(Message::user(&*answer.text))].into_iter().collect();
 ///         let offer = Offer::new("judge", "Is this polite? Answer yes or no.", []);
 ///         let request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));

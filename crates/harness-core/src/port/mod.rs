@@ -24,7 +24,6 @@ mod process;
 mod proposed;
 mod secrets;
 mod session;
-mod set;
 mod steering;
 mod storage;
 mod thinking;
@@ -36,8 +35,8 @@ pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, Sing
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
 pub use artifact::{ArtifactMeta, ArtifactPart, ArtifactStore, DynArtifactStore, Sensitivity};
 pub use call_hook::{
-    AgentStop, AgentStopAsk, AgentStopHook, CallHookPoint, DynAgentStopHook, DynPostToolHook, DynPreToolHook,
-    FinishedCall, HookNote, PostToolHook, PreTool, PreToolHook, StopStanding,
+    AgentStop, AgentStopAsk, AgentStopHook, CallHookPoint, DynAgentStopHook, DynPostToolHook, FinishedCall,
+    HookNote, PostToolHook, StopStanding,
 };
 pub use checkpoint::{Checkpoint, CheckpointStore, DynCheckpointStore};
 pub use clock::{Clock, Ids};
@@ -51,9 +50,7 @@ pub use execution::{
     ExecutionRequest, ExecutionResult, ExecutionSink,
 };
 pub use facts::{DynFactSource, FactSource, FactsAsk, FactsFound, SchemaAsk, SchemaData};
-pub use gate::{
-    DynStopGate, DynToolGate, GateCx, GateStage, Judged, Judgement, Ruling, StopGate, ToolGate, Verdict,
-};
+pub use gate::{DynStopGate, Judged, Judgement, StopGate};
 pub use guardrail::{
     DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, GuardrailRules, InputGuardrail, Inspection,
     OnGuardrailError, OutputGuardrail,
@@ -70,7 +67,6 @@ pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,
     TornTail, TranscriptRepair,
 };
-pub use set::PortSet;
 pub use steering::{DrainPoint, NoSteering, Steering};
 pub use storage::{DynStorage, Storage, StorageError};
 pub use thinking::ThinkingLevel;

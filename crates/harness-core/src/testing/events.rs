@@ -90,8 +90,9 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::ToolRequested { calls, .. } => {
             calls.iter().map(|call| tag(call)).collect::<Vec<_>>().join(" ")
         }
-        EventKind::GateDecided { call, gate, verdict, reason, .. } => {
-            with_reason(format!("#{call} {gate} {verdict}"), reason.as_deref())
+        EventKind::Decided { by, point, call, verdict, reason, .. } => {
+            let call = call.as_ref().map(|call| format!("#{call} ")).unwrap_or_default();
+            with_reason(format!("{call}{point} {by} {verdict}"), reason.as_deref())
         }
         EventKind::Hook { point, name, call, decision, reason, .. } => {
             let call = call.as_ref().map(|call| format!("#{call} ")).unwrap_or_default();

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::decide::DecideCx;
 use crate::ids::GateName;
 use crate::message::Message;
 use crate::outcome::Fault;
-use crate::port::{GateCx, GuardedAnswer, Inspection, OutputGuardrail};
+use crate::port::{GuardedAnswer, Inspection, OutputGuardrail};
 use crate::transcript::Prefix;
 
 /// The reason code of thin evidence, the only one.
@@ -96,7 +97,7 @@ impl OutputGuardrail for EvidenceDensity {
         "evidence-density".into()
     }
 
-    async fn inspect(&self, answer: &GuardedAnswer, cx: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, answer: &GuardedAnswer, cx: &DecideCx) -> Result<Inspection, Fault> {
         let found = exceeds_evidence_budget(&outputs(&cx.log), &answer.text);
         Ok(found.map_or_else(Inspection::pass, Inspection::thin))
     }

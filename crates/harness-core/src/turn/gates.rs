@@ -8,13 +8,14 @@ use std::sync::Arc;
 use super::slot::{Particulars, Progress, Slot};
 use super::spec::TurnSpec;
 use super::state::TurnState;
+use crate::decide::{Answered, GateDecision, GateVerdict, Guard, Point, Points};
 use crate::event::EventKind;
-use crate::ids::{CallDigest, CallId, GateName};
+use crate::ids::{CallDigest, CallId};
 use crate::json::Json;
 use crate::machine::{Cx, Pending};
 use crate::message::{ApprovalRequest, ToolCall};
 use crate::outcome::{End, Evidence, Stop, StopReason};
-use crate::port::{ArgumentFault, Decision, PortSet, Ruling, ToolOutcome, Verdict, coerced};
+use crate::port::{ArgumentFault, Decision, ToolKind, ToolOutcome, coerced};
 
 /// Levels of lists and objects in the arguments of a call. JSON readers give up there, too.
 pub const MAX_ARGUMENT_DEPTH: usize = 128;
@@ -43,10 +44,10 @@ impl TurnState {
         }
         // What a person wrote needs no preparation.
         if !slot.particulars().edited
-            && let Some(gate) = cx.ports.next_gate(true, 0)
+            && let Some(gate) = cx.ports.next_gate(Point::Prepare, 0)
         {
             slot.progress = Progress::Asking;
-            self.issue(cx, Pending::Gate(at, gate));
+            self.issue(cx, Pending::Gate(at, gate, Point::Prepare));
             return false;
         }
         self.validate_call(spec, cx, at)
@@ -126,13 +127,13 @@ impl TurnState {
         self.run_batch(spec, cx)
     }
 
-    /// Goes on after a gate has allowed or held a call.
-    fn pass_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
-        if !cx.ports.preparing.contains(&gate) {
+    /// A gate has nothing against the call: the next one is asked.
+    fn pass_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, (gate, point): (u32, Point)) {
+        if point != Point::Prepare {
             return self.ask_gate(spec, cx, at, gate + 1);
         }
-        match cx.ports.next_gate(true, gate + 1) {
-            Some(next) => self.issue(cx, Pending::Gate(at, next)),
+        match cx.ports.next_gate(Point::Prepare, gate + 1) {
+            Some(next) => self.issue(cx, Pending::Gate(at, next, Point::Prepare)),
             // There is a gate, so the call is never ready at once.
             None => {
                 self.validate_call(spec, cx, at);
@@ -140,10 +141,11 @@ impl TurnState {
         }
     }
 
-    /// Asks the first gate from the n-th on; after the last one the approver, if the call is held.
+    /// Asks the next gate from `gate` on; behind the last one the call is held or ready.
     fn ask_gate(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, gate: u32) {
-        if let Some(gate) = cx.ports.next_gate(false, gate) {
-            return self.issue(cx, Pending::Gate(at, gate));
+        let point = self.point_of(at);
+        if let Some(gate) = cx.ports.next_gate(point, gate) {
+            return self.issue(cx, Pending::Gate(at, gate, point));
         }
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };
         if slot.particulars().granted {
@@ -189,55 +191,69 @@ impl TurnState {
         }
     }
 
-    pub(super) fn on_verdict(
+    /// What gates are asked about a call.
+    fn point_of(&self, at: u32) -> Point {
+        let def = self.batch.as_ref().and_then(|batch| self.def_of(batch.slot(at)?));
+        match def.map(|def| &def.kind) {
+            Some(ToolKind::Handoff(_)) => Point::Handoff,
+            Some(ToolKind::Function) | None => Point::Call,
+        }
+    }
+
+    /// A gate has decided about a call, or failed to.
+    pub(super) fn on_gate(
         &mut self,
         spec: &TurnSpec,
         cx: &mut Cx<'_>,
-        at: u32,
-        gate: u32,
-        ruling: Ruling,
+        (at, gate, point): (u32, u32, Point),
+        asked: Answered<GateDecision>,
     ) -> Option<End> {
         if self.is_stopping() {
             return self.settle(spec, cx);
         }
         let slot = self.batch.as_mut().and_then(|batch| batch.slot_mut(at))?;
-        let Ruling { verdict, facts, hook } = ruling;
-        if let Some(note) = hook {
-            cx.event(|| EventKind::from(*note));
-        }
-        if verdict != Verdict::Allow || facts.is_some() {
-            let call = slot.call.id.clone();
-            let name = gate_name(cx.ports, gate);
-            let reason = match &verdict {
-                Verdict::Hold { reason } | Verdict::Halt { reason, .. } => Some(reason.clone()),
-                Verdict::Deny { message } => Some(message.clone()),
-                Verdict::Allow | Verdict::Rewrite(_) => None,
-            };
-            let verdict = verdict.kind().to_owned();
-            cx.event(|| EventKind::GateDecided { call, gate: name, verdict, reason, facts });
-        }
+        let Answered { answer, took: duration } = asked;
+        let unknown = || Guard::new("gate", Points::of(point));
+        let guard = cx.ports.gates.get(gate as usize).cloned().unwrap_or_else(unknown);
+        let (GateDecision { verdict, facts }, fault) = match answer {
+            Ok(decision) => (decision, None),
+            Err(fault) => (guard.without_answer(&fault).into(), Some(fault)),
+        };
+        let (by, call) = (guard.name.clone(), Some(slot.call.id.clone()));
+        let (told, reason) = (verdict.as_str().into(), verdict.reason().map(str::to_owned));
+        let point_name = point.as_str().into();
+        cx.event(|| EventKind::Decided {
+            by,
+            point: point_name,
+            call,
+            verdict: told,
+            reason,
+            facts,
+            duration,
+            fault,
+        });
         match verdict {
-            Verdict::Allow => self.pass_gate(spec, cx, at, gate),
-            Verdict::Rewrite(arguments) if cx.ports.preparing.contains(&gate) => {
+            GateVerdict::Allow => self.pass_gate(spec, cx, at, (gate, point)),
+            GateVerdict::Rewrite(arguments) if point == Point::Prepare => {
                 rewrite(slot, arguments);
-                self.pass_gate(spec, cx, at, gate);
+                self.pass_gate(spec, cx, at, (gate, point));
             }
-            Verdict::Rewrite(arguments) => {
+            GateVerdict::Rewrite(arguments) => {
                 // What a gate put in place is checked like what a model wrote, before anybody else sees it.
                 rewrite(slot, arguments);
                 slot.particulars_mut().next_gate = gate + 1;
                 self.issue(cx, Pending::Arguments(at));
             }
-            Verdict::Hold { reason } => {
+            GateVerdict::Hold { reason } => {
                 slot.particulars_mut().held.get_or_insert(reason);
-                self.pass_gate(spec, cx, at, gate);
+                self.pass_gate(spec, cx, at, (gate, point));
             }
-            Verdict::Deny { message } => {
+            GateVerdict::Deny { message } => {
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
             }
-            Verdict::Halt { message, reason } => {
+            GateVerdict::Halt { message, reason } => {
                 let (call, tool) = (slot.call.id.clone(), slot.call.name.clone());
-                let evidence = Evidence::Gate { gate: gate_name(cx.ports, gate), call, tool, reason };
+                let evidence = Evidence::Gate { gate: guard.name, call, tool, reason };
                 self.answer_call(spec, cx, at, ToolOutcome::error("tool_blocked", message));
                 self.stop.get_or_insert_with(|| Stop::new(StopReason::PolicyDenied, evidence));
             }
@@ -289,10 +305,6 @@ pub(super) fn tell_decision(cx: &mut Cx<'_>, call: CallId, decision: &Decision) 
         Decision::Later => ("later", None),
     };
     cx.event(|| EventKind::ApprovalDecided { call, decision: told.to_owned(), reason });
-}
-
-fn gate_name(ports: &PortSet, gate: u32) -> GateName {
-    ports.gates.get(gate as usize).cloned().unwrap_or_else(|| "gate".into())
 }
 
 /// Refuses arguments that no tool could take. Before anything else looks at them: each look costs their length.

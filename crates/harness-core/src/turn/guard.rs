@@ -12,10 +12,11 @@ use super::spec::TurnSpec;
 use super::state::TurnState;
 use crate::event::EventKind;
 use crate::ids::GateName;
+use crate::machine::PortSet;
 use crate::machine::{Cx, Pending};
 use crate::message::{Message, ModelOutput};
 use crate::outcome::{End, Evidence, Fault, FaultSource, GuardStage, Stop, StopReason};
-use crate::port::{GuardedAnswer, Inspection, OnGuardrailError, PortSet};
+use crate::port::{GuardedAnswer, Inspection, OnGuardrailError};
 
 /// What guardrails are looking at.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -173,7 +173,9 @@ impl TurnState {
             (Pending::Arguments(at), Reply::Arguments(result)) => {
                 self.on_arguments(spec, cx, at, result.map_err(|fault| *fault))
             }
-            (Pending::Gate(at, gate), Reply::Gate(ruling)) => self.on_verdict(spec, cx, at, gate, *ruling),
+            (Pending::Gate(at, gate, point), Reply::Gate(asked)) => {
+                self.on_gate(spec, cx, (at, gate, point), *asked)
+            }
             (Pending::Guard(stage, n), Reply::Guarded(result)) => {
                 self.on_guarded(spec, cx, (stage, n), result.map(|found| *found))
             }

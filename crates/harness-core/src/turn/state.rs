@@ -202,7 +202,9 @@ impl TurnState {
             Pending::Hook(point) => self.hook_op(cx, point)?,
             Pending::Drain => Op::Drain { point: self.drain_point(iteration) },
             Pending::Arguments(at) => Op::Arguments { call: Arc::clone(&call(at)?.call) },
-            Pending::Gate(at, gate) => Op::Gate { gate, proposed: Box::new(self.proposed(cx, call(at)?)?) },
+            Pending::Gate(at, gate, _) => {
+                Op::Gate { gate, proposed: Box::new(self.proposed(cx, call(at)?)?) }
+            }
             Pending::Guard(GuardStage::Input, guardrail) => {
                 let (messages, timeout) = (self.prompt.clone(), cx.ports.guardrails.timeout);
                 Op::GuardInput { guardrail, messages, timeout }

@@ -1,20 +1,22 @@
-//! Hooks around calls, through the real driver.
+//! Gates before calls and hooks behind them, through the real driver.
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, OnError, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
-use harness_core::hooks::{HookRules, Hooks, OnHookError};
+use harness_core::hooks::Hooks;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
-    ApprovalAsk, Approver, Decision, FinishedCall, GateCx, PostToolHook, PreTool, PreToolHook, ProposedCall,
-    RawTool, Toolbox,
+    ApprovalAsk, Approver, Decision, FinishedCall, PostToolHook, ProposedCall, RawTool, Toolbox,
 };
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
 use harness_core::{Cancel, End, Fault, FaultSource, GateName, Json, Millis, Time};
+
+type Gates = Vec<Guarded<dyn DynGate>>;
 
 /// What happened, in order.
 type Seen = Arc<Mutex<Vec<String>>>;
@@ -26,7 +28,7 @@ fn saw(seen: &Seen, what: String) {
 /// What a hook of these tests does.
 #[derive(Clone)]
 enum Does {
-    Says(PreTool),
+    Says(GateVerdict),
     Fails,
     Panics,
     Hangs,
@@ -39,7 +41,7 @@ struct Hook {
 }
 
 impl Hook {
-    async fn act(&self) -> Result<PreTool, Fault> {
+    async fn act(&self) -> Result<GateVerdict, Fault> {
         match &self.does {
             Does::Says(answer) => Ok(answer.clone()),
             Does::Fails => Err(Fault::new(FaultSource::Hook, "down", "policy service down")),
@@ -49,14 +51,10 @@ impl Hook {
     }
 }
 
-impl PreToolHook for Hook {
-    fn name(&self) -> GateName {
-        self.name.into()
-    }
-
-    async fn before(&self, ask: &ProposedCall, _: &GateCx) -> Result<PreTool, Fault> {
+impl Gate for Hook {
+    async fn decide(&self, ask: &ProposedCall, _: &DecideCx) -> Result<GateDecision, Fault> {
         saw(&self.seen, format!("{} {}", self.name, ask.call.arguments.text()));
-        self.act().await
+        self.act().await.map(GateDecision::from)
     }
 }
 
@@ -92,11 +90,11 @@ struct Played {
 
 /// A turn of one call of a tool that takes `{"n": number}` and fails for 13, then an answer; who waits on the
 /// clock makes the time pass.
-async fn play(n: &str, hooks: impl FnOnce(&Seen) -> Hooks) -> Played {
+async fn play(n: &str, hooks: impl FnOnce(&Seen) -> (Gates, Hooks)) -> Played {
     play_on(VirtualClock::jumping(Time(0)), n, hooks).await
 }
 
-async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> Hooks) -> Played {
+async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> (Gates, Hooks)) -> Played {
     let seen = Seen::default();
     let arguments = Json::parse(&format!(r#"{{"n":{n}}}"#)).expect("JSON");
     let model = ScriptedModel::new([
@@ -113,7 +111,9 @@ async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> Hook
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     ports.approver = Some(Arc::new(Grants(Arc::clone(&seen))));
     ports.hub.fold(events.clone());
-    hooks(&seen).install(&mut ports);
+    let (gates, hooks) = hooks(&seen);
+    ports.gates = gates;
+    hooks.install(&mut ports);
     let mut spec = TurnSpec::default();
     spec.limits.elapsed = None;
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
@@ -125,13 +125,14 @@ async fn play_on(clock: VirtualClock, n: &str, hooks: impl FnOnce(&Seen) -> Hook
         results: results.map(|message| message.joined_text()).collect(),
         events: lines
             .into_iter()
-            .filter(|line| line.starts_with("hook") || line.starts_with("gate"))
+            .filter(|line| line.starts_with("hook") || line.starts_with("decided"))
             .collect(),
         faults: events
             .events()
             .iter()
             .filter_map(|event| match &event.kind {
-                EventKind::Hook { fault: Some(fault), duration, .. } => {
+                EventKind::Hook { fault: Some(fault), duration, .. }
+                | EventKind::Decided { fault: Some(fault), duration, .. } => {
                     Some(format!("{} after {}", fault.code, duration.0))
                 }
                 _ => None,
@@ -146,114 +147,103 @@ fn hook(name: &'static str, does: Does, seen: &Seen) -> Hook {
     Hook { name, does, seen: Arc::clone(seen) }
 }
 
+fn gate(name: &'static str, does: Does, seen: &Seen) -> Guarded<dyn DynGate> {
+    gate::new(name, hook(name, does, seen))
+}
+
+fn allow() -> Does {
+    Does::Says(GateVerdict::Allow)
+}
+
 fn deny() -> Does {
-    Does::Says(PreTool::Deny { reason: "read-only session".into() })
+    Does::Says(GateVerdict::Deny { message: "Denied: read-only session".into() })
 }
 
 #[tokio::test]
 async fn a_denial_skips_later_hooks_the_tool_and_the_observers_and_the_turn_goes_on() {
     let played = play("1", |seen| {
-        Hooks::new()
-            .pre_tool(hook("first", deny(), seen))
-            .pre_tool(hook("second", Does::Says(PreTool::Allow), seen))
-            .post_tool(hook("audit", Does::Says(PreTool::Allow), seen))
+        let gates = vec![gate("first", deny(), seen), gate("second", allow(), seen)];
+        (gates, Hooks::new().post_tool(hook("audit", allow(), seen)))
     })
     .await;
     assert_eq!(played.seen, [r#"first {"n":1}"#]);
     assert_eq!(played.results, ["Denied: read-only session"]);
     assert_eq!(played.end.answer.as_deref(), Some("done"));
-    let told = [
-        r#"hook #c pre_tool first deny "read-only session""#,
-        r#"gate_decided #c first deny "Denied: read-only session""#,
-    ];
-    assert_eq!(played.events, told);
+    assert_eq!(played.events, [r#"decided #c call first deny "Denied: read-only session""#]);
 }
 
 #[tokio::test]
 async fn a_call_that_nobody_minds_runs_and_is_observed() {
-    let allow = || Does::Says(PreTool::Allow);
     let played = play("1", |seen| {
-        Hooks::new().pre_tool(hook("pre", allow(), seen)).post_tool(hook("post", allow(), seen))
+        (vec![gate("pre", allow(), seen)], Hooks::new().post_tool(hook("post", allow(), seen)))
     })
     .await;
     assert_eq!(played.seen, [r#"pre {"n":1}"#, r#"run {"n":1}"#, "post #c success"]);
-    assert_eq!(played.events, ["hook #c pre_tool pre allow", "hook #c post_tool post seen"]);
+    assert_eq!(played.events, ["decided #c call pre allow", "hook #c post_tool post seen"]);
 }
 
 #[tokio::test]
 async fn a_failing_call_is_observed_with_its_error() {
-    let played =
-        play("13", |seen| Hooks::new().post_tool(hook("post", Does::Says(PreTool::Allow), seen))).await;
+    let played = play("13", |seen| (Vec::new(), Hooks::new().post_tool(hook("post", allow(), seen)))).await;
     assert_eq!(played.seen, [r#"run {"n":13}"#, "post #c failed"]);
 }
 
 #[tokio::test]
 async fn replaced_arguments_are_checked_and_seen_by_whoever_comes_later() {
-    let replace = |json: &str| Does::Says(PreTool::Replace(Json::parse(json).expect("JSON")));
-    let allow = || Does::Says(PreTool::Allow);
+    let rewrite = |json: &str| Does::Says(GateVerdict::Rewrite(Json::parse(json).expect("JSON")));
     let played = play("1", |seen| {
-        Hooks::new()
-            .pre_tool(hook("swap", replace(r#"{"n":2}"#), seen))
-            .pre_tool(hook("later", allow(), seen))
-            .post_tool(hook("post", allow(), seen))
+        let gates = vec![gate("swap", rewrite(r#"{"n":2}"#), seen), gate("later", allow(), seen)];
+        (gates, Hooks::new().post_tool(hook("post", allow(), seen)))
     })
     .await;
     assert_eq!(played.seen, [r#"swap {"n":1}"#, r#"later {"n":2}"#, r#"run {"n":2}"#, "post #c success"]);
 
     let played = play("1", |seen| {
-        Hooks::new().pre_tool(hook("swap", replace("[2]"), seen)).pre_tool(hook("later", allow(), seen))
+        (vec![gate("swap", rewrite("[2]"), seen), gate("later", allow(), seen)], Hooks::new())
     })
     .await;
-    assert_eq!(played.seen, [r#"swap {"n":1}"#], "neither a hook nor the tool sees what does not fit");
+    assert_eq!(played.seen, [r#"swap {"n":1}"#], "neither a gate nor the tool sees what does not fit");
     assert!(played.results[0].contains("expected an object"), "{:?}", played.results);
 }
 
 #[tokio::test]
-async fn a_hook_that_asks_holds_the_call_and_the_others_are_still_asked() {
-    let ask = || Does::Says(PreTool::Ask { reason: "it counts".into() });
-    let played = play("1", |seen| {
-        Hooks::new().pre_tool(hook("ask", ask(), seen)).pre_tool(hook(
-            "later",
-            Does::Says(PreTool::Allow),
-            seen,
-        ))
-    })
-    .await;
+async fn a_gate_that_holds_a_call_asks_the_approver_behind_the_others() {
+    let hold = || Does::Says(GateVerdict::Hold { reason: "it counts".into() });
+    let played =
+        play("1", |seen| (vec![gate("ask", hold(), seen), gate("later", allow(), seen)], Hooks::new())).await;
     assert_eq!(
         played.seen,
         [r#"ask {"n":1}"#, r#"later {"n":1}"#, r#"approver "it counts""#, r#"run {"n":1}"#]
     );
 
-    let played = play("1", |seen| {
-        Hooks::new().pre_tool(hook("ask", ask(), seen)).pre_tool(hook("later", deny(), seen))
-    })
-    .await;
+    let played =
+        play("1", |seen| (vec![gate("ask", hold(), seen), gate("later", deny(), seen)], Hooks::new())).await;
     assert_eq!(played.seen, [r#"ask {"n":1}"#, r#"later {"n":1}"#], "nobody is asked about what is refused");
 }
 
 /// A guard that cannot answer is not read as consent.
 #[track_caller]
 fn closed(played: &Played, why: &str, fault: &str) {
-    assert_eq!(played.results, [format!("Denied: pre-tool hook failed: {why}")]);
+    assert_eq!(played.results, [format!("Denied: the gate `guard` failed: {why}")]);
     assert_eq!(played.faults, [fault]);
     assert_eq!(played.end.answer.as_deref(), Some("done"), "the turn goes on");
 }
 
 #[tokio::test]
-async fn a_hook_that_fails_denies() {
-    let one = |does| move |seen: &Seen| Hooks::new().pre_tool(hook("guard", does, seen));
+async fn a_gate_that_fails_denies() {
+    let one = |does| move |seen: &Seen| (vec![gate("guard", does, seen)], Hooks::new());
     closed(&play("1", one(Does::Fails)).await, "policy service down", "down after 0");
     closed(&play("1", one(Does::Panics)).await, "it panicked: out of order", "panicked after 0");
     let played = play("1", one(Does::Hangs)).await;
-    closed(&played, "it gave no answer within 30.0 s", "timeout after 30000");
-    assert_eq!(played.now, Time(30_000));
+    closed(&played, "it gave no answer within 60.0 s", "timeout after 60000");
+    assert_eq!(played.now, Time(60_000));
 }
 
 #[tokio::test]
-async fn a_hook_may_be_told_to_fail_open_and_how_long_it_may_take() {
+async fn a_gate_may_be_told_to_fail_open_and_how_long_it_may_take() {
     for does in [Does::Fails, Does::Panics, Does::Hangs] {
-        let rules = HookRules::default().within(Millis(50)).on_error(OnHookError::Allow);
-        let played = play("1", |seen| Hooks::new().pre_tool_with(hook("guard", does, seen), rules)).await;
+        let lenient = |seen: &Seen| gate("guard", does, seen).within(Millis(50)).on_error(OnError::Lenient);
+        let played = play("1", |seen| (vec![lenient(seen)], Hooks::new())).await;
         assert_eq!((&*played.results[0], played.faults.len()), ("counted", 1));
         assert!(played.now <= Time(50), "{}", played.now);
     }
@@ -264,8 +254,8 @@ async fn what_an_observer_does_has_no_effect() {
     for does in [Does::Fails, Does::Panics, Does::Hangs] {
         // On this clock whoever waited would wait for ever.
         let played = play_on(VirtualClock::still(Time(0)), "1", |seen| {
-            let allow = Does::Says(PreTool::Allow);
-            Hooks::new().post_tool(hook("bad", does.clone(), seen)).post_tool(hook("good", allow, seen))
+            let hooks = Hooks::new().post_tool(hook("bad", does.clone(), seen));
+            (Vec::new(), hooks.post_tool(hook("good", allow(), seen)))
         })
         .await;
         assert_eq!(played.end.answer.as_deref(), Some("done"));

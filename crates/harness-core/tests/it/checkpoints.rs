@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::DecideCx;
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Effects, Origin, Snapshot, Start};
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{Checkpoint, CheckpointStore, GateCx, Judgement, SessionError, StopGate};
+use harness_core::port::{Checkpoint, CheckpointStore, Judgement, SessionError, StopGate};
 use harness_core::run::{Run, RunSpec, RunState, StopMode};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
@@ -52,7 +53,7 @@ impl StopGate for Nagging {
         "nagging".into()
     }
 
-    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
         Judgement::Continue { guidance: "go on".into() }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::{DecideCx, DynGate, GateVerdict, Guarded, Points, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{GateCx, GateStage, ProposedCall, ToolGate, Toolbox, Verdict, tool_fn};
+use harness_core::port::{ProposedCall, Toolbox, tool_fn};
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
-use harness_core::{Cancel, GateName, Json, Time};
+use harness_core::{Cancel, Json, Time};
 
 use crate::bare::bare;
 
@@ -22,14 +23,13 @@ struct Count {
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 
-impl ToolGate for Seen {
-    fn name(&self) -> GateName {
-        "seen".into()
-    }
-
-    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
-        self.0.lock().expect("the notes").push(ask.call.arguments.text().to_owned());
-        Verdict::Allow
+impl Seen {
+    fn gate(&self) -> Guarded<dyn DynGate> {
+        let seen = Arc::clone(&self.0);
+        gate::func("seen", move |ask, _| {
+            seen.lock().expect("the notes").push(ask.call.arguments.text().to_owned());
+            GateVerdict::Allow
+        })
     }
 }
 
@@ -41,7 +41,7 @@ async fn check(arguments: &str, seen: &[&str], answer: &str) {
     let count = tool_fn("count", "", |arguments: Count, _| async move { format!("{} seen", arguments.n) });
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     let gate = Seen::default();
-    ports.gates = vec![Arc::new(gate.clone())];
+    ports.gates = vec![gate.gate()];
     let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     let start = Start::prompt(Message::user("go"));
@@ -69,27 +69,21 @@ async fn what_cannot_be_brought_to_its_type_is_refused_as_ever() {
 #[derive(Clone, Default)]
 struct Renames(Arc<Mutex<Vec<String>>>);
 
-impl ToolGate for Renames {
-    fn name(&self) -> GateName {
-        "renames".into()
-    }
-
-    fn stage(&self) -> GateStage {
-        GateStage::Prepare
-    }
-
-    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
-        let text = ask.call.arguments.text();
-        self.0.lock().expect("the notes").push(text.to_owned());
-        if text == "{}" {
-            return Verdict::Deny { message: "say how many".into() };
-        }
-        let prepared = text.replace("\"count\"", "\"n\"");
-        if prepared == text {
-            Verdict::Allow
-        } else {
-            Verdict::Rewrite(Json::parse(&prepared).expect("JSON"))
-        }
+impl Renames {
+    fn gate(&self) -> Guarded<dyn DynGate> {
+        let asked = Arc::clone(&self.0);
+        let rename = move |ask: &ProposedCall, _: &DecideCx| {
+            let text = ask.call.arguments.text();
+            asked.lock().expect("the notes").push(text.to_owned());
+            if text == "{}" {
+                return GateVerdict::Deny { message: "say how many".into() };
+            }
+            match text.replace("\"count\"", "\"n\"") {
+                same if same == text => GateVerdict::Allow,
+                prepared => GateVerdict::Rewrite(Json::parse(&prepared).expect("JSON")),
+            }
+        };
+        gate::func("renames", rename).at(Points::PREPARE)
     }
 }
 
@@ -102,7 +96,7 @@ async fn prepared(arguments: &str, asked: &[&str], seen: &[&str], answer: &str) 
     let count = tool_fn("count", "", |arguments: Count, _| async move { format!("{} seen", arguments.n) });
     ports.tools = Arc::new(Toolbox::new([Arc::new(count) as _]));
     let (gate, renames) = (Seen::default(), Renames::default());
-    ports.gates = vec![Arc::new(gate.clone()), Arc::new(renames.clone())];
+    ports.gates = vec![gate.gate(), renames.gate()];
     let spec = bare();
     let mut turn = Turn::new(Arc::new(spec), Origin::default(), Transcript::default());
     drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;

@@ -6,11 +6,12 @@ use harness_core::contract::{EvidenceIndex, PredicateKind, TaskContract};
 use harness_core::control::{
     ControlSpec, ControlState, Deciding, Moment, SignalSpec, StopCode, TurnOutcome, Used, WorkSpec,
 };
+use harness_core::decide::DecideCx;
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
 use harness_core::machine::{Effects, Input, Op, Origin, Reply, Start};
 use harness_core::message::Message;
-use harness_core::port::{FactSource, FactsAsk, FactsFound, GateCx, RawTool, ToolOutcome};
+use harness_core::port::{FactSource, FactsAsk, FactsFound, RawTool, ToolOutcome};
 use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, ScriptedModel, VirtualClock, replay};
 use harness_core::transcript::Transcript;
@@ -201,7 +202,7 @@ fn a_decision_and_the_guidance_are_made_without_the_loop() {
 struct Knows;
 
 impl FactSource for Knows {
-    async fn gather(&self, ask: &FactsAsk, _: &GateCx) -> Result<FactsFound, Fault> {
+    async fn gather(&self, ask: &FactsAsk, _: &DecideCx) -> Result<FactsFound, Fault> {
         let mut found = FactsFound::default();
         found.schemas = ask.schemas.iter().map(|_| Ok(())).collect();
         Ok(found)

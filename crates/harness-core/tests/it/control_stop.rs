@@ -1,7 +1,8 @@
 //! When a controlled run ends, and what its end says.
 
 use harness_core::control::{ControlSpec, FeedbackKind, SignalSpec, StallSpec, StopCode, WorkSpec};
-use harness_core::port::{GateCx, Judgement, StopGate, ToolDef, ToolOutcome};
+use harness_core::decide::DecideCx;
+use harness_core::port::{Judgement, StopGate, ToolDef, ToolOutcome};
 use harness_core::{End, GateName, Json};
 
 use crate::controlled::{Scene, calls, done, impatient, says};
@@ -160,7 +161,7 @@ impl StopGate for Refuses {
         "tests".into()
     }
 
-    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
         let left = self.0.load(std::sync::atomic::Ordering::Relaxed);
         self.0.store(left.saturating_sub(1), std::sync::atomic::Ordering::Relaxed);
         if left == 0 {

@@ -4,18 +4,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
+use harness_core::decide::gate;
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
-    DeltaPart, Durability, Entry, EntryHead, GateCx, Loaded, ProposedCall, RetryClass, Session, SessionError,
-    Tool, ToolCx, ToolDef, ToolGate, ToolOutcome, Toolbox, Verdict,
+    DeltaPart, Durability, Entry, EntryHead, Loaded, RetryClass, Session, SessionError, Tool, ToolCx,
+    ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Execution, OnToolFailure, Turn, TurnSpec};
-use harness_core::{Cancel, End, GateName, Json, ThreadId, Time};
+use harness_core::{Cancel, End, Json, ThreadId, Time};
 
 use crate::bare::bare;
 
@@ -113,23 +114,11 @@ async fn a_panic_of_a_model_or_a_tool_is_a_fault_of_the_turn_and_not_of_the_host
     assert_eq!(end.answer.as_deref(), Some("went on"));
 }
 
-struct Broken;
-
-impl ToolGate for Broken {
-    fn name(&self) -> GateName {
-        "broken".into()
-    }
-
-    async fn check(&self, _: &ProposedCall, _: &GateCx) -> Verdict {
-        panic!("gate out of order")
-    }
-}
-
 #[tokio::test]
 async fn a_gate_that_panics_denies() {
     let tools = ScriptedTools::new([ToolDef::new("t", "")]);
     let mut ports = with_tools(ports([calls(&[("a", "t")]), answer("understood")]), tools.clone());
-    ports.gates = vec![Arc::new(Broken)];
+    ports.gates = vec![gate::func("broken", |_, _| panic!("gate out of order"))];
     let (end, transcript) = run(&ports, bare()).await;
     assert_eq!(end.answer.as_deref(), Some("understood"));
     assert_eq!(transcript[2], r#"result a {"status":"failed","errorCode":"tool_blocked"}"#);

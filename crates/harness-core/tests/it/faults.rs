@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use harness_core::decide::{Answered, GateDecision, GateVerdict, Guard, Points};
 use harness_core::event::EventKind;
+use harness_core::machine::PortSet;
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
-    Decision, Judgement, ModelFault, ModelFaultCode, Offer, PortSet, RetryClass, ToolDef, ToolOutcome,
-    Verdict,
+    Decision, Judgement, ModelFault, ModelFaultCode, Offer, RetryClass, ToolDef, ToolOutcome,
 };
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
@@ -76,7 +77,7 @@ impl Stage {
             Op::Model { .. } => Reply::Model(Ok(Arc::new(self.model().into()))),
             Op::AfterModel { .. } => Reply::AfterModel(Ok(Judgement::Accept)),
             Op::Arguments { .. } => Reply::Arguments(Ok(())),
-            Op::Gate { .. } => Reply::Gate(Verdict::Allow.into()),
+            Op::Gate { .. } => Reply::Gate(Box::new(GateDecision::from(GateVerdict::Allow).into())),
             Op::Approve { .. } => Reply::Approval(Decision::Granted),
             Op::Tool { call, .. } => {
                 self.finished.push(call.id.to_string());
@@ -100,7 +101,7 @@ impl Stage {
             Op::Compact { .. } => Reply::Compacted(Err(fault())),
             Op::Model { .. } => Reply::Model(Err(Box::new(ModelFault::new(ModelFaultCode::Network, "gone")))),
             Op::AfterModel { .. } => Reply::AfterModel(Err(fault())),
-            Op::Gate { .. } => Reply::Gate(Verdict::Deny { message: "the gate failed".into() }.into()),
+            Op::Gate { .. } => Reply::Gate(Box::new(Answered { answer: Err(fault()), took: Millis(0) })),
             Op::Approve { .. } => Reply::Approval(Decision::Denied { reason: "it failed".into() }),
             Op::Tool { .. } => Reply::Tool(Err(fault())),
             Op::Hook { .. } => Reply::Hooked(Err(fault())),
@@ -137,7 +138,7 @@ fn spec(execution: Execution) -> TurnSpec {
 
 fn ports() -> PortSet {
     let mut ports = PortSet::default();
-    ports.gates = vec!["policy".into()];
+    ports.gates = vec![Guard::new("policy", Points::CALL)];
     ports.hooks = harness_core::port::HookPoints::ALL;
     (ports.approver, ports.layers) = (true, Some(Millis(30_000)));
     (ports.compactor, ports.steering) = (true, true);

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::DecideCx;
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
-    GateCx, GuardedAnswer, GuardrailRules, InputGuardrail, Inspection, OnGuardrailError, OutputGuardrail,
-    ToolDef, ToolOutcome,
+    GuardedAnswer, GuardrailRules, InputGuardrail, Inspection, OnGuardrailError, OutputGuardrail, ToolDef,
+    ToolOutcome,
 };
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
@@ -52,7 +53,7 @@ impl InputGuardrail for Rail {
         self.name.into()
     }
 
-    async fn inspect(&self, prompt: &[Arc<Message>], _: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, prompt: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
         let texts: Vec<_> = prompt.iter().map(|message| message.joined_text()).collect();
         self.find(texts.join("+")).await
     }
@@ -63,7 +64,7 @@ impl OutputGuardrail for Rail {
         self.name.into()
     }
 
-    async fn inspect(&self, answer: &GuardedAnswer, _: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, answer: &GuardedAnswer, _: &DecideCx) -> Result<Inspection, Fault> {
         self.find(answer.text.clone()).await
     }
 }

@@ -277,7 +277,7 @@ impl StopGate for Nagging {
         "nagging".into()
     }
 
-    async fn judge(&self, _: &End, _: &harness_core::port::GateCx) -> Judgement {
+    async fn judge(&self, _: &End, _: &harness_core::decide::DecideCx) -> Judgement {
         let mut left = self.0.lock().expect("no panic");
         if *left == 0 {
             return Judgement::Accept;

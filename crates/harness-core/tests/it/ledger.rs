@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::{DecideCx, Gate, GateDecision, GateVerdict, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::limits::{Amount, Limit};
@@ -9,9 +10,9 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{
-    CompactAsk, Compaction, Compactor, ContextPipeline, GateCx, GuardedAnswer, HookCx, HookPoints,
-    InputGuardrail, Inspection, Judgement, Ledger, ModelFault, ModelFaultCode, ModelRequest, Offer,
-    OutputGuardrail, ProposedCall, StopGate, ToolDef, ToolGate, ToolOutcome, TurnHooks, Verdict, ViewCx,
+    CompactAsk, Compaction, Compactor, ContextPipeline, GuardedAnswer, HookCx, HookPoints, InputGuardrail,
+    Inspection, Judgement, Ledger, ModelFault, ModelFaultCode, ModelRequest, Offer, OutputGuardrail,
+    ProposedCall, StopGate, ToolDef, ToolOutcome, TurnHooks, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -96,7 +97,7 @@ impl InputGuardrail for Asks {
         "asks".into()
     }
 
-    async fn inspect(&self, _: &[Arc<Message>], cx: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, _: &[Arc<Message>], cx: &DecideCx) -> Result<Inspection, Fault> {
         self.0.ask(&cx.ledger).await.expect("a call with room");
         Ok(Inspection::pass())
     }
@@ -107,7 +108,7 @@ impl OutputGuardrail for Asks {
         "asks".into()
     }
 
-    async fn inspect(&self, _: &GuardedAnswer, cx: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, _: &GuardedAnswer, cx: &DecideCx) -> Result<Inspection, Fault> {
         self.0.ask(&cx.ledger).await.expect("a call with room");
         Ok(Inspection::pass())
     }
@@ -118,20 +119,16 @@ impl StopGate for Asks {
         "asks".into()
     }
 
-    async fn judge(&self, _: &End, cx: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, cx: &DecideCx) -> Judgement {
         self.0.ask(&cx.ledger).await.expect("a call with room");
         Judgement::Accept
     }
 }
 
-impl ToolGate for Asks {
-    fn name(&self) -> GateName {
-        "asks".into()
-    }
-
-    async fn check(&self, _: &ProposedCall, cx: &GateCx) -> Verdict {
+impl Gate for Asks {
+    async fn decide(&self, _: &ProposedCall, cx: &DecideCx) -> Result<GateDecision, Fault> {
         self.0.ask(&cx.ledger).await.expect("a call with room");
-        Verdict::Allow
+        Ok(GateVerdict::Allow.into())
     }
 }
 
@@ -249,7 +246,7 @@ fn fault_16_every_part_that_calls_a_model_is_in_the_usage_of_the_run() {
     ports.hooks = Some(asks());
     ports.input_guardrails = vec![asks()];
     ports.output_guardrails = vec![asks()];
-    ports.gates = vec![asks()];
+    ports.gates = vec![gate::new("asks", Asks(part.clone()))];
     ports.stop_gates = vec![asks()];
     let (end, seen) = run(ports, limited(100_000));
     assert_eq!(end.reason().as_str(), "answer_finalized");
@@ -280,7 +277,7 @@ impl StopGate for Twice {
         "twice".into()
     }
 
-    async fn judge(&self, _: &End, cx: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, cx: &DecideCx) -> Judgement {
         for _ in 0..2 {
             let said = self.0.ask(&cx.ledger).await;
             let said = said.map(|said| said.usage.expect("usage").all_tokens()).map_err(|fault| fault.code);

@@ -3,16 +3,17 @@
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::{DecideCx, Gate, GateDecision, GateVerdict, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
     AgentBrief, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
-    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, GateCx, GuardedAnswer, HookCx,
-    InputGuardrail, Inspection, Judgement, Loaded, Model, ModelFault, ModelFaultCode, ModelRequest,
-    OutputGuardrail, PrepareAsk, ProposedCall, Question, RetryClass, Session, SessionError, Steering,
-    StopGate, ToolCx, ToolDef, ToolGate, ToolOutcome, ToolRegistry, ToolScope, TurnHooks, Verdict, ViewCx,
+    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, GuardedAnswer, HookCx, InputGuardrail,
+    Inspection, Judgement, Loaded, Model, ModelFault, ModelFaultCode, ModelRequest, OutputGuardrail,
+    PrepareAsk, ProposedCall, Question, RetryClass, Session, SessionError, Steering, StopGate, ToolCx,
+    ToolDef, ToolOutcome, ToolRegistry, ToolScope, TurnHooks, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::VirtualClock;
@@ -137,13 +138,10 @@ impl ToolRegistry for Cast {
     }
 }
 
-impl ToolGate for Cast {
-    fn name(&self) -> GateName {
-        "gate".into()
-    }
-
-    async fn check(&self, _: &ProposedCall, _: &GateCx) -> Verdict {
-        if self.fails("gate").await { Verdict::Deny { message: "no".into() } } else { Verdict::Allow }
+impl Gate for Cast {
+    async fn decide(&self, _: &ProposedCall, _: &DecideCx) -> Result<GateDecision, Fault> {
+        self.part("gate", FaultSource::Gate).await?;
+        Ok(GateVerdict::Allow.into())
     }
 }
 
@@ -152,7 +150,7 @@ impl InputGuardrail for Cast {
         "in".into()
     }
 
-    async fn inspect(&self, _: &[Arc<Message>], _: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, _: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
         self.part("input guardrail", FaultSource::Guardrail).await?;
         Ok(Inspection::pass())
     }
@@ -163,7 +161,7 @@ impl OutputGuardrail for Cast {
         "out".into()
     }
 
-    async fn inspect(&self, _: &GuardedAnswer, _: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, _: &GuardedAnswer, _: &DecideCx) -> Result<Inspection, Fault> {
         self.part("output guardrail", FaultSource::Guardrail).await?;
         Ok(Inspection::pass())
     }
@@ -174,7 +172,7 @@ impl StopGate for Cast {
         "stop".into()
     }
 
-    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
         if self.fails("stop gate").await {
             return Judgement::Continue { guidance: "go on".into() };
         }
@@ -303,7 +301,7 @@ async fn run(execution: Execution, plot: Option<Plot>) -> Ran {
     let mut ports = Ports::new(Arc::new(cast.clone()), Arc::new(VirtualClock::jumping(Time(0))));
     ports.agents = Arc::new(cast.clone());
     ports.tools = Arc::new(cast.clone());
-    ports.gates = vec![Arc::new(cast.clone())];
+    ports.gates = vec![gate::new("gate", cast.clone())];
     ports.input_guardrails = vec![Arc::new(cast.clone())];
     ports.output_guardrails = vec![Arc::new(cast.clone())];
     ports.stop_gates = vec![Arc::new(cast.clone())];

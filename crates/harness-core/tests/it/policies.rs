@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use harness_core::decide::DecideCx;
+use harness_core::decide::policy::{
+    Approved, Grant, GrantBook, GrantFault, HandoffPolicies, HandoffProposal, NotConfigured, PolicyDecision,
+    PolicyFacts, RequestSeed, ToolPolicies, ToolPolicy, ToolProposal, active_by_hash, approved_hashes,
+    newest_active,
+};
+use harness_core::decide::{DynGate, Guarded, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::policy::{
-    Approved, Grant, GrantBook, GrantFault, HandoffPolicies, HandoffProposal, PolicyDecision, PolicyFacts,
-    PolicyGate, RequestSeed, ToolPolicies, ToolPolicy, ToolProposal, active_by_hash, approved_hashes,
-    newest_active,
-};
-use harness_core::port::{AgentBrief, AgentSource, GateCx, PrepareAsk, ToolDef, ToolOutcome};
+use harness_core::port::{AgentBrief, AgentSource, PrepareAsk, ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::Turn;
@@ -34,6 +36,8 @@ impl AgentSource for Desk {
     }
 }
 
+type Gates = Vec<Guarded<dyn DynGate>>;
+
 struct Seen {
     end: Arc<End>,
     results: Vec<String>,
@@ -42,7 +46,7 @@ struct Seen {
 }
 
 /// One call, and then an answer, through a gate.
-async fn seen(gate: PolicyGate, name: &str, arguments: &str) -> Seen {
+async fn seen(gates: Gates, name: &str, arguments: &str) -> Seen {
     let call = ToolCall::new("c1", name, json(arguments));
     let model = ScriptedModel::new([AssistantMessage::calls([call]), AssistantMessage::text("went on")]);
     let tools = ScriptedTools::new([ToolDef::new("pay", "pays")]).answering([ToolOutcome::text("paid")]);
@@ -50,13 +54,13 @@ async fn seen(gate: PolicyGate, name: &str, arguments: &str) -> Seen {
     let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::jumping(NOW)));
     ports.tools = Arc::new(tools.clone());
     ports.agents = Arc::new(Desk);
-    ports.gates = vec![Arc::new(gate)];
+    ports.gates = gates;
     ports.hub.fold(events.clone());
     let spec = Arc::new(bare());
     let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
     let end = drive(&mut turn, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     let facts = events.events().into_iter().filter_map(|event| match event.kind {
-        EventKind::GateDecided { facts, .. } => facts.map(|facts| facts.to().expect("policy facts")),
+        EventKind::Decided { facts, .. } => facts.map(|facts| facts.to().expect("policy facts")),
         _ => None,
     });
     let results = turn.log().iter().filter(|message| message.as_tool_result().is_some());
@@ -72,38 +76,38 @@ fn json(text: &str) -> Json {
     Json::parse(text).expect("JSON")
 }
 
-fn pays(policy: impl ToolPolicy + 'static) -> PolicyGate {
-    PolicyGate::new().tools(policy)
+fn pays(policy: impl ToolPolicy + 'static) -> Gates {
+    vec![gate::policy(policy)]
 }
 
-fn deciding(decision: PolicyDecision) -> PolicyGate {
+fn deciding(decision: PolicyDecision) -> Gates {
     pays(move |_: &ToolProposal| decision.clone())
 }
 
 /// A call of `pay`: how the turn ends, what the gate's reason was, and what the call's result is.
 #[track_caller]
-fn check(gate: PolicyGate, expected: (&str, &str, &str)) {
-    check_call(gate, "pay", expected);
+fn check(gates: Gates, expected: (&str, &str, &str)) {
+    check_call(gates, "pay", expected);
 }
 
 #[track_caller]
-fn check_call(gate: PolicyGate, name: &str, (reason, decided, result): (&str, &str, &str)) {
-    let seen = run(gate, name, r#"{"cents":5}"#);
+fn check_call(gates: Gates, name: &str, (reason, decided, result): (&str, &str, &str)) {
+    let seen = run(gates, name, r#"{"cents":5}"#);
     let told = seen.facts.first().map(|facts| facts.reason.as_str()).unwrap_or_default();
     let said = seen.results.first().map(String::as_str).unwrap_or_default();
     assert_eq!((seen.end.reason().as_str(), told, said), (reason, decided, result));
     assert_eq!(seen.ran, usize::from(result == "paid"), "only an allowed call runs");
 }
 
-fn run(gate: PolicyGate, name: &str, arguments: &str) -> Seen {
+fn run(gates: Gates, name: &str, arguments: &str) -> Seen {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(seen(gate, name, arguments))
+    runtime.block_on(seen(gates, name, arguments))
 }
 
 #[test]
 fn what_a_policy_allows_runs() {
     check(deciding(PolicyDecision::allow("small")), ("answer_finalized", "small", "paid"));
-    check(PolicyGate::new(), ("answer_finalized", "", "paid"));
+    check(Vec::new(), ("answer_finalized", "", "paid"));
 }
 
 #[test]
@@ -130,8 +134,8 @@ fn everything_fails_closed() {
     let envelope = |code: &str| {
         format!(r#"{{"status":"denied","code":"{code}","publicReason":"Action not allowed.","data":null}}"#)
     };
-    let denied = |gate: PolicyGate, code: &str| check(gate, ("policy_denied", code, &envelope(code)));
-    denied(PolicyGate::new().default_deny(), "policy_not_configured");
+    let denied = |gates: Gates, code: &str| check(gates, ("policy_denied", code, &envelope(code)));
+    denied(vec![gate::policy(NotConfigured)], "policy_not_configured");
     denied(deciding(PolicyDecision::allow(" ")), "invalid_policy_result");
     denied(deciding(PolicyDecision::read(&json(r#"{"decision":"allow"}"#))), "invalid_policy_result");
     denied(
@@ -148,7 +152,7 @@ fn everything_fails_closed() {
 struct Faulty;
 
 impl ToolPolicy for Faulty {
-    async fn decide(&self, _: &ToolProposal, _: &GateCx) -> Result<PolicyDecision, Fault> {
+    async fn decide(&self, _: &ToolProposal, _: &DecideCx) -> Result<PolicyDecision, Fault> {
         Err(Fault::new(FaultSource::Gate, "unreachable", "the policy service does not answer"))
     }
 }
@@ -173,24 +177,27 @@ fn policies_are_found_by_exact_name_and_then_by_star() {
 #[test]
 fn handoffs_have_policies_of_their_own() {
     let moved = r#"{"handoffTo":"expert","accepted":true,"payload":{"cents":5}}"#;
-    let desk = |gate: PolicyGate, expected| check_call(gate, "to_expert", expected);
+    let desk = |gates: Gates, expected| check_call(gates, "to_expert", expected);
     desk(deciding(PolicyDecision::deny("no_tools")), ("answer_finalized", "", moved));
     let envelope = |code: &str| {
         format!(r#"{{"status":"denied","code":"{code}","publicReason":"Action not allowed.","data":null}}"#)
     };
     let unconfigured = envelope("policy_not_configured");
     desk(
-        deciding(PolicyDecision::allow("tools")).default_deny(),
+        vec![
+            gate::policy(|_: &ToolProposal| PolicyDecision::allow("tools")),
+            gate::handoff_policy(NotConfigured),
+        ],
         ("policy_denied", "policy_not_configured", &unconfigured),
     );
     let unnamed = envelope("deny_unconfigured_handoff_expert");
     desk(
-        PolicyGate::new().handoffs(HandoffPolicies::new()),
+        vec![gate::handoff_policy(HandoffPolicies::new())],
         ("policy_denied", "deny_unconfigured_handoff_expert", &unnamed),
     );
     let allowed =
         |proposal: &HandoffProposal| PolicyDecision::allow(format!("{} to {}", proposal.from, proposal.to));
-    desk(PolicyGate::new().handoffs(allowed), ("answer_finalized", "desk to expert", moved));
+    desk(vec![gate::handoff_policy(allowed)], ("answer_finalized", "desk to expert", moved));
 }
 
 #[test]
@@ -242,7 +249,7 @@ fn the_facts_are_what_a_record_holds() {
 }
 
 /// `pay` always needs approval, and grants are looked up.
-fn approved(book: &GrantBook) -> PolicyGate {
+fn approved(book: &GrantBook) -> Gates {
     let required = |_: &ToolProposal| PolicyDecision::require_approval("four_eyes");
     pays(Approved::new(required, book.clone()))
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness_core::continuation::{CallDecision, Continuation, Resume, ResumeError};
+use harness_core::decide::{GateDecision, GateVerdict, Guard, Points};
+use harness_core::machine::PortSet;
 use harness_core::machine::{Machine, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, UserMessage};
-use harness_core::port::{Decision, Offer, PortSet, RetryClass, ToolDef, ToolOutcome, Verdict};
+use harness_core::port::{Decision, Offer, RetryClass, ToolDef, ToolOutcome};
 use harness_core::testing::{Answer, Journal, Outside, Ran, ScriptedDriver};
 use harness_core::transcript::Transcript;
 use harness_core::turn::TurnState;
@@ -23,7 +25,7 @@ struct Shop {
     calls: Vec<(&'static str, &'static str)>,
     pay: ToolDef,
     /// What the gate says of each call.
-    verdicts: BTreeMap<CallId, Verdict>,
+    verdicts: BTreeMap<CallId, GateVerdict>,
     ran: BTreeMap<CallId, Vec<String>>,
     asked: u32,
 }
@@ -35,7 +37,7 @@ impl Shop {
         Self { calls: calls.to_vec(), pay, verdicts: BTreeMap::new(), ran: BTreeMap::new(), asked: 0 }
     }
 
-    fn saying(mut self, call: &str, verdict: Verdict) -> Self {
+    fn saying(mut self, call: &str, verdict: GateVerdict) -> Self {
         self.verdicts.insert(call.into(), verdict);
         self
     }
@@ -67,8 +69,8 @@ impl Outside for Shop {
             }
             Op::Arguments { .. } => Reply::Arguments(Ok(())),
             Op::Gate { proposed, .. } => {
-                let verdict = self.verdicts.get(&proposed.call.id).cloned().unwrap_or(Verdict::Allow);
-                Reply::Gate(verdict.into())
+                let verdict = self.verdicts.get(&proposed.call.id).cloned().unwrap_or(GateVerdict::Allow);
+                Reply::Gate(Box::new(GateDecision::from(verdict).into()))
             }
             Op::Tool { call, .. } => {
                 let arguments = call.arguments.text().to_owned();
@@ -98,7 +100,7 @@ type Driver = ScriptedDriver<TurnState, Shop>;
 
 fn driver(shop: Shop, log: Transcript) -> Driver {
     let mut ports = PortSet::default();
-    ports.gates = vec!["gate".into()];
+    ports.gates = vec![Guard::new("gate", Points::CALL)];
     let machine = Machine::new(Arc::new(bare()), origin(), log).with_ports(ports);
     ScriptedDriver::new(machine, shop, BEGIN)
 }
@@ -179,7 +181,7 @@ const MISMATCH: &str = "Denied: the approval was given for another call. Ask for
 fn a_granted_call_is_executed_once_as_it_was_parked() {
     let expected = (r#"c1 {"cents":5}"#, ["ran c1"].as_slice(), "answer_finalized");
     check(one(), as_it_was, [CallDecision::granted("c1")], expected);
-    let rewritten = one().saying("c1", Verdict::Rewrite(json(r#"{"cents":6}"#)));
+    let rewritten = one().saying("c1", GateVerdict::Rewrite(json(r#"{"cents":6}"#)));
     let expected = (r#"c1 {"cents":6}"#, ["ran c1"].as_slice(), "answer_finalized");
     check(rewritten, as_it_was, [CallDecision::granted("c1")], expected);
 }
@@ -195,7 +197,7 @@ fn a_call_with_changed_arguments_runs_with_them_unless_a_gate_holds_it_again() {
     let edited = || [CallDecision::edited("c1", json(r#"{"cents":1}"#))];
     let expected = (r#"c1 {"cents":1}"#, ["ran c1"].as_slice(), "answer_finalized");
     check(one(), as_it_was, edited(), expected);
-    let held = one().saying("c1", Verdict::Hold { reason: "four eyes".into() });
+    let held = one().saying("c1", GateVerdict::Hold { reason: "four eyes".into() });
     let said = ["Denied: the changed arguments would need another approval."];
     check(held, as_it_was, edited(), ("", &said, "answer_finalized"));
 }
@@ -204,7 +206,7 @@ fn a_call_with_changed_arguments_runs_with_them_unless_a_gate_holds_it_again() {
 fn a_grant_fails_closed_when_what_would_run_is_not_what_was_approved() {
     let granted = || [CallDecision::granted("c1")];
     let rewritten = |shop: &mut Shop| {
-        shop.verdicts.insert("c1".into(), Verdict::Rewrite(json(r#"{"cents":500}"#)));
+        shop.verdicts.insert("c1".into(), GateVerdict::Rewrite(json(r#"{"cents":500}"#)));
     };
     check(one(), rewritten, granted(), ("", &[MISMATCH], "answer_finalized"));
     let other_contract = |shop: &mut Shop| shop.pay.input_schema = Some(json(r#"{"type":"array"}"#));
@@ -220,11 +222,11 @@ fn a_grant_fails_closed_when_what_would_run_is_not_what_was_approved() {
 fn a_gate_that_refuses_meanwhile_is_stronger_than_a_grant() {
     let granted = || [CallDecision::granted("c1")];
     let denies = |shop: &mut Shop| {
-        shop.verdicts.insert("c1".into(), Verdict::Deny { message: "not any more".into() });
+        shop.verdicts.insert("c1".into(), GateVerdict::Deny { message: "not any more".into() });
     };
     check(one(), denies, granted(), ("", &["not any more"], "answer_finalized"));
     let halts = |shop: &mut Shop| {
-        let verdict = Verdict::Halt { message: "never".into(), reason: "forbidden".into() };
+        let verdict = GateVerdict::Halt { message: "never".into(), reason: "forbidden".into() };
         shop.verdicts.insert("c1".into(), verdict);
     };
     check(one(), halts, granted(), ("", &["never"], "policy_denied"));
@@ -262,7 +264,7 @@ fn several_calls_are_decided_one_after_the_other() {
 #[test]
 fn what_was_put_off_is_parked_as_it_was() {
     let rewritten =
-        Shop::new(&[("c1", "pay"), ("c2", "pay")]).saying("c1", Verdict::Rewrite(json(r#"{"cents":6}"#)));
+        Shop::new(&[("c1", "pay"), ("c2", "pay")]).saying("c1", GateVerdict::Rewrite(json(r#"{"cents":6}"#)));
     let (parked, before) = park(rewritten);
     let (mut driver, open) = reopen(&parked, as_it_was);
     let decisions = [CallDecision::new("c1", Decision::Later), CallDecision::denied("c2", "no")];
@@ -413,13 +415,13 @@ fn law_5_an_approved_call_runs_at_most_once_whenever_the_process_dies() {
     check_crashes(&three, &both, &[("c1", 1), ("c2", 1), ("c3", 1)]);
 }
 
-fn verdict() -> impl Strategy<Value = Verdict> {
+fn verdict() -> impl Strategy<Value = GateVerdict> {
     prop_oneof![
-        3 => Just(Verdict::Allow),
-        1 => (0..3u32).prop_map(|n| Verdict::Rewrite(json(&format!(r#"{{"cents":{n}}}"#)))),
-        1 => Just(Verdict::Hold { reason: "late".into() }),
-        1 => Just(Verdict::Deny { message: "no".into() }),
-        1 => Just(Verdict::Halt { message: "no".into(), reason: "never".into() }),
+        3 => Just(GateVerdict::Allow),
+        1 => (0..3u32).prop_map(|n| GateVerdict::Rewrite(json(&format!(r#"{{"cents":{n}}}"#)))),
+        1 => Just(GateVerdict::Hold { reason: "late".into() }),
+        1 => Just(GateVerdict::Deny { message: "no".into() }),
+        1 => Just(GateVerdict::Halt { message: "no".into(), reason: "never".into() }),
     ]
 }
 
@@ -442,7 +444,7 @@ proptest! {
     ) {
         let ids = ["c0", "c1", "c2", "c3"];
         let calls: Vec<_> = names.iter().enumerate().map(|(at, name)| (ids[at], *name)).collect();
-        let say = |shop: &mut Shop, verdicts: &[Verdict]| {
+        let say = |shop: &mut Shop, verdicts: &[GateVerdict]| {
             shop.verdicts = ids.iter().map(|id| CallId::from(*id)).zip(verdicts.iter().cloned()).collect();
         };
         let mut shop = Shop::new(&calls);
@@ -467,7 +469,7 @@ proptest! {
                 let kept = matches!(decided.decision, Decision::Denied { .. } | Decision::Later);
                 prop_assert!(!(ran && kept), "{decided:?}");
                 let gate = verdicts[ids.iter().position(|id| decided.call == *id).expect("an id")].clone();
-                let refuses = matches!(gate, Verdict::Deny { .. } | Verdict::Halt { .. });
+                let refuses = matches!(gate, GateVerdict::Deny { .. } | GateVerdict::Halt { .. });
                 prop_assert!(!(ran && refuses), "{decided:?} {gate:?}");
             }
             prop_assert!(before.keys().all(|call| next.outside().ran[call].len() == 1));

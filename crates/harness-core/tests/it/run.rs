@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::DecideCx;
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::machine::{Effects, Input, Origin, Start};
 use harness_core::message::{AssistantMessage, Message, Usage};
-use harness_core::port::{GateCx, Judgement, StopGate};
+use harness_core::port::{Judgement, StopGate};
 use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
@@ -21,7 +22,7 @@ impl StopGate for Told {
         "told".into()
     }
 
-    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
         self.0.lock().expect("no panic").pop_front().unwrap_or(Judgement::Accept)
     }
 }

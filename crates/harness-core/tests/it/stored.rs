@@ -118,7 +118,7 @@ fn expected() -> impl Iterator<Item = String> {
                 "model_step_finished",
                 "model_step_failed",
                 "tool_requested",
-                "gate_decided",
+                "decided",
                 "guardrail_decided",
                 "approval_requested",
                 "approval_decided",
@@ -157,7 +157,7 @@ fn the_rest_survives_its_text_too() {
             .to_owned(),
         r#""type":"view_planned","by":"layers","messages":2,"spans":1,"plan":{"spans":[{"kept":{"start":0,"end":2}}]}"#
             .to_owned(),
-        r#""type":"hook","point":"pre_tool","name":"h","callId":"c","decision":"deny","reason":"no","durationMs":7,"fault":{"source":"hook","code":"timeout","message":"late"}"#
+        r#""type":"hook","point":"post_tool","name":"h","callId":"c","decision":"failed","durationMs":7,"fault":{"source":"hook","code":"timeout","message":"late"}"#
             .to_owned(),
         r#""type":"stop_judged","gate":"g","judgement":"waive","reason":"why""#.to_owned(),
         format!(r#""type":"run_finished","end":{end}"#),

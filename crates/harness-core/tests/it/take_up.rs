@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness_core::event::EventKind;
+use harness_core::machine::PortSet;
 use harness_core::machine::{Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{Judged, Judgement, Offer, PortSet, RetryClass, ToolDef, ToolOutcome};
+use harness_core::port::{Judged, Judgement, Offer, RetryClass, ToolDef, ToolOutcome};
 use harness_core::run::{Run, RunSpec, StopMode, TakeUp};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::Transcript;

@@ -313,7 +313,7 @@ fn a_gate_denies_and_nobody_else_is_asked() {
         message_appended assistant #c1 pay
         model_step_finished tool_request
         tool_requested #c1 pay
-        gate_decided #c1 policy deny "not on Sundays"
+        decided #c1 call policy deny "not on Sundays"
         message_appended result #c1 error "not on Sundays"
         tool_failed #c1 failed tool_blocked (never ran)
         model_step_started
@@ -344,8 +344,8 @@ fn a_held_call_still_asks_the_other_gates() {
         message_appended assistant #c1 pay
         model_step_finished tool_request
         tool_requested #c1 pay
-        gate_decided #c1 policy hold "above 50"
-        gate_decided #c1 audit deny "account closed"
+        decided #c1 call policy hold "above 50"
+        decided #c1 call audit deny "account closed"
         message_appended result #c1 error "account closed"
         tool_failed #c1 failed tool_blocked (never ran)
         model_step_started
@@ -377,7 +377,7 @@ fn a_gate_holds_and_a_person_grants() {
         message_appended assistant #c1 pay
         model_step_finished tool_request
         tool_requested #c1 pay
-        gate_decided #c1 policy hold "above 50"
+        decided #c1 call policy hold "above 50"
         approval_requested c1 "above 50"
         approval_decided #c1 granted
         tool_started #c1 pay
@@ -442,10 +442,10 @@ fn changed_arguments_are_checked_again_and_a_second_hold_denies() {
         message_appended assistant #c1 pay
         model_step_finished tool_request
         tool_requested #c1 pay
-        gate_decided #c1 policy hold "above 50"
+        decided #c1 call policy hold "above 50"
         approval_requested c1 "above 50"
         approval_decided #c1 edited
-        gate_decided #c1 policy hold "still above 50"
+        decided #c1 call policy hold "still above 50"
         message_appended result #c1 error "Denied: the changed arguments would need another approval."
         tool_failed #c1 failed tool_blocked (never ran)
         model_step_started

@@ -4,15 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use harness_core::decide::{Answered, GateDecision, GateVerdict, Guard, OnError, Points};
 use harness_core::limits::Limits;
+use harness_core::machine::PortSet;
 use harness_core::machine::{Input, Machine, Op, Origin, Phase, Record, Reply, Start};
 use harness_core::message::{
     ApprovalRequest, AssistantMessage, Cost, FinishReason, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use harness_core::port::{
     ArgumentFault, AskReason, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints,
-    Inspection, Judged, Judgement, ModelFault, ModelFaultCode, Offer, OnGuardrailError, Overflow, PortSet,
-    Prepared, Question, RetryClass, ToolDef, ToolOutcome, Verdict,
+    Inspection, Judged, Judgement, ModelFault, ModelFaultCode, Offer, OnGuardrailError, Overflow, Prepared,
+    Question, RetryClass, ToolDef, ToolOutcome,
 };
 use harness_core::run::{RunLimits, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
@@ -112,10 +114,10 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
         1 => prop_oneof![Just(0u64), Just(5), Just(30_000)].prop_map(|ms| Some(Millis(ms))),
     ];
     let timeout = prop_oneof![Just(None), (1u64..50).prop_map(|ms| Some(Millis(ms)))];
-    let gates = (0usize..3, any::<bool>(), 0usize..3, timeout);
+    let gates = (0usize..3, any::<bool>(), any::<bool>(), 0usize..3, timeout);
     (gates, any::<bool>(), layers, any::<bool>(), any::<bool>(), hooks(), rails).prop_map(
         |(
-            (gates, prepares, stop_gates, stop_gate_timeout),
+            (gates, prepares, lenient, stop_gates, stop_gate_timeout),
             approver,
             layers,
             compactor,
@@ -131,8 +133,12 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
             if rails.2 {
                 ports.guardrails.on_error = OnGuardrailError::Pass;
             }
-            ports.gates = names("gate", gates);
-            ports.preparing = if prepares && gates > 0 { vec![0] } else { Vec::new() };
+            let points =
+                |n| if prepares && n == 0 { Points::PREPARE } else { Points::CALL.and(Points::HANDOFF) };
+            ports.gates = (0..gates).map(|n| Guard::new(format!("gate{n}"), points(n))).collect();
+            if lenient {
+                ports.gates.iter_mut().for_each(|gate| gate.on_error = OnError::Lenient);
+            }
             ports.stop_gates = names("stop", stop_gates);
             ports.stop_gate_timeout = stop_gate_timeout;
             (ports.approver, ports.layers, ports.compactor, ports.steering) =
@@ -276,14 +282,18 @@ impl World {
     }
 
     fn gate(&mut self) -> Reply {
-        let verdict = match self.die(9) {
-            0..=4 => Verdict::Allow,
-            5 => Verdict::Rewrite(Json::parse(r#"{"by":"gate"}"#).expect("JSON")),
-            6 => Verdict::Hold { reason: "it is late".into() },
-            7 => Verdict::Deny { message: "not here".into() },
-            _ => Verdict::Halt { message: "never".into(), reason: "it is forbidden".into() },
+        let verdict = match self.die(10) {
+            0..=4 => GateVerdict::Allow,
+            5 => GateVerdict::Rewrite(Json::parse(r#"{"by":"gate"}"#).expect("JSON")),
+            6 => GateVerdict::Hold { reason: "it is late".into() },
+            7 => GateVerdict::Deny { message: "not here".into() },
+            8 => {
+                let answer = Err(Fault::new(FaultSource::Gate, "broken", "it broke"));
+                return Reply::Gate(Box::new(Answered { answer, took: Millis(3) }));
+            }
+            _ => GateVerdict::Halt { message: "never".into(), reason: "it is forbidden".into() },
         };
-        Reply::Gate(verdict.into())
+        Reply::Gate(Box::new(GateDecision::from(verdict).into()))
     }
 
     fn decision(&mut self) -> Reply {

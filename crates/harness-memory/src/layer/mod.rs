@@ -52,7 +52,7 @@ pub use def::{
 pub use flow::{AppendFlow, Output, RecallFlow, RerenderRequest};
 pub use history::History;
 pub use hook::{DynLayer, Layer};
-pub use pipeline::{LayerGate, Pipeline};
+pub use pipeline::Pipeline;
 pub use run::LayerRun;
 pub use schema::{ItemCategory, ItemJudge, ItemSchema, ItemSchemas};
 pub use stack::{LayerReport, LayerSetup};

@@ -5,15 +5,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::lock::Mutex as AsyncMutex;
+use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::outcome::{Fault, FaultSource, Outcome};
 use harness_core::port::{
-    AppendSource, Clock, ContextPipeline, DynContextPipeline, GateCx, Judgement, ProposedCall, ToolGate,
-    Verdict, ViewCx,
+    AppendSource, Clock, ContextPipeline, DynContextPipeline, Judgement, ProposedCall, ViewCx,
 };
 use harness_core::transcript::{Plan, Prefix};
-use harness_core::{GateName, Json, RunId, ThreadId, TurnId};
+use harness_core::{Json, RunId, ThreadId, TurnId};
 
 use super::ask::{Decision, Ending, ToolAsk, Update};
 use super::child::Child;
@@ -294,8 +294,8 @@ impl Pipeline {
     }
 
     /// What the layers think of tool calls, as a gate of the turn.
-    pub fn gate(&self) -> LayerGate {
-        LayerGate(self.clone())
+    pub fn gate(&self) -> Guarded<dyn DynGate> {
+        gate::new("layers", LayerGate(self.clone()))
     }
 
     /// The states that an execution has nowhere else: those of scope `execution`.
@@ -437,38 +437,31 @@ impl ContextPipeline for Pipeline {
 
 /// The layers' opinion of tool calls, as a gate: the registered name of the tool is what they see. A denial
 /// and a guide both keep the call from running; the model reads which it was.
-#[derive(Clone, Debug)]
-pub struct LayerGate(Pipeline);
+struct LayerGate(Pipeline);
 
-impl ToolGate for LayerGate {
-    fn name(&self) -> GateName {
-        "layers".into()
-    }
-
-    async fn check(&self, ask: &ProposedCall, cx: &GateCx) -> Verdict {
+impl Gate for LayerGate {
+    async fn decide(&self, ask: &ProposedCall, cx: &DecideCx) -> Result<GateDecision, Fault> {
         let cx = ViewCx::new(cx.log.clone(), Arc::clone(&cx.origin), cx.now)
             .with_ledger(cx.ledger.clone())
             .until(None, cx.cancel.clone());
-        let run = match self.0.running(&cx).await {
-            Ok(run) => run,
-            Err(fault) => return Verdict::Deny { message: format!("Tool call denied: {}", fault.message) },
-        };
+        let run = self.0.running(&cx).await?;
         let ask = ToolAsk::new(Arc::clone(&ask.call), ask.def.clone());
-        match run.judge_tool(&ask, &cx).await {
-            Ok(Decision::Allow) => Verdict::Allow,
+        let verdict = match run.judge_tool(&ask, &cx).await {
+            Ok(Decision::Allow) => GateVerdict::Allow,
             Ok(Decision::Deny { guidance }) => {
                 let guidance = guidance.as_deref().unwrap_or("steering rule violation");
-                Verdict::Deny { message: format!("Tool call denied: {guidance}") }
+                GateVerdict::Deny { message: format!("Tool call denied: {guidance}") }
             }
             Ok(Decision::Guide { guidance }) => {
                 let guidance = guidance.as_deref().unwrap_or("try another way");
-                Verdict::Deny { message: format!("Tool call redirected: {guidance}") }
+                GateVerdict::Deny { message: format!("Tool call redirected: {guidance}") }
             }
-            Err(fault) => Verdict::Halt {
+            Err(fault) => GateVerdict::Halt {
                 message: format!("Tool call denied: {fault}"),
                 reason: as_fault(&fault).into_parts().message,
             },
-        }
+        };
+        Ok(verdict.into())
     }
 }
 

@@ -128,7 +128,7 @@ fn call_story<'a>(
         gates: record
             .gate_decisions
             .iter()
-            .filter(|entry| entry.turn == turn && entry.call_id == *id)
+            .filter(|entry| entry.turn == turn && entry.call_id == *id && entry.verdict != "allow")
             .collect(),
         approvals: record
             .approvals

@@ -13,14 +13,15 @@ mod traffic;
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Fault;
 use harness_core::port::{
-    AgentBrief, AgentSource, DynModel, DynOutputGuardrail, DynToolGate, DynToolRegistry, GateCx, PrepareAsk,
-    ProposedCall, RetryClass, Ruling, ToolDef, ToolGate, ToolOutcome, Verdict,
+    AgentBrief, AgentSource, DynModel, DynOutputGuardrail, DynToolRegistry, PrepareAsk, ProposedCall,
+    RetryClass, ToolDef, ToolOutcome,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -71,31 +72,24 @@ impl AgentSource for Desk {
 /// A policy: `pay` above 100 needs approval, `drop` is denied, `look` is allowed with facts.
 struct Policy;
 
-impl ToolGate for Policy {
-    fn name(&self) -> GateName {
-        "policy".into()
-    }
-
-    async fn check(&self, ask: &ProposedCall, cx: &GateCx) -> Verdict {
-        self.rule(ask, cx).await.verdict
-    }
-
-    async fn rule(&self, ask: &ProposedCall, _: &GateCx) -> Ruling {
+impl Gate for Policy {
+    async fn decide(&self, ask: &ProposedCall, _: &DecideCx) -> Result<GateDecision, Fault> {
         let resource = format!(r#""resource":{{"kind":"tool","name":"{}"}}"#, ask.call.name);
         match ask.call.name.as_str() {
             "drop" => {
                 let facts = format!(
                     r#"{{"decision":"deny","reason":"too_dangerous","publicReason":"Not here.","resultMode":"tool_result","policyVersion":"p1",{resource},"proposalHash":"h-drop"}}"#
                 );
-                Ruling::new(Verdict::Deny { message: "Not here.".to_owned() }, Some(json(&facts)))
+                let verdict = GateVerdict::Deny { message: "Not here.".to_owned() };
+                Ok(GateDecision { verdict, facts: Some(json(&facts)) })
             }
             "look" => {
                 let facts = format!(
                     r#"{{"decision":"allow","reason":"harmless","policyVersion":"p1",{resource},"metadata":{{"rule":1}},"proposalHash":"h-look"}}"#
                 );
-                Ruling::new(Verdict::Allow, Some(json(&facts)))
+                Ok(GateDecision { verdict: GateVerdict::Allow, facts: Some(json(&facts)) })
             }
-            _ => Ruling::from(Verdict::Allow),
+            _ => Ok(GateVerdict::Allow.into()),
         }
     }
 }
@@ -111,7 +105,7 @@ pub(crate) struct Scene {
     /// Whether the fold is told of the history.
     pub(crate) tells_history: bool,
     pub(crate) policy: bool,
-    pub(crate) gates: Vec<Arc<dyn DynToolGate>>,
+    pub(crate) gates: Vec<Guarded<dyn DynGate>>,
     pub(crate) guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
     pub(crate) prompt: Option<Message>,
     pub(crate) spec: RunSpec,
@@ -164,7 +158,7 @@ impl Scene {
         ports.gates = self.gates;
         ports.output_guardrails = self.guardrails;
         if self.policy {
-            ports.gates.push(Arc::new(Policy));
+            ports.gates.push(gate::new("policy", Policy));
         }
         let mut fold = RecordFold::new(self.options);
         let told = if self.tells_history { self.history.clone() } else { Vec::new() };

@@ -1,8 +1,9 @@
 //! Records of runs under core's own policies and guardrails.
 
 use harness_core::Fault;
-use harness_core::policy::{
-    HandoffPolicies, HandoffProposal, PolicyDecision, PolicyGate, ToolPolicies, ToolProposal,
+use harness_core::decide::gate;
+use harness_core::decide::policy::{
+    HandoffPolicies, HandoffProposal, PolicyDecision, ToolPolicies, ToolProposal,
 };
 use harness_core::port::{GuardedAnswer, Inspection, OutputGuardrail};
 use harness_record::{RecordedModel, governance_events};
@@ -28,7 +29,7 @@ fn governed() -> Scene {
         .with("drop", |_: &ToolProposal| PolicyDecision::deny("dangerous").answering_model());
     let handoffs =
         HandoffPolicies::new().with("expert", |_: &HandoffProposal| PolicyDecision::allow("always"));
-    scene.gates = vec![Arc::new(PolicyGate::new().tools(tools).handoffs(handoffs).default_deny())];
+    scene.gates = vec![gate::policy(tools), gate::handoff_policy(handoffs)];
     scene
 }
 
@@ -68,7 +69,7 @@ impl OutputGuardrail for Quiet {
         "quiet".into()
     }
 
-    async fn inspect(&self, answer: &GuardedAnswer, _: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, answer: &GuardedAnswer, _: &DecideCx) -> Result<Inspection, Fault> {
         Ok(if answer.text.contains('!') { Inspection::trip("too loud") } else { Inspection::pass() })
     }
 }

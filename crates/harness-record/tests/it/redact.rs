@@ -130,7 +130,7 @@ fn a_suspended_proposal_loses_what_its_arguments_lose() {
     let mut events = leaky().run().events;
     let end = events.pop().unwrap();
     let decided = format!(
-        r#"{{"seq":{},"at":{},"turn":1,"iteration":1,"type":"gate_decided","callId":"c9","gate":"policy","verdict":"hold","facts":{facts},"origin":{{}}}}"#,
+        r#"{{"seq":{},"at":{},"turn":1,"iteration":1,"type":"decided","by":"policy","point":"call","callId":"c9","verdict":"hold","facts":{facts},"durationMs":0,"origin":{{}}}}"#,
         end.seq, end.at.0
     );
     events.push(json(&decided).to().unwrap());

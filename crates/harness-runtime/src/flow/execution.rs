@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use harness_core::decide::{DynGate, Guarded};
 use harness_core::limits::Amount;
 use harness_core::message::{Cost, Message};
-use harness_core::port::{Clock, DynApprover, DynStorage, DynToolGate};
+use harness_core::port::{Clock, DynApprover, DynStorage};
 use harness_core::{Cancel, Json, RunId, ThreadId};
 
 use super::context::{Context, Data, StepCx, lock};
@@ -25,7 +26,7 @@ use crate::workplace::{Folder, Params, RootCwd, Workplace};
 pub(crate) struct Parts {
     clock: Arc<dyn Clock>,
     pub(super) hooks: Option<Arc<dyn DynStepHooks>>,
-    pub(super) gates: Vec<Arc<dyn DynToolGate>>,
+    pub(super) gates: Vec<Guarded<dyn DynGate>>,
     pub(super) approver: Option<Arc<dyn DynApprover>>,
     observers: Vec<Arc<dyn FlowObserver>>,
     pub(super) channels: Channels,
@@ -167,7 +168,7 @@ impl FlowRunner {
     }
 
     /// One more gate before the calls of tool steps. (A model step has the gates of its agent.)
-    pub fn gate(self, gate: Arc<dyn DynToolGate>) -> Self {
+    pub fn gate(self, gate: Guarded<dyn DynGate>) -> Self {
         self.change(|parts| parts.gates.push(gate))
     }
 

@@ -4,12 +4,12 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use harness_core::decide::{DecideCx, GateDecision, GateVerdict, Point};
 use harness_core::limits::Grant;
 use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall};
 use harness_core::port::{
-    ApprovalAsk, Decision, DynTool, GateCx, GateStage, ProposedCall, RetryClass, Ruling, ToolCx, ToolDef,
-    ToolOutcome, Verdict,
+    ApprovalAsk, Decision, DynTool, ProposedCall, RetryClass, ToolCx, ToolDef, ToolOutcome,
 };
 use harness_core::{CallId, GateName, Json, Millis};
 use serde::ser::SerializeMap as _;
@@ -79,56 +79,51 @@ impl Admission<'_> {
         checked.map_err(|fault| FlowError::failed(self.id, fault.to_string()))
     }
 
-    async fn ask_gates(&mut self, stage: GateStage) -> Result<(), FlowError> {
+    async fn ask_gates(&mut self, point: Point) -> Result<(), FlowError> {
         let log = lock(&self.cx.context().log).transcript().prefix();
         let gates = &self.cx.shared().parts.gates;
-        for gate in gates.iter().filter(|gate| gate.gate_stage() == stage) {
+        for gate in gates.iter().filter(|gate| gate.guard().points.has(point)) {
             let proposed = proposed(&self.call, self.tool.tool_def(), &self.origin);
-            let (now, cancel) = (self.cx.shared().clock().now(), self.cx.cancel().clone());
-            let cx = GateCx::new(log.clone(), Arc::clone(&self.origin), cancel, now);
-            let Ruling { verdict, facts, .. } = gate.rule_boxed(&proposed, &cx).await;
-            self.take(gate.gate_name(), stage, verdict, facts)?;
+            let (clock, cancel) = (self.cx.shared().clock(), self.cx.cancel().clone());
+            let cx = DecideCx::new(log.clone(), Arc::clone(&self.origin), cancel, clock.now());
+            let decision = match gate.decide(&proposed, &cx, clock).await.answer {
+                Ok(decision) => decision,
+                Err(fault) => gate.guard().without_answer(&fault).into(),
+            };
+            self.take(gate.guard().name.clone(), point, decision)?;
         }
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        gate: GateName,
-        stage: GateStage,
-        verdict: Verdict,
-        facts: Option<Json>,
-    ) -> Result<(), FlowError> {
+    fn take(&mut self, gate: GateName, point: Point, decision: GateDecision) -> Result<(), FlowError> {
         let (step, tool) = (Arc::clone(self.id), self.tool.tool_def().name.clone());
+        let GateDecision { verdict, facts } = decision;
         self.announce(&gate, &verdict, facts);
         match verdict {
-            Verdict::Allow => Ok(()),
-            Verdict::Rewrite(arguments) => {
+            GateVerdict::Allow => Ok(()),
+            GateVerdict::Rewrite(arguments) => {
                 self.call = with_arguments(&self.call, arguments);
-                if stage == GateStage::Decide { self.check() } else { Ok(()) }
+                if point == Point::Prepare { Ok(()) } else { self.check() }
             }
-            Verdict::Hold { reason } => {
+            GateVerdict::Hold { reason } => {
                 self.hold.get_or_insert(reason);
                 Ok(())
             }
-            Verdict::Deny { message } => Err(FlowError::Denied { step, tool, message }),
-            Verdict::Halt { reason, .. } => {
+            GateVerdict::Deny { message } => Err(FlowError::Denied { step, tool, message }),
+            GateVerdict::Halt { reason, .. } => {
                 self.cx.shared().cancel.cancel_with(format!("gate `{gate}` halted the execution: {reason}"));
                 Err(FlowError::Halted { step, tool, gate, reason })
             }
         }
     }
 
-    fn announce(&self, gate: &GateName, verdict: &Verdict, facts: Option<Json>) {
-        let reason = match verdict {
-            Verdict::Allow if facts.is_none() => return,
-            Verdict::Allow | Verdict::Rewrite(_) => None,
-            Verdict::Hold { reason } | Verdict::Halt { reason, .. } => Some(reason.clone()),
-            Verdict::Deny { message } => Some(message.clone()),
-        };
+    fn announce(&self, gate: &GateName, verdict: &GateVerdict, facts: Option<Json>) {
+        if *verdict == GateVerdict::Allow && facts.is_none() {
+            return;
+        }
         let step =
             StepInfo { path: Arc::clone(self.cx.path()), id: Arc::clone(self.id), kind: StepKind::Tool };
-        let (gate, verdict) = (gate.clone(), verdict.kind());
+        let (gate, reason, verdict) = (gate.clone(), verdict.reason().map(str::to_owned), verdict.as_str());
         self.cx.shared().tell(&FlowEvent::GateDecided { step, gate, verdict, reason, facts });
     }
 }
@@ -143,9 +138,9 @@ async fn admit(
     let (def, parts, origin) = (tool.tool_def(), &cx.shared().parts, Arc::new(origin(cx)));
     let hold = def.requires_approval.then(|| "the tool demands approval".to_owned());
     let mut admission = Admission { id, tool, cx, origin: Arc::clone(&origin), call, hold };
-    admission.ask_gates(GateStage::Prepare).await?;
+    admission.ask_gates(Point::Prepare).await?;
     admission.check()?;
-    admission.ask_gates(GateStage::Decide).await?;
+    admission.ask_gates(Point::Call).await?;
     let denied =
         |message: String| FlowError::Denied { step: Arc::clone(id), tool: def.name.clone(), message };
     let Admission { call, hold, .. } = &admission;

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::limits::Amount;
 use harness_core::message::{AssistantMessage, Cost, Usage};
-use harness_core::port::{GateCx, ProposedCall, Ruling, ToolGate, Verdict, tool_fn};
+use harness_core::port::{ProposedCall, tool_fn};
 use harness_core::testing::ScriptedModel;
-use harness_core::{GateName, Json, Millis};
+use harness_core::{Fault, Json, Millis};
 use harness_runtime::channel::ChannelSpec;
 use harness_runtime::flow::{
     Backoff, DetachedStatus, ExecutionSpec, Flow, FlowError, FlowEvent, Loop, MeaningRouter, Parallel, Retry,
@@ -259,21 +260,13 @@ fn parallel_turns_cannot_overdraw_together() {
     assert_eq!(model.unused(), 1);
 }
 
-struct NoZero;
-
-impl ToolGate for NoZero {
-    fn name(&self) -> GateName {
-        "no-zero".into()
-    }
-
-    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
-        match ask.call.arguments.text() {
-            r#"{"n":0}"# => Verdict::Deny { message: "zero".to_owned() },
-            r#"{"n":1}"# => Verdict::Rewrite(Json::parse(r#"{"n":10}"#).unwrap_or_default()),
-            r#"{"n":2}"# => Verdict::Hold { reason: "two".to_owned() },
-            _ => Verdict::Allow,
-        }
-    }
+fn no_zero() -> Guarded<dyn DynGate> {
+    gate::func("no-zero", |ask, _| match ask.call.arguments.text() {
+        r#"{"n":0}"# => GateVerdict::Deny { message: "zero".to_owned() },
+        r#"{"n":1}"# => GateVerdict::Rewrite(Json::parse(r#"{"n":10}"#).unwrap_or_default()),
+        r#"{"n":2}"# => GateVerdict::Hold { reason: "two".to_owned() },
+        _ => GateVerdict::Allow,
+    })
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -289,7 +282,7 @@ fn check_tool(input: &str, fixed: &str, expected: &str) {
     });
     let json = |text: &str| Json::parse(text).expect("JSON");
     let step = Step::tool("t", Arc::new(double), json(fixed));
-    let runner = stage.runner().gate(Arc::new(NoZero));
+    let runner = stage.runner().gate(no_zero());
     assert_eq!(stage.run_with(runner, step, json(input)), expected);
 }
 
@@ -308,18 +301,10 @@ fn a_tool_step_is_checked_gated_and_called() {
 /// Halts every call and says on which facts.
 struct Halts;
 
-impl ToolGate for Halts {
-    fn name(&self) -> GateName {
-        "budget".into()
-    }
-
-    async fn check(&self, ask: &ProposedCall, cx: &GateCx) -> Verdict {
-        self.rule(ask, cx).await.verdict
-    }
-
-    async fn rule(&self, _: &ProposedCall, _: &GateCx) -> Ruling {
-        let verdict = Verdict::Halt { message: "no".to_owned(), reason: "nothing is left".to_owned() };
-        Ruling::new(verdict, Json::parse(r#"{"left":0}"#).ok())
+impl Gate for Halts {
+    async fn decide(&self, _: &ProposedCall, _: &DecideCx) -> Result<GateDecision, Fault> {
+        let verdict = GateVerdict::Halt { message: "no".to_owned(), reason: "nothing is left".to_owned() };
+        Ok(GateDecision { verdict, facts: Json::parse(r#"{"left":0}"#).ok() })
     }
 }
 
@@ -327,7 +312,7 @@ impl ToolGate for Halts {
 fn fault_42_a_gate_that_halts_ends_the_flow_and_says_why() {
     let (stage, heard) = (Stage::new(), Arc::new(Mutex::new(Vec::new())));
     let events = Arc::clone(&heard);
-    let runner = stage.runner().gate(Arc::new(Halts)).observe(move |event: &FlowEvent| {
+    let runner = stage.runner().gate(gate::new("budget", Halts)).observe(move |event: &FlowEvent| {
         if let FlowEvent::GateDecided { gate, verdict, facts, .. } = event {
             let facts = facts.as_ref().map(Json::to_string).unwrap_or_default();
             events.lock().expect("a lock").push(format!("{gate} {verdict} {facts}"));

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::DecideCx;
 use harness_core::machine::Origin;
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{
     CompactAsk, Compaction, CompactionNote, Compactor, ContextPipeline, DynCompactor, DynContextPipeline,
-    GateCx, InputGuardrail, Inspection, ModelRequest, ViewCx,
+    InputGuardrail, Inspection, ModelRequest, ViewCx,
 };
 use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, GateName, Json, Outcome};
@@ -84,7 +85,7 @@ impl InputGuardrail for Passing {
         "passing".into()
     }
 
-    async fn inspect(&self, _: &[Arc<Message>], _: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, _: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
         self.0.note("guard");
         Ok(Inspection::pass())
     }

@@ -56,7 +56,7 @@ fn hooks_approvals_retries_and_verdicts() {
         r#"
         run_started
         turn_started {"agent":"main","resumed":false}
-        gate_decided {"callId":"c1","gate":"careful","verdict":"hold","reason":"hunter2"}
+        decided {"by":"careful","point":"call","callId":"c1","verdict":"hold","reason":"hunter2","durationMs":0}
         approval_requested {"request":{"id":"c1","kind":"tool","summary":"hunter2","callId":"c1"}}
         approval_decided {"callId":"c1","decision":"granted"}
         hook {"point":"pre_tool","name":"audit","callId":"c1","decision":"allow","durationMs":30}
@@ -76,7 +76,7 @@ fn hooks_approvals_retries_and_verdicts() {
     );
     insta::assert_snapshot!(shown, @r"
     invoke_agent main OPEN
-      turn 1 OPEN [gate_decided: careful: hold (c1)] [limit_reached: max_tool_calls_reached]
+      turn 1 OPEN [decided: careful: hold call (c1)] [limit_reached: max_tool_calls_reached]
         approval decision=granted
         hook audit point=pre_tool duration_ms=30
         execute_tool pay attempts=2 exit_code=0 [tool_retried: attempt 2 of 3 after 100 ms]

@@ -7,13 +7,13 @@ mod notes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::Json;
+use harness_core::decide::{DynGate, Guarded};
 use harness_core::message::Message;
 use harness_core::port::{DynTool, Steering, ToolOutcome, tool_fn};
 use harness_core::run::StopMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::gate::ModeGate;
 pub use self::mode::{Mode, ModeCalls};
 pub use self::notes::ModeNotes;
 use crate::error::ToolsError;
@@ -129,8 +129,8 @@ impl Modes {
     }
 
     /// The gate of calls.
-    pub fn gate(&self) -> ModeGate {
-        ModeGate::new(self.clone())
+    pub fn gate(&self) -> Guarded<dyn DynGate> {
+        gate::of_modes(self.clone())
     }
 
     /// Notes about changes, before what waits in another queue.

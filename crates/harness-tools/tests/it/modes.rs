@@ -6,8 +6,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
 use harness_core::port::{
-    ApprovalAsk, Approver, Decision, DrainPoint, DynTool, DynToolGate as _, RetryClass, Steering, ToolDef,
-    Toolbox, tool_fn,
+    ApprovalAsk, Approver, Decision, DrainPoint, DynTool, RetryClass, Steering, ToolDef, Toolbox, tool_fn,
 };
 use harness_core::run::StopMode;
 use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
@@ -48,7 +47,7 @@ impl Conversation {
         let mut tools: Vec<Arc<dyn DynTool>> = vec![Arc::new(pay)];
         tools.extend(modes.tools().tools().iter().cloned());
         ports.tools = Arc::new(Toolbox::new(tools));
-        ports.gates.push(Arc::new(modes.gate()));
+        ports.gates.push(modes.gate());
         ports.steering = Some(Arc::new(modes.notes(None)));
         ports.approver = Some(Arc::new(approver.clone()));
         Self { modes, model: scripted, ports, log: Transcript::default() }
@@ -188,7 +187,7 @@ fn only_what_changes_nothing_outside_is_allowed_in_a_plan() {
     let mut mode = Mode::plan();
     mode.also = vec!["pay".into()];
     assert!(mode.allows(&ToolDef::new("pay", "")));
-    assert_eq!(Modes::plan_and_execute().gate().gate_name().as_str(), "mode");
+    assert_eq!(Modes::plan_and_execute().gate().guard().name.as_str(), "mode");
 }
 
 /// One message that waits.

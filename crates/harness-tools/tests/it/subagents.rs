@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use harness_core::decide::{DecideCx, GateVerdict, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::limits::{Amount, Grant, Limits};
@@ -10,8 +11,7 @@ use harness_core::machine::{Origin, ParentCall, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Purpose;
 use harness_core::port::{
-    ContextPipeline, GateCx, Judgement, ProposedCall, RetryClass, StopGate, Tool as _, ToolDef, ToolGate,
-    ToolOutcome, Toolbox, Verdict, ViewCx,
+    ContextPipeline, Judgement, RetryClass, StopGate, Tool as _, ToolDef, ToolOutcome, Toolbox, ViewCx,
 };
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
@@ -249,27 +249,16 @@ fn a_subagents_events_tell_for_which_call_it_works() {
     }
 }
 
-struct NoLooking;
-
-impl ToolGate for NoLooking {
-    fn name(&self) -> GateName {
-        "no-looking".into()
-    }
-
-    async fn check(&self, _: &ProposedCall, cx: &GateCx) -> Verdict {
-        match cx.origin.actor() {
-            "sub_agent" => Verdict::Deny { message: "it is dark".into() },
-            _ => Verdict::Allow,
-        }
-    }
-}
-
 #[test]
 fn gates_see_the_calls_of_subagents() {
-    let (_, events) = Team::default().run(|runner| runner.gate(Arc::new(NoLooking)));
+    let no_looking = gate::func("no-looking", |_, cx| match cx.origin.actor() {
+        "sub_agent" => GateVerdict::deny("it is dark"),
+        _ => GateVerdict::Allow,
+    });
+    let (_, events) = Team::default().run(|runner| runner.gate(no_looking));
     let denied = events
         .iter()
-        .any(|event| matches!(&event.kind, EventKind::GateDecided { verdict, .. } if verdict == "deny"));
+        .any(|event| matches!(&event.kind, EventKind::Decided { verdict, .. } if verdict == "deny"));
     assert!(denied);
 }
 
@@ -290,7 +279,7 @@ impl StopGate for Doubt {
         "doubt".into()
     }
 
-    async fn judge(&self, _: &End, _: &GateCx) -> Judgement {
+    async fn judge(&self, _: &End, _: &DecideCx) -> Judgement {
         match self.0.fetch_add(1, Ordering::Relaxed) {
             0 => Judgement::Continue { guidance: "Are you sure?".to_owned() },
             _ => Judgement::Accept,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use harness::core::continuation::{CallDecision, Continuation, Resume};
-use harness::core::policy::{PolicyDecision, ToolProposal};
+use harness::core::decide::policy::{PolicyDecision, ToolProposal};
 use harness::core::port::{InputGuardrail, Inspection};
 use harness::core::{Fault, GateName, StopReason};
 use harness::prelude::*;
@@ -153,7 +153,7 @@ impl InputGuardrail for Without {
         "without".into()
     }
 
-    async fn inspect(&self, prompt: &[Arc<Message>], _: &GateCx) -> Result<Inspection, Fault> {
+    async fn inspect(&self, prompt: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
         let held = prompt.iter().any(|message| message.joined_text().contains(self.0));
         Ok(if held { Inspection::trip(self.0) } else { Inspection::pass() })
     }

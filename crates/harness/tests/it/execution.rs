@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use harness::HarnessExecution;
 use harness::adapters::execution::BackendModel;
-use harness::core::policy::{PolicyDecision, ToolProposal};
+use harness::core::decide::policy::{PolicyDecision, ToolProposal};
 use harness::core::port::execution::{ExecutionContinuation, ExecutionMessage, ExecutionStatus};
 use harness::core::port::{
     ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart, ExecutionRequest, ExecutionResult,

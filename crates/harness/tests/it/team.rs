@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness::core::GateName;
+use harness::core::decide::{DynGate, Guarded};
 use harness::core::event::{Event, EventKind, Fold};
 use harness::core::message::Usage;
 use harness::core::port::Tool;
@@ -31,19 +31,11 @@ fn used(mut answer: AssistantMessage) -> AssistantMessage {
 }
 
 /// Denies paying, whoever pays.
-struct NoPaying;
-
-impl ToolGate for NoPaying {
-    fn name(&self) -> GateName {
-        "no-paying".into()
-    }
-
-    async fn check(&self, ask: &ProposedCall, _: &GateCx) -> Verdict {
-        match ask.call.name.as_str() {
-            "pay" => Verdict::Deny { message: "no money".into() },
-            _ => Verdict::Allow,
-        }
-    }
+fn no_paying() -> Guarded<dyn DynGate> {
+    gate::func("no-paying", |ask, _| match ask.call.name.as_str() {
+        "pay" => GateVerdict::Deny { message: "no money".into() },
+        _ => GateVerdict::Allow,
+    })
 }
 
 /// Names of tools that were denied.
@@ -52,7 +44,7 @@ struct Denied(Vec<String>);
 
 impl Fold for Denied {
     fn apply(&mut self, event: &Event) {
-        if let EventKind::GateDecided { reason: Some(reason), .. } = &event.kind {
+        if let EventKind::Decided { reason: Some(reason), .. } = &event.kind {
             self.0.push(format!("{} {reason}", event.origin.actor()));
         }
     }
@@ -67,7 +59,7 @@ async fn a_subagent_has_the_tools_and_the_gates_of_its_caller() {
         used(AssistantMessage::text("It was not possible.")),
     ];
     let (script, denied) = (Script::new(steps), Arc::new(Mutex::new(Denied::default())));
-    let builder = Harness::new(script.clone()).instructions("You lead.").tool(pay()).gate(NoPaying);
+    let builder = Harness::new(script.clone()).instructions("You lead.").tool(pay()).gate(no_paying());
     let harness = builder.subagents([scout()]).watch_subagents(Arc::clone(&denied)).build().unwrap();
     let report = harness.prompt("Pay.").await.unwrap();
     assert_eq!(report.answer(), "It was not possible.");

@@ -13,11 +13,13 @@ pub(super) fn note(kind: &EventKind) -> Option<(Paint, &'static str, String)> {
             (NOTE, "↻", format!("{} again in {backoff} ({attempt} of {max_attempts})", call.name))
         } else if let EventKind::CallRepaired { call, how, .. } = kind {
             (NOTE, "•", format!("{} {}", call.name, repaired(*how)))
-        } else if let EventKind::GateDecided { gate, verdict, reason, .. } = kind {
+        } else if let EventKind::Decided { by, fault: Some(fault), .. } = kind {
+            (BAD, "!", format!("gate {by} failed: {fault}"))
+        } else if let EventKind::Decided { by, verdict, reason, .. } = kind {
             if verdict == "allow" || verdict == "hold" {
                 return None;
             }
-            (NOTE, "•", format!("gate {gate}: {verdict}{}", because(reason.as_deref())))
+            (NOTE, "•", format!("gate {by}: {verdict}{}", because(reason.as_deref())))
         } else if let EventKind::GuardrailDecided { guardrail, stage, decision, reason, .. } = kind {
             if decision == "pass" {
                 return None;

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use crate::decide::{GateDecision, GateVerdict};
 use crate::ids::CallId;
+use crate::machine::PortSet;
 use crate::machine::Reply;
 use crate::message::Message;
-use crate::port::{PortSet, ToolDef};
+use crate::port::ToolDef;
 use crate::testing::Ran;
 use crate::time::Millis;
 use crate::turn::TurnSpec;
@@ -98,4 +100,9 @@ impl fmt::Display for Asked {
             Self::Stop(gate) => write!(f, "stop gate {gate}"),
         }
     }
+}
+
+/// What a gate answers.
+pub(super) fn gate_says(verdict: GateVerdict) -> Reply {
+    Reply::Gate(Box::new(GateDecision::from(verdict).into()))
 }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::line::{Asked, Line, Says, Script, ScriptFault};
+use super::line::{Asked, Line, Says, Script, ScriptFault, gate_says};
+use crate::decide::{GateVerdict, Guard, Points};
 use crate::ids::{CallId, GateName};
 use crate::json::Json;
+use crate::machine::PortSet;
 use crate::machine::Reply;
 use crate::message::{
     ApprovalRequest, AssistantMessage, Cost, Invalid, Message, ToolCall, Usage, UserMessage,
 };
 use crate::outcome::{Fault, FaultSource};
 use crate::port::{
-    ArgumentFault, Decision, Judgement, ModelFault, ModelFaultCode, PortSet, RetryClass, ToolDef,
-    ToolOutcome, Verdict,
+    ArgumentFault, Decision, Judgement, ModelFault, ModelFaultCode, RetryClass, ToolDef, ToolOutcome,
 };
 use crate::time::Millis;
 use crate::turn::{Execution, TurnSpec};
@@ -54,7 +55,9 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
             return Ok(None);
         }
         "gates" => {
-            script.ports.gates = names(words.after_colon()?);
+            let points = Points::CALL.and(Points::HANDOFF);
+            let gates = names(words.after_colon()?).into_iter();
+            script.ports.gates = gates.map(|name| Guard::new(name, points)).collect();
             return Ok(None);
         }
         "stops" => {
@@ -78,11 +81,11 @@ fn read(script: &mut Script, line: &str) -> Read<Option<Says>> {
         "arguments" => Says::Answer(Asked::Arguments(words.call()?), arguments(words.after_colon()?)?),
         "approve" => Says::Answer(Asked::Approve(words.call()?), decision(words.after_colon()?)?),
         "gate" => {
-            let gate = number_of(words.word(), &script.ports.gates, "gates")?;
+            let gate = number_of(words.word(), script.ports.gates.iter().map(|gate| &gate.name), "gates")?;
             Says::Answer(Asked::Gate(gate, words.call()?), verdict(words.after_colon()?)?)
         }
         "stop" => {
-            let gate = number_of(words.word(), &script.ports.stop_gates, "stops")?;
+            let gate = number_of(words.word(), script.ports.stop_gates.iter(), "stops")?;
             Says::Answer(Asked::Stop(gate), judgement(words.after_colon()?)?)
         }
         "cancel" => Says::Cancel,
@@ -148,8 +151,8 @@ fn names(words: Words<'_>) -> Vec<GateName> {
     words.0.split_whitespace().map(GateName::from).collect()
 }
 
-fn number_of(name: &str, gates: &[GateName], line: &str) -> Read<u32> {
-    let at = gates.iter().position(|gate| *gate == name);
+fn number_of<'g>(name: &str, mut gates: impl Iterator<Item = &'g GateName>, line: &str) -> Read<u32> {
+    let at = gates.position(|gate| *gate == name);
     at.and_then(|at| u32::try_from(at).ok()).ok_or_else(|| format!("`{name}` is not in `{line}:` above"))
 }
 
@@ -230,17 +233,17 @@ fn execution(mut words: Words<'_>) -> Read<Reply> {
 
 fn verdict(mut words: Words<'_>) -> Read<Reply> {
     let verdict = match words.word() {
-        "allow" => Verdict::Allow,
-        "deny" => Verdict::Deny { message: words.text()? },
-        "hold" => Verdict::Hold { reason: words.text()? },
+        "allow" => GateVerdict::Allow,
+        "deny" => GateVerdict::Deny { message: words.text()? },
+        "hold" => GateVerdict::Hold { reason: words.text()? },
         "halt" => {
             let message = words.text()?;
-            Verdict::Halt { reason: message.clone(), message }
+            GateVerdict::Halt { reason: message.clone(), message }
         }
-        "rewrite" => Verdict::Rewrite(words.json()?),
+        "rewrite" => GateVerdict::Rewrite(words.json()?),
         other => return Err(format!("`{other}` is no verdict")),
     };
-    Ok(Reply::Gate(verdict.into()))
+    Ok(gate_says(verdict))
 }
 
 fn judgement(mut words: Words<'_>) -> Read<Reply> {

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::line::{Asked, Line, Says, Script};
+use super::line::{Asked, Line, Says, Script, gate_says};
+use crate::decide::GateVerdict;
 use crate::event::{Event, EventKind};
 use crate::ids::{EntryId, OpId};
 use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{FactsFound, Judgement, Offer, Verdict};
+use crate::port::{FactsFound, Judgement, Offer};
 use crate::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use crate::time::Time;
 use crate::transcript::Transcript;
@@ -183,7 +184,7 @@ impl Stage {
             return Some(reply);
         }
         match asked {
-            Asked::Gate(..) if !self.speaks_of(&asked) => Some(Reply::Gate(Verdict::Allow.into())),
+            Asked::Gate(..) if !self.speaks_of(&asked) => Some(gate_says(GateVerdict::Allow)),
             Asked::Arguments(_) if !self.speaks_of(&asked) => Some(Reply::Arguments(Ok(()))),
             Asked::Stop(_) if !self.speaks_of(&asked) => Some(Reply::Judged(Judgement::Accept.into())),
             Asked::Stop(_)

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use harness_core::Json;
+use harness_core::decide::{DecideCx, GateVerdict};
 use harness_core::message::ToolCall;
-use harness_core::port::{
-    ContextPipeline as _, GateCx, Judgement, ProposedCall, ToolDef, ToolGate as _, Verdict,
-};
+use harness_core::port::{ContextPipeline as _, Judgement, ProposedCall, ToolDef};
 use harness_core::{Cancel, Time};
 use harness_memory::MemoryError;
 use harness_memory::layer::{Decided, Decision, FnLayer, LayerDef, LayerSetup};
@@ -23,30 +22,32 @@ fn opinion(decision: Result<Decision, MemoryError>) -> Stage {
 }
 
 #[track_caller]
-fn check(decision: Result<Decision, MemoryError>, expected: Verdict) {
+fn check(decision: Result<Decision, MemoryError>, expected: GateVerdict) {
     let stage = opinion(decision);
     let log = log([user("go")]);
     let cx = cx(&log);
-    let gate_cx = GateCx::new(log.prefix(), Arc::clone(&cx.origin), Cancel::never(), Time(0));
+    let gate_cx = DecideCx::new(log.prefix(), Arc::clone(&cx.origin), Cancel::never(), Time(0));
     let call = Arc::new(ToolCall::new("c", "plan/updatePrd", Json::empty_object()));
     let ask = ProposedCall::new(call, ToolDef::new("plan/updatePrd", ""), "main".into(), 1);
-    assert_eq!(run(&stage.clock, stage.layers.gate().check(&ask, &gate_cx)), expected);
+    let gate = stage.layers.gate();
+    let said = run(&stage.clock, gate.decide(&ask, &gate_cx, &stage.clock)).answer;
+    assert_eq!(said, Ok(expected.into()));
 }
 
-fn denied(message: &str) -> Verdict {
-    Verdict::Deny { message: message.to_owned() }
+fn denied(message: &str) -> GateVerdict {
+    GateVerdict::Deny { message: message.to_owned() }
 }
 
 #[test]
 fn a_call_that_a_layer_objects_to_does_not_run() {
-    check(Ok(Decision::Allow), Verdict::Allow);
+    check(Ok(Decision::Allow), GateVerdict::Allow);
     check(Ok(Decision::deny("read only")), denied("Tool call denied: read only"));
     check(Ok(Decision::Deny { guidance: None }), denied("Tool call denied: steering rule violation"));
     check(Ok(Decision::guide("use grep")), denied("Tool call redirected: use grep"));
-    check(Err(MemoryError::failed("offline")), Verdict::Allow);
+    check(Err(MemoryError::failed("offline")), GateVerdict::Allow);
     check(
         Err(MemoryError::config("MISSING_CALL_MODEL", "no model")),
-        Verdict::Halt { message: "Tool call denied: no model".to_owned(), reason: "no model".to_owned() },
+        GateVerdict::Halt { message: "Tool call denied: no model".to_owned(), reason: "no model".to_owned() },
     );
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::decision::PolicyDecision;
 use super::port::{DynHandoffPolicy, DynToolPolicy, HandoffPolicy, ToolPolicy};
 use super::proposal::{HandoffProposal, ToolProposal};
+use crate::decide::DecideCx;
 use crate::outcome::Fault;
-use crate::port::GateCx;
 
 /// The name that stands for every other.
 const ANY: &str = "*";
@@ -39,7 +39,7 @@ impl ToolPolicies {
 }
 
 impl ToolPolicy for ToolPolicies {
-    async fn decide(&self, proposal: &ToolProposal, cx: &GateCx) -> Result<PolicyDecision, Fault> {
+    async fn decide(&self, proposal: &ToolProposal, cx: &DecideCx) -> Result<PolicyDecision, Fault> {
         match self.0.get(proposal.tool.as_str()).or_else(|| self.0.get(ANY)) {
             Some(policy) => policy.decide_boxed(proposal, cx).await,
             None => Ok(PolicyDecision::deny(format!("deny_unconfigured_tool_{}", proposal.tool))),
@@ -73,10 +73,35 @@ impl HandoffPolicies {
 }
 
 impl HandoffPolicy for HandoffPolicies {
-    async fn decide(&self, proposal: &HandoffProposal, cx: &GateCx) -> Result<PolicyDecision, Fault> {
+    async fn decide(&self, proposal: &HandoffProposal, cx: &DecideCx) -> Result<PolicyDecision, Fault> {
         match self.0.get(proposal.to.as_str()).or_else(|| self.0.get(ANY)) {
             Some(policy) => policy.decide_boxed(proposal, cx).await,
             None => Ok(PolicyDecision::deny(format!("deny_unconfigured_handoff_{}", proposal.to))),
         }
+    }
+}
+
+/// A policy of tools and of handoffs that denies everything, with the reason `policy_not_configured`: for hosts in
+/// which nothing happens without a policy.
+///
+/// ```
+/// use harness_core::decide::gate;
+/// use harness_core::decide::policy::NotConfigured;
+///
+/// let gates = [gate::policy(NotConfigured), gate::handoff_policy(NotConfigured)];
+/// # let _ = gates;
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NotConfigured;
+
+impl ToolPolicy for NotConfigured {
+    async fn decide(&self, _: &ToolProposal, _: &DecideCx) -> Result<PolicyDecision, Fault> {
+        Ok(PolicyDecision::deny("policy_not_configured"))
+    }
+}
+
+impl HandoffPolicy for NotConfigured {
+    async fn decide(&self, _: &HandoffProposal, _: &DecideCx) -> Result<PolicyDecision, Fault> {
+        Ok(PolicyDecision::deny("policy_not_configured"))
     }
 }

@@ -2,20 +2,21 @@
 
 use super::decision::PolicyDecision;
 use super::proposal::{HandoffProposal, ToolProposal};
+use crate::decide::DecideCx;
 use crate::outcome::Fault;
-use crate::port::{BoxFuture, GateCx};
+use crate::port::BoxFuture;
 
 /// Decides about tool calls. A function `Fn(&ToolProposal) -> PolicyDecision` is one.
 ///
 /// ```
 /// use harness_core::Fault;
-/// use harness_core::policy::{PolicyDecision, ToolPolicy, ToolProposal};
-/// use harness_core::port::GateCx;
+/// use harness_core::decide::policy::{PolicyDecision, ToolPolicy, ToolProposal};
+/// use harness_core::decide::DecideCx;
 ///
 /// struct OfficeHours;
 ///
 /// impl ToolPolicy for OfficeHours {
-///     async fn decide(&self, proposal: &ToolProposal, cx: &GateCx) -> Result<PolicyDecision, Fault> {
+///     async fn decide(&self, proposal: &ToolProposal, cx: &DecideCx) -> Result<PolicyDecision, Fault> {
 ///         let hour = cx.now.0 / 3_600_000 % 24;
 ///         if (8..18).contains(&hour) {
 ///             return Ok(PolicyDecision::allow("within office hours"));
@@ -37,12 +38,12 @@ pub trait ToolPolicy: Send + Sync {
     fn decide(
         &self,
         proposal: &ToolProposal,
-        cx: &GateCx,
+        cx: &DecideCx,
     ) -> impl Future<Output = Result<PolicyDecision, Fault>> + Send;
 }
 
 impl<F: Fn(&ToolProposal) -> PolicyDecision + Send + Sync> ToolPolicy for F {
-    async fn decide(&self, proposal: &ToolProposal, _: &GateCx) -> Result<PolicyDecision, Fault> {
+    async fn decide(&self, proposal: &ToolProposal, _: &DecideCx) -> Result<PolicyDecision, Fault> {
         Ok(self(proposal))
     }
 }
@@ -53,7 +54,7 @@ pub trait DynToolPolicy: Send + Sync {
     fn decide_boxed<'a>(
         &'a self,
         proposal: &'a ToolProposal,
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<PolicyDecision, Fault>>;
 }
 
@@ -61,7 +62,7 @@ impl<P: ToolPolicy> DynToolPolicy for P {
     fn decide_boxed<'a>(
         &'a self,
         proposal: &'a ToolProposal,
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<PolicyDecision, Fault>> {
         Box::pin(self.decide(proposal, cx))
     }
@@ -80,12 +81,12 @@ pub trait HandoffPolicy: Send + Sync {
     fn decide(
         &self,
         proposal: &HandoffProposal,
-        cx: &GateCx,
+        cx: &DecideCx,
     ) -> impl Future<Output = Result<PolicyDecision, Fault>> + Send;
 }
 
 impl<F: Fn(&HandoffProposal) -> PolicyDecision + Send + Sync> HandoffPolicy for F {
-    async fn decide(&self, proposal: &HandoffProposal, _: &GateCx) -> Result<PolicyDecision, Fault> {
+    async fn decide(&self, proposal: &HandoffProposal, _: &DecideCx) -> Result<PolicyDecision, Fault> {
         Ok(self(proposal))
     }
 }
@@ -96,7 +97,7 @@ pub trait DynHandoffPolicy: Send + Sync {
     fn decide_boxed<'a>(
         &'a self,
         proposal: &'a HandoffProposal,
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<PolicyDecision, Fault>>;
 }
 
@@ -104,7 +105,7 @@ impl<P: HandoffPolicy> DynHandoffPolicy for P {
     fn decide_boxed<'a>(
         &'a self,
         proposal: &'a HandoffProposal,
-        cx: &'a GateCx,
+        cx: &'a DecideCx,
     ) -> BoxFuture<'a, Result<PolicyDecision, Fault>> {
         Box::pin(self.decide(proposal, cx))
     }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{GuardrailRules, HookPoints};
+use crate::decide::{Guard, Point};
 use crate::ids::GateName;
+use crate::port::{GuardrailRules, HookPoints};
 use crate::time::Millis;
 
 /// Which ports there are, so that a machine asks only those. A driver tells its machine of its own:
@@ -14,10 +15,7 @@ use crate::time::Millis;
 #[non_exhaustive]
 pub struct PortSet {
     /// The tool gates in the order in which they are asked.
-    pub gates: Vec<GateName>,
-    /// The places among `gates` of those that are asked before the arguments are validated
-    /// ([`GateStage::Prepare`](crate::port::GateStage::Prepare)).
-    pub preparing: Vec<u32>,
+    pub gates: Vec<Guard>,
     /// The guardrails of prompts.
     pub input_guardrails: Vec<GateName>,
     /// The guardrails of answers.
@@ -44,7 +42,6 @@ impl Default for PortSet {
     fn default() -> Self {
         Self {
             gates: Vec::new(),
-            preparing: Vec::new(),
             input_guardrails: Vec::new(),
             output_guardrails: Vec::new(),
             guardrails: GuardrailRules::default(),
@@ -60,9 +57,9 @@ impl Default for PortSet {
 }
 
 impl PortSet {
-    /// The first gate from that place on that is asked before the arguments are validated, or after it.
-    pub(crate) fn next_gate(&self, prepares: bool, from: u32) -> Option<u32> {
-        let gates = u32::try_from(self.gates.len()).unwrap_or(u32::MAX);
-        (from..gates).find(|gate| self.preparing.contains(gate) == prepares)
+    /// The first gate from that place on that is asked at this point.
+    pub(crate) fn next_gate(&self, point: Point, from: u32) -> Option<u32> {
+        let gates = (0..).zip(&self.gates).skip(from as usize);
+        gates.into_iter().find(|(_, gate)| gate.points.has(point)).map(|(at, _)| at)
     }
 }

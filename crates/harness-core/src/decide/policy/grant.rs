@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::decision::{PolicyDecision, PolicyVerdict};
 use super::port::{HandoffPolicy, ToolPolicy};
 use super::proposal::{HandoffProposal, ToolProposal};
+use crate::decide::DecideCx;
 use crate::json::Json;
 use crate::outcome::Fault;
-use crate::port::GateCx;
 use crate::time::{Time, iso};
 
 /// An approval of one proposal, by its hash. Its times are ISO 8601 texts as JSON.
@@ -195,14 +195,14 @@ impl<P> Approved<P> {
 }
 
 impl<P: ToolPolicy> ToolPolicy for Approved<P> {
-    async fn decide(&self, proposal: &ToolProposal, cx: &GateCx) -> Result<PolicyDecision, Fault> {
+    async fn decide(&self, proposal: &ToolProposal, cx: &DecideCx) -> Result<PolicyDecision, Fault> {
         let decision = self.policy.decide(proposal, cx).await?;
         Ok(self.with_grant(decision, &proposal.hash, cx.now))
     }
 }
 
 impl<P: HandoffPolicy> HandoffPolicy for Approved<P> {
-    async fn decide(&self, proposal: &HandoffProposal, cx: &GateCx) -> Result<PolicyDecision, Fault> {
+    async fn decide(&self, proposal: &HandoffProposal, cx: &DecideCx) -> Result<PolicyDecision, Fault> {
         let decision = self.policy.decide(proposal, cx).await?;
         Ok(self.with_grant(decision, &proposal.hash, cx.now))
     }

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::{PolicyDecision, PolicyVerdict, ResultMode};
 use super::proposal::{HandoffProposal, ToolProposal, raw_arguments};
+use crate::decide::DecideCx;
 use crate::ids::{AgentId, CallId, RunId};
 use crate::json::Json;
 use crate::message::ToolCall;
-use crate::port::GateCx;
 use crate::time::{Time, iso};
 
 /// What a policy decides about.
@@ -217,7 +217,7 @@ pub(super) enum Proposed<'a> {
 }
 
 impl Proposed<'_> {
-    pub(super) fn facts(self, decision: &PolicyDecision, cx: &GateCx) -> PolicyFacts {
+    pub(super) fn facts(self, decision: &PolicyDecision, cx: &DecideCx) -> PolicyFacts {
         let (kind, name) = match self {
             Self::Tool(proposal) => (ResourceKind::Tool, proposal.tool.as_str()),
             Self::Handoff(proposal) => (ResourceKind::Handoff, proposal.to.as_str()),
@@ -260,7 +260,7 @@ impl Proposed<'_> {
         }
     }
 
-    fn suspended(self, kind: ResourceKind, decision: &PolicyDecision, cx: &GateCx) -> SuspendedProposal {
+    fn suspended(self, kind: ResourceKind, decision: &PolicyDecision, cx: &DecideCx) -> SuspendedProposal {
         let (call, turn) = self.call();
         let mut suspended = SuspendedProposal {
             timestamp: cx.now,

@@ -1,0 +1,48 @@
+//! What a gate or a check may look at.
+
+use std::sync::Arc;
+
+use crate::cancel::Cancel;
+use crate::machine::Origin;
+use crate::outcome::Purpose;
+use crate::port::{Ledger, StopStanding};
+use crate::time::Time;
+use crate::transcript::Prefix;
+
+/// What a gate or a check may look at beside its subject.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DecideCx {
+    /// The transcript so far: the evidence.
+    pub log: Prefix,
+    /// Whose turn it is.
+    pub origin: Arc<Origin>,
+    /// Fires when the answer is not wanted any more.
+    pub cancel: Cancel,
+    /// When it is asked.
+    pub now: Time,
+    /// Where the run stands, at its end; `None` before.
+    pub standing: Option<Arc<StopStanding>>,
+    /// Where its model calls are reserved and settled.
+    pub ledger: Ledger,
+}
+
+impl DecideCx {
+    /// For tests of gates and checks, and for drivers of your own. Model calls are not limited.
+    pub fn new(log: Prefix, origin: Arc<Origin>, cancel: Cancel, now: Time) -> Self {
+        let ledger = Ledger::unlimited(Purpose::Judge);
+        Self { log, origin, cancel, now, standing: None, ledger }
+    }
+
+    /// The same with a ledger for its model calls.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger, ..self }
+    }
+
+    /// The same at the end of a run.
+    #[must_use]
+    pub fn standing_at(self, standing: Arc<StopStanding>) -> Self {
+        Self { standing: Some(standing), ..self }
+    }
+}
