@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Millis;
-use harness_core::port::StorageError;
+use harness_host::StorageError;
 
 use crate::layer::{ItemCategory, LayerId};
 

@@ -10,17 +10,18 @@ use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::port::{
     Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource, DynInputGuardrail,
-    DynModel, DynOutputGuardrail, DynPostToolHook, DynSecrets, DynStopGate, DynToolRegistry, DynTurnHooks,
+    DynModel, DynOutputGuardrail, DynPostToolHook, DynStopGate, DynToolRegistry, DynTurnHooks,
     GuardrailRules, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
 };
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::transcript::{Prefix, View};
 use harness_core::{AgentId, Fault, Json, Millis, ModelName, Redactor, RunId, ThreadId, ToolName};
+use harness_host::DynSecrets;
 
 use crate::queue::{LateSteering, QueueMode};
 use crate::skill::SkillSet;
 use crate::template::TemplateSet;
-use crate::workplace::Params;
+use harness_host::Params;
 
 /// A model, and who it is.
 #[derive(Clone)]

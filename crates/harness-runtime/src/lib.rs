@@ -24,7 +24,6 @@
 //! | [`checkpoint`] | how an execution of a flow outlives its process |
 //! | [`context_file`] | the files that tell an agent about a project (`AGENTS.md`) |
 //! | [`channel`] | channels between the steps of an execution, and from outside into it |
-//! | [`workplace`] | where steps work: files, a shell, processes, a folder, and what their host was made with |
 //!
 //! When a message is delivered stands in `docs/reference/delivery.md`.
 //!
@@ -90,7 +89,6 @@ pub mod skill;
 mod stream;
 pub mod template;
 mod thread;
-pub mod workplace;
 
 pub use approvals::Approvals;
 pub use config::{

@@ -17,7 +17,7 @@ use crate::model::ThreadModel;
 use crate::queue::QueuedBytes;
 use crate::sessions::{DynSessions, Sessions};
 use crate::thread::{Shared, Thread};
-use crate::workplace::{Params, RootCwd, Workplace};
+use harness_host::{Params, RootCwd, Workplace};
 
 /// The bounds of each thread, and of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

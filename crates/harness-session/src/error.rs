@@ -4,8 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use harness_core::port::{SessionError, StorageError};
+use harness_core::port::SessionError;
 use harness_core::{ArtifactId, EntryId, RunId};
+use harness_host::StorageError;
 
 use crate::folder::{Deed, Store};
 use crate::jsonl::Owner;

@@ -140,7 +140,7 @@ pub use command::{CommandSpec, CommandTool, Input};
 pub use duplicates::{DuplicateGuard, DuplicateOptions};
 pub use error::{Place, Problem, RegistryFault, ToolsError};
 pub use harness_core::port::MemoryWorkspace;
-pub use harness_process::{
+pub use harness_host::process::{
     Environment, MAX_PRINTED, OrphansLeft, PASSED, SYSTEM_FOLDERS, Sandbox, SandboxFault, deny_inspection,
     is_ignored, supervise, supervise_by, wait_for_orphans,
 };

@@ -47,6 +47,7 @@
 //! |---|---|
 //! | [`core`] | messages, ports, gates, events, limits, the turn and run machines, the driver |
 //! | [`descriptor`] | agent graphs as YAML |
+//! | [`host`] | storage, artifacts, keys, a working folder, processes |
 //! | [`memory`] | memory layers, compaction |
 //! | [`session`] | session stores |
 //! | [`record`] | run records, recordings of model traffic, replay |
@@ -74,6 +75,7 @@ mod told;
 pub use harness_adapters as adapters;
 pub use harness_core as core;
 pub use harness_descriptor as descriptor;
+pub use harness_host as host;
 pub use harness_memory as memory;
 pub use harness_record as record;
 pub use harness_runtime as runtime;

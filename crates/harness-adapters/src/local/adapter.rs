@@ -11,7 +11,7 @@ use harness_core::port::{
     Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart, ExecutionRequest,
     ExecutionResult, ExecutionSink,
 };
-use harness_process::{Capture, Ended, Ending, Line, Lines};
+use harness_host::process::{Capture, Ended, Ending, Line, Lines};
 use tokio::sync::Notify;
 
 use super::ended::{Exit, Report, not_started};
@@ -201,7 +201,8 @@ impl LocalCommandAdapter {
     }
 
     fn why(&self, error: &std::io::Error) -> String {
-        let why = harness_process::why_not_started(&self.program.program, self.program.cwd.as_deref(), error);
+        let why =
+            harness_host::process::why_not_started(&self.program.program, self.program.cwd.as_deref(), error);
         let what_to_do = self.what_to_do.as_deref().filter(|_| error.kind() == std::io::ErrorKind::NotFound);
         let program = self.program.name();
         match what_to_do {

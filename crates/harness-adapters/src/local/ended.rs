@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::port::ExecutionResult;
 use harness_core::port::execution::{ExecutionError, ExecutionErrorCode, ExecutionOutput};
-use harness_process::{Capture, Ending, MAX_PRINTED, signal_name};
+use harness_host::process::{Capture, Ending, MAX_PRINTED, signal_name};
 
 use super::adapter::{Printed, in_ms};
 use super::output::ParsedOutput;

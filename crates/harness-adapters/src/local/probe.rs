@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness_process::{Ending, is_path, why_not_started};
+use harness_host::process::{Ending, is_path, why_not_started};
 
 use super::agent::LocalAgent;
 use super::ended::shortened;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use harness_process::{Ended, Environment, Launch, Limits, PASSED};
+use harness_host::process::{Ended, Environment, Launch, Limits, PASSED};
 
 /// A program that a backend or a runner starts, with its surroundings and its bounds.
 ///
@@ -141,7 +141,7 @@ impl LocalProgram {
             launch = launch.stdin(input.as_str());
         }
         tracing::debug!(program = %self.name(), "starts a program");
-        Box::pin(harness_process::run_with(launch, unwanted, tap)).await
+        Box::pin(harness_host::process::run_with(launch, unwanted, tap)).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use harness_process::{Ended, Ending, Environment, MAX_PRINTED};
+use harness_host::process::{Ended, Ending, Environment, MAX_PRINTED};
 
 use super::adapter::in_ms;
 use super::agent::LocalAgent;
@@ -134,7 +134,8 @@ impl CliRunner for LocalRunner {
         match ran {
             Ok(ended) => self.outcome(&input, &ended),
             Err(error) => {
-                let why = harness_process::why_not_started(&program.program, program.cwd.as_deref(), &error);
+                let why =
+                    harness_host::process::why_not_started(&program.program, program.cwd.as_deref(), &error);
                 let told = format!("Failed to spawn '{}': {why}", program.name());
                 CliOutcome::Failed { error: told, stderr: None, exit_code: None }
             }

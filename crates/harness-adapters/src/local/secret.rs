@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use harness_process::Environment;
+use harness_host::process::Environment;
 
 /// The shortest value that is taken for a secret: shorter ones are words of ordinary text.
 const SHORTEST: usize = 6;

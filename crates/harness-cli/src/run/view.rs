@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness::Builder;
-use harness::core::port::{Clock, DynArtifactStore, DynModel};
+use harness::core::port::{Clock, DynModel};
 use harness::descriptor::{CompactionPreset, CompactionSetting};
+use harness::host::DynArtifactStore;
 use harness::memory::compact::artifacts::{LargeResults, read_artifact_tool};
 use harness::memory::compact::{CompactionPolicy, ContextCompactor, ModelSummarizer, SummaryModel};
 use harness::session::artifact::{FolderArtifacts, MemoryArtifacts};

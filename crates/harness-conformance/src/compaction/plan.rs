@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness_core::message::{Block, Message};
-use harness_core::port::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 use harness_core::transcript::Plan;
 use harness_core::{ArtifactId, SessionId, Time};
+use harness_host::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 use harness_memory::compact::durability::DurabilityPolicies;
 use harness_memory::compact::summary::{SpanReference, StructuredSummary};
 use harness_memory::compact::tokens::RoundedCharacters;

@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{BoxFuture, Secret, Secrets, ThinkingLevel};
+use harness_core::port::{BoxFuture, Secret, ThinkingLevel};
 use harness_core::testing::VirtualClock;
 use harness_core::turn::Execution;
 use harness_core::{Fault, Time, ToolName};
+use harness_host::Secrets;
 use harness_memory::compact::ContextCompactor;
 use harness_runtime::skill::{Skill, SkillSet};
 use harness_runtime::template::{PromptTemplate, TemplateSet};

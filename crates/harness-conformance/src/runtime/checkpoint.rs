@@ -8,8 +8,8 @@ use std::time::Duration;
 use harness_core::Json;
 use harness_core::driver::Ports;
 use harness_core::message::{AssistantMessage, Cost, Message, Usage};
-use harness_core::port::DynStorage;
 use harness_core::testing::{ModelStep, ScriptedModel};
+use harness_host::DynStorage;
 use harness_runtime::checkpoint::Retention;
 use harness_runtime::flow::{
     Execution, ExecutionSpec, Flow, FlowRunner, Loop, Parallel, Step, StepCx, TurnAgent, Until,

@@ -7,7 +7,6 @@
 
 mod agent;
 mod approver;
-mod artifact;
 mod call_hook;
 mod checkpoint;
 mod clock;
@@ -20,12 +19,10 @@ mod guardrail;
 mod hooks;
 mod ledger;
 mod model;
-mod process;
 mod proposed;
-mod secrets;
+mod secret;
 mod session;
 mod steering;
-mod storage;
 mod thinking;
 mod tokens;
 mod tool;
@@ -33,7 +30,6 @@ mod workspace;
 
 pub use agent::{AgentBrief, AgentSource, DynAgentSource, Offer, PrepareAsk, SingleAgent};
 pub use approver::{ApprovalAsk, Approver, Decision, DynApprover, Prepared};
-pub use artifact::{ArtifactMeta, ArtifactPart, ArtifactStore, DynArtifactStore, Sensitivity};
 pub use call_hook::{
     AgentStop, AgentStopAsk, AgentStopHook, CallHookPoint, DynAgentStopHook, DynPostToolHook, FinishedCall,
     HookNote, PostToolHook, StopStanding,
@@ -58,17 +54,13 @@ pub use guardrail::{
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
 pub use ledger::{Ledger, MeteredModel};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
-pub use process::{
-    DynShell, DynSubprocess, Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess,
-};
 pub use proposed::ProposedCall;
-pub use secrets::{DynSecrets, Secret, Secrets};
+pub use secret::Secret;
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,
     TornTail, TranscriptRepair,
 };
 pub use steering::{DrainPoint, NoSteering, Steering};
-pub use storage::{DynStorage, Storage, StorageError};
 pub use thinking::ThinkingLevel;
 pub use tokens::{DynEmbedder, Embedder, TokenCounter};
 pub use tool::{

@@ -49,7 +49,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod artifacts;
 mod clock;
 mod driver;
 mod events;
@@ -59,7 +58,6 @@ mod ports;
 mod script;
 mod tools;
 
-pub use artifacts::ArtifactShelf;
 pub use clock::VirtualClock;
 pub use driver::{Answer, Outside, Ran, ScriptedDriver, replay};
 pub use events::{EventLog, RecordingObserver, event_line};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use harness_core::port::{Clock, DynTool, StorageError, ToolCx, ToolError, ToolOutcome, tool_fn};
+use harness_core::port::{Clock, DynTool, ToolCx, ToolError, ToolOutcome, tool_fn};
 use harness_core::{Json, Millis, Time};
+use harness_host::StorageError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

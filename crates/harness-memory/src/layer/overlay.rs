@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::Json;
-use harness_core::port::{DynStorage, Storage, StorageError};
+use harness_host::{DynStorage, Storage, StorageError};
 
 /// Shows what the storage below holds, under what was changed here; forgets the changes when it is dropped.
 pub(crate) struct Overlay {

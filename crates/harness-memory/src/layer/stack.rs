@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::port::{Clock, DynModel, DynStorage, TokenCounter};
+use harness_core::port::{Clock, DynModel, TokenCounter};
+use harness_host::DynStorage;
 
 use super::anchor::{CacheConfig, Lineage};
 use super::assembly::ViewBudget;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::port::{DynStorage, StorageError};
+use harness_host::{DynStorage, StorageError};
 
 use super::cx::Execution;
 use super::def::{LayerId, Scope};

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Block, Message, SystemMessage, ToolCall, ToolResultMessage};
 use harness_core::port::{CompactAsk, Compaction, Compactor as _, ViewCx};
-use harness_core::testing::ArtifactShelf;
 use harness_core::transcript::{Plan, Transcript, View};
 use harness_core::{Json, Time};
+use harness_host::testing::ArtifactShelf;
 use harness_memory::compact::group::{is_pinned, pin};
 use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Rung, Summarizer, Summary, SummaryAsk, SummaryFault,

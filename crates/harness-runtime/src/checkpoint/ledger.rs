@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use harness_core::limits::Amount;
-use harness_core::port::{DynStorage, StorageError};
 use harness_core::{Json, RunId};
+use harness_host::{DynStorage, StorageError};
 
 use super::Retention;
 use super::record::{Beginning, Record, Start, VERSION, prefix};

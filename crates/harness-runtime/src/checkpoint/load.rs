@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness_core::RunId;
 use harness_core::limits::Amount;
-use harness_core::port::DynStorage;
+use harness_host::DynStorage;
 
 use super::ledger::{Earlier, Ledger};
 use super::record::{Beginning, Record, Start, VERSION, Version, prefix};

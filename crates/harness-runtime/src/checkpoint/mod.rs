@@ -22,7 +22,7 @@ mod ledger;
 mod load;
 mod record;
 
-use harness_core::port::StorageError;
+use harness_host::StorageError;
 
 pub(crate) use ledger::Ledger;
 pub(crate) use load::{Restored, clear, load};

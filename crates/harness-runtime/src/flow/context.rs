@@ -10,6 +10,7 @@ use harness_core::port::DynWorkspace;
 use harness_core::{Cancel, Json, RunId, ThreadId};
 use serde::de::DeserializeOwned;
 
+use super::at_step::{StepShell, StepSubprocess};
 use super::detached::Detached;
 use super::execution::Shared;
 use super::log::Log;
@@ -17,7 +18,7 @@ use super::purse::{self, Purse};
 use super::spawn::SpawnSpec;
 use super::step::Step;
 use crate::channel::{Channel, ChannelError, ChannelSpec};
-use crate::workplace::{Folder, ParamsFault, RootCwd, StepShell, StepSubprocess, Workplace};
+use harness_host::{ParamsFault, RootCwd, WorkingFolder, Workplace};
 
 /// What belongs to one line of work: the root's, a spawned child's, a parallel path's.
 #[derive(Debug)]
@@ -52,12 +53,12 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    pub(crate) fn folder(&self) -> Folder {
-        Folder { current: Arc::clone(&self.cwd), previous: self.previous_cwd.clone() }
+    pub(crate) fn folder(&self) -> WorkingFolder {
+        WorkingFolder { current: Arc::clone(&self.cwd), previous: self.previous_cwd.clone() }
     }
 
     /// Looks at the working folder as it is.
-    fn work_in(&mut self, folder: Folder) {
+    fn work_in(&mut self, folder: WorkingFolder) {
         if self.folder() != folder {
             (self.cwd, self.previous_cwd) = (folder.current, folder.previous);
             self.changed = true;

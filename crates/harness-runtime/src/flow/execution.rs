@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, Weak};
 use harness_core::decide::{DynGate, Guarded};
 use harness_core::limits::Amount;
 use harness_core::message::{Cost, Message};
-use harness_core::port::{Clock, DynApprover, DynStorage};
+use harness_core::port::{Clock, DynApprover};
 use harness_core::{Cancel, Json, RunId, ThreadId};
+use harness_host::DynStorage;
 
 use super::context::{Context, Data, StepCx, lock};
 use super::detached::Tasks;
@@ -19,7 +20,7 @@ use super::log::Log;
 use super::purse::{Purse, amount};
 use crate::channel::{ChannelError, ChannelSpec, Channels, ExternalChannel};
 use crate::checkpoint::{Beginning, CheckpointError, Ledger, Restored, Retention, clear, load};
-use crate::workplace::{Folder, Params, RootCwd, Workplace};
+use harness_host::{Params, RootCwd, WorkingFolder, Workplace};
 
 /// What all executions of a runner share.
 #[derive(Clone)]
@@ -219,7 +220,7 @@ impl FlowRunner {
     #[must_use]
     pub fn begin(&self, spec: ExecutionSpec) -> Execution {
         let cwd = spec.cwd.map_or_else(|| self.0.root_cwd.clone(), RootCwd::new);
-        let Folder { current, previous: previous_cwd } = cwd.folder();
+        let WorkingFolder { current, previous: previous_cwd } = cwd.folder();
         let beginning = Beginning {
             thread: spec.thread,
             resource: spec.resource,

@@ -33,6 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod at_step;
 pub(crate) mod context;
 mod detached;
 mod dispatch;
@@ -53,6 +54,7 @@ mod step;
 mod tool;
 mod until;
 
+pub use at_step::{StepShell, StepSubprocess};
 pub use context::StepCx;
 pub use detached::{Detached, DetachedStatus};
 pub use error::FlowError;

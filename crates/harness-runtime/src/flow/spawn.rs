@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::{DynShell, DynSubprocess, DynWorkspace};
+use harness_core::port::DynWorkspace;
+use harness_host::{DynShell, DynSubprocess};
 
-use crate::workplace::Workplace;
+use harness_host::Workplace;
 
 /// What a child has of its own: everything else it inherits, the working folder as a copy.
 ///
@@ -68,7 +69,7 @@ impl SpawnSpec {
 
     /// The child's place beneath that of its parent.
     pub(super) fn workplace(&self, parent: &Workplace) -> Workplace {
-        Workplace::of(
+        Workplace::new(
             Arc::clone(self.fs.as_ref().unwrap_or(parent.fs())),
             Arc::clone(self.shell.as_ref().unwrap_or(parent.shell())),
             Arc::clone(self.subprocess.as_ref().unwrap_or(parent.subprocess())),

@@ -165,7 +165,7 @@ impl Step {
     }
 
     /// A step in a child context: no messages, a copy of the state and of the working folder, the same
-    /// [`Workplace`](crate::workplace::Workplace), one level deeper. What it spends counts for the parent, also
+    /// [`Workplace`](harness_host::Workplace), one level deeper. What it spends counts for the parent, also
     /// when it fails.
     pub fn spawn(id: impl Into<Arc<str>>, child: Self) -> Self {
         Self::spawn_with(id, child, SpawnSpec::new())

@@ -7,9 +7,10 @@ use harness_core::driver::Ports;
 use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Cost, Message, Usage};
 use harness_core::outcome::{Fault, Outcome};
-use harness_core::port::{ContextPipeline, Storage, StorageError, ViewCx, tool_fn};
+use harness_core::port::{ContextPipeline, ViewCx, tool_fn};
 use harness_core::testing::ScriptedModel;
 use harness_core::{Json, RunId};
+use harness_host::{Storage, StorageError};
 use harness_runtime::checkpoint::{CheckpointError, Retention};
 use harness_runtime::flow::{
     Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, OnLoopError, Parallel, Step, StepCx,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use harness_core::message::Message;
-use harness_core::port::{Secret, Secrets, ThinkingLevel, ToolDef};
+use harness_core::port::{Secret, ThinkingLevel, ToolDef};
 use harness_core::testing::ScriptedTools;
 use harness_core::{Cancel, Fault, Json};
+use harness_host::Secrets;
+use harness_host::{Params, RootCwd};
 use harness_runtime::flow::ExecutionSpec;
-use harness_runtime::workplace::{Params, RootCwd};
 
 use crate::support::{Scripted, Step, builder, config, during, thread_of, thread_with};
 

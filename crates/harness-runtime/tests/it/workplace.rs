@@ -4,15 +4,13 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use harness_core::contract::{SchemaValidator, ShallowSchemas};
-use harness_core::port::{
-    BoxFuture, MemoryWorkspace, Precondition, Process, ProcessFault, ProcessOptions, ProcessOutput, Shell,
-    Subprocess, WorkspaceFile,
-};
+use harness_core::port::{BoxFuture, MemoryWorkspace, Precondition, WorkspaceFile};
 use harness_core::{Cancel, Json, Millis};
+use harness_host::{Params, ParamsFault, RootCwd, Workplace};
+use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess};
 use harness_runtime::flow::{
     Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, Parallel, SpawnSpec, Step, StepCx,
 };
-use harness_runtime::workplace::{Params, ParamsFault, RootCwd, Workplace};
 
 use crate::stage::{Stage, text};
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use harness_core::port::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 use harness_core::{ArtifactId, SessionId, Time};
+use harness_host::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 use serde::{Deserialize, Serialize};
 
 use super::holders::{Holders, MOST_BYTES, Purged, digits, name, part};

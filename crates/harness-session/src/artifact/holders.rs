@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use harness_core::port::{ArtifactMeta, ArtifactPart, Sensitivity};
 use harness_core::{ArtifactId, SessionId, Time, canonical};
+use harness_host::{ArtifactMeta, ArtifactPart, Sensitivity};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::port::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 use harness_core::{ArtifactId, SessionId, Time};
+use harness_host::{ArtifactMeta, ArtifactPart, ArtifactStore, StorageError};
 
 use super::holders::{Holders, MOST_BYTES, Purged, name, part};
 use crate::error::Error;

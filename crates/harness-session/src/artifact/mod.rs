@@ -1,4 +1,4 @@
-//! Contents under the hash of their bytes: the [`ArtifactStore`](harness_core::port::ArtifactStore) port in
+//! Contents under the hash of their bytes: the [`ArtifactStore`](harness_host::ArtifactStore) port in
 //! memory and as files.
 //!
 //! The same bytes are kept once, for however many sessions: each that stores them holds them, with a label, a
@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use harness_core::Time;
-//! use harness_core::port::{ArtifactMeta, ArtifactStore};
+//! use harness_host::{ArtifactMeta, ArtifactStore};
 //! use harness_session::artifact::FolderArtifacts;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

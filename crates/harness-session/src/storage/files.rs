@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use harness_core::Json;
-use harness_core::port::{Storage, StorageError};
+use harness_host::{Storage, StorageError};
 
 use crate::blocking;
 use crate::error::Error;

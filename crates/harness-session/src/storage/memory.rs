@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::Json;
-use harness_core::port::{Storage, StorageError};
+use harness_host::{Storage, StorageError};
 
 /// Values that live as long as the process. Clones share them.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
-//! A small key-value store: the [`Storage`](harness_core::port::Storage) port in memory and as files.
+//! A small key-value store: the [`Storage`](harness_host::Storage) port in memory and as files.
 //!
 //! ```
 //! use harness_core::Json;
-//! use harness_core::port::Storage;
+//! use harness_host::Storage;
 //! use harness_session::storage::FolderStorage;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

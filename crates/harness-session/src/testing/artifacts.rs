@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use harness_core::port::{ArtifactMeta, ArtifactPart, ArtifactStore, Sensitivity};
 use harness_core::{ArtifactId, SessionId, Time};
+use harness_host::{ArtifactMeta, ArtifactPart, ArtifactStore, Sensitivity};
 
 const NOW: Time = Time(1_767_225_600_000);
 const LATER: Time = Time(1_767_225_700_000);

@@ -1,7 +1,7 @@
 //! What every key-value store has to keep.
 
 use harness_core::Json;
-use harness_core::port::Storage;
+use harness_host::Storage;
 
 /// Keys that a careless store would mix up or lose.
 const KEYS: &[&str] = &[

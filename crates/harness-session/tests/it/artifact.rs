@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use harness_core::port::{ArtifactMeta, ArtifactStore, Sensitivity, StorageError};
 use harness_core::{ArtifactId, SessionId, Time};
+use harness_host::{ArtifactMeta, ArtifactStore, Sensitivity, StorageError};
 use harness_session::artifact::{FolderArtifacts, MemoryArtifacts};
 use harness_session::testing::{Fault, Faults};
 

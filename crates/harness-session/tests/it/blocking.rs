@@ -7,9 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use harness_core::Json;
-use harness_core::port::{
-    ArtifactMeta, ArtifactStore as _, CheckpointStore as _, Durability, Entry, Session as _, Storage as _,
-};
+use harness_core::port::{CheckpointStore as _, Durability, Entry, Session as _};
+use harness_host::{ArtifactMeta, ArtifactStore as _, Storage as _};
 use harness_session::artifact::FolderArtifacts;
 use harness_session::checkpoint::FileCheckpoints;
 use harness_session::storage::FolderStorage;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use harness_core::Json;
-use harness_core::port::{Storage, StorageError};
+use harness_host::{Storage, StorageError};
 use harness_session::storage::FolderStorage;
 use harness_session::testing::{Fault, Faults};
 

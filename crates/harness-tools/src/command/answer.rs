@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use harness_core::message::Block;
 use harness_core::port::{RetryClass, ToolOutcome, ToolStatus};
 use harness_core::{Json, Millis};
-use harness_process::{Capture, Ended, Ending, MAX_PRINTED, Shown, why_not_started};
+use harness_host::process::{Capture, Ended, Ending, MAX_PRINTED, Shown, why_not_started};
 
 use super::tool::{CommandSpec, TimeLimit};
 

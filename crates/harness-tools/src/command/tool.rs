@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
-use harness_process::{Environment, Launch, Limits, PASSED, Sandbox};
+use harness_host::process::{Environment, Launch, Limits, PASSED, Sandbox};
 
 use super::answer;
 use crate::error::ToolsError;
@@ -246,7 +246,7 @@ impl Cell {
             Sandbox::available().map_err(|fault| fault.to_string())?;
             let folder = tempfile::Builder::new().prefix("harness-").tempdir().map_err(|e| e.to_string())?;
             let sandbox = sandbox.writing(folder.path());
-            let own = harness_process::is_path(program.as_os_str()) && program.exists();
+            let own = harness_host::process::is_path(program.as_os_str()) && program.exists();
             Ok(Self { sandbox: if own { sandbox.reading(program) } else { sandbox }, folder })
         });
         let made = work.await.unwrap_or_else(|error| Err(error.to_string()));
@@ -304,7 +304,8 @@ pub(crate) async fn run_shell(spec: &CommandSpec, clock: Option<&dyn Clock>, cx:
         Err(refused) => return refused,
     };
     let ended =
-        harness_process::run(launch(spec, cell.as_ref(), cx, limit.span()), cx.cancel.cancelled()).await;
+        harness_host::process::run(launch(spec, cell.as_ref(), cx, limit.span()), cx.cancel.cancelled())
+            .await;
     Cell::close(cell).await;
     match ended {
         Ok(ended) => answer::any_exit(&program, limit, &ended),
@@ -346,7 +347,7 @@ impl Tool for CommandTool {
         };
         let launch = launch(&self.spec, cell.as_ref(), &cx, limit.span());
         tracing::debug!(tool = %self.def.name, call = %cx.call.id, program = %self.program(), "starts a program");
-        let ended = harness_process::run(launch, cx.cancel.cancelled()).await;
+        let ended = harness_host::process::run(launch, cx.cancel.cancelled()).await;
         Cell::close(cell).await;
         match ended {
             Ok(ended) => answer::outcome(&self.program(), self.def.class, limit, &ended),

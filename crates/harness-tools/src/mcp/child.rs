@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use harness_core::Cancel;
-use harness_process::{Capture, Child, Command, REAP, Shown, start, why_not_started};
+use harness_host::process::{Capture, Child, Command, REAP, Shown, start, why_not_started};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;

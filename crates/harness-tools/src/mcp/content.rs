@@ -2,7 +2,7 @@
 
 use harness_core::Json;
 use harness_core::message::Block;
-use harness_process::{Capture, Shown};
+use harness_host::process::{Capture, Shown};
 use rmcp::model::{ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 

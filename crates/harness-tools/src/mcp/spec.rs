@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness_core::port::BoxFuture;
-use harness_process::{Environment, PASSED};
+use harness_host::process::{Environment, PASSED};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fault::McpFault;

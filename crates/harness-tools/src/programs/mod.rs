@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness_core::Cancel;
-use harness_core::port::{
-    Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess, normal_path,
-};
-use harness_process::{Capture, Ended, Ending, Environment, Launch, Limits, MAX_PRINTED, PASSED};
+use harness_core::port::normal_path;
+use harness_host::process::{Capture, Ended, Ending, Environment, Launch, Limits, MAX_PRINTED, PASSED};
+use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess};
 
 /// Programs of this machine: the ports [`Shell`] and [`Subprocess`].
 ///
@@ -26,7 +25,7 @@ use harness_process::{Capture, Ended, Ending, Environment, Launch, Limits, MAX_P
 ///
 /// ```
 /// use harness_core::Cancel;
-/// use harness_core::port::{Process, ProcessOptions, Shell, Subprocess};
+/// use harness_host::{Process, ProcessOptions, Shell, Subprocess};
 /// use harness_tools::{Environment, SystemPrograms};
 ///
 /// # let surroundings = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
@@ -123,7 +122,7 @@ impl Shell for SystemPrograms {
         let job = self.job(SHELL, vec!["-c".into(), command.into()], options)?;
         job.wanted(cancel)?;
         let limits = job.limits().kept(options.max_output, options.max_output);
-        let ended = harness_process::run(job.launch(limits), cancel.cancelled()).await;
+        let ended = harness_host::process::run(job.launch(limits), cancel.cancelled()).await;
         job.outcome(ended, None)
     }
 }
@@ -179,7 +178,7 @@ impl Job {
     ) -> Result<ProcessOutput, ProcessFault> {
         let program = self.program.clone();
         let ended = ended.map_err(|error| {
-            let why = harness_process::why_not_started(OsStr::new(&program), Some(&self.cwd), &error);
+            let why = harness_host::process::why_not_started(OsStr::new(&program), Some(&self.cwd), &error);
             ProcessFault::NotStarted { program: program.clone(), problem: why }
         })?;
         let stdout = stdout.unwrap_or(&ended.stdout);

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use harness_core::Cancel;
-use harness_core::port::{BoxFuture, Process, ProcessFault, ProcessOutput};
-use harness_process::{Capture, run_with};
+use harness_core::port::BoxFuture;
+use harness_host::process::{Capture, run_with};
+use harness_host::{Process, ProcessFault, ProcessOutput};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness_core::port::{Clock, DynTool, ToolDef, Toolbox};
-use harness_process::{Environment, is_path};
+use harness_host::process::{Environment, is_path};
 
 use super::agents::Wanted;
 use super::builtin::{self, Builtin, Made, Missing, Workshop, below};

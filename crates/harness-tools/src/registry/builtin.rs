@@ -9,7 +9,7 @@ use harness_core::port::{
     DynTool, DynWorkspace, Workspace, WorkspaceEntry, WorkspaceFault, WorkspaceFaultCode, WorkspaceFile,
     WorkspaceHit,
 };
-use harness_process::Environment;
+use harness_host::process::Environment;
 
 use super::agents::{self, Wanted};
 use super::entry::{Fields, unknown_keys};

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use harness_process::{Environment, Sandbox, is_path};
+use harness_host::process::{Environment, Sandbox, is_path};
 
 /// Why programs cannot be sandboxed, and what to do about it.
 pub(super) fn sandbox_problem(sandbox: &Sandbox) -> Option<(String, &'static str)> {

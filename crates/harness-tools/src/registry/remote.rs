@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use harness_core::port::Clock;
-use harness_process::{Environment, PASSED};
+use harness_host::process::{Environment, PASSED};
 
 use super::bound::{Registry, folder_of, program_of, rooted, tools_path};
 use super::entry::child;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use harness_process::Sandbox;
+use harness_host::process::Sandbox;
 
 use super::entry::{Fields, child, unknown_keys};
 use super::yaml::Node;

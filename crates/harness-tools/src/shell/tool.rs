@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use harness_core::Json;
 use harness_core::port::{ArgumentFault, Clock, Tool, ToolCx, ToolDef, ToolOutcome};
-use harness_process::Sandbox;
+use harness_host::process::Sandbox;
 use serde_json::json;
 
 use super::hazards::name_of;

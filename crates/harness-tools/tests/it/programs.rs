@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use harness_core::port::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess};
 use harness_core::{Cancel, Millis};
+use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess};
 use harness_tools::SystemPrograms;
 
 use crate::stopping::{Fifo, all_gone};

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use harness::core::Json;
 use harness::core::message::AssistantMessage;
-use harness::core::port::{ProcessFault, ProcessOptions};
+use harness::host::{ProcessFault, ProcessOptions};
+use harness::host::{RootCwd, Workplace};
 use harness::prelude::*;
 use harness::runtime::Runtime;
 use harness::runtime::flow::{ExecutionSpec, Flow, FlowError, Step, StepCx};
-use harness::runtime::workplace::{RootCwd, Workplace};
 use harness::tools::{Environment, FolderWorkspace, SystemPrograms};
 
 use crate::support::Script;

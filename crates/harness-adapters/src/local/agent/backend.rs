@@ -11,7 +11,7 @@ use harness_core::port::execution::{
 use harness_core::port::{
     Clock, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionRequest, ExecutionResult,
 };
-use harness_process::Environment;
+use harness_host::process::Environment;
 
 use super::LocalAgent;
 use super::arguments::invocation;

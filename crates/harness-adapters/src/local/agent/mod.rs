@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 
-use harness_process::Environment;
+use harness_host::process::Environment;
 
 use super::program::LocalProgram;
 use super::version::Version;
@@ -36,7 +36,7 @@ pub enum LocalAgent {
     Bash,
 }
 
-/// Variables that every agent is given besides [`PASSED`](harness_process::PASSED): the way to its provider
+/// Variables that every agent is given besides [`PASSED`](harness_host::process::PASSED): the way to its provider
 /// and where its files are.
 const COMMON: [&str; 12] = [
     "HTTPS_PROXY",
@@ -155,7 +155,7 @@ impl LocalAgent {
     }
 
     /// The names of the variables that it is given where they are set, besides
-    /// [`PASSED`](harness_process::PASSED): its keys, its settings, and the way to its provider.
+    /// [`PASSED`](harness_host::process::PASSED): its keys, its settings, and the way to its provider.
     pub fn variables(self) -> impl Iterator<Item = &'static str> {
         let own: &[&str] = match self {
             Self::ClaudeCode => &CLAUDE,

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness_process::{Capture, Child, Command, Environment, start, why_not_started};
+use harness_host::process::{Capture, Child, Command, Environment, start, why_not_started};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
 use super::super::fault::RelayFault;

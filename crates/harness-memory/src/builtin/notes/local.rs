@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::port::StorageError;
+use harness_host::StorageError;
 
 use super::memory::WhenFull;
 use super::note::{Note, NoteScope};

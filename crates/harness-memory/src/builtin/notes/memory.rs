@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::port::{DynEmbedder, StorageError};
+use harness_core::port::DynEmbedder;
 use harness_core::{Fault, FaultSource, Time};
+use harness_host::StorageError;
 
 use super::note::{Note, NoteDraft, NoteScope};
 use super::store::{DynNoteStore, Embedding, Put, Ranked, Within};
@@ -139,7 +140,7 @@ pub struct Found {
 /// use harness_memory::builtin::notes::{LocalNotes, LongTermMemory, NoteDraft, NoteQuery, NoteScope};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), harness_core::port::StorageError> {
+/// # async fn main() -> Result<(), harness_host::StorageError> {
 /// let memory = LongTermMemory::new(Arc::new(LocalNotes::default()))
 ///     .with_embedder(Arc::new(HashingEmbedder::default()));
 /// let ada = NoteScope::Resource("ada".into());

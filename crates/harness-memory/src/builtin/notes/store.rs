@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use harness_core::Time;
-use harness_core::port::{BoxFuture, StorageError};
+use harness_core::port::BoxFuture;
+use harness_host::StorageError;
 
 use super::memory::WhenFull;
 use super::note::{Note, NoteScope};

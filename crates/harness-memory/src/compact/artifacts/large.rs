@@ -6,9 +6,9 @@ use std::sync::Arc;
 use harness_core::Fault;
 use harness_core::message::{Block, ToolCall};
 use harness_core::port::{
-    ArgumentFault, ArtifactMeta, Clock, DynArtifactStore, DynToolRegistry, ToolCx, ToolDef, ToolOutcome,
-    ToolRegistry, ToolScope,
+    ArgumentFault, Clock, DynToolRegistry, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope,
 };
+use harness_host::{ArtifactMeta, DynArtifactStore};
 
 use super::{READ_ARTIFACT, pointer};
 
@@ -28,7 +28,8 @@ const EXCERPT: usize = 2_000;
 /// ```
 /// use std::sync::Arc;
 ///
-/// use harness_core::port::{Clock, DynArtifactStore, DynToolRegistry};
+/// use harness_core::port::{Clock, DynToolRegistry};
+/// use harness_host::DynArtifactStore;
 /// use harness_memory::compact::artifacts::LargeResults;
 ///
 /// fn around(
@@ -136,12 +137,12 @@ impl ToolRegistry for LargeResults {
 
 #[cfg(test)]
 mod tests {
-    use harness_core::port::{ArtifactPart, ArtifactStore, StorageError};
     use harness_core::testing::{ScriptedTools, VirtualClock};
     use harness_core::{ArtifactId, Time};
+    use harness_host::{ArtifactPart, ArtifactStore, StorageError};
 
     use super::*;
-    use harness_core::testing::ArtifactShelf;
+    use harness_host::testing::ArtifactShelf;
 
     /// What is left of a result of the tool `name`.
     async fn left(store: Arc<dyn DynArtifactStore>, name: &str, block: Block) -> Block {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use harness_core::ArtifactId;
 use harness_core::message::Block;
-use harness_core::port::{Clock, DynArtifactStore, DynTool, ToolCx, ToolError, tool_fn};
+use harness_core::port::{Clock, DynTool, ToolCx, ToolError, tool_fn};
+use harness_host::DynArtifactStore;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -108,11 +109,11 @@ fn whole_characters(bytes: &[u8], from: u64) -> (String, u64) {
 mod tests {
     use harness_core::machine::Origin;
     use harness_core::message::ToolCall;
-    use harness_core::port::{ArtifactMeta, ArtifactStore as _};
     use harness_core::testing::VirtualClock;
     use harness_core::{Json, Time};
+    use harness_host::{ArtifactMeta, ArtifactStore as _};
 
-    use harness_core::testing::ArtifactShelf;
+    use harness_host::testing::ArtifactShelf;
 
     use super::*;
 
@@ -121,7 +122,7 @@ mod tests {
         let store = Arc::new(ArtifactShelf::default());
         let mut meta = ArtifactMeta::default();
         meta.owner = Some("s1".into());
-        meta.sensitivity = harness_core::port::Sensitivity::Restricted;
+        meta.sensitivity = harness_host::Sensitivity::Restricted;
         let id = store.put("aä😀".as_bytes(), meta).await.unwrap();
         let tool = read_artifact_tool(store, Arc::new(VirtualClock::jumping(Time(0))));
         let arguments = format!(r#"{{"artifact_id":"{id}"{arguments}}}"#);

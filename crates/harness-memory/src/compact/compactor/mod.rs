@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::outcome::TotalUsage;
 use harness_core::port::{
-    CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, DynArtifactStore,
-    DynCompactor, Overflow, Pressure, TokenCounter,
+    CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor, DynCompactor,
+    Overflow, Pressure, TokenCounter,
 };
 use harness_core::transcript::{Plan, Prefix, Span};
 use harness_core::{Fault, FaultSource};
+use harness_host::DynArtifactStore;
 
 use self::draft::Draft;
 pub use self::rehydrate::Rehydration;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use harness_core::message::{Block, Message, UserMessage};
-use harness_core::port::{CompactAsk, DynArtifactStore, Sensitivity, TokenCounter};
+use harness_core::port::{CompactAsk, TokenCounter};
 use harness_core::transcript::{Plan, Prefix, Span};
 use harness_core::{ArtifactId, TurnId};
+use harness_host::{DynArtifactStore, Sensitivity};
 
 use crate::compact::artifacts::READ_ARTIFACT;
 use crate::compact::tokens::message_tokens;

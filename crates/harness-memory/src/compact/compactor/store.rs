@@ -3,7 +3,8 @@
 use harness_core::Fault;
 use harness_core::FaultSource;
 use harness_core::message::{Block, Message, ToolResultMessage};
-use harness_core::port::{ArtifactMeta, DynArtifactStore, StorageError, ViewCx};
+use harness_core::port::ViewCx;
+use harness_host::{ArtifactMeta, DynArtifactStore, StorageError};
 
 use super::draft::Draft;
 use super::mark::{Form, Mark};

@@ -9,7 +9,7 @@ use harness_core::{Json, Time};
 use super::*;
 use crate::compact::Trigger;
 use crate::compact::{Summary, SummaryAsk, SummaryFault};
-use harness_core::testing::ArtifactShelf;
+use harness_host::testing::ArtifactShelf;
 
 mod policies;
 
@@ -333,7 +333,7 @@ async fn what_cannot_be_got_again_is_stored_and_can_be_read() {
     let text = made[1].joined_text();
     let id = text.split('"').nth(1).unwrap().into();
     assert!(text.contains("2400 bytes") && text.contains("[2380 characters left out]"), "{text}");
-    let read = harness_core::port::ArtifactStore::read(&*store, &id, 0..9_999, None, Time(0)).await;
+    let read = harness_host::ArtifactStore::read(&*store, &id, 0..9_999, None, Time(0)).await;
     assert_eq!(read.unwrap().unwrap().bytes.len(), 2_400);
 }
 
@@ -517,14 +517,14 @@ async fn cancelling_ends_a_summary() {
 async fn what_is_named_is_shown_once_when_that_is_wanted() {
     let store = Arc::new(ArtifactShelf::default());
     let put = |text: &'static str, sensitivity| {
-        let mut meta = harness_core::port::ArtifactMeta::default();
+        let mut meta = harness_host::ArtifactMeta::default();
         "text/plain".clone_into(&mut meta.media_type);
         meta.sensitivity = sensitivity;
         let store = Arc::clone(&store);
-        async move { harness_core::port::ArtifactStore::put(&*store, text.as_bytes(), meta).await.unwrap() }
+        async move { harness_host::ArtifactStore::put(&*store, text.as_bytes(), meta).await.unwrap() }
     };
-    let open = put("the open one", harness_core::port::Sensitivity::Internal).await;
-    let secret = put("the secret one", harness_core::port::Sensitivity::Confidential).await;
+    let open = put("the open one", harness_host::Sensitivity::Internal).await;
+    let secret = put("the secret one", harness_host::Sensitivity::Confidential).await;
     let off = ContextCompactor::new(policy(&[])).with_artifacts(Arc::<ArtifactShelf>::clone(&store));
     let on = ContextCompactor::new(policy(&[]))
         .with_artifacts(Arc::<ArtifactShelf>::clone(&store))

@@ -16,10 +16,11 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::machine::Origin;
 use harness_core::message::{AssistantMessage, Message};
-use harness_core::port::{Storage, StorageError, ViewCx};
+use harness_core::port::ViewCx;
 use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
 use harness_core::{Json, Millis, Time};
+use harness_host::{Storage, StorageError};
 use harness_memory::layer::{LayerReport, LayerSetup, Pipeline};
 
 /// Lines that were left behind, in order.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use harness_core::port::StorageError;
+use harness_host::StorageError;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::note::NoteScope;

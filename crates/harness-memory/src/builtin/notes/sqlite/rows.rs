@@ -1,7 +1,7 @@
 //! What is asked of the tables.
 
 use harness_core::Json;
-use harness_core::port::StorageError;
+use harness_host::StorageError;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, named_params, params, params_from_iter};
 
 use super::super::memory::WhenFull;

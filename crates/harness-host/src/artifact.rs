@@ -1,0 +1,147 @@
+//! Contents that are too large for a transcript, kept beside it and named by their hash.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use harness_core::port::BoxFuture;
+
+use crate::storage::StorageError;
+use harness_core::{ArtifactId, SessionId, Time};
+
+/// How freely a content may be shown again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sensitivity {
+    /// To anybody.
+    Public,
+    /// To the agents of the owner, also unasked.
+    #[default]
+    Internal,
+    /// Only when it is asked for.
+    Confidential,
+    /// Only when it is asked for, by the session that owns it.
+    Restricted,
+}
+
+/// What is known of an artifact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ArtifactMeta {
+    /// The session that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<SessionId>,
+    /// Its media type, for example `text/plain`.
+    pub media_type: String,
+    /// What it is, in a few words: the tool and the call that it came from.
+    pub label: String,
+    /// How freely it may be shown again.
+    pub sensitivity: Sensitivity,
+    /// Bytes. Set by the store.
+    pub size: u64,
+    /// When it was stored.
+    pub created_at: Time,
+    /// When it may be removed; `None` is never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+}
+
+/// A part of an artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArtifactPart {
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+    /// Where they lie in the whole.
+    pub range: Range<u64>,
+    /// What is known of the whole.
+    pub meta: ArtifactMeta,
+}
+
+impl ArtifactPart {
+    /// A part at `from`.
+    pub fn new(bytes: Arc<[u8]>, from: u64, meta: ArtifactMeta) -> Self {
+        let end = from.saturating_add(bytes.len() as u64);
+        Self { bytes, range: from..end, meta }
+    }
+}
+
+/// Keeps contents under the hash of their bytes: the same bytes are kept once.
+pub trait ArtifactStore: Send + Sync {
+    /// Stores bytes, exactly, and gives their name (`sha256:` and 64 hex digits).
+    ///
+    /// # Errors
+    /// When they cannot be stored, or are too many.
+    fn put(
+        &self,
+        bytes: &[u8],
+        meta: ArtifactMeta,
+    ) -> impl Future<Output = Result<ArtifactId, StorageError>> + Send;
+
+    /// Bytes of an artifact; a range past its end is cut. `None` when there is no such artifact, it has
+    /// expired at `now`, or it is restricted to another session than `requester`.
+    ///
+    /// # Errors
+    /// When it cannot be read, or its bytes do not have the hash that names them.
+    fn read(
+        &self,
+        id: &ArtifactId,
+        range: Range<u64>,
+        requester: Option<&SessionId>,
+        now: Time,
+    ) -> impl Future<Output = Result<Option<ArtifactPart>, StorageError>> + Send;
+
+    /// Removes an artifact; whether it was there.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    fn delete(&self, id: &ArtifactId) -> impl Future<Output = Result<bool, StorageError>> + Send;
+}
+
+/// The object-safe twin of [`ArtifactStore`].
+pub trait DynArtifactStore: Send + Sync {
+    /// [`ArtifactStore::put`], boxed.
+    fn put_boxed<'a>(
+        &'a self,
+        bytes: &'a [u8],
+        meta: ArtifactMeta,
+    ) -> BoxFuture<'a, Result<ArtifactId, StorageError>>;
+
+    /// [`ArtifactStore::read`], boxed.
+    fn read_boxed<'a>(
+        &'a self,
+        id: &'a ArtifactId,
+        range: Range<u64>,
+        requester: Option<&'a SessionId>,
+        now: Time,
+    ) -> BoxFuture<'a, Result<Option<ArtifactPart>, StorageError>>;
+
+    /// [`ArtifactStore::delete`], boxed.
+    fn delete_boxed<'a>(&'a self, id: &'a ArtifactId) -> BoxFuture<'a, Result<bool, StorageError>>;
+}
+
+impl<S: ArtifactStore> DynArtifactStore for S {
+    fn put_boxed<'a>(
+        &'a self,
+        bytes: &'a [u8],
+        meta: ArtifactMeta,
+    ) -> BoxFuture<'a, Result<ArtifactId, StorageError>> {
+        Box::pin(self.put(bytes, meta))
+    }
+
+    fn read_boxed<'a>(
+        &'a self,
+        id: &'a ArtifactId,
+        range: Range<u64>,
+        requester: Option<&'a SessionId>,
+        now: Time,
+    ) -> BoxFuture<'a, Result<Option<ArtifactPart>, StorageError>> {
+        Box::pin(self.read(id, range, requester, now))
+    }
+
+    fn delete_boxed<'a>(&'a self, id: &'a ArtifactId) -> BoxFuture<'a, Result<bool, StorageError>> {
+        Box::pin(self.delete(id))
+    }
+}
