@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use harness_core::contract::{PredicateKind, SchemaSource, TaskContract, TextField};
 use harness_core::control::{
-    ControlSpec, ControlState, Deciding, SignalSpec, StandardFacts, StopCode, StopDecision, TurnOutcome,
-    WorkSpec,
+    ControlReport, ControlSpec, ControlState, Deciding, SignalSpec, StandardFacts, StopCode, StopDecision,
+    TurnOutcome, UntilDone, WorkSpec,
 };
 use harness_core::decide::DecideCx;
 use harness_core::driver::{Ports, drive};
@@ -30,8 +30,8 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall, ToolResultMessage};
 use harness_core::outcome::StopReason;
 use harness_core::port::{
-    Deltas, DynStopGate, FactSource as _, Judgement, Model, ModelFault, ModelRequest, StopGate, Tool, ToolCx,
-    ToolDef, ToolOutcome, Toolbox,
+    Control, Deltas, DynStopGate, FactSource as _, Judgement, Model, ModelFault, ModelRequest, StopGate,
+    Tool, ToolCx, ToolDef, ToolOutcome, Toolbox,
 };
 use harness_core::run::{Run, RunLimits, RunSpec, StopMode};
 use harness_core::testing::VirtualClock;
@@ -199,11 +199,13 @@ fn play(runtime: &tokio::runtime::Runtime, sort: Sort, work: &(WorkLedger, Arc<[
         tool(signal, [ToolOutcome::text("noted")].into()),
     ]));
     let mut spec = RunSpec { limits: RunLimits::unlimited(), ..RunSpec::default() };
+    let mut control: Option<Box<dyn Control>> = None;
     match sort {
         Sort::Controlled => {
-            let control =
+            let spec =
                 ControlSpec::default().with_signal(SignalSpec::default()).with_work(WorkSpec::default());
-            spec.control = Some(Arc::new(control));
+            let state = ControlState::new(&spec).with_ledger(work.0.clone());
+            control = Some(Box::new(UntilDone::new(spec).with_state(state)));
         }
         Sort::Gated(others) => {
             spec.mode = StopMode::StrictAutomation;
@@ -212,14 +214,17 @@ fn play(runtime: &tokio::runtime::Runtime, sort: Sort, work: &(WorkLedger, Arc<[
         }
     }
     let run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
-    let mut run = run.with_work_items(work.0.clone());
+    let mut run = match control {
+        Some(control) => run.with_control(control),
+        None => run,
+    };
     let begin = Start::prompt(Message::user("Measure the harbor."));
     let from = start_of_time();
     let end = runtime.block_on(drive(&mut run, &ports, &Cancel::never(), begin));
     let elapsed = from.elapsed();
     assert_eq!(end.reason(), StopReason::AnswerFinalized);
     assert_eq!(model.turn.load(Ordering::Relaxed), TURNS, "each run has as many turns");
-    if let Some(report) = &end.control {
+    if let Some(report) = ControlReport::of(&end) {
         let items = report.items.as_ref().expect("work items");
         assert_eq!((items.total, items.done), (ITEMS as usize, ITEMS as usize));
     }
@@ -352,8 +357,9 @@ impl Judge {
         let outcome = self.note(messages);
         let noted = start_of_time();
         let asked = self.state.asks(&self.spec);
-        let gathered = self.facts.gather(&asked, &self.cx).now_or_never();
-        let found = gathered.expect("nothing to wait for").expect("facts");
+        let ask = Json::of(&asked).expect("JSON");
+        let gathered = self.facts.gather(&ask, &self.cx).now_or_never();
+        let found = gathered.expect("nothing to wait for").expect("facts").to().expect("facts");
         let known = start_of_time();
         let at = Deciding {
             spec: &self.spec,

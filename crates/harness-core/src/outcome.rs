@@ -13,10 +13,9 @@ pub use usage::{Purpose, PurposeUsage, TotalUsage};
 pub use crate::fault::{Fault, FaultParts, FaultSource};
 
 use crate::continuation::Continuation;
-use crate::control::ControlReport;
 use crate::ids::{AgentId, CallId, GateName, ToolName};
 use crate::json::Json;
-use crate::limits::Reached;
+use crate::limits::{Limit, Reached};
 use crate::message::{ApprovalRequest, Invalid, ToolCall};
 use crate::port::{AskReason, Question};
 use crate::time::Millis;
@@ -327,6 +326,25 @@ impl From<StopReason> for Stop {
     }
 }
 
+impl From<Reached> for Stop {
+    fn from(reached: Reached) -> Self {
+        Self { reason: reached.limit.into(), evidence: Evidence::Limit(reached) }
+    }
+}
+
+impl From<Limit> for StopReason {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::Iterations => Self::MaxIterationsReached,
+            Limit::ToolCalls => Self::MaxToolCallsReached,
+            Limit::Elapsed => Self::TimeoutReached,
+            Limit::Tokens | Limit::Cost => Self::BudgetReached,
+            Limit::Turns => Self::MaxTurnsReached,
+            Limit::Context => Self::ContextOverflow,
+        }
+    }
+}
+
 /// A stop gate that let an end pass although its condition was not met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -382,10 +400,9 @@ pub struct End {
     /// Whether it continued an earlier turn.
     #[serde(default)]
     pub resumed: bool,
-    /// What the control of a run reports: gates, evidence, work items, deliverables. Absent for turns, and for
-    /// runs without it.
+    /// What the control of a run reports, in its own form. Absent for turns, and for controls that report nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub control: Option<Box<ControlReport>>,
+    pub control: Option<Json>,
 }
 
 impl End {
@@ -425,7 +442,7 @@ impl End {
             #[serde(skip_serializing_if = "Option::is_none")]
             persist_failed: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            control: Option<&'a ControlReport>,
+            control: Option<&'a Json>,
         }
         Json::of(&Flat {
             outcome: self.outcome(),
@@ -440,7 +457,7 @@ impl End {
             continuation: self.continuation.as_deref(),
             waived: &self.waived,
             persist_failed: self.persist_failed.as_deref(),
-            control: self.control.as_deref(),
+            control: self.control.as_ref(),
         })
     }
 }

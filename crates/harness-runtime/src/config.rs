@@ -9,12 +9,12 @@ use harness_core::event::Fold;
 use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::port::{
-    Clock, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource, DynInputGuardrail,
-    DynModel, DynOutputGuardrail, DynPostToolHook, DynStopGate, DynToolRegistry, DynTurnHooks,
-    GuardrailRules, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
+    Clock, Control, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource,
+    DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynStopGate, DynToolRegistry,
+    DynTurnHooks, GuardrailRules, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
 };
-use harness_core::run::{RunSpec, StopMode};
-use harness_core::transcript::{Prefix, View};
+use harness_core::run::{Run, RunSpec, StopMode};
+use harness_core::transcript::{Prefix, Transcript, View};
 use harness_core::{AgentId, Fault, Json, Millis, ModelName, Redactor, RunId, ThreadId, ToolName};
 use harness_host::DynSecrets;
 
@@ -97,6 +97,9 @@ pub type ConvertView = dyn Fn(&View) -> Vec<Arc<Message>> + Send + Sync;
 
 /// Makes a listener for one run of a thread.
 pub type Listen = dyn Fn(&ThreadId) -> Box<dyn Fold> + Send + Sync;
+
+/// Makes the control of one run.
+pub type NewControl = dyn Fn() -> Box<dyn Control> + Send + Sync;
 
 /// Looks at a run before it begins, and changes what is its own.
 pub type PrepareRun = dyn Fn(&mut RunSetup) -> Result<(), Fault> + Send + Sync;
@@ -236,6 +239,9 @@ pub struct ThreadConfig {
     pub origin: Origin,
     /// Limits and rules of runs.
     pub run: RunSpec,
+    /// What decides whether a run goes on when a turn is over. Default: it ends with its first answer that the stop
+    /// gates accept.
+    pub control: Option<Arc<NewControl>>,
     /// How long aborted work may still answer, before the run ends without it. Default 5 s.
     pub grace: Millis,
 }
@@ -290,6 +296,7 @@ impl ThreadConfig {
             hooks: None,
             origin: Origin::default(),
             run: RunSpec::default(),
+            control: None,
             grace: Millis(5_000),
         }
     }
@@ -347,8 +354,12 @@ impl Settled {
         Ok(setup)
     }
 
-    /// How a run in a mode is configured.
-    pub(crate) fn spec(&self, mode: StopMode) -> Arc<RunSpec> {
-        Arc::new(RunSpec { mode, ..self.config.run.clone() })
+    /// A run in a mode.
+    pub(crate) fn run(&self, mode: StopMode, origin: Origin, log: Transcript) -> Run {
+        let run = Run::new(Arc::new(RunSpec { mode, ..self.config.run.clone() }), origin, log);
+        match &self.config.control {
+            Some(new) => run.with_control(new()),
+            None => run,
+        }
     }
 }

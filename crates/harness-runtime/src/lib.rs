@@ -92,8 +92,8 @@ mod thread;
 
 pub use approvals::Approvals;
 pub use config::{
-    BuildPrompt, ConvertView, Instructions, Listen, ModelChoice, PrepareRun, PromptInfo, RunSetup,
-    ThreadConfig,
+    BuildPrompt, ConvertView, Instructions, Listen, ModelChoice, NewControl, PrepareRun, PromptInfo,
+    RunSetup, ThreadConfig,
 };
 pub use error::{ErrorClass, RuntimeError};
 pub use front_matter::FrontMatterFault;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use harness_core::control::ControlEvent;
 use harness_core::event::EventKind;
 use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall, Usage};
@@ -348,6 +349,10 @@ fn facts(kind: &EventKind) -> Option<Cow<'_, str>> {
         EventKind::ToolRetried { attempt, max_attempts, backoff, .. } => {
             format!("attempt {attempt} of {max_attempts} after {backoff}").into()
         }
+        EventKind::Control { .. } => match ControlEvent::of(kind)? {
+            ControlEvent::StopDecided { decision } => Cow::Borrowed(decision.code.as_str()),
+            _ => return None,
+        },
         EventKind::LimitReached { reason, .. } => Cow::Borrowed(reason.as_str()),
         EventKind::CallRepaired { call, how } => format!("{}: {how:?}", call.id).into(),
         EventKind::SteeringInjected { entries } => format!("{} messages", entries.len()).into(),
@@ -357,7 +362,6 @@ fn facts(kind: &EventKind) -> Option<Cow<'_, str>> {
         }
         EventKind::PartFailed { fault } => format!("{}: {}", fault.source_part, fault.code).into(),
         EventKind::PersistFailed { message } => Cow::Borrowed(message),
-        EventKind::StallDetected { turns } => format!("{turns} turns").into(),
         EventKind::ContextPressure { estimate, window, .. } => {
             format!("about {estimate} of {window} tokens").into()
         }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use harness_core::control::ControlSpec;
 use harness_core::decide::policy::{HandoffPolicy, NotConfigured, ToolPolicy};
 use harness_core::decide::{DynGate, Guarded, gate};
 use harness_core::driver::Ports;
@@ -54,7 +55,7 @@ use crate::threads::Threads;
 #[must_use = "call `build`"]
 pub struct Builder {
     pub(crate) ports: Ports,
-    spec: RunSpec,
+    pub(crate) spec: RunSpec,
     pub(crate) origin: Origin,
     pub(crate) any_descriptor: bool,
     pub(crate) ids: Arc<dyn Ids>,
@@ -188,6 +189,7 @@ impl Builder {
         }
         if let Some(run) = bound.graph().run() {
             run.apply(&mut self.spec);
+            self.control.spec = run.control(self.spec.mode).or(self.control.spec);
             self.compaction = run.compaction;
         }
         self.agents_given += 1;
@@ -423,7 +425,8 @@ impl Builder {
         if let Some(spans) = self.threads.spans.take() {
             self.ports.hub.fold(spans);
         }
-        let Assembled { mut ports, spec, around, modes, mut origin, ids, context, work } = self.assemble()?;
+        let Assembled { mut ports, spec, control, around, modes, mut origin, ids, context, work } =
+            self.assemble()?;
         if let Some(session) = &ports.session {
             origin.session = session.session_id();
         }
@@ -447,6 +450,7 @@ impl Builder {
         Ok(Harness::of(Parts {
             ports,
             spec,
+            control,
             modes,
             any_descriptor,
             origin,
@@ -468,11 +472,15 @@ impl Builder {
             return Err(HarnessError::Setup(faults));
         }
         let of_subagents = Team::tools_of_subagents(&self.tools);
-        let (missing, work) = missing_tools(&self.spec, &self.tools, &self.ports.clock);
+        let (missing, work) = missing_tools(self.control.spec.as_ref(), &self.tools, &self.ports.clock);
         self = missing.into_iter().fold(self, Self::common_tool);
-        if self.spec.control.is_some() {
-            self.ports.facts = Some(self.control.into_facts());
-        }
+        let control = match self.control.into_parts() {
+            Some((control, facts)) => {
+                self.ports.facts = Some(facts);
+                Some(control)
+            }
+            None => None,
+        };
         if let (Some(setting), None) = (self.compaction, &self.ports.compactor) {
             self.ports.compactor = Some(compactor(setting, &self.ports.model));
         }
@@ -507,7 +515,7 @@ impl Builder {
         let modes = self.team.install(&self.ports, of_subagents);
         let (ports, spec, origin, ids, context) =
             (self.ports, self.spec, self.origin, self.ids, self.context);
-        Ok(Assembled { ports, spec, around, modes, origin, ids, context, work })
+        Ok(Assembled { ports, spec, control, around, modes, origin, ids, context, work })
     }
 
     fn faults(&self) -> Vec<SetupFault> {
@@ -527,7 +535,7 @@ impl Builder {
         }
         faults.extend(self.spec.check().into_iter().map(SetupFault::from));
         let is_closed = self.registry.is_none() && self.sources.is_empty();
-        faults.extend(self.control.faults(&self.spec, is_closed.then_some(&*self.tools)));
+        faults.extend(self.control.faults(self.spec.mode, is_closed.then_some(&*self.tools)));
         faults
     }
 }
@@ -537,6 +545,8 @@ pub(crate) struct Assembled {
     /// Their agents are those that were given one by one; nothing stands around them yet.
     pub(crate) ports: Ports,
     pub(crate) spec: RunSpec,
+    /// What controls each run; `None` is nothing but its stop gates.
+    pub(crate) control: Option<Arc<ControlSpec>>,
     pub(crate) around: Around,
     pub(crate) modes: Option<Modes>,
     pub(crate) origin: Origin,

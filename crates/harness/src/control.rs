@@ -6,7 +6,7 @@ use std::sync::Arc;
 use harness_core::contract::{PredicateKind, TaskContract};
 use harness_core::control::{Check, ControlSpec, StandardFacts, WorkSpec};
 use harness_core::port::{Clock, DynFactSource, DynTool, DynWorkspace, FactSource};
-use harness_core::run::{RunSpec, StopMode};
+use harness_core::run::StopMode;
 use harness_core::{Json, ToolName};
 use harness_tools::{Keep, WorkTools, work_complete};
 
@@ -15,6 +15,8 @@ use crate::error::SetupFault;
 
 /// What a builder knows of the control of runs.
 pub(crate) struct ControlParts {
+    /// What controls a run; `None` is nothing but its stop gates.
+    pub(crate) spec: Option<ControlSpec>,
     facts: StandardFacts,
     /// In place of `facts`.
     own_facts: Option<Arc<dyn DynFactSource>>,
@@ -24,12 +26,12 @@ impl Default for ControlParts {
     #[cfg(feature = "schema-validation")]
     fn default() -> Self {
         let facts = StandardFacts::default().with_schemas(Arc::new(harness_tools::JsonSchemas));
-        Self { facts, own_facts: None }
+        Self { spec: None, facts, own_facts: None }
     }
 
     #[cfg(not(feature = "schema-validation"))]
     fn default() -> Self {
-        Self { facts: StandardFacts::default(), own_facts: None }
+        Self { spec: None, facts: StandardFacts::default(), own_facts: None }
     }
 }
 
@@ -72,8 +74,9 @@ impl Builder {
     }
 
     /// What controls a run, in place of everything that was given before.
-    pub fn control(self, control: ControlSpec) -> Self {
-        self.spec(|spec| spec.control = Some(Arc::new(control)))
+    pub fn control(mut self, control: ControlSpec) -> Self {
+        self.control.spec = Some(control);
+        self
     }
 
     /// What a run must have produced before it may be called done; goes on [until done](Self::until_done).
@@ -120,25 +123,20 @@ impl Builder {
         self
     }
 
-    fn change_control(self, change: impl FnOnce(&mut ControlSpec)) -> Self {
-        self.spec(|spec| {
-            let mut control = match &spec.control {
-                Some(control) => ControlSpec::clone(control),
-                None => ControlSpec::for_mode(spec.mode),
-            };
-            change(&mut control);
-            spec.control = Some(Arc::new(control));
-        })
+    fn change_control(mut self, change: impl FnOnce(&mut ControlSpec)) -> Self {
+        let mode = self.spec.mode;
+        change(self.control.spec.get_or_insert_with(|| ControlSpec::for_mode(mode)));
+        self
     }
 }
 
-/// What control needs of tools, when the spec asks for it and nobody gave it.
+/// What control needs of tools, when nobody gave it.
 pub(crate) fn missing_tools(
-    spec: &RunSpec,
+    control: Option<&ControlSpec>,
     given: &[Arc<dyn DynTool>],
     clock: &Arc<dyn Clock>,
 ) -> (Vec<Arc<dyn DynTool>>, Option<WorkTools>) {
-    let Some(control) = spec.control.as_deref() else { return (Vec::new(), None) };
+    let Some(control) = control else { return (Vec::new(), None) };
     let given: HashSet<&ToolName> = given.iter().map(|tool| &tool.tool_def().name).collect();
     let mut missing = Vec::new();
     let complete = work_complete();
@@ -154,15 +152,16 @@ pub(crate) fn missing_tools(
 }
 
 impl ControlParts {
-    /// Who finds out what lies outside of a run.
-    pub(crate) fn into_facts(self) -> Arc<dyn DynFactSource> {
-        self.own_facts.unwrap_or_else(|| Arc::new(self.facts))
+    /// What controls a run, and who finds out what lies outside of it.
+    pub(crate) fn into_parts(self) -> Option<(Arc<ControlSpec>, Arc<dyn DynFactSource>)> {
+        let facts = self.own_facts.unwrap_or_else(|| Arc::new(self.facts));
+        Some((Arc::new(self.spec?), facts))
     }
 
     /// What is wrong with the control of a run. `given` are all tools there are, unless there are sources whose
     /// list may change.
-    pub(crate) fn faults(&self, spec: &RunSpec, given: Option<&[Arc<dyn DynTool>]>) -> Vec<SetupFault> {
-        let Some(control) = spec.control.as_deref() else { return Vec::new() };
+    pub(crate) fn faults(&self, mode: StopMode, given: Option<&[Arc<dyn DynTool>]>) -> Vec<SetupFault> {
+        let Some(control) = &self.spec else { return Vec::new() };
         let mut faults: Vec<SetupFault> = control.check().into_iter().map(SetupFault::from).collect();
         if let (Some(signal), Some(given)) = (&control.signal, given)
             && signal.tool != work_complete().tool_def().name
@@ -170,7 +169,7 @@ impl ControlParts {
         {
             faults.push(SetupFault::NoSignal { name: signal.tool.to_string() });
         }
-        let is_strict = spec.mode == StopMode::StrictAutomation && self.own_facts.is_none();
+        let is_strict = mode == StopMode::StrictAutomation && self.own_facts.is_none();
         let outputs = control.contract.iter().flat_map(|contract| &contract.required_outputs);
         for output in outputs.filter(|_| is_strict) {
             if let PredicateKind::Custom { check: Some(name) } = &output.predicate.kind

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::continuation::{Continuation, Resume, ResumeError};
+use harness_core::control::{ControlSpec, UntilDone};
 use harness_core::driver::{Ports, compact, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{CompactionNote, Ids, Loaded, Model, SessionError};
 use harness_core::run::{Run, RunSpec, TakeUp};
 use harness_core::transcript::Prefix;
+use harness_core::work::WorkLedger;
 use harness_core::{Cancel, FaultSource, Json, RunId, Time};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
 use harness_record::{Recorded, RunRecorder, RunStart};
@@ -25,6 +27,8 @@ use crate::thread::Thread;
 pub(crate) struct Parts {
     pub(crate) ports: Ports,
     pub(crate) spec: Arc<RunSpec>,
+    /// What controls each run; `None` is nothing but its stop gates.
+    pub(crate) control: Option<Arc<ControlSpec>>,
     pub(crate) modes: Option<Modes>,
     pub(crate) any_descriptor: bool,
     pub(crate) origin: Origin,
@@ -70,6 +74,11 @@ impl Harness {
     /// What configures its runs, with everything that the builder filled in.
     pub fn spec(&self) -> Arc<RunSpec> {
         Arc::clone(&self.parts.spec)
+    }
+
+    /// What controls its runs; `None` when a run ends with its first answer that the stop gates accept.
+    pub fn control(&self) -> Option<&ControlSpec> {
+        self.parts.control.as_deref()
     }
 
     /// Says something that is more than text.
@@ -192,7 +201,7 @@ impl Harness {
         message: Option<Message>,
         options: Options,
     ) -> Result<Report, HarnessError> {
-        let Parts { ports, spec, ids, graph, recorder, work, .. } = &self.parts;
+        let Parts { ports, spec, control, ids, graph, recorder, work, .. } = &self.parts;
         let message = message.filter(|message| !is_blank(message));
         let mut thread = self.thread.lock().await;
         let any_descriptor = options.any_descriptor || self.parts.any_descriptor;
@@ -204,7 +213,7 @@ impl Harness {
         let fits = |loaded: &Loaded| if any_descriptor { Ok(()) } else { loaded.check_descriptor(here) };
         let opened = thread.open(ports.session.as_deref(), fits).await?;
         let resumes = message.is_none() && saved.is_none() && options.taken_up.is_none();
-        let is_plain = spec.control.is_none() && ports.stop_gates.is_empty();
+        let is_plain = control.is_none() && ports.stop_gates.is_empty();
         if let Some(reason) = thread.completed(&opened.log, is_plain).filter(|_| resumes) {
             thread.put_back(opened.log, opened.open_calls, opened.view);
             return Err(HarnessError::NothingToResume { reason });
@@ -260,11 +269,16 @@ impl Harness {
             recorder.begin(RunStart::new(context, opened.log.iter().cloned()));
         }
         let spec = spec_in(self.parts.modes.as_ref(), spec);
-        let machine = match saved {
-            Some(saved) => saved.onto(spec, &origin, opened.log)?,
-            None => Run::new(spec, origin, opened.log),
+        let fresh = Run::new(spec, origin, opened.log);
+        let fresh = match control {
+            Some(control) => fresh.with_control(Box::new(UntilDone::new(Arc::clone(control)))),
+            None => fresh,
         };
-        if let (Some(work), Some(items)) = (work, machine.work_items()) {
+        let machine = match saved {
+            Some(saved) => saved.onto(fresh)?,
+            None => fresh,
+        };
+        if let (Some(work), Some(items)) = (work, WorkLedger::of(&machine)) {
             work.restore(machine.origin(), items);
         }
         let machine = thread.start(machine.with_view(opened.view));

@@ -25,6 +25,7 @@ pub struct Report {
     pub record: Option<Arc<RunRecord>>,
     /// Why the record could not be kept by a sink; the run is what it is all the same.
     pub record_failed: Option<String>,
+    control: Option<ControlReport>,
 }
 
 impl Report {
@@ -36,7 +37,8 @@ impl Report {
         recorded: Recorded,
     ) -> Self {
         let Recorded { record, failed: record_failed } = recorded;
-        Self { end, transcript, torn_tail, repairs, record, record_failed }
+        let control = ControlReport::of(&end);
+        Self { end, transcript, torn_tail, repairs, record, record_failed, control }
     }
 
     /// The text for the user: the answer, the question, the refusal, or what there was of an answer when
@@ -53,7 +55,7 @@ impl Report {
     /// What the control of the run reports: gates, evidence, work items, what the model reported. `None` when
     /// the run was not controlled.
     pub fn control(&self) -> Option<&ControlReport> {
-        self.end.control.as_deref()
+        self.control.as_ref()
     }
 
     /// What each gate said about the end, in order, and on which evidence; empty when there was no control.

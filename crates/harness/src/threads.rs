@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use harness_core::control::UntilDone;
 use harness_core::event::{Event, Fold, Hub};
 use harness_core::machine::Origin;
 use harness_core::port::Clock;
@@ -10,7 +11,8 @@ use harness_descriptor::{ContextInput, GraphAgents, Map, Value};
 use harness_runtime::skill::SkillSet;
 use harness_runtime::template::TemplateSet;
 use harness_runtime::{
-    DynSessions, Limits, ModelChoice, PrepareRun, RunSetup, Runtime, RuntimeBuilder, Sessions, ThreadConfig,
+    DynSessions, Limits, ModelChoice, NewControl, PrepareRun, RunSetup, Runtime, RuntimeBuilder, Sessions,
+    ThreadConfig,
 };
 use harness_telemetry::Spans;
 use harness_tools::Modes;
@@ -153,7 +155,7 @@ impl Builder {
 }
 
 fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
-    let Assembled { ports, spec, around, modes, origin, context, .. } = assembled;
+    let Assembled { ports, spec, control, around, modes, origin, context, .. } = assembled;
     let mut config = ThreadConfig::new(ModelChoice::new(ports.model));
     config.tools = ports.tools;
     config.gates = ports.gates;
@@ -173,6 +175,10 @@ fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
     config.grace = ports.grace;
     config.origin = origin;
     config.run = spec;
+    config.control = control.map(|control| {
+        let new: Arc<NewControl> = Arc::new(move || Box::new(UntilDone::new(Arc::clone(&control))));
+        new
+    });
     if !ports.hub.is_silent() {
         let hub = Arc::new(ports.hub);
         config.listeners.push(Arc::new(move |_| Box::new(OfAll(Arc::clone(&hub)))));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use harness::core::End;
-use harness::core::control::{StopCode, StopDecision};
+use harness::core::control::{ControlEvent, StopCode, StopDecision};
 use harness::core::event::{Event, EventKind, Seen};
 use harness::core::port::DeltaPart;
 use harness::core::{CallId, Evidence, OpId, Outcome, ToolName};
@@ -13,7 +13,7 @@ use super::answer::{Answer, AnswerOn};
 use super::harmless::{harmless, one_line};
 use super::status::Status;
 use super::style::{BAD, DIM, GOOD, NOTE};
-use super::told::{called, told};
+use super::told::{called, stalled, told};
 use crate::terminal::{Paint, erase_line};
 
 /// Shows a run to a person.
@@ -118,8 +118,8 @@ impl<A: Write, P: Write> Human<A, P> {
             self.handed_off = Some(call.clone());
             return self.note(NOTE, "↪", &format!("{from} → {to}"));
         }
-        if let EventKind::StopDecided { decision } = &event.kind {
-            return self.decided(decision);
+        if let Some(ControlEvent::StopDecided { decision }) = ControlEvent::of(&event.kind) {
+            return self.decided(&decision);
         }
         match told(&event.kind) {
             Some(_) if self.tells_of_handoff(&event.kind) => Ok(()),
@@ -135,6 +135,9 @@ impl<A: Write, P: Write> Human<A, P> {
 
     /// Why a run goes on although its end was claimed. The last line tells why it stopped.
     fn decided(&mut self, decision: &StopDecision) -> io::Result<()> {
+        if let Some(turns) = decision.stall_turns {
+            self.note(NOTE, "!", &stalled(turns))?;
+        }
         if decision.stops || decision.code == StopCode::AgentWorking {
             return Ok(());
         }

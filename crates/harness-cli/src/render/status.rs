@@ -1,5 +1,6 @@
 //! The line that says how far a run of many turns is.
 
+use harness::core::control::ControlEvent;
 use harness::core::event::{Event, EventKind};
 use harness::core::outcome::{Purpose, TotalUsage};
 use harness::core::run::{RunLimits, RunSpec};
@@ -15,11 +16,10 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// A line for runs that are controlled; others are over so soon that they need none.
-    pub(crate) fn of(spec: &RunSpec) -> Option<Self> {
-        spec.control.as_ref()?;
+    /// A line for a run of many turns; others are over so soon that they need none.
+    pub(crate) fn of(spec: &RunSpec) -> Self {
         let (limits, used) = (spec.limits.clone(), TotalUsage::default());
-        Some(Self { limits, turn: 0, closed: 0, items: 0, used })
+        Self { limits, turn: 0, closed: 0, items: 0, used }
     }
 
     /// Takes note of an event; whether the line is another one then.
@@ -28,8 +28,10 @@ impl Status {
             self.turn = event.turn;
         } else if self.used.count(&event.kind) {
             // What is left is another share.
-        } else if let EventKind::WorkItemsChanged { closed, total, .. } = &event.kind {
-            (self.closed, self.items) = (*closed, *total);
+        } else if let Some(ControlEvent::WorkItemsChanged { closed, total, .. }) =
+            ControlEvent::of(&event.kind)
+        {
+            (self.closed, self.items) = (closed, total);
         } else {
             return false;
         }
@@ -71,8 +73,6 @@ impl Status {
 
 #[cfg(test)]
 mod tests {
-    use harness::core::control::ControlSpec;
-
     use super::*;
 
     fn event(turn: u32, json: &str) -> Event {
@@ -85,20 +85,15 @@ mod tests {
 
     #[track_caller]
     fn check(events: &[(u32, &str)], expected: &str) {
-        let mut spec = RunSpec { control: Some(ControlSpec::default().into()), ..RunSpec::default() };
+        let mut spec = RunSpec::default();
         spec.limits.turns = 5;
         spec.limits.amount.iterations = 8;
         spec.limits.amount.tokens = 1_000;
-        let mut status = Status::of(&spec).unwrap();
+        let mut status = Status::of(&spec);
         for (turn, json) in events {
             status.see(&event(*turn, json));
         }
         assert_eq!(status.line(), expected);
-    }
-
-    #[test]
-    fn a_run_without_control_has_no_line() {
-        assert!(Status::of(&RunSpec::default()).is_none());
     }
 
     #[test]
@@ -112,7 +107,10 @@ mod tests {
             2,
             r#"model_step_finished ,"outputType":"text","durationMs":1,"usage":{"input":600,"output":5}"#,
         );
-        let items = (2, r#"work_items_changed ,"changed":["00000001"],"closed":1,"total":3"#);
+        let items = (
+            2,
+            r#"control ,"event":{"kind":"work_items_changed","changed":["00000001"],"closed":1,"total":3}"#,
+        );
         check(&[turn, step, long, items], "turn 1 of 5 · 1 of 3 items · 38 % of the budget left");
     }
 }

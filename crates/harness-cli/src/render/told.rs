@@ -43,10 +43,7 @@ fn is_silent(kind: &EventKind) -> bool {
         | EventKind::CompactionStarted { .. }
         | EventKind::LimitReached { .. }
         | EventKind::TurnFinished { .. }
-        | EventKind::FeedbackGiven { .. }
-        | EventKind::GuidanceInjected { .. }
-        | EventKind::WorkItemsChanged { .. }
-        | EventKind::DeliverablesUpdated { .. }
+        | EventKind::Control { .. }
         | EventKind::RunFinished { .. } => true,
         _ => false,
     }
@@ -123,10 +120,14 @@ fn of_run(kind: &EventKind) -> Note {
             (BAD, "!", format!("the session was not written: {}", one_line(message)))
         }
         EventKind::RunTakenUp { turn, .. } => (NOTE, "•", format!("the run goes on in turn {turn}")),
-        EventKind::StallDetected { turns } => (NOTE, "!", format!("the last {turns} turns changed nothing")),
         EventKind::SteeringInjected { .. } => (NOTE, "•", "new messages".to_owned()),
         other => (DIM, "•", other.name().to_owned()),
     }
+}
+
+/// That a run makes no progress.
+pub(crate) fn stalled(turns: u32) -> String {
+    format!("the last {turns} turns changed nothing")
 }
 
 /// A call with its arguments.

@@ -108,7 +108,7 @@ impl<'a> RunReport<'a> {
     /// The report of a run that has ended.
     pub(crate) fn of(report: &'a Report, around: &Around<'a>) -> Self {
         let end = &*report.end;
-        let control = end.control.as_deref();
+        let control = report.control();
         Self {
             kind: "harness.run_report",
             version: VERSION,

@@ -107,11 +107,12 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
     let mut builder = parts.put_together(args, approver.clone())?;
     let seen = builder.subscribe(WAITING);
     let harness = builder.build()?;
-    let spec = harness.spec();
+    let (spec, controlled_by) = (harness.spec(), harness.control().cloned());
 
     let stop = Cancel::new();
-    let rendering = Rendering::start(seen, commands, renderer(args, &spec), stop.clone())
-        .map_err(|source| CliError::Io { action: "start to show the run", source })?;
+    let rendering =
+        Rendering::start(seen, commands, renderer(args, &spec, controlled_by.is_some()), stop.clone())
+            .map_err(|source| CliError::Io { action: "start to show the run", source })?;
     let signals = Signals::listen().map_err(|source| CliError::Io { action: "listen for Ctrl-C", source })?;
     let prompt = prompt(&harness, args, message).await?;
     let report = tokio::select! {
@@ -130,7 +131,7 @@ async fn run_here(args: &RunArgs, descriptor: &Path, message: Option<&MessageArg
         report => report?,
     };
     let proposed = approver.pending();
-    let run = Ran { descriptor, hash: &hash, control: spec.control.as_deref(), proposed: &proposed };
+    let run = Ran { descriptor, hash: &hash, control: controlled_by.as_ref(), proposed: &proposed };
     finish(args, &report, &run, rendering, source.replay.as_deref())
 }
 
@@ -264,13 +265,14 @@ pub(crate) fn answers(
     Ok(Source::live(model, args.model.clone()))
 }
 
-fn renderer(args: &RunArgs, spec: &RunSpec) -> Box<dyn Render> {
+fn renderer(args: &RunArgs, spec: &RunSpec, is_controlled: bool) -> Box<dyn Render> {
     let shown: Box<dyn Render> = if args.json {
         Box::new(JsonLines::new(terminal::json()))
     } else {
-        let status = if Stream::Err.is_terminal() { Status::of(spec) } else { None };
+        let has_status = is_controlled && Stream::Err.is_terminal();
+        let status = has_status.then(|| Status::of(spec));
         let on = AnswerOn::stdout();
-        let on = if spec.control.is_some() { on.at_end() } else { on };
+        let on = if is_controlled { on.at_end() } else { on };
         Box::new(Human::new(on.out(), terminal::messages(), on).with_status(status))
     };
     match args.limits.max_cost {

@@ -19,7 +19,7 @@ use crate::report::{Around, RunReport};
 #[derive(Debug)]
 pub(super) struct Until {
     mode: StopMode,
-    control: Option<Arc<ControlSpec>>,
+    control: Option<ControlSpec>,
     workspace: Option<FolderWorkspace>,
 }
 
@@ -42,7 +42,7 @@ impl Until {
         }
         let workspace =
             control.as_ref().map(|_| FolderWorkspace::open(folder(args, descriptor))).transpose()?;
-        Ok(Self { mode, control: control.map(Arc::new), workspace })
+        Ok(Self { mode, control, workspace })
     }
 
     /// Whether the run is controlled.
@@ -53,7 +53,11 @@ impl Until {
     /// Puts it into a builder.
     pub(super) fn build(self, builder: Builder) -> Builder {
         let Self { mode, control, workspace } = self;
-        let builder = builder.spec(|spec| (spec.mode, spec.control) = (mode, control));
+        let builder = builder.stop_mode(mode);
+        let builder = match control {
+            Some(control) => builder.control(control),
+            None => builder,
+        };
         match workspace {
             Some(workspace) => builder.contract_files(Arc::new(workspace)),
             None => builder,

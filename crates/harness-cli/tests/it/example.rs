@@ -67,7 +67,7 @@ fn the_report_is_written_from_its_recording_byte_by_byte() {
     let recorded = std::fs::read(example.join("recordings/report.jsonl")).unwrap();
     assert!(std::fs::read(folder.path().join("again.jsonl")).unwrap() == recorded, "not the same bytes");
     let decisions: Vec<&str> =
-        output.stdout.lines().filter(|line| line.contains(r#""type":"stop_decided""#)).collect();
+        output.stdout.lines().filter(|line| line.contains(r#""kind":"stop_decided""#)).collect();
     assert_eq!(decisions.len(), 2, "one decision for each turn");
     assert!(decisions[0].contains("contract_not_satisfied") && decisions[1].contains("agent_done"));
 }

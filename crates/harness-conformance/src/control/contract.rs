@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness::tools::{FolderWorkspace, JsonSchemas};
-use harness_core::contract::{Coverage, Evidence, EvidenceIndex, Facts};
+use harness_core::contract::{Coverage, Evidence, EvidenceIndex, Facts, FactsFound};
 use harness_core::control::{ControlSpec, ControlState, StandardFacts};
 use harness_core::decide::DecideCx;
-use harness_core::port::{FactSource, FactsFound};
+use harness_core::port::FactSource;
 use harness_core::transcript::Transcript;
 use harness_core::{Cancel, Json, Time};
 use serde::Deserialize;
@@ -165,5 +165,7 @@ async fn found(
         StandardFacts::default().with_workspace(Arc::new(workspace)).with_schemas(Arc::new(JsonSchemas));
     let facts = context.iter().fold(facts, |facts, (name, data)| facts.with_data(name, data.clone()));
     let cx = DecideCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
-    facts.gather(&ControlState::new(spec).asks(spec), &cx).await.map_err(|e| e.to_string())
+    let ask = Json::of(&ControlState::new(spec).asks(spec)).map_err(|e| e.to_string())?;
+    let found = facts.gather(&ask, &cx).await.map_err(|e| e.to_string())?;
+    found.to().map_err(|e| e.to_string())
 }

@@ -347,8 +347,10 @@ impl Case {
         let asked = self.state.asks(&self.spec);
         let cx = DecideCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
         let facts = harness_core::control::StandardFacts::default();
+        let ask = Json::of(&asked).map_err(|e| e.to_string())?;
         let found =
-            harness_core::port::FactSource::gather(&facts, &asked, &cx).await.map_err(|e| e.to_string())?;
+            harness_core::port::FactSource::gather(&facts, &ask, &cx).await.map_err(|e| e.to_string())?;
+        let found = found.to().map_err(|e| e.to_string())?;
         let at = Deciding {
             spec: &self.spec,
             mode: self.mode,

@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::tools::{Keep, WorkTools, work_complete};
-use harness_core::control::{ControlSpec, Feedback, SignalSpec, StallSpec, StopCode, StopDecision, WorkSpec};
+use harness_core::control::{
+    ControlEvent, ControlReport, ControlSpec, Feedback, SignalSpec, StallSpec, StandardFacts, StopCode,
+    StopDecision, UntilDone, WorkSpec,
+};
 use harness_core::decide::{GateVerdict, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind};
@@ -152,13 +155,14 @@ pub(super) fn run(input: Input) -> Done<Value> {
     let mut ports = Ports::new(Arc::new(Replies(Arc::clone(&script))), Arc::clone(&clock) as _);
     ports.agents = Arc::new(SingleAgent::new("Do what is asked."));
     let denied = input.config.deny_tools.clone();
-    let spec = spec(input.config);
+    let (spec, control) = spec(input.config);
     let mut tools: Vec<Arc<dyn DynTool>> = input.tools.into_iter().map(tool).collect();
     tools.push(work_complete());
-    if spec.control.as_ref().is_some_and(|control| control.work.is_some()) {
+    if control.work.is_some() {
         tools.extend(WorkTools::new(Keep::Run, clock).into_set().tools().iter().cloned());
     }
     ports.tools = Arc::new(Toolbox::new(tools));
+    ports.facts = Some(Arc::new(StandardFacts::default()));
     ports.gates.push(gate::func("denies", move |ask, _| match ask.call.name.as_str() {
         name if denied.iter().any(|tool| tool == name) => GateVerdict::deny("not here"),
         _ => GateVerdict::Allow,
@@ -168,7 +172,8 @@ pub(super) fn run(input: Input) -> Done<Value> {
     let strict = spec.mode == StopMode::StrictAutomation;
     let mut origin = Origin::default();
     origin.run = Some("run".into());
-    let mut run = Run::new(Arc::new(spec), origin, Transcript::default());
+    let mut run = Run::new(Arc::new(spec), origin, Transcript::default())
+        .with_control(Box::new(UntilDone::new(control)));
     let begin = Start::prompt(Message::user(input.message));
     let end = block_on(drive(&mut run, &ports, &Cancel::never(), begin))?;
 
@@ -189,7 +194,7 @@ pub(super) fn run(input: Input) -> Done<Value> {
     }))
 }
 
-fn spec(config: Config) -> RunSpec {
+fn spec(config: Config) -> (RunSpec, ControlSpec) {
     let mut signal = SignalSpec::default();
     if let Some(prompts) = config.max_continuation_prompts {
         signal.prompts = prompts;
@@ -208,8 +213,7 @@ fn spec(config: Config) -> RunSpec {
     let mut spec = RunSpec::default();
     spec.limits.turns = config.max_turns.unwrap_or(spec.limits.turns);
     spec.mode = config.stop_policy_profile.unwrap_or(spec.mode);
-    spec.control = Some(Arc::new(control));
-    spec
+    (spec, control)
 }
 
 fn tool(words: ToolWords) -> Arc<dyn DynTool> {
@@ -271,8 +275,6 @@ impl Told {
                 });
                 self.tell("tool_result", data);
             }
-            EventKind::WorkItemsChanged { .. } => self.lifecycle.push(json!("work_item_changed")),
-            EventKind::DeliverablesUpdated { .. } => self.lifecycle.push(json!("deliverables_updated")),
             EventKind::TurnFinished { .. } => {
                 let data = json!({
                     "turn_number": turn, "message_count": self.messages, "has_tool_calls": self.called,
@@ -280,13 +282,18 @@ impl Told {
                 });
                 self.tell("agent_response", data);
             }
-            EventKind::StallDetected { .. } => self.lifecycle.push(json!("stall_detected")),
-            EventKind::FeedbackGiven { feedback } => self.feedback.push(match &**feedback {
-                Feedback::Continuation { .. } => "system:continuation",
-                Feedback::WorkItemsIncomplete { .. } => "system:work_item_reminder",
-                _ => "system:feedback",
-            }),
-            EventKind::StopDecided { decision } => self.note_decision(decision),
+            EventKind::Control { .. } => self.note_control(ControlEvent::of(&event.kind)),
+            _ => {}
+        }
+    }
+
+    fn note_control(&mut self, event: Option<ControlEvent>) {
+        match event {
+            Some(ControlEvent::WorkItemsChanged { .. }) => self.lifecycle.push(json!("work_item_changed")),
+            Some(ControlEvent::DeliverablesUpdated { .. }) => {
+                self.lifecycle.push(json!("deliverables_updated"))
+            }
+            Some(ControlEvent::StopDecided { decision }) => self.note_decision(&decision),
             _ => {}
         }
     }
@@ -306,6 +313,14 @@ impl Told {
 
     /// A decision; in the source a prompt to go on is part of the turn that it answers.
     fn note_decision(&mut self, decision: &StopDecision) {
+        if decision.stall_turns.is_some() {
+            self.lifecycle.push(json!("stall_detected"));
+        }
+        self.feedback.extend(decision.feedback.as_ref().map(|feedback| match feedback {
+            Feedback::Continuation { .. } => "system:continuation",
+            Feedback::WorkItemsIncomplete { .. } => "system:work_item_reminder",
+            _ => "system:feedback",
+        }));
         if let (StopCode::ContinuationPrompt, Some(Feedback::Continuation { count, max })) =
             (decision.code, &decision.feedback)
         {
@@ -359,7 +374,7 @@ impl Told {
         result.insert("status".to_owned(), json!(decision::status(decision)));
         result.insert("reason".to_owned(), decision::reason(decision, self.strict, &self.error));
         result.insert("turn_count".to_owned(), json!(end.turns));
-        let deliverables = end.control.as_ref().map(|report| json!(report.deliverables));
+        let deliverables = ControlReport::of(end).map(|report| json!(report.deliverables));
         result.insert("deliverables".to_owned(), deliverables.unwrap_or_else(|| json!([])));
         Value::Object(result)
     }

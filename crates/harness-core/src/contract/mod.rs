@@ -8,6 +8,7 @@
 
 mod coverage;
 mod evidence;
+mod facts;
 mod predicate;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use coverage::{
     Coverage, CoverageStatus, Evidence, EvidenceKind, GapReport, RequirementCoverage, UnmetRequirement,
 };
 pub use evidence::EvidenceIndex;
+pub use facts::{FactsAsk, FactsFound, SchemaAsk, SchemaData};
 pub use predicate::{Predicate, PredicateFault, PredicateKind, SchemaSource, TextField};
 pub(crate) use verifier::FoundSchemas;
 pub use verifier::Verifier;

@@ -8,10 +8,9 @@ use serde_json::Value;
 use super::predicate::compiled;
 use super::verify::{Data, data_in, judge};
 use super::{
-    CheckResult, Coverage, EvidenceIndex, Facts, PredicateKind, SchemaSource, SchemaValidator, TaskContract,
-    TextField, Verification,
+    CheckResult, Coverage, EvidenceIndex, Facts, FactsAsk, FactsFound, PredicateKind, SchemaAsk, SchemaData,
+    SchemaSource, SchemaValidator, TaskContract, TextField, Verification,
 };
-use crate::port::{FactsAsk, FactsFound, SchemaAsk, SchemaData};
 use crate::work::WorkLedger;
 
 /// Judges one contract turn after turn: patterns are compiled once, and what rests on evidence that has not

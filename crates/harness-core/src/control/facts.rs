@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::canonical::sha256_hex;
-use crate::contract::{FileFact, SchemaValidator, ShallowSchemas};
+use crate::contract::{
+    FactsAsk, FactsFound, FileFact, SchemaAsk, SchemaData, SchemaValidator, ShallowSchemas,
+};
 use crate::decide::DecideCx;
-use crate::outcome::Fault;
+use crate::json::Json;
+use crate::outcome::{Fault, FaultSource};
 use crate::port::{
-    BoxFuture, DynWorkspace, EntryKind, FactSource, FactsAsk, FactsFound, SchemaAsk, SchemaData,
-    WorkspaceFault, WorkspaceFaultCode, normal_path,
+    BoxFuture, DynWorkspace, EntryKind, FactSource, WorkspaceFault, WorkspaceFaultCode, normal_path,
 };
 
 /// Entries of a folder that are looked through for the size of a file that can not be read.
@@ -150,7 +152,9 @@ impl StandardFacts {
 }
 
 impl FactSource for StandardFacts {
-    async fn gather(&self, ask: &FactsAsk, cx: &DecideCx) -> Result<FactsFound, Fault> {
+    async fn gather(&self, ask: &Json, cx: &DecideCx) -> Result<Json, Fault> {
+        let unread = |error: serde_json::Error| Fault::new(FaultSource::Facts, "form", error.to_string());
+        let ask: FactsAsk = ask.to().map_err(unread)?;
         let mut found = FactsFound { data: self.data.clone(), ..FactsFound::default() };
         for path in &ask.files {
             found.files.insert(path.clone(), self.look(path).await);
@@ -161,6 +165,6 @@ impl FactSource for StandardFacts {
             }
         }
         found.schemas = ask.schemas.iter().map(|ask| self.held(ask)).collect();
-        Ok(found)
+        Json::of(&found).map_err(unread)
     }
 }

@@ -8,51 +8,10 @@ use super::spec::{ControlSpec, GuidanceSection, GuidanceSpec};
 use super::state::ControlState;
 use crate::ids::ToolName;
 use crate::message::{Message, UserMessage};
+use crate::port::{RunProgress, Used};
 
 /// Characters of a token, by the rule of thumb.
 const CHARACTERS: usize = 4;
-
-/// What is used of one limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Used {
-    /// What is limited, for the model: `turns`, `tool calls`.
-    pub what: &'static str,
-    /// How much is used.
-    pub used: u64,
-    /// How much there is.
-    pub most: u64,
-}
-
-impl Used {
-    /// Whether at least this share is used.
-    #[expect(clippy::cast_precision_loss, reason = "a share of a limit needs no last digit")]
-    fn is_from(&self, share: f64) -> bool {
-        self.most > 0 && self.used as f64 >= self.most as f64 * share
-    }
-}
-
-/// Where a run stands when a request is made.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Moment<'a> {
-    /// The turn, from 1.
-    pub turn: u32,
-    /// Turns at most.
-    pub max_turns: u32,
-    /// How often the view or the transcript was made shorter.
-    pub compactions: u64,
-    /// The tools that the model has.
-    pub offered: Vec<&'a ToolName>,
-    /// What is used of the limits.
-    pub used: Vec<Used>,
-}
-
-impl Moment<'_> {
-    /// A turn of so many.
-    pub fn of_turn(turn: u32, max_turns: u32) -> Self {
-        Self { turn, max_turns, ..Self::default() }
-    }
-}
 
 /// The guidance of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +28,7 @@ pub struct Guidance {
 impl ControlState {
     /// What the model is told with the next request; `None` when there is nothing to tell. Instructions that
     /// are told only once are done with then.
-    pub fn guidance(&mut self, spec: &ControlSpec, moment: &Moment<'_>) -> Option<Guidance> {
+    pub fn guidance(&mut self, spec: &ControlSpec, moment: &RunProgress<'_>) -> Option<Guidance> {
         let settings = &spec.guidance;
         let mut tail = Tail::new(settings);
         if settings.tells(GuidanceSection::Items)
@@ -110,7 +69,7 @@ impl ControlState {
     fn due_instructions<'a>(
         &mut self,
         settings: &'a GuidanceSpec,
-        moment: &Moment<'_>,
+        moment: &RunProgress<'_>,
     ) -> Vec<(&'a str, &'a str)> {
         if settings.instructions.is_empty() {
             return Vec::new();
@@ -124,16 +83,20 @@ impl ControlState {
             items: items.len(),
             compactions: moment.compactions,
         };
-        let told = due(&settings.instructions, &mut self.told, &now, |tool| moment.offered.contains(&tool));
+        let offered = |tool: &ToolName| {
+            let tools = moment.offer.into_iter().flat_map(|offer| offer.tools.iter());
+            tools.into_iter().any(|def| def.name == *tool)
+        };
+        let told = due(&settings.instructions, &mut self.told, &now, offered);
         told.into_iter().map(|instruction| (instruction.id.as_str(), instruction.text.as_str())).collect()
     }
 }
 
-fn budget_text(settings: &GuidanceSpec, moment: &Moment<'_>) -> Option<String> {
+fn budget_text(settings: &GuidanceSpec, moment: &RunProgress<'_>) -> Option<String> {
     let near: Vec<_> = moment
         .used
         .iter()
-        .filter(|used| used.is_from(settings.budget_from))
+        .filter(|used| is_from(used, settings.budget_from))
         .map(|used| format!("{} of {} {}", used.used, used.most, used.what))
         .collect();
     if near.is_empty() {
@@ -143,6 +106,12 @@ fn budget_text(settings: &GuidanceSpec, moment: &Moment<'_>) -> Option<String> {
     let mut text = settings.text("budget", usual).to_owned();
     super::words::list(&mut text, &near, near.len());
     Some(text)
+}
+
+/// Whether at least this share is used.
+#[expect(clippy::cast_precision_loss, reason = "a share of a limit needs no last digit")]
+fn is_from(used: &Used, share: f64) -> bool {
+    used.most > 0 && used.used as f64 >= used.most as f64 * share
 }
 
 /// The message while it is put together.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::decision::{StopCode, StopDecision};
 use crate::contract::{Coverage, GapReport};
 use crate::ids::GateName;
+use crate::outcome::End;
 use crate::work::{Deliverable, ItemId, ItemStatus};
 
 /// How a controlled run ended.
@@ -200,4 +201,11 @@ pub struct ControlReport {
     /// The text of the last answer that has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
+}
+
+impl ControlReport {
+    /// What the control of a run reported at its end; `None` for turns, and for runs under another control.
+    pub fn of(end: &End) -> Option<Self> {
+        end.control.as_ref()?.to().ok()
+    }
 }

@@ -9,10 +9,9 @@ use super::decision::{StopDecision, TurnOutcome};
 use super::progress::{Fingerprint, ProgressTracker};
 use super::report::{CompletionReport, GateReport};
 use super::spec::ControlSpec;
-use crate::contract::{Coverage, EvidenceIndex, Verifier};
+use crate::contract::{Coverage, EvidenceIndex, FactsAsk, Verifier};
 use crate::ids::ToolName;
 use crate::message::{AssistantMessage, Block, Message, ToolCall, ToolResultMessage};
-use crate::port::FactsAsk;
 use crate::work::{ItemChange, ItemId, ItemStatus, WorkLedger};
 
 /// How many tools' calls are counted apart.

@@ -52,8 +52,8 @@ pub struct Ports {
     pub complete_within: Millis,
     /// The compactor.
     pub compactor: Option<Arc<dyn DynCompactor>>,
-    /// What lies outside of a run and its stop decisions rest on: files, checks, JSON Schema. Without it no
-    /// file is known, and of schemas the top level is checked only.
+    /// What lies outside of a run and its stop decisions rest on: files, checks, JSON Schema. Without it
+    /// nothing of that is known.
     pub facts: Option<Arc<dyn DynFactSource>>,
     /// The steering queue.
     pub steering: Option<Arc<dyn Steering>>,

@@ -11,17 +11,16 @@ use super::op::{
 use super::ports::Ports;
 use super::sink::Sink;
 use crate::cancel::Cancel;
-use crate::control::StandardFacts;
 use crate::decide::DecideCx;
 use crate::ids::{AgentId, OpId, ToolName};
+use crate::json::Json;
 use crate::machine::{Machine, Op, Phase, Reply};
 use crate::message::ApprovalRequest;
 use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, FactSource as _, FactsAsk, HookAsk, HookCx,
-    Inspection, Ledger, ModelRequest, Offer, PrepareAsk, Prepared, Progress, ProposedCall, ToolCx, ToolDef,
-    ToolScope, ToolUpdates, Updates,
+    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, HookAsk, HookCx, Inspection, Ledger, ModelRequest,
+    Offer, PrepareAsk, Prepared, Progress, ProposedCall, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates,
 };
 use crate::redact::RedactedUpdates;
 use crate::time::Millis;
@@ -183,14 +182,14 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
         }
     }
 
-    fn facts(&self, ask: Arc<FactsAsk>) -> Running<'p> {
+    fn facts(&self, ask: Arc<Json>) -> Running<'p> {
         let (cx, facts) = (self.gate_cx(Purpose::Judge), self.ports.facts.clone());
         let asked = async move {
             let found = match facts {
                 Some(facts) => facts.gather_boxed(&ask, &cx).await,
-                None => StandardFacts::default().gather(&ask, &cx).await,
+                None => Ok(Json::null()),
             };
-            Reply::Facts(found.map(Box::new))
+            Reply::Facts(found)
         };
         Running::Other(Box::pin(asked), facts_panicked)
     }

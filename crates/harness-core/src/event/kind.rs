@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-use crate::control::{Feedback, StopDecision};
 use crate::ids::{AgentId, ApprovalId, CallDigest, CallId, EntryId, GateName, ModelName};
 use crate::json::Json;
 use crate::limits::Reached;
@@ -15,7 +14,6 @@ use crate::outcome::{End, Fault, Purpose, PurposeUsage, StopReason, TotalUsage};
 use crate::port::{CompactionNote, HookNote, Offer, ToolError, ToolOutcome};
 use crate::time::Millis;
 use crate::transcript::Plan;
-use crate::work::DeliverableRef;
 
 /// How a call without a result was settled when a transcript was taken up again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,8 +70,7 @@ macro_rules! required {
 required! {
     u32, u64, bool, String, Cow<'static, str>, Millis, AgentId, CallId, GateName, RepairHow, StopReason, Fault,
     Box<ApprovalRequest>, Arc<Message>, Arc<ToolCall>, Vec<Arc<ToolCall>>, Arc<ToolOutcome>, Arc<End>, Vec<EntryId>,
-    Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<PurposeUsage>, Purpose, Box<StopDecision>,
-    Box<Feedback>, Vec<String>, Vec<DeliverableRef>,
+    Arc<Offer>, Plan, Json, Arc<CompactionNote>, Box<TotalUsage>, Box<PurposeUsage>, Purpose,
 }
 
 impl<T: Serialize + for<'de> Deserialize<'de>> Field for Option<T> {
@@ -420,41 +417,10 @@ events! {
         /// Why, or the guidance.
         reason: Option<String> = "reason",
     },
-    /// It was decided how a controlled run goes on after a turn, or that it stops. Once for each turn.
-    StopDecided = "stop_decided" {
-        /// What, and on what that rests.
-        decision: Box<StopDecision> = "decision",
-    },
-    /// The model is told why the run goes on: the message that begins this turn says so.
-    FeedbackGiven = "feedback_given" {
-        /// What it is told.
-        feedback: Box<Feedback> = "feedback",
-    },
-    /// A request carries guidance that is stored nowhere.
-    GuidanceInjected = "guidance_injected" {
-        /// The parts, and the instructions as `instructions.ID`.
-        sections: Vec<String> = "sections",
-        /// About how many tokens.
-        tokens: u64 = "tokens",
-    },
-    /// Work items changed.
-    WorkItemsChanged = "work_items_changed" {
-        /// Which, by name.
-        changed: Vec<String> = "changed",
-        /// How many are done or skipped.
-        closed: u64 = "closed",
-        /// How many there are.
-        total: u64 = "total",
-    },
-    /// The deliverables of the run changed: an artifact was stored, replaced by a revision or withdrawn.
-    DeliverablesUpdated = "deliverables_updated" {
-        /// All deliverables, in the order of the work items.
-        deliverables: Vec<DeliverableRef> = "deliverables",
-    },
-    /// The latest turns left the same behind.
-    StallDetected = "stall_detected" {
-        /// How many in a row.
-        turns: u32 = "turns",
+    /// Something happened in the control of the run.
+    Control = "control" {
+        /// What, as the control tells it: an object with a `kind`.
+        event: Json = "event",
     },
     /// A run ended.
     RunFinished = "run_finished" {

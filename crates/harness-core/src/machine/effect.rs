@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 use crate::ids::{AgentId, OpId};
+use crate::json::Json;
 use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
-    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, FactsAsk, GuardedAnswer, HookAsk,
-    Measured, Offer, Progress, ProposedCall, RetryClass, StopStanding,
+    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, GuardedAnswer, HookAsk, Measured,
+    Offer, Progress, ProposedCall, RetryClass, StopStanding,
 };
 use crate::time::Millis;
 use crate::transcript::Plan;
@@ -346,7 +347,7 @@ pub enum Op {
     /// Find out what lies outside of the run and a stop decision rests on.
     Facts {
         /// What.
-        ask: Arc<FactsAsk>,
+        ask: Arc<Json>,
     },
 }
 

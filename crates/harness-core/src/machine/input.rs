@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::continuation::{CallDecision, Continuation};
 use crate::decide::{Answered, GateDecision};
 use crate::ids::{AgentId, CallId, EntryId, OpId};
+use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Fault, TotalUsage};
 use crate::port::{
-    ArgumentFault, Compaction, Decision, FactsFound, HookNote, Inspection, Judged, Judgement, ModelFault,
-    Offer, OpenCall, Prepared, Question, RetryClass, ToolOutcome,
+    ArgumentFault, Compaction, Decision, HookNote, Inspection, Judged, Judgement, ModelFault, Offer,
+    OpenCall, Prepared, Question, RetryClass, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -167,7 +168,7 @@ pub enum Reply {
     /// Of [`crate::machine::Op::StopGate`].
     Judged(Judged),
     /// Of [`crate::machine::Op::Facts`].
-    Facts(Result<Box<FactsFound>, Fault>),
+    Facts(Result<Json, Fault>),
     /// The driver gave up on the operation.
     Interrupted {
         /// What a model had said so far.

@@ -61,4 +61,11 @@ pub trait Phase: sealed::Sealed + Serialize + DeserializeOwned + Default + Send 
     /// Calls that have begun and have no result in the transcript.
     #[doc(hidden)]
     fn open_calls(&self) -> Vec<OpenCall>;
+
+    /// Takes what is no data from one that was made anew, and is itself what was stored.
+    ///
+    /// # Errors
+    /// When the control of a run cannot read what was stored.
+    #[doc(hidden)]
+    fn take_over(&mut self, fresh: Self) -> Result<(), serde_json::Error>;
 }

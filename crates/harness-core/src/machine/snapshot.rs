@@ -1,12 +1,9 @@
 //! The state of a machine, to go on with later.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::{Cx, Effect, Effects, Machine, Phase, Shared};
 use crate::json::Json;
-use crate::machine::PortSet;
 use crate::time::Time;
 use crate::transcript::Transcript;
 
@@ -15,7 +12,7 @@ use crate::transcript::Transcript;
 #[serde(rename_all = "camelCase", bound = "P: Phase")]
 #[non_exhaustive]
 pub struct Snapshot<P: Phase> {
-    /// The version of this form: 1.
+    /// The version of this form: 2.
     pub version: u32,
     pub(crate) shared: Shared,
     pub(crate) phase: P,
@@ -25,15 +22,21 @@ pub struct Snapshot<P: Phase> {
 }
 
 /// The version of [`Snapshot`].
-pub const SNAPSHOT_VERSION: u32 = 1;
+pub const SNAPSHOT_VERSION: u32 = 2;
 
 /// Why a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
     /// It was made by a version that this one does not read.
-    #[error("snapshot version {0} is not supported: this program reads version {SNAPSHOT_VERSION}")]
+    #[error(
+        "snapshot version {0} is not supported: this program reads version {SNAPSHOT_VERSION}; go on from the \
+         transcript instead"
+    )]
     Version(u32),
+    /// The control of the run cannot go on with what was saved: it was another one.
+    #[error("the control of the run cannot read what was saved of it: {0}")]
+    Control(String),
     /// The transcript has another length: the snapshot is stale; start from the transcript instead.
     #[error("the snapshot was made at {snapshot} messages, the transcript has {transcript}")]
     Stale {
@@ -85,21 +88,13 @@ impl<P: Phase> Machine<P> {
         Json::of(&Borrowed { version: SNAPSHOT_VERSION, shared, phase, anchor })
     }
 
-    /// A machine with a saved state, over a transcript that may have gone on since.
-    pub(crate) fn of_snapshot(
-        spec: Arc<P::Spec>,
-        snapshot: Snapshot<P>,
-        log: Transcript,
-    ) -> Result<Self, RestoreError> {
-        snapshot.fits(&log)?;
-        Ok(Self {
-            spec,
-            ports: PortSet::default(),
-            shared: snapshot.shared,
-            phase: snapshot.phase,
-            log,
-            end: None,
-        })
+    /// The machine with a saved state; `self` was made anew, over a transcript that may have gone on since.
+    pub(crate) fn with_state(mut self, snapshot: Snapshot<P>) -> Result<Self, RestoreError> {
+        snapshot.fits(&self.log)?;
+        let fresh = std::mem::replace(&mut self.phase, snapshot.phase);
+        self.phase.take_over(fresh).map_err(|error| RestoreError::Control(error.to_string()))?;
+        self.shared = snapshot.shared;
+        Ok(self)
     }
 
     /// What a machine that is made from a snapshot still has to be told.
@@ -107,21 +102,16 @@ impl<P: Phase> Machine<P> {
         (&mut self.phase, &mut self.shared)
     }
 
-    /// A machine as it was when the snapshot was made. Outstanding operations are asked for again.
+    /// The machine as it was when the snapshot was made; `self` was made anew with the settings, the ports and the
+    /// control of then, over the transcript of then. Outstanding operations are asked for again.
     ///
     /// # Errors
-    /// When the snapshot is of another version, or the transcript is not the one it belongs to.
-    pub fn restore(
-        spec: Arc<P::Spec>,
-        ports: PortSet,
-        snapshot: Snapshot<P>,
-        log: Transcript,
-        fx: &mut Effects,
-    ) -> Result<Self, RestoreError> {
-        if snapshot.shared.len < log.len() {
-            return Err(RestoreError::Stale { snapshot: snapshot.shared.len, transcript: log.len() });
+    /// When the snapshot is of another version, or the transcript or the control is not the one it belongs to.
+    pub fn restore(self, snapshot: Snapshot<P>, fx: &mut Effects) -> Result<Self, RestoreError> {
+        if snapshot.shared.len < self.log.len() {
+            return Err(RestoreError::Stale { snapshot: snapshot.shared.len, transcript: self.log.len() });
         }
-        let mut machine = Self::of_snapshot(spec, snapshot, log)?.with_ports(ports);
+        let mut machine = self.with_state(snapshot)?;
         let outstanding = machine.shared.pending.clone();
         let cx =
             Cx { now: Time(0), sh: &mut machine.shared, log: &mut machine.log, fx, ports: &machine.ports };

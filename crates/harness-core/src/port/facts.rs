@@ -1,101 +1,30 @@
 //! Facts that a stop decision needs and that lie outside of the run.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
 use super::BoxFuture;
-use crate::contract::{CustomChecks, FileFact};
 use crate::decide::DecideCx;
+use crate::json::Json;
 use crate::outcome::Fault;
 
-/// Something to be held against a JSON Schema.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SchemaAsk {
-    /// The schema.
-    pub schema: serde_json::Value,
-    /// What.
-    pub data: SchemaData,
-}
-
-/// What is held against a schema.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum SchemaData {
-    /// Data of the run.
-    Value(serde_json::Value),
-    /// Data of the application, by name.
-    Named(String),
-}
-
-/// What a decision needs to know.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct FactsAsk {
-    /// Files, as the contract writes them.
-    pub files: Vec<String>,
-    /// Checks of the application, by name.
-    pub checks: Vec<String>,
-    /// Data that the contract requires a form of.
-    pub schemas: Vec<SchemaAsk>,
-    /// Data of the application, by name.
-    pub data: Vec<String>,
-}
-
-impl FactsAsk {
-    /// Whether nothing is asked.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.checks.is_empty() && self.schemas.is_empty() && self.data.is_empty()
-    }
-}
-
-/// What was found. What is left out is not known, and counts as not met.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct FactsFound {
-    /// The files, by the names that they were asked for.
-    pub files: BTreeMap<String, FileFact>,
-    /// How the checks came out.
-    pub checks: CustomChecks,
-    /// How each of the schemas came out, in the order in which they were asked: the first thing that does
-    /// not fit.
-    pub schemas: Vec<Result<(), String>>,
-    /// Data of the application, by name, for predicates that look for a text or for data in it.
-    pub data: BTreeMap<String, serde_json::Value>,
-}
-
-/// Finds out what lies outside of a run and a stop decision rests on: files, checks of the application, JSON
-/// Schema. Asked before a decision that needs it; [`crate::control::StandardFacts`] answers from a workspace,
-/// a schema validator and named checks.
+/// Finds out what lies outside of a run and its [`Control`](super::Control) asks for before it decides: files, checks
+/// of the application, JSON Schema. What is asked and found is JSON whose form the control knows.
 ///
 /// A source that faults, panics or takes longer than a stop gate may leaves everything unknown.
 pub trait FactSource: Send + Sync {
     /// Finds out what is asked.
     ///
     /// # Errors
-    /// When nothing can be found out; a single file that can not be read is a [`FileFact::Unknown`].
-    fn gather(&self, ask: &FactsAsk, cx: &DecideCx)
-    -> impl Future<Output = Result<FactsFound, Fault>> + Send;
+    /// When nothing can be found out; a single fact that is not known is part of the answer.
+    fn gather(&self, ask: &Json, cx: &DecideCx) -> impl Future<Output = Result<Json, Fault>> + Send;
 }
 
 /// The object-safe twin of [`FactSource`].
 pub trait DynFactSource: Send + Sync {
     /// [`FactSource::gather`], boxed.
-    fn gather_boxed<'a>(
-        &'a self,
-        ask: &'a FactsAsk,
-        cx: &'a DecideCx,
-    ) -> BoxFuture<'a, Result<FactsFound, Fault>>;
+    fn gather_boxed<'a>(&'a self, ask: &'a Json, cx: &'a DecideCx) -> BoxFuture<'a, Result<Json, Fault>>;
 }
 
 impl<S: FactSource> DynFactSource for S {
-    fn gather_boxed<'a>(
-        &'a self,
-        ask: &'a FactsAsk,
-        cx: &'a DecideCx,
-    ) -> BoxFuture<'a, Result<FactsFound, Fault>> {
+    fn gather_boxed<'a>(&'a self, ask: &'a Json, cx: &'a DecideCx) -> BoxFuture<'a, Result<Json, Fault>> {
         Box::pin(self.gather(ask, cx))
     }
 }

@@ -11,6 +11,7 @@ mod call_hook;
 mod checkpoint;
 mod clock;
 mod context;
+mod control;
 mod estimate;
 pub mod execution;
 mod facts;
@@ -40,12 +41,13 @@ pub use context::{
     AppendSource, CompactAsk, CompactReason, Compaction, CompactionLevel, CompactionNote, Compactor,
     ContextPipeline, DynCompactor, DynContextPipeline, Measured, Overflow, Pressure, ViewCx,
 };
+pub use control::{Checked, CheckedAs, Control, Review, RunNext, RunProgress, RunStop, TurnEnd, Used};
 pub(crate) use estimate::{answer_tokens, message_tokens, offer_tokens, request_tokens};
 pub use execution::{
     DynExecutionAdapter, ExecutionAdapter, ExecutionCapabilities, ExecutionCx, ExecutionPart,
     ExecutionRequest, ExecutionResult, ExecutionSink,
 };
-pub use facts::{DynFactSource, FactSource, FactsAsk, FactsFound, SchemaAsk, SchemaData};
+pub use facts::{DynFactSource, FactSource};
 pub use gate::{DynStopGate, Judged, Judgement, StopGate};
 pub use guardrail::{
     DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, GuardrailRules, InputGuardrail, Inspection,

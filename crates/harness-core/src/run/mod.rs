@@ -5,7 +5,10 @@
 //! the run's own goes to the turn inside it: there is one numbering, one journal, one set of budgets.
 
 mod compaction;
-mod control;
+mod deciding;
+mod guiding;
+mod plain;
+mod slot;
 mod spec;
 mod take_up;
 mod usage;
@@ -16,38 +19,46 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use compaction::Waiting;
-use control::Control;
+use deciding::Judging;
+use guiding::Guidance;
+pub use plain::PlainControl;
+use slot::ControlSlot;
 pub use spec::{RunLimits, RunSpec, StopMode};
 use take_up::Saved;
 pub use take_up::{TakeUp, TakeUpError};
 
 use crate::continuation::Continuation;
-use crate::control::ControlState;
 use crate::event::EventKind;
 use crate::ids::{OpId, ToolName, TurnId};
-use crate::limits::{Budget, Limit, Reached};
+use crate::limits::Budget;
 use crate::machine::{Boundary, Cx, Input, Op, Origin, Pending, Phase, Record, Reply, Shared, Start};
-use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage, Waiver};
-use crate::port::{Judged, Judgement, OpenCall};
+use crate::message::Message;
+use crate::outcome::{End, Evidence, Stop, StopReason, TotalUsage};
+use crate::port::{Control, OpenCall, RunStop};
 use crate::time::Time;
-use crate::turn::{Leaving, TurnState, guidance_message};
-use crate::work::WorkLedger;
+use crate::turn::{Leaving, TurnState};
 
 /// A run as a machine.
 pub type Run = crate::machine::Machine<RunState>;
 
 impl Run {
-    /// The same run with the work items of an earlier one to begin with. Before the start.
+    /// The same run under another control than [`PlainControl`]. Before the start.
     #[must_use]
-    pub fn with_work_items(mut self, items: WorkLedger) -> Self {
-        self.phase_mut().items = Some(items);
+    pub fn with_control(mut self, control: Box<dyn Control>) -> Self {
+        self.phase_mut().control = ControlSlot::new(control);
         self
     }
 
-    /// What the control of the run knows; `None` without control, and before the start. A program that takes
-    /// up a run gives its work items to the work tools.
-    pub fn control(&self) -> Option<&ControlState> {
-        self.phase().control.as_deref().map(Control::state)
+    /// What decides whether the run goes on.
+    pub fn control(&self) -> &dyn Control {
+        self.phase().control.get()
+    }
+
+    /// Messages that were stored after the state was saved which the run is taken up with: its control sees them when
+    /// the run goes on. None for other runs.
+    pub fn since_saved(&self) -> impl Iterator<Item = &Arc<Message>> {
+        let from = self.phase().taken_up.as_ref().map_or(self.log().len(), |saved| saved.messages);
+        self.log().range(from..self.log().len())
     }
 }
 
@@ -82,25 +93,18 @@ pub struct RunState {
     usage: TotalUsage,
     /// Iterations of the turns before this one.
     iterations: u32,
-    /// Continuations that stop gates asked for, in a row.
-    nudges: u32,
     /// Calls of the run, by tool; counted at the end of a turn when somebody is told.
     tool_usage: BTreeMap<ToolName, u64>,
-    /// Whether the turn that is over gave the signal.
-    signalled: bool,
     /// The end that is being judged.
-    judging: Option<Arc<End>>,
-    /// When the gate that is asked is cut off.
-    judge_by: Option<Time>,
-    waived: Vec<Waiver>,
+    judging: Option<Box<Judging>>,
     /// The end, while the layers take note of it.
     leaving: Option<Box<Leaving>>,
     /// The turn that waits for the compactor.
     waiting: Option<Box<Waiting>>,
-    /// What the control of the run knows, when it has one.
-    control: Option<Box<Control>>,
-    /// Work items of an earlier run, to begin with.
-    items: Option<WorkLedger>,
+    /// What decides whether the run goes on.
+    control: ControlSlot,
+    /// What the control told the model with the latest request.
+    guidance: Option<Guidance>,
     /// Where the state was saved, until the run that is taken up goes on.
     taken_up: Option<Box<Saved>>,
 }
@@ -138,7 +142,8 @@ impl Phase for RunState {
             (None, Input::PersistFailed { message, messages_from, unperformed })
                 if self.phase == RunPhase::Decide =>
             {
-                self.deciding_unstored(spec, cx, message, messages_from, &unperformed);
+                let unstored = cx.unstored(message, messages_from, &unperformed);
+                self.judging_unstored(spec, cx, unstored.into_iter().map(|(_, pending)| pending).collect());
                 return None;
             }
             (None, Input::Cancel { by }) if self.phase == RunPhase::Decide => {
@@ -146,11 +151,7 @@ impl Phase for RunState {
                 return self.cancel_judging(spec, cx, stop);
             }
             (None, Input::Wake) if self.phase == RunPhase::Decide => {
-                if self.judge_by.is_some_and(|by| by <= cx.now) {
-                    // Its answer, or that there is none, still comes.
-                    self.judge_by = None;
-                    cx.fx.push(crate::machine::Effect::AbortAll);
-                }
+                self.cut_judging_off(cx);
                 return None;
             }
             (_, input) => input,
@@ -187,12 +188,8 @@ impl Phase for RunState {
     }
 
     fn reissue(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
-        if let Pending::StopGate(gate) = pending {
-            let standing = Arc::new(self.standing(spec, cx));
-            return Some(Op::StopGate { gate, end: self.judging.clone()?, standing });
-        }
-        if pending == Pending::Facts {
-            return self.facts_op();
+        if matches!(pending, Pending::StopGate(_) | Pending::Facts) {
+            return self.judging_op(spec, cx, pending);
         }
         if pending == Pending::Shorten {
             return Some(self.shorten_op(cx));
@@ -212,7 +209,7 @@ impl Phase for RunState {
         }
         match self.phase {
             RunPhase::Turn => self.turn.wake_at(shared),
-            RunPhase::Decide => self.judge_by,
+            RunPhase::Decide => self.judging.as_ref().and_then(|judging| judging.by),
             RunPhase::Idle | RunPhase::Repair | RunPhase::Compact | RunPhase::Stopped => None,
         }
     }
@@ -230,6 +227,10 @@ impl Phase for RunState {
     fn open_calls(&self) -> Vec<OpenCall> {
         self.turn.open_calls()
     }
+
+    fn take_over(&mut self, fresh: Self) -> Result<(), serde_json::Error> {
+        self.control.take_over(fresh.control)
+    }
 }
 
 impl RunState {
@@ -239,10 +240,7 @@ impl RunState {
         cx.sh.budgets.push(Budget::new(spec.limits.amount, deadline));
         let descriptor_hash = cx.sh.origin.descriptor_hash.clone();
         cx.event(|| EventKind::RunStarted { descriptor_hash });
-        if let Some(settings) = &spec.control {
-            self.control = Some(Box::new(Control::new(settings, self.items.take())));
-            cx.sh.appended = Some(Vec::new());
-        }
+        cx.sh.appended = Some(Vec::new());
         self.boundary(cx, RunPhase::Repair, Boundary::Repair);
         self.begin_turn(spec, cx, start)
     }
@@ -265,145 +263,27 @@ impl RunState {
         cx.persist(|| Record::Boundary { phase: boundary, turn, iteration });
     }
 
-    /// A turn is over: every stop gate must believe an end that claims to be complete.
-    fn decide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
-        if let Some(settings) = &spec.control {
-            return self.decide_controlled(settings, spec, cx, end);
-        }
-        self.phase = RunPhase::Decide;
-        self.count_calls(spec, cx);
-        let end = Arc::new(end);
-        self.judging = Some(Arc::clone(&end));
-        if end.reason() != StopReason::AnswerFinalized {
-            return self.stop(cx, None);
-        }
-        self.ask_gate(spec, cx, 0)
-    }
-
-    fn ask_gate(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32) -> Option<End> {
-        if (gate as usize) < cx.ports.stop_gates.len() {
-            if let Some(op) = self.reissue(spec, cx, Pending::StopGate(gate)) {
-                cx.perform(Pending::StopGate(gate), op);
-            }
-            self.judge_within(cx);
-            return None;
-        }
-        let waived = self.waived.is_empty();
-        self.stop(cx, (!waived).then(|| StopReason::CompletionWaived.into()))
-    }
-
-    /// Sets when the question that was just asked is cut off.
-    fn judge_within(&mut self, cx: &Cx<'_>) {
-        let own = cx.ports.stop_gate_timeout.map(|span| cx.now.after(span));
-        self.judge_by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
-    }
-
-    /// A record could not be stored while the end is judged: what was not asked because of it is asked again.
-    fn deciding_unstored(
-        &mut self,
-        spec: &RunSpec,
-        cx: &mut Cx<'_>,
-        message: String,
-        messages_from: Option<usize>,
-        unperformed: &[OpId],
-    ) {
-        for (_, pending) in cx.unstored(message, messages_from, unperformed) {
-            if let Some(op) = self.reissue(spec, cx, pending) {
-                cx.perform(pending, op);
-            }
-        }
-    }
-
-    fn on_judged(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32, reply: Reply) -> Option<End> {
-        // A gate without an answer is not a yes.
-        let unanswered = "Check that the work is really complete, then answer again.";
-        let Judged { judgement, hook } = if let Reply::Judged(judged) = reply {
-            judged
-        } else {
-            Judgement::Continue { guidance: unanswered.to_owned() }.into()
-        };
-        if let Some(note) = hook {
-            cx.event(|| EventKind::from(*note));
-        }
-        let name = cx.ports.stop_gates.get(gate as usize).cloned().unwrap_or_else(|| "stop-gate".into());
-        let reason = match &judgement {
-            Judgement::Accept => None,
-            Judgement::Waive { why: text } | Judgement::Continue { guidance: text } => Some(text.clone()),
-        };
-        let (gate_name, told) = (name.clone(), judgement.kind().to_owned());
-        cx.event(|| EventKind::StopJudged { gate: gate_name, judgement: told, reason });
-        if spec.control.is_some() {
-            return self.on_controlled_judgement(spec, cx, (gate, name), judgement);
-        }
-        match (judgement, spec.mode) {
-            (Judgement::Accept, _) => self.ask_gate(spec, cx, gate + 1),
-            (Judgement::Waive { why }, StopMode::Interactive) => {
-                self.waived.push(Waiver::new(name, why));
-                self.ask_gate(spec, cx, gate + 1)
-            }
-            (Judgement::Continue { guidance }, StopMode::Interactive) if self.nudges >= spec.nudges => {
-                self.waived.push(Waiver::new(name, guidance));
-                self.ask_gate(spec, cx, gate + 1)
-            }
-            (Judgement::Waive { why: guidance } | Judgement::Continue { guidance }, _) => {
-                self.another_turn(spec, cx, guidance)
-            }
-        }
-    }
-
-    fn another_turn(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, guidance: String) -> Option<End> {
-        let judged = self.judging.take()?;
-        let turns = cx.sh.turn;
-        if turns >= spec.limits.turns {
-            self.judging = Some(judged);
-            let reached = Reached::new(Limit::Turns, u64::from(turns), u64::from(spec.limits.turns));
-            let reason = StopReason::MaxTurnsReached;
-            cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
-            return self.stop(cx, Some(Stop::new(reason, Evidence::Limit(reached))));
-        }
-        self.nudges += 1;
-        self.waived.clear();
-        self.usage.merge(&judged.usage);
-        self.iterations = self.iterations.saturating_add(judged.iterations);
-        self.boundary(cx, RunPhase::Decide, Boundary::Decide);
-        cx.sh.turn += 1;
-        cx.sh.iteration = 0;
-        let start = Start {
-            prompt: vec![guidance_message(guidance)],
-            agent: judged.agent.clone(),
-            ..Start::default()
-        };
-        self.begin_turn(spec, cx, start)
-    }
-
-    fn cancel_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
-        if spec.control.is_some() {
-            return self.cancel_controlled(spec, cx, stop);
-        }
-        cx.sh.pending.clear();
-        cx.fx.push(crate::machine::Effect::AbortAll);
-        self.stop(cx, Some(stop))
-    }
-
-    /// The end of the run: that of its last turn, with the run's totals, unless the run itself stops it.
-    fn stop(&mut self, cx: &mut Cx<'_>, stop: Option<Stop>) -> Option<End> {
+    /// The end of the run: that of its last turn, with the run's totals, unless the control stops it otherwise.
+    fn stop(&mut self, cx: &mut Cx<'_>, judged: Arc<End>, next: RunStop) -> Option<End> {
         self.phase = RunPhase::Stopped;
-        let judged = self.judging.take();
-        let mut end = match judged {
-            Some(end) => Arc::unwrap_or_clone(end),
-            None => return Some(unreachable_end(cx)),
-        };
+        let RunStop { stop, answer, waived, report } = next;
+        let mut end = Arc::unwrap_or_clone(judged);
         self.usage.merge(&end.usage);
         end.usage = std::mem::take(&mut self.usage);
         end.iterations = end.iterations.saturating_add(self.iterations);
         end.turns = cx.sh.turn;
         end.elapsed = cx.now.since(self.started_at);
+        end.answer = answer.or(end.answer);
+        end.control = report;
         if let Some(stop) = stop {
+            if let Evidence::Limit(reached) = stop.evidence {
+                let reason = stop.reason;
+                cx.event(|| EventKind::LimitReached { reason, reached: Some(reached) });
+            }
             end.continuation = Continuation::of(cx, &stop, end.agent.clone(), &end.usage).map(Box::new);
             end.stop = stop;
         }
         // A waiver counts only when the end was accepted with it: not when the judging was cut short.
-        let waived = std::mem::take(&mut self.waived);
         if end.reason() == StopReason::CompletionWaived {
             end.waived = waived;
         }
@@ -422,25 +302,6 @@ fn finish(cx: &mut Cx<'_>, end: End) -> End {
     cx.persist(|| Record::RunEnd(Arc::clone(&told)));
     cx.event(|| EventKind::RunFinished { end: told });
     end
-}
-
-/// What a run ends with when it stops without a turn; only a broken snapshot leads here.
-fn unreachable_end(cx: &Cx<'_>) -> End {
-    End {
-        stop: StopReason::InternalInvariant.into(),
-        answer: None,
-        agent: None,
-        iterations: cx.sh.iteration,
-        refused_iteration: None,
-        turns: cx.sh.turn,
-        usage: TotalUsage::default(),
-        elapsed: crate::time::Millis(0),
-        continuation: None,
-        waived: Vec::new(),
-        persist_failed: None,
-        resumed: false,
-        control: None,
-    }
 }
 
 /// Each turn of a run has an id of its own: `RUN.N`, unless the caller named the first one.

@@ -1,10 +1,7 @@
 //! What configures a run.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use crate::control::ControlSpec;
 use crate::limits::Amount;
 use crate::message::Cost;
 use crate::time::Millis;
@@ -73,10 +70,6 @@ pub struct RunSpec {
     /// calls are open, while something could not be stored, or when the turn resumes earlier work. Default no:
     /// views are made shorter, the transcript keeps everything.
     pub compact_between_turns: bool,
-    /// What makes the run go on until its work is done. Default nothing: a run ends with its first answer that
-    /// the stop gates accept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub control: Option<Arc<ControlSpec>>,
 }
 
 impl Default for RunSpec {
@@ -87,7 +80,6 @@ impl Default for RunSpec {
             mode: StopMode::default(),
             nudges: 3,
             compact_between_turns: false,
-            control: None,
         }
     }
 }

@@ -13,14 +13,13 @@ use crate::event::EventKind;
 use crate::ids::{OpId, RunId};
 use crate::limits::{Amount, Budget, HeldGrants};
 use crate::machine::{
-    Cx, Input, Machine, Origin, Pending, Phase as _, RestoreError, SNAPSHOT_VERSION, Snapshot, Start,
+    Cx, Input, Origin, Pending, Phase as _, RestoreError, SNAPSHOT_VERSION, Snapshot, Start,
 };
 use crate::outcome::{End, TotalUsage};
 use crate::port::Checkpoint;
 use crate::time::Time;
 use crate::transcript::Transcript;
 use crate::turn::{Carried, TurnState};
-use crate::work::WorkLedger;
 
 /// A run that can be taken up, read from its last checkpoint.
 ///
@@ -34,7 +33,8 @@ use crate::work::WorkLedger;
 /// fn take_up(saved: &Checkpoint, session: Loaded, here: &Origin, spec: RunSpec) -> Result<Run, TakeUpError> {
 ///     // More turns than before, if it had run out of them. Drive it with `Start::resume()` and the
 ///     // session's open calls.
-///     TakeUp::read(saved)?.onto(Arc::new(spec), here, session.messages.into_iter().collect())
+///     let log = session.messages.into_iter().collect();
+///     TakeUp::read(saved)?.onto(Run::new(Arc::new(spec), here.clone(), log))
 /// }
 /// ```
 pub struct TakeUp {
@@ -105,6 +105,7 @@ impl TakeUpError {
             Self::Restore { source: RestoreError::Version(_), .. } => "take_up.version",
             Self::Restore { source: RestoreError::Stale { .. }, .. } => "take_up.stale",
             Self::Restore { source: RestoreError::Foreign { .. }, .. } => "take_up.foreign",
+            Self::Restore { source: RestoreError::Control(_), .. } => "take_up.control",
             Self::Unreadable { .. } => "take_up.unreadable",
             Self::Elsewhere { .. } => "take_up.elsewhere",
             Self::OtherDescriptor { .. } => "take_up.other_descriptor",
@@ -152,17 +153,17 @@ impl TakeUp {
         self.snapshot.shared.len
     }
 
-    /// The run over the transcript that its session holds now, with the limits of `spec`. It goes on with
-    /// [`Start::resume`] and the calls that the session shows as open; a prompt is guidance for the turn that
-    /// goes on.
+    /// The run as it was, over the transcript that its session holds now. `fresh` was made anew over that transcript,
+    /// here, with the limits and the control that it goes on with. It goes on with [`Start::resume`] and the calls that
+    /// the session shows as open; a prompt is guidance for the turn that goes on.
     ///
     /// # Errors
     /// When it belongs elsewhere: see [`TakeUpError`].
-    pub fn onto(self, spec: Arc<RunSpec>, here: &Origin, log: Transcript) -> Result<Run, TakeUpError> {
-        self.fits(here, &log)?;
-        let run = self.run();
-        let mut machine = Machine::of_snapshot(spec, self.snapshot, log)
-            .map_err(|source| TakeUpError::Restore { run, source })?;
+    pub fn onto(self, fresh: Run) -> Result<Run, TakeUpError> {
+        let (run, here) = (self.run(), Arc::clone(fresh.origin()));
+        self.check(&here)?;
+        let mut machine =
+            fresh.with_state(self.snapshot).map_err(|source| TakeUpError::Restore { run, source })?;
         // The log is what the session holds: a driver must not store again what came after the checkpoint.
         machine.set_stored(machine.log().len());
         let (state, shared) = machine.parts_mut();
@@ -213,28 +214,13 @@ fn named(what: &str, name: Option<&str>) -> String {
     name.map_or_else(|| format!("no {what}"), |name| format!("{what} `{name}`"))
 }
 
-impl Run {
-    /// The work items of a controlled run, with what was stored since its state was saved; `None` without
-    /// control. Whoever takes a run up gives them to its work tools.
-    pub fn work_items(&self) -> Option<WorkLedger> {
-        let mut items = self.control()?.ledger().clone();
-        if let Some(saved) = &self.phase().taken_up {
-            let since = self.log().range(saved.messages..self.log().len());
-            for result in since.filter_map(|message| message.as_tool_result()) {
-                items.fold(result);
-            }
-        }
-        Some(items)
-    }
-}
-
 /// Where the state of a run that is taken up was saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Saved {
     at: Time,
     /// Messages of the transcript then.
-    messages: usize,
+    pub(super) messages: usize,
 }
 
 impl RunState {
@@ -286,10 +272,10 @@ impl RunState {
             self.turn = TurnState::of_start(waiting.into_start());
             return (saved, (TotalUsage::default(), Amount::NONE));
         }
-        if let Some(judged) = self.judging.take() {
+        if let Some(judging) = self.judging.take() {
+            let judged = judging.end;
             self.usage.merge(&judged.usage);
             self.iterations = self.iterations.saturating_add(judged.iterations);
-            self.waived.clear();
             cx.sh.turn += 1;
             self.turn = TurnState::of_start(Start::default().with_agent(judged.agent.clone()));
             return (saved, (TotalUsage::default(), Amount::NONE));

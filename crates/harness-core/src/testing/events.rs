@@ -6,7 +6,6 @@ use crate::event::{Event, EventKind, Fold, Observer, Seen};
 use crate::ids::EntryId;
 use crate::message::{Message, ToolCall};
 use crate::port::{ToolError, ToolOutcome};
-use crate::work::DeliverableRef;
 
 /// A [`Fold`] that keeps every event. Clones share the list: give one to the hub, read the other.
 ///
@@ -127,18 +126,7 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::StopJudged { gate, judgement, reason } => {
             with_reason(format!("{gate} {judgement}"), reason.as_deref())
         }
-        EventKind::StopDecided { decision } => decision.code.to_string(),
-        EventKind::FeedbackGiven { feedback } => feedback.kind().as_str().to_owned(),
-        EventKind::GuidanceInjected { sections, .. } => sections.join(" "),
-        EventKind::WorkItemsChanged { changed, closed, total } => {
-            format!("{} ({closed} of {total})", changed.join(" "))
-        }
-        EventKind::DeliverablesUpdated { deliverables } => {
-            let one =
-                |deliverable: &DeliverableRef| format!("{} {}B", deliverable.item_id, deliverable.bytes);
-            deliverables.iter().map(one).collect::<Vec<_>>().join(", ")
-        }
-        EventKind::StallDetected { turns } => turns.to_string(),
+        EventKind::Control { event } => event.text().to_owned(),
     };
     format!("{} {detail}", kind.name()).trim_end().to_owned()
 }

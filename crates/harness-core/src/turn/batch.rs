@@ -372,7 +372,7 @@ impl TurnState {
     /// A call was refused for a limit: one more step without tools, if that is wanted and possible.
     #[cold]
     fn close_or_stop(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, reached: Reached) -> Option<End> {
-        let reason = super::finish::reason_of(reached.limit);
+        let reason = reached.limit.into();
         if !spec.closing_step {
             return self.stop_at_limit(spec, cx, reason, reached);
         }

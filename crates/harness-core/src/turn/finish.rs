@@ -10,23 +10,11 @@ use super::state::TurnState;
 use crate::continuation::{Continuation, ContinuationKind, PendingCall, WAITING};
 use crate::event::EventKind;
 use crate::ids::{CallDigest, OpId};
-use crate::limits::{Limit, Reached};
+use crate::limits::Reached;
 use crate::machine::{Boundary, Cx, Effect, Pending, Record};
 use crate::message::{AssistantMessage, FinishReason, Message};
 use crate::outcome::{End, Evidence, Fault, FaultSource, Outcome, Stop, StopReason};
 use crate::port::{Offer, RetryClass};
-
-/// The stop reason of a limit.
-pub(crate) fn reason_of(limit: Limit) -> StopReason {
-    match limit {
-        Limit::Iterations => StopReason::MaxIterationsReached,
-        Limit::ToolCalls => StopReason::MaxToolCallsReached,
-        Limit::Elapsed => StopReason::TimeoutReached,
-        Limit::Tokens | Limit::Cost => StopReason::BudgetReached,
-        Limit::Turns => StopReason::MaxTurnsReached,
-        Limit::Context => StopReason::ContextOverflow,
-    }
-}
 
 impl TurnState {
     /// Ends the turn as soon as nothing is outstanding. The first stop stays.

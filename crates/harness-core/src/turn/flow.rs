@@ -186,7 +186,7 @@ impl TurnState {
             return self.stop_at_limit(spec, cx, reason, reached);
         }
         if let Some(reached) = cx.sh.budgets.would_reach(self.step_amount(1)) {
-            return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
+            return self.stop_at_limit(spec, cx, reached.limit.into(), reached);
         }
         self.prepare_recovery();
         let has_tools = self.offer.as_ref().is_some_and(|offer| !offer.tools.is_empty());
@@ -196,7 +196,7 @@ impl TurnState {
             && self.closing.is_none()
             && let Some(reached) = self.near_limit(cx)
         {
-            self.close_with(cx, super::finish::reason_of(reached.limit), reached);
+            self.close_with(cx, reached.limit.into(), reached);
         }
         let changes = self.offer.as_ref().is_some_and(|offer| offer.changes);
         if self.stale_offer || (changes && cx.sh.iteration > 1) {
@@ -255,12 +255,12 @@ impl TurnState {
     pub(super) fn ask(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         // Layers and the compactor may have spent the rest since the iteration began.
         if let Some(reached) = cx.sh.budgets.spent() {
-            return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
+            return self.stop_at_limit(spec, cx, reached.limit.into(), reached);
         }
         match cx.sh.budgets.reserve(self.step_amount(1)) {
             Ok(grant) => self.grant = grant,
             Err(reached) => {
-                return self.stop_at_limit(spec, cx, super::finish::reason_of(reached.limit), reached);
+                return self.stop_at_limit(spec, cx, reached.limit.into(), reached);
             }
         }
         self.asked_at = cx.now;

@@ -33,7 +33,6 @@ mod usage;
 use std::sync::Arc;
 
 pub(crate) use compaction::{charge, or_failed, take_permanent, tell_start};
-pub(crate) use finish::reason_of;
 pub(crate) use flow::guidance_message;
 pub use gates::{MAX_ARGUMENT_BYTES, MAX_ARGUMENT_DEPTH};
 pub(crate) use leaving::Leaving;
@@ -129,6 +128,10 @@ impl Phase for TurnState {
         }
         // The turn's own level is gone by then.
         shared.budgets.deadline()
+    }
+
+    fn take_over(&mut self, _: Self) -> Result<(), serde_json::Error> {
+        Ok(())
     }
 
     fn open_calls(&self) -> Vec<OpenCall> {

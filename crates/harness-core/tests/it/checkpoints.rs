@@ -104,7 +104,8 @@ async fn a_run_that_is_not_completed_keeps_its_checkpoints_and_they_do_not_grow(
     let first = kept.first().expect("a checkpoint");
     let snapshot: Snapshot<RunState> = first.state.to().expect("its own form");
     let log = [Arc::new(Message::user("go"))].into_iter().collect();
-    let restored = Run::restore(spec(40), ports.set(), snapshot, log, &mut Effects::new()).expect("it fits");
+    let fresh = Run::new(spec(40), Origin::default(), log).with_ports(ports.set());
+    let restored = fresh.restore(snapshot, &mut Effects::new()).expect("it fits");
     assert_eq!((restored.turn(), restored.log().len() as u64), (1, first.messages));
 }
 

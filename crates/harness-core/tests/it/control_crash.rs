@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness_core::contract::TaskContract;
-use harness_core::control::{ControlSpec, SignalSpec, WorkSpec};
+use harness_core::control::{ControlReport, ControlSpec, SignalSpec, UntilDone, WorkSpec};
 use harness_core::event::Event;
 use harness_core::machine::{Effect, Op, Origin, Reply, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
-use harness_core::port::{FactsFound, Offer, RetryClass, ToolDef, ToolOutcome};
+use harness_core::port::{Offer, RetryClass, ToolDef, ToolOutcome};
 use harness_core::run::{Run, RunSpec, RunState, StopMode, TakeUp};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line, replay};
 use harness_core::transcript::Transcript;
@@ -87,13 +87,13 @@ impl Outside for Desk {
                 *self.runs.entry(call.id.clone()).or_default() += 1;
                 Reply::Tool(Ok(Box::new(run_tool(call.name.as_str(), log))))
             }
-            Op::Facts { .. } => Reply::Facts(Ok(Box::<FactsFound>::default())),
+            Op::Facts { .. } => Reply::Facts(Ok(Json::empty_object())),
             other => panic!("{other:?}"),
         })
     }
 }
 
-fn spec() -> Arc<RunSpec> {
+fn run_over(log: Transcript) -> Run {
     let contract = r#"{"id": "c", "goal": "a report", "required_outputs": [
         {"id": "R1", "description": "it is checked",
          "predicate": {"type": "tool_result_success", "args": {"tool_name": "check"}}},
@@ -104,8 +104,7 @@ fn spec() -> Arc<RunSpec> {
     (control.contract, control.work) = (Some(contract), Some(WorkSpec::default()));
     let mut spec = RunSpec::default();
     (spec.mode, spec.limits.turns) = (StopMode::StrictAutomation, TURNS);
-    spec.control = Some(Arc::new(control));
-    Arc::new(spec)
+    Run::new(Arc::new(spec), origin(), log).with_control(Box::new(UntilDone::new(control)))
 }
 
 type Driver = ScriptedDriver<RunState, Desk>;
@@ -117,7 +116,7 @@ fn origin() -> Origin {
 }
 
 fn first() -> Driver {
-    let run = Run::new(spec(), origin(), Transcript::default());
+    let run = run_over(Transcript::default());
     ScriptedDriver::new(run, Desk::default(), Time(1_000)).saving_checkpoints()
 }
 
@@ -125,14 +124,12 @@ fn first() -> Driver {
 fn left_by(dead: &Driver) -> (Run, Start) {
     let durable = dead.journal().reopen();
     if durable.messages.is_empty() {
-        return (Run::new(spec(), origin(), Transcript::default()), Start::prompt(Message::user("go")));
+        return (run_over(Transcript::default()), Start::prompt(Message::user("go")));
     }
     let log: Transcript = durable.messages.into_iter().collect();
     let run = match dead.checkpoint() {
-        Some(saved) => {
-            TakeUp::read(saved).expect("its own form").onto(spec(), &origin(), log).expect("it fits")
-        }
-        None => Run::new(spec(), origin(), log),
+        Some(saved) => TakeUp::read(saved).expect("its own form").onto(run_over(log)).expect("it fits"),
+        None => run_over(log),
     };
     (run, Start::resume().with_open_calls(durable.open_calls))
 }
@@ -156,10 +153,10 @@ fn check_replay(mut again: Run, driver: &Driver, context: &str) {
 fn a_controlled_run_that_dies_after_any_effect_ends_with_the_same_deliverables() {
     let mut whole = first();
     let expected = ended(whole.run(Start::prompt(Message::user("go")))).expect("an end");
-    let report = expected.control.as_ref().expect("a report");
+    let report = ControlReport::of(&expected).expect("a report");
     assert_eq!((expected.reason().as_str(), expected.turns), ("answer_finalized", TURNS));
     assert_eq!(report.deliverables.len(), 1);
-    check_replay(Run::new(spec(), origin(), Transcript::default()), &whole, "the whole run");
+    check_replay(run_over(Transcript::default()), &whole, "the whole run");
     let mut crashes = 0;
     for n in 1.. {
         let mut dead = first().crash_after(n);
@@ -173,7 +170,7 @@ fn a_controlled_run_that_dies_after_any_effect_ends_with_the_same_deliverables()
         let lines: Vec<_> = driver.events().iter().map(|event| event_line(&event.kind)).collect();
         let context = format!("crash after effect {n}\n{}", lines.join("\n"));
         assert_eq!((end.reason(), end.turns), (expected.reason(), TURNS), "{context}");
-        let made = end.control.as_ref().expect("a report");
+        let made = ControlReport::of(&end).expect("a report");
         assert_eq!((&made.deliverables, &made.unmet), (&report.deliverables, &None), "{context}");
         assert_eq!(end.usage, expected.usage, "{context}");
         let pay = driver.outside().runs.iter().filter(|(call, _)| call.as_str().starts_with("pay"));

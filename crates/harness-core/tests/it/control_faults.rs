@@ -3,8 +3,7 @@
 use harness_core::Json;
 use harness_core::Time;
 use harness_core::contract::{Coverage, CoverageStatus, EvidenceIndex, Facts, TaskContract};
-use harness_core::control::{StallSpec, WorkSpec};
-use harness_core::event::EventKind;
+use harness_core::control::{ControlEvent, StallSpec, WorkSpec};
 use harness_core::message::AssistantMessage;
 use harness_core::port::ToolOutcome;
 use harness_core::work::{ItemId, ItemStatus, NewItem, WorkLedger, WorkLimits};
@@ -145,10 +144,10 @@ fn fault_39_deliverables_are_announced_when_they_change() {
     work.set("00000001", ItemStatus::Done, "");
     let played = work.play(&[false, false, false, true], false);
     let announced: Vec<_> = played
-        .numbered()
-        .into_values()
-        .filter_map(|kind| match kind {
-            EventKind::DeliverablesUpdated { deliverables } => Some(deliverables),
+        .control_events()
+        .into_iter()
+        .filter_map(|event| match event {
+            ControlEvent::DeliverablesUpdated { deliverables } => Some(deliverables),
             _ => None,
         })
         .map(|mut deliverables| deliverables.remove(0))

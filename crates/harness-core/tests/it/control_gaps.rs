@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use harness_core::Fault;
 use harness_core::contract::{PredicateKind, SchemaSource, TaskContract, TextField};
-use harness_core::control::{ControlSpec, FeedbackKind, SignalSpec, StandardFacts};
-use harness_core::event::EventKind;
+use harness_core::control::{ControlEvent, ControlSpec, FeedbackKind, SignalSpec, StandardFacts};
 use harness_core::message::Message;
 use harness_core::port::{
     CompactAsk, Compaction, CompactionNote, Compactor, DynWorkspace, EntryKind, ToolOutcome, Workspace,
@@ -59,7 +58,7 @@ fn published(predicate: PredicateKind) -> Played {
 #[track_caller]
 fn check(predicate: PredicateKind, expected: &str) {
     let played = published(predicate);
-    let report = played.end.control.as_ref().expect("a report");
+    let report = &played.report();
     let coverage = report.coverage.as_ref().expect("a contract");
     let told = match coverage.coverage["R1"].evidence.last() {
         Some(evidence) => match played.numbered().get(&evidence.event_ref) {
@@ -103,8 +102,8 @@ fn what_is_missing_is_told_once_and_stays_in_the_transcript() {
     let played = scene.with_tool("publish", [ToolOutcome::text("ok")]).play();
     assert_eq!(played.decisions(), ["contract_not_satisfied", "agent_working", "agent_done"]);
     assert_eq!(played.told("R1: it is there (`publish` gave no result yet)"), [0, 1, 1, 1]);
-    let told = |kind: &EventKind| matches!(kind, EventKind::FeedbackGiven { .. });
-    assert_eq!(played.events.events().iter().filter(|event| told(&event.kind)).count(), 1);
+    let told = |event: &ControlEvent| matches!(event, ControlEvent::StopDecided { decision } if decision.feedback.is_some());
+    assert_eq!(played.control_events().iter().filter(|event| told(event)).count(), 1);
 }
 
 #[test]
@@ -114,7 +113,7 @@ fn a_later_failure_of_the_same_tool_takes_the_proof_away() {
     let played =
         scene.with_tool("publish", [ToolOutcome::text("ok"), ToolOutcome::error("no", "rolled back")]).play();
     assert_eq!(played.decisions(), ["contract_not_satisfied", "max_turns"]);
-    let report = played.end.control.as_ref().expect("a report");
+    let report = &played.report();
     assert_eq!(report.unmet.as_ref().map(|gaps| gaps.unmet_requirements.len()), Some(1));
 }
 
@@ -168,8 +167,8 @@ fn guidance_is_told_once_in_a_request_and_stored_nowhere() {
         "an instruction of the moment once"
     );
     assert!(!played.log.iter().any(|message| message.joined_text().contains("harness-guidance")));
-    for event in played.events.events() {
-        if let EventKind::GuidanceInjected { sections, tokens } = event.kind {
+    for event in played.control_events() {
+        if let ControlEvent::GuidanceInjected { sections, tokens } = event {
             let mut distinct = sections.clone();
             distinct.dedup();
             assert_eq!(sections, distinct);
@@ -209,7 +208,7 @@ fn strict_automation_needs_every_gate_in_the_same_decision() {
         played.ended(),
         "max_turns_reached exhausted signal:accepted contract:refused acceptability:not_asked"
     );
-    let report = played.end.control.as_ref().expect("a report");
+    let report = &played.report();
     assert_eq!(report.decision.first_unmet.map(FeedbackKind::as_str), Some("contract_gap"));
 }
 
@@ -239,5 +238,5 @@ fn stop_modes_interactive_says_when_it_let_the_signal_go() {
     let control = ControlSpec::default().with_signal(SignalSpec::default().patience(0, 0));
     let played = Scene::new(control, [says("that is all")]).play();
     assert_eq!(played.ended(), "completion_waived done signal:waived");
-    assert!(played.end.control.as_ref().is_some_and(|report| report.decision.waived));
+    assert!(played.report().decision.waived);
 }

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::contract::{EvidenceIndex, PredicateKind, TaskContract};
+use harness_core::contract::{EvidenceIndex, FactsAsk, FactsFound, PredicateKind, TaskContract};
 use harness_core::control::{
-    ControlSpec, ControlState, Deciding, Moment, SignalSpec, StopCode, TurnOutcome, Used, WorkSpec,
+    ControlEvent, ControlReport, ControlSpec, ControlState, Deciding, SignalSpec, StopCode, TurnOutcome,
+    UntilDone, WorkSpec,
 };
 use harness_core::decide::DecideCx;
 use harness_core::driver::{Ports, drive};
-use harness_core::event::EventKind;
 use harness_core::machine::{Effects, Input, Op, Origin, Reply, Start};
 use harness_core::message::Message;
-use harness_core::port::{FactSource, FactsAsk, FactsFound, RawTool, ToolOutcome};
+use harness_core::port::{FactSource, RawTool, RunProgress, ToolOutcome, Used};
 use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, ScriptedModel, VirtualClock, replay};
 use harness_core::transcript::Transcript;
@@ -27,8 +27,8 @@ fn file() -> ControlSpec {
 fn run_of(control: ControlSpec) -> Run {
     let mut spec = RunSpec::default();
     spec.limits.turns = 3;
-    spec.control = Some(Arc::new(control));
     Run::new(Arc::new(spec), Origin::default(), Transcript::default())
+        .with_control(Box::new(UntilDone::new(control)))
 }
 
 /// A world with one model that signals, and a source of facts that is as it is told.
@@ -82,7 +82,7 @@ fn found(is_there: bool) -> Answer {
     if is_there {
         found.files.insert("a.md".to_owned(), serde_json::from_value(fact).expect("a fact"));
     }
-    Answer::now(Reply::Facts(Ok(Box::new(found))))
+    Answer::now(Reply::Facts(Ok(Json::of(&found).expect("JSON"))))
 }
 
 /// The decisions of a run in such a world, and how it ended.
@@ -92,8 +92,8 @@ fn check(facts: Answer, expected: &str) {
     let Ran::Ended(end) = driver.run(Start::prompt(Message::user("go"))) else {
         panic!("it did not end: {:?}", driver.open())
     };
-    let codes = driver.events().iter().filter_map(|event| match &event.kind {
-        EventKind::StopDecided { decision } => Some(decision.code.as_str()),
+    let codes = driver.events().iter().filter_map(|event| match ControlEvent::of(&event.kind)? {
+        ControlEvent::StopDecided { decision } => Some(decision.code.as_str()),
         _ => None,
     });
     assert_eq!(format!("{} -> {}", codes.collect::<Vec<_>>().join(" "), end.reason()), expected);
@@ -119,7 +119,7 @@ fn a_run_that_is_cancelled_while_it_is_judged_ends_cancelled_with_its_report() {
     let mut driver = ScriptedDriver::new(run_of(unsignalled()), World::new(Answer::Open), Time(0));
     driver.input_at(Time(10), Input::Cancel { by: "test".into() });
     let Ran::Ended(end) = driver.run(Start::prompt(Message::user("go"))) else { panic!("it did not end") };
-    let report = end.control.as_ref().expect("a report");
+    let report = ControlReport::of(&end).expect("a report");
     assert_eq!((end.reason().as_str(), report.status.as_str()), ("cancelled", "cancelled"));
     assert_eq!(report.decision.code, StopCode::Cancelled);
 }
@@ -161,10 +161,11 @@ async fn law_7_the_evidence_of_the_events_is_that_of_the_state() {
     let mut spec = RunSpec::default();
     spec.limits.turns = 2;
     spec.turn.on_tool_failure = harness_core::turn::OnToolFailure::Answer;
-    spec.control = Some(Arc::new(impatient().with_contract(contract)));
-    let mut run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
+    let control = UntilDone::new(impatient().with_contract(contract));
+    let mut run =
+        Run::new(Arc::new(spec), Origin::default(), Transcript::default()).with_control(Box::new(control));
     drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
-    let state = run.control().expect("a controlled run");
+    let state = ControlState::of(&run).expect("a controlled run");
     assert_eq!(*folded.lock().expect("no panic"), *state.evidence());
     assert_ne!(*state.evidence(), EvidenceIndex::default());
 }
@@ -190,9 +191,9 @@ fn a_decision_and_the_guidance_are_made_without_the_loop() {
     let decision = state.decide(&at, TurnOutcome::Done { signal: false }, refusal, None);
     assert_eq!((decision.code, decision.retries), (StopCode::WorkCompleteNotCalled, Some(1)));
 
-    assert_eq!(state.guidance(&spec, &Moment::of_turn(1, 9)), None);
-    let mut late = Moment::of_turn(9, 9);
-    late.used = vec![Used { what: "turns", used: 9, most: 9 }];
+    assert_eq!(state.guidance(&spec, &RunProgress::of_turn(1, 9)), None);
+    let mut late = RunProgress::of_turn(9, 9);
+    late.used[0] = Used { what: "turns", used: 9, most: 9 };
     let told = state.guidance(&spec, &late).expect("little is left");
     assert_eq!(told.sections, ["instructions.approaching_turn_limit", "budget"]);
     assert!(told.message.joined_text().contains("- 9 of 9 turns"));
@@ -202,10 +203,11 @@ fn a_decision_and_the_guidance_are_made_without_the_loop() {
 struct Knows;
 
 impl FactSource for Knows {
-    async fn gather(&self, ask: &FactsAsk, _: &DecideCx) -> Result<FactsFound, Fault> {
+    async fn gather(&self, ask: &Json, _: &DecideCx) -> Result<Json, Fault> {
+        let ask: FactsAsk = ask.to().expect("a question");
         let mut found = FactsFound::default();
         found.schemas = ask.schemas.iter().map(|_| Ok(())).collect();
-        Ok(found)
+        Ok(Json::of(&found).expect("JSON"))
     }
 }
 
@@ -223,8 +225,8 @@ async fn a_source_of_facts_of_the_application_is_asked_through_the_ports() {
         Arc::new(VirtualClock::still(Time(0))),
     );
     ports.facts = Some(Arc::new(Knows));
-    let spec = RunSpec { control: Some(Arc::new(control)), ..RunSpec::default() };
-    let mut run = Run::new(Arc::new(spec), Origin::default(), Transcript::default());
+    let mut run = Run::new(Arc::default(), Origin::default(), Transcript::default())
+        .with_control(Box::new(UntilDone::new(control)));
     let end = drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go"))).await;
     assert_eq!(end.reason().as_str(), "answer_finalized");
 }

@@ -1,6 +1,8 @@
 //! When a controlled run ends, and what its end says.
 
-use harness_core::control::{ControlSpec, FeedbackKind, SignalSpec, StallSpec, StopCode, WorkSpec};
+use harness_core::control::{
+    ControlEvent, ControlSpec, FeedbackKind, SignalSpec, StallSpec, StopCode, WorkSpec,
+};
 use harness_core::decide::DecideCx;
 use harness_core::port::{Judgement, StopGate, ToolDef, ToolOutcome};
 use harness_core::{End, GateName, Json};
@@ -13,7 +15,7 @@ fn check(scene: Scene, decisions: &str, ended: &str) {
     let played = scene.play();
     assert_eq!(played.decisions().join(" "), decisions);
     assert_eq!(played.ended(), ended);
-    let report = played.end.control.as_ref().expect("a report");
+    let report = &played.report();
     assert_eq!(played.decisions().len(), played.end.turns as usize, "one decision for each turn");
     assert_eq!(played.decisions().last().map(String::as_str), Some(report.decision.code.as_str()));
     assert_eq!(played.unused, 0);
@@ -32,7 +34,7 @@ fn the_signal_ends_the_turn_and_the_run_without_another_request() {
     assert_eq!(played.ended(), "answer_finalized done signal:accepted");
     assert_eq!(played.requests.len(), 3);
     assert_eq!(played.end.answer.as_deref(), Some("It is 14."), "the signal is no answer");
-    let report = played.end.control.as_ref().expect("a report");
+    let report = &played.report();
     assert_eq!(report.completion.as_ref().map(|report| report.summary.as_str()), Some("finished"));
 }
 
@@ -69,7 +71,7 @@ fn an_interactive_run_waives_a_missing_signal_and_says_so() {
     assert_eq!(played.decisions(), ["work_complete_not_called", "agent_done"]);
     assert_eq!(played.ended(), "completion_waived done signal:waived");
     assert_eq!(played.end.waived[0].gate, "signal");
-    assert_eq!(played.end.control.as_ref().and_then(|report| report.decision.retries), Some(2));
+    assert_eq!(played.report().decision.retries, Some(2));
 }
 
 #[test]
@@ -87,7 +89,7 @@ fn a_limit_names_the_first_gate_that_is_not_satisfied() {
     let played =
         Scene::new(impatient(), working("x")).with_tool("look", [ToolOutcome::text("1")]).turns(1).play();
     assert_eq!(played.decisions(), ["max_turns"]);
-    let report = played.end.control.as_ref().expect("a report");
+    let report = &played.report();
     assert_eq!(report.decision.first_unmet.map(FeedbackKind::as_str), Some("work_complete_missing"));
     assert_eq!(played.end.outcome().as_str(), "deferred", "a limit is never completion");
 }
@@ -213,13 +215,14 @@ fn open_work_items_keep_a_run_going_and_deliverables_are_handed_over() {
         played.ended(),
         "answer_finalized done signal:accepted control_invariant:accepted work_items:accepted"
     );
-    let report = played.end.control.as_ref().expect("a report");
+    let report = &played.report();
     assert_eq!(report.deliverables[0].content, "the report");
     assert_eq!(
         report.items.as_ref().map(|items| (items.total, items.done, items.open.len())),
         Some((1, 1, 0))
     );
-    assert!(played.events.lines().contains(&"work_items_changed 1 (1 of 1)".to_owned()));
+    let changed = ControlEvent::WorkItemsChanged { changed: vec!["1".to_owned()], closed: 1, total: 1 };
+    assert!(played.control_events().contains(&changed));
 }
 
 #[test]
@@ -242,7 +245,7 @@ fn limits_of_a_turn_are_not_limits_of_the_run() {
     let mut scene = Scene::new(impatient(), working("x").into_iter().chain([done()]));
     scene.spec.turn.limits.iterations = 1;
     let played = scene.with_tool("look", [ToolOutcome::text("1")]).play();
-    assert_eq!(played.end.control.as_ref().map(|report| report.decision.code), Some(StopCode::AgentDone));
+    assert_eq!(played.report().decision.code, StopCode::AgentDone);
 }
 
 #[test]

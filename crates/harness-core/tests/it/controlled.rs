@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use harness_core::control::{ControlSpec, SignalSpec, StandardFacts};
+use harness_core::control::{ControlEvent, ControlReport, ControlSpec, SignalSpec, StandardFacts, UntilDone};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::EventKind;
 use harness_core::machine::{Origin, Start};
@@ -116,19 +116,19 @@ impl Scene {
     }
 
     pub(crate) fn play(self) -> Played {
-        let Self { mut spec, control, replies, facts, compactor, gates, tools } = self;
+        let Self { spec, control, replies, facts, compactor, gates, tools } = self;
         assert_eq!(control.check(), []);
         let model = ScriptedModel::new(replies);
         let mut ports = Ports::new(Arc::new(model.clone()), Arc::new(VirtualClock::still(Time(7))));
         ports.tools = Arc::new(Toolbox::new(tools));
         (ports.stop_gates, ports.compactor) = (gates, compactor);
-        ports.facts = facts.map(|facts| Arc::new(facts) as _);
+        ports.facts = Some(Arc::new(facts.unwrap_or_default()));
         let events = EventLog::default();
         ports.hub.fold(events.clone());
-        spec.control = Some(Arc::new(control));
         let mut origin = Origin::default();
         origin.run = Some(RunId::from("r"));
-        let mut run = Run::new(Arc::new(spec), origin, Transcript::default());
+        let mut run = Run::new(Arc::new(spec), origin, Transcript::default())
+            .with_control(Box::new(UntilDone::new(control)));
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let begin = Start::prompt(Message::user("go"));
         let end = runtime.block_on(drive(&mut run, &ports, &Cancel::never(), begin));
@@ -140,8 +140,21 @@ impl Scene {
 impl Played {
     /// The decisions, one for each turn.
     pub(crate) fn decisions(&self) -> Vec<String> {
-        let lines = self.events.lines();
-        lines.iter().filter_map(|line| line.strip_prefix("stop_decided ")).map(str::to_owned).collect()
+        let decided = self.control_events().into_iter().filter_map(|event| match event {
+            ControlEvent::StopDecided { decision } => Some(decision.code.to_string()),
+            _ => None,
+        });
+        decided.collect()
+    }
+
+    /// What the control told.
+    pub(crate) fn control_events(&self) -> Vec<ControlEvent> {
+        self.events.events().iter().filter_map(|event| ControlEvent::of(&event.kind)).collect()
+    }
+
+    /// What the control reported at the end.
+    pub(crate) fn report(&self) -> ControlReport {
+        ControlReport::of(&self.end).expect("a report")
     }
 
     /// How often each request holds a text.
@@ -161,7 +174,7 @@ impl Played {
 
     /// The end in words: stop reason, status, each gate with what it said.
     pub(crate) fn ended(&self) -> String {
-        let report = self.end.control.as_ref().expect("a controlled run");
+        let report = self.report();
         let gates = report.gates.iter().map(|gate| format!(" {}:{}", gate.gate, gate.judgement.as_str()));
         format!("{} {}{}", self.end.reason(), report.status.as_str(), gates.collect::<String>())
     }

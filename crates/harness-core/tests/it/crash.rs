@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::machine::{Machine, Origin, Phase, Start, ViewState};
+use harness_core::machine::{Machine, Phase, Start, ViewState};
 use harness_core::message::Message;
 use harness_core::port::RetryClass;
 use harness_core::testing::{Journal, Journaled, Ran, ScriptedDriver};
@@ -10,7 +10,8 @@ use harness_core::transcript::Transcript;
 use proptest::prelude::*;
 
 use crate::laws::{cases, check_calls_and_results};
-use crate::world::{Case, RunCase, World, begin, case, finish, run_case, told};
+use crate::run_case::{RunCase, run_case};
+use crate::world::{Case, World, begin, case, finish, told};
 
 /// The next process over what the dead one left.
 fn reopen<P: Phase>(
@@ -66,17 +67,11 @@ fn crash_and_go_on<P: Phase>(
 }
 
 fn turn_crashes(case: &Case, n: u64) -> bool {
-    let new = |log| {
-        Machine::new(Arc::new(case.spec.clone()), Origin::default(), log).with_ports(case.ports.clone())
-    };
-    crash_and_go_on(case, n, case.driver(), new)
+    crash_and_go_on(case, n, case.driver(), |log| case.machine_over(log))
 }
 
 fn run_crashes(case: &RunCase, n: u64) -> bool {
-    let new = |log| {
-        Machine::new(Arc::new(case.spec.clone()), Origin::default(), log).with_ports(case.turn.ports.clone())
-    };
-    crash_and_go_on(&case.turn, n, case.driver(), new)
+    crash_and_go_on(&case.turn, n, case.driver(), |log| case.machine_over(log))
 }
 
 fn check_executions<P: Phase>(dead: &ScriptedDriver<P, World>, driver: &ScriptedDriver<P, World>) {

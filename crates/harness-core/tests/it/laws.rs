@@ -15,7 +15,8 @@ use harness_core::turn::TurnState;
 use harness_core::{End, Evidence, Json, Outcome, Stop, StopReason, Time};
 use proptest::prelude::*;
 
-use crate::world::{BEGIN, Case, RunCase, World, begin, case, finish, run_case, told};
+use crate::run_case::{RunCase, run_case};
+use crate::world::{BEGIN, Case, World, begin, case, finish, told};
 
 type Driver = ScriptedDriver<TurnState, World>;
 
@@ -169,12 +170,12 @@ fn messages<P: Phase>(machine: &Machine<P>) -> Vec<Arc<Message>> {
 
 /// A machine that was stored and restored after the first `n` inputs, then given the rest.
 fn replayed_with_restart<P: Phase>(
-    mut machine: Machine<P>,
-    (spec, ports): (&Arc<P::Spec>, &PortSet),
+    new: impl Fn(Transcript) -> Machine<P>,
     inputs: &[(Time, Input)],
     n: usize,
 ) -> (Vec<Event>, Machine<P>) {
     let (before, after) = inputs.split_at(n);
+    let mut machine = new(Transcript::default());
     let mut events = events_of(&replay(&mut machine, before));
     if machine.end().is_some() {
         return (events, machine);
@@ -182,29 +183,24 @@ fn replayed_with_restart<P: Phase>(
     let stored = machine.snapshot().expect("a snapshot");
     let snapshot: Snapshot<P> = stored.to().expect("its own form");
     let log: Transcript = machine.log().iter().cloned().collect();
-    let mut machine = Machine::restore(Arc::clone(spec), ports.clone(), snapshot, log, &mut Effects::new())
-        .expect("it fits");
+    let mut machine = new(log).restore(snapshot, &mut Effects::new()).expect("it fits");
     assert_eq!(machine.snapshot().expect("a snapshot"), stored, "a snapshot of a restored machine differs");
     events.extend(events_of(&replay(&mut machine, after)));
     (events, machine)
 }
 
 /// Law 7: equal inputs give equal events, messages and ends, also with a restart after any input.
-fn check_replays<P: Phase>(
-    driver: &ScriptedDriver<P, World>,
-    (spec, ports): (&Arc<P::Spec>, &PortSet),
-    new: impl Fn() -> Machine<P>,
-) {
+fn check_replays<P: Phase>(driver: &ScriptedDriver<P, World>, new: impl Fn(Transcript) -> Machine<P>) {
     let same = |events: &[Event], machine: &Machine<P>, how: &str| {
         assert!(events == driver.events(), "{how}: other events\n{}", told(driver));
         assert!(messages(machine) == messages(driver.machine()), "{how}: other messages\n{}", told(driver));
         assert_eq!(machine.end(), driver.machine().end(), "{how}");
     };
-    let mut again = new();
+    let mut again = new(Transcript::default());
     let events = events_of(&replay(&mut again, driver.inputs()));
     same(&events, &again, "replayed");
     for n in 0..=driver.inputs().len() {
-        let (events, machine) = replayed_with_restart(new(), (spec, ports), driver.inputs(), n);
+        let (events, machine) = replayed_with_restart(&new, driver.inputs(), n);
         same(&events, &machine, &format!("restored after {n} inputs"));
     }
 }
@@ -251,7 +247,7 @@ proptest! {
     fn law_7_events_are_ordered_and_replays_and_restarts_give_the_same(case in case()) {
         let driver = case.run();
         check_order(driver.events(), &end(&driver));
-        check_replays(&driver, (&Arc::new(case.spec.clone()), &case.ports), || case.machine());
+        check_replays(&driver, |log| case.machine_over(log));
     }
 
     #[test]
@@ -297,7 +293,7 @@ proptest! {
         let last = &events[events.len() - 1].kind;
         prop_assert_eq!(last, &EventKind::RunFinished { end });
         check_calls_told(events);
-        check_replays(&driver, (&Arc::new(case.spec.clone()), &case.turn.ports), || case.machine());
+        check_replays(&driver, |log| case.machine_over(log));
     }
 }
 

@@ -45,6 +45,7 @@ mod recovery;
 mod redaction;
 mod resume;
 mod run;
+mod run_case;
 mod stop_reasons;
 mod stored;
 mod take_up;

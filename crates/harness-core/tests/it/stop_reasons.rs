@@ -21,9 +21,9 @@ and the ceiling, and the work can be taken up again.
 const DECISIONS: &str = "
 ## Decisions of a controlled run
 
-After each turn of a run with a control exactly one of these is decided and told as
-`stop_decided`; the last one is in the end's `control`, with the gates, the evidence,
-the work items and what is not met.
+After each turn of a run that goes on until its work is done exactly one of these is
+decided, and told by an event `control` of the kind `stop_decided`; the last one is in
+the end's `control`, with the gates, the evidence, the work items and what is not met.
 
 | code | run | meaning |
 |---|---|---|

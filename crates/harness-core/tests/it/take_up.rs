@@ -104,7 +104,8 @@ fn next(
     let log: Transcript = durable.messages.into_iter().collect();
     let run = match dead.checkpoint() {
         Some(saved) => {
-            TakeUp::read(saved).expect("its own form").onto(spec(), &origin(), log).expect("it fits")
+            let fresh = Run::new(spec(), origin(), log);
+            TakeUp::read(saved).expect("its own form").onto(fresh).expect("it fits")
         }
         None => Run::new(spec(), origin(), log),
     };

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 
-use crate::world::{port_set, run_case, spec};
+use crate::run_case::run_case;
+use crate::world::{port_set, spec};
 
 /// The settings that all samples share.
 fn never_varied<T: serde::Serialize>(samples: impl Strategy<Value = T>) -> Vec<String> {
@@ -26,6 +27,7 @@ fn never_varied<T: serde::Serialize>(samples: impl Strategy<Value = T>) -> Vec<S
 fn every_setting_of_turns_and_runs_is_varied() {
     assert_eq!(never_varied(spec()), [""; 0]);
     assert_eq!(never_varied(port_set()), [""; 0]);
-    // `control` is not stored where there is none; `control_strict` varies it.
     assert_eq!(never_varied(run_case().prop_map(|case| case.spec)), [""; 0]);
+    let under_control = run_case().prop_map(|case| BTreeMap::from([("control", case.control.is_some())]));
+    assert_eq!(never_varied(under_control), [""; 0]);
 }

@@ -16,7 +16,6 @@ use harness_core::port::{
     Inspection, Judged, Judgement, ModelFault, ModelFaultCode, Offer, OnGuardrailError, Overflow, Prepared,
     Question, RetryClass, ToolDef, ToolOutcome,
 };
-use harness_core::run::{RunLimits, RunSpec, RunState, StopMode};
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
 use harness_core::turn::{Execution, OnToolFailure, RetryPolicy, TurnSpec, TurnState};
@@ -437,7 +436,7 @@ impl World {
                 2 => Judgement::Waive { why: "good enough".into() },
                 _ => Judgement::Continue { guidance: "it is not done".into() },
             })),
-            Op::Facts { .. } => Reply::Facts(self.fault(Box::default())),
+            Op::Facts { .. } => Reply::Facts(self.fault(Json::empty_object())),
         }
     }
 }
@@ -505,15 +504,18 @@ impl Outside for World {
 
 impl Case {
     pub(crate) fn machine(&self) -> Machine<TurnState> {
-        Machine::new(Arc::new(self.spec.clone()), Origin::default(), Transcript::default())
-            .with_ports(self.ports.clone())
+        self.machine_over(Transcript::default())
+    }
+
+    pub(crate) fn machine_over(&self, log: Transcript) -> Machine<TurnState> {
+        Machine::new(Arc::new(self.spec.clone()), Origin::default(), log).with_ports(self.ports.clone())
     }
 
     pub(crate) fn driver(&self) -> ScriptedDriver<TurnState, World> {
         self.driver_of(self.machine())
     }
 
-    fn driver_of<P: Phase>(&self, machine: Machine<P>) -> ScriptedDriver<P, World> {
+    pub(crate) fn driver_of<P: Phase>(&self, machine: Machine<P>) -> ScriptedDriver<P, World> {
         let driver = ScriptedDriver::new(machine, World::of(self), BEGIN).with_grace(Millis(self.grace));
         if self.echo { driver.repeating_replies() } else { driver }
     }
@@ -533,39 +535,6 @@ impl Case {
         let ran = self.drive(&mut driver, begin());
         finish(&mut driver, ran);
         driver
-    }
-}
-
-/// A scenario of a run: its turns are like those of `turn`.
-#[derive(Clone, Debug)]
-pub(crate) struct RunCase {
-    pub(crate) turn: Case,
-    pub(crate) spec: RunSpec,
-}
-
-pub(crate) fn run_case() -> impl Strategy<Value = RunCase> {
-    let mode = prop_oneof![Just(StopMode::Interactive), Just(StopMode::StrictAutomation)];
-    (case(), mode, 1u32..4, 0u32..10, 0u32..12, 0u32..3).prop_map(
-        |(turn, mode, turns, iterations, calls, nudges)| {
-            let mut limits = RunLimits { turns, ..RunLimits::default() };
-            (limits.amount.iterations, limits.amount.tool_calls) = (iterations, calls);
-            let (turn_spec, compact_between_turns) = (turn.spec.clone(), nudges == 2);
-            // Without a rest, so that a new setting fails to build here; `control_strict` varies the control.
-            let spec =
-                RunSpec { turn: turn_spec, limits, mode, nudges, compact_between_turns, control: None };
-            RunCase { turn, spec }
-        },
-    )
-}
-
-impl RunCase {
-    pub(crate) fn machine(&self) -> Machine<RunState> {
-        Machine::new(Arc::new(self.spec.clone()), Origin::default(), Transcript::default())
-            .with_ports(self.turn.ports.clone())
-    }
-
-    pub(crate) fn driver(&self) -> ScriptedDriver<RunState, World> {
-        self.turn.driver_of(self.machine())
     }
 }
 

@@ -169,13 +169,11 @@ impl RunSection {
         Some(control)
     }
 
-    /// Lays what is said over the settings of a run, but for the compaction, which is a port.
+    /// Lays what is said over the settings of a run, but for the compaction and the [control](Self::control), which
+    /// are ports.
     pub fn apply(&self, spec: &mut RunSpec) {
         spec.mode = self.mode.unwrap_or(spec.mode);
         self.limits.apply(&mut spec.limits);
-        if let Some(control) = self.control(spec.mode) {
-            spec.control = Some(std::sync::Arc::new(control));
-        }
     }
 }
 

@@ -6,7 +6,6 @@ use harness_core::continuation::{Continuation, Resume};
 use harness_core::driver::compact;
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{CompactionNote, DynSession, EntryHead, SessionError};
-use harness_core::run::Run;
 use harness_core::transcript::{self, Defect, Prefix, Repaired, Transcript};
 use harness_core::{CallId, Cancel, FaultSource, ModelName, ThreadId};
 use tokio::sync::oneshot;
@@ -365,7 +364,7 @@ impl Thread {
         origin.session = session.as_ref().and_then(|session| session.session_id());
         let Memory { log, stored, open_calls, view, waiting, .. } = memory;
         let mut machine =
-            Run::new(settled.spec(settled.config.run.mode), origin, log).with_view(view).with_stored(stored);
+            settled.run(settled.config.run.mode, origin, log).with_view(view).with_stored(stored);
         let done = compact(&mut machine, &ports, &cancel, instructions).await;
         let unstored = done.as_ref().err().is_some_and(|fault| fault.source_part == FaultSource::Session);
         if unstored {

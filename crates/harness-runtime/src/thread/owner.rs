@@ -5,7 +5,6 @@ use std::sync::{Arc, MutexGuard};
 use harness_core::driver::drive;
 use harness_core::machine::{Origin, Start};
 use harness_core::message::Message;
-use harness_core::run::Run;
 use harness_core::{Cancel, EntryId, RunId};
 
 use super::memory::Memory;
@@ -68,10 +67,9 @@ impl Shared {
         let flows = self.parts.flows.clone();
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), flows, setup.agents, log.prefix()));
         ports.steering = setup.steering;
-        let spec = settled.spec(setup.mode);
         self.tape.tell(ThreadEvent::Status(self.lock().status.clone()));
         self.tape.tell(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });
-        let mut machine = Run::new(spec, origin, log).with_view(view).with_stored(stored);
+        let mut machine = settled.run(setup.mode, origin, log).with_view(view).with_stored(stored);
         let end = drive(&mut machine, &ports, &cancel, start).await;
         let from = self.tape.live(|live| live.base.len()).min(machine.log().len());
         let transcript = machine.log().prefix();

@@ -10,7 +10,6 @@ use harness_core::port::{
     Deltas, DynToolRegistry, Model, ModelFault, ModelFaultCode, ModelRequest, ToolCx, ToolDef, ToolOutcome,
     ToolRegistry, ToolScope,
 };
-use harness_core::run::Run;
 use harness_core::{Cancel, Fault, FaultSource, RunId};
 
 use super::handle::Thread;
@@ -93,13 +92,12 @@ impl Thread {
         let Memory { log, view, waiting, .. } = memory;
         let flows = self.0.parts.flows.clone();
         ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), flows, setup.agents, log.prefix()));
-        let spec = settled.spec(setup.mode);
         ports.steering = None;
         let mut origin = settled.config.origin.clone();
         origin.thread = Some(self.0.id.clone());
         origin.allowed_tools.clone_from(&settled.config.active_tools);
         let start = start.with_agent(setup.agent).with_waiting(waiting);
-        let mut machine = Run::new(spec, origin, log).with_view(view);
+        let mut machine = settled.run(setup.mode, origin, log).with_view(view);
         if machine.log().has_open_calls() {
             let why = "calls wait for their results; the next run settles them before it asks";
             return Err(RuntimeError::Part(Fault::new(FaultSource::Machine, "open_calls", why)));

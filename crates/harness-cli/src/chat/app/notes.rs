@@ -1,8 +1,9 @@
 //! What is worth a line beside answers and calls.
 
+use harness::core::control::ControlEvent;
 use harness::core::event::EventKind;
 
-use crate::render::{BAD, NOTE, repaired, shortened};
+use crate::render::{BAD, NOTE, repaired, shortened, stalled};
 use crate::terminal::Paint;
 
 /// The style, the mark and the text; `None` for what the conversation shows by itself.
@@ -33,8 +34,8 @@ pub(super) fn note(kind: &EventKind) -> Option<(Paint, &'static str, String)> {
             (BAD, "!", format!("{fault}; the run continues"))
         } else if let EventKind::PersistFailed { message, .. } = kind {
             (BAD, "!", format!("the session was not written: {message}"))
-        } else if let EventKind::StallDetected { turns } = kind {
-            (NOTE, "!", format!("the last {turns} turns changed nothing"))
+        } else if let Some(ControlEvent::StopDecided { decision }) = ControlEvent::of(kind) {
+            (NOTE, "!", stalled(decision.stall_turns?))
         } else {
             return None;
         };

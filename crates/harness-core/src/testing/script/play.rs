@@ -7,10 +7,11 @@ use super::line::{Asked, Line, Says, Script, gate_says};
 use crate::decide::GateVerdict;
 use crate::event::{Event, EventKind};
 use crate::ids::{EntryId, OpId};
+use crate::json::Json;
 use crate::machine::{Input, Machine, Op, Phase, Reply, Start};
 use crate::message::Message;
 use crate::outcome::End;
-use crate::port::{FactsFound, Judgement, Offer};
+use crate::port::{Judgement, Offer};
 use crate::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use crate::time::Time;
 use crate::transcript::Transcript;
@@ -201,7 +202,7 @@ impl Stage {
             return Some(Reply::Drained(std::mem::take(&mut self.steering)));
         }
         if let Op::Facts { .. } = op {
-            return Some(Reply::Facts(Ok(Box::new(FactsFound::default()))));
+            return Some(Reply::Facts(Ok(Json::null())));
         }
         if let Op::Hook { .. } = op {
             return Some(Reply::Hooked(Ok(None)));

@@ -1,0 +1,298 @@
+//! A turn is over: whether the run goes on.
+//!
+//! The control reviews the turn, with facts where it wants some; the stop gates are asked about an end that it
+//! believes; then it decides.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RunPhase, RunSpec, RunState, StopMode};
+use crate::event::EventKind;
+use crate::ids::GateName;
+use crate::json::Json;
+use crate::limits::{Amount, Limit, Reached};
+use crate::machine::{Boundary, Cx, Effect, Op, Pending, Reply, Start};
+use crate::outcome::{End, Outcome, Stop};
+use crate::port::{Checked, CheckedAs, Judged, Judgement, Review, RunNext, RunStop, TurnEnd};
+use crate::time::Time;
+use crate::turn::guidance_message;
+
+/// What a gate without an answer says: it is not a yes.
+const UNANSWERED: &str = "Check that the work is really complete, then answer again.";
+
+/// A turn whose end is judged.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Judging {
+    pub(super) end: Arc<End>,
+    /// The limit that lets no further turn begin.
+    limit: Option<Reached>,
+    /// Whether a limit of the run other than its turns is reached.
+    is_spent: bool,
+    /// The facts that are asked for.
+    ask: Option<Arc<Json>>,
+    /// Whether the model gave a signal that the work is done.
+    pub(super) signalled: bool,
+    /// Whether a stop gate that asks for more work is let go.
+    waives: bool,
+    /// What the stop gates said.
+    checks: Vec<Checked>,
+    /// When the question that was asked last is cut off.
+    pub(super) by: Option<Time>,
+}
+
+impl Judging {
+    fn turn<'a>(&'a self, spec: &RunSpec, cx: &Cx<'_>) -> TurnEnd<'a> {
+        TurnEnd {
+            turn: cx.sh.turn,
+            max_turns: spec.limits.turns,
+            mode: spec.mode,
+            nudges: spec.nudges,
+            limit: self.limit,
+            is_spent: self.is_spent,
+            now: cx.now,
+            ..TurnEnd::new(&self.end)
+        }
+    }
+}
+
+impl RunState {
+    /// A turn is over.
+    pub(super) fn decide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, end: End) -> Option<End> {
+        self.phase = RunPhase::Decide;
+        self.count_calls(cx);
+        self.observe(cx);
+        let spent = run_limit(spec, cx, self.started_at);
+        self.judging = Some(Box::new(Judging {
+            end: Arc::new(end),
+            limit: turn_limit(spec, cx).or(spent),
+            is_spent: spent.is_some(),
+            ask: None,
+            signalled: false,
+            waives: false,
+            checks: Vec::new(),
+            by: None,
+        }));
+        self.review(spec, cx, None)
+    }
+
+    fn review(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, facts: Option<&Json>) -> Option<End> {
+        let judging = self.judging.as_mut()?;
+        let review = self.control.get_mut().review(&judging.turn(spec, cx), facts);
+        match review {
+            Review::NeedsFacts(ask) if facts.is_none() && may_go_on(&judging.end) => {
+                judging.ask = Some(Arc::new(ask));
+                self.tell_control(cx);
+                self.ask(spec, cx, Pending::Facts);
+                None
+            }
+            Review::Done { signalled, waives, own } => {
+                (judging.signalled, judging.waives) = (signalled, waives);
+                self.tell_control(cx);
+                own.iter().for_each(|check| tell_check(cx, check));
+                self.ask_gate(spec, cx, 0)
+            }
+            Review::Refused(own) => {
+                self.tell_control(cx);
+                own.iter().for_each(|check| tell_check(cx, check));
+                self.conclude(spec, cx)
+            }
+            Review::NeedsFacts(_) | Review::NotDone => {
+                self.tell_control(cx);
+                self.conclude(spec, cx)
+            }
+        }
+    }
+
+    /// Asks for what an end is judged on.
+    fn ask(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, pending: Pending) {
+        if let Some(op) = self.judging_op(spec, cx, pending) {
+            cx.perform(pending, op);
+        }
+        self.judge_within(cx);
+    }
+
+    /// The question that `pending` stands for.
+    pub(super) fn judging_op(&self, spec: &RunSpec, cx: &Cx<'_>, pending: Pending) -> Option<Op> {
+        let judging = self.judging.as_ref()?;
+        if let Pending::StopGate(gate) = pending {
+            let standing = Arc::new(self.standing(spec, cx));
+            return Some(Op::StopGate { gate, end: Arc::clone(&judging.end), standing });
+        }
+        judging.ask.clone().filter(|_| pending == Pending::Facts).map(|ask| Op::Facts { ask })
+    }
+
+    /// Sets when the question that was just asked is cut off.
+    pub(super) fn judge_within(&mut self, cx: &Cx<'_>) {
+        let own = cx.ports.stop_gate_timeout.map(|span| cx.now.after(span));
+        if let Some(judging) = &mut self.judging {
+            judging.by = [own, cx.sh.budgets.deadline()].into_iter().flatten().min();
+        }
+    }
+
+    /// Cuts the question off whose time is over. Its answer, or that there is none, still comes.
+    pub(super) fn cut_judging_off(&mut self, cx: &mut Cx<'_>) {
+        let Some(judging) = &mut self.judging else { return };
+        if judging.by.is_some_and(|by| by <= cx.now) {
+            judging.by = None;
+            cx.fx.push(Effect::AbortAll);
+        }
+    }
+
+    /// A record could not be stored while the end is judged: what was not asked because of it is asked again.
+    pub(super) fn judging_unstored(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, unstored: Vec<Pending>) {
+        for pending in unstored {
+            if let Some(op) = self.judging_op(spec, cx, pending) {
+                cx.perform(pending, op);
+            }
+        }
+    }
+
+    pub(super) fn on_facts(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, reply: Reply) -> Option<End> {
+        // A source that gives no answer knows nothing.
+        let found = if let Reply::Facts(found) = reply { cx.tolerate(found) } else { None };
+        self.review(spec, cx, Some(&found.unwrap_or_default()))
+    }
+
+    fn ask_gate(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, gate: u32) -> Option<End> {
+        if (gate as usize) < cx.ports.stop_gates.len() {
+            self.ask(spec, cx, Pending::StopGate(gate));
+            return None;
+        }
+        self.conclude(spec, cx)
+    }
+
+    pub(super) fn on_judged(
+        &mut self,
+        spec: &RunSpec,
+        cx: &mut Cx<'_>,
+        gate: u32,
+        reply: Reply,
+    ) -> Option<End> {
+        let Judged { judgement, hook } = if let Reply::Judged(judged) = reply {
+            judged
+        } else {
+            Judgement::Continue { guidance: UNANSWERED.to_owned() }.into()
+        };
+        if let Some(note) = hook {
+            cx.event(|| EventKind::from(*note));
+        }
+        let name = cx.ports.stop_gates.get(gate as usize).cloned().unwrap_or_else(|| "stop-gate".into());
+        tell_judgement(cx, &name, &judgement);
+        let judging = self.judging.as_mut()?;
+        let check = taken(name, judgement, spec.mode, judging.waives);
+        let refused = check.verdict == CheckedAs::Refused;
+        judging.checks.push(check);
+        if refused { self.conclude(spec, cx) } else { self.ask_gate(spec, cx, gate + 1) }
+    }
+
+    /// Lets the control decide, and acts on it.
+    fn conclude(&mut self, spec: &RunSpec, cx: &mut Cx<'_>) -> Option<End> {
+        let judging = self.judging.take()?;
+        let next = self.control.get_mut().decide(&judging.turn(spec, cx), &judging.checks);
+        self.tell_control(cx);
+        match next {
+            RunNext::Stop(stop) => self.stop(cx, judging.end, stop),
+            RunNext::Continue(_) if !may_go_on(&judging.end) => {
+                self.stop(cx, judging.end, RunStop::default())
+            }
+            RunNext::Continue(text) => match turn_limit(spec, cx) {
+                Some(reached) => {
+                    let stop = RunStop { stop: Some(reached.into()), ..RunStop::default() };
+                    self.stop(cx, judging.end, stop)
+                }
+                None => self.another_turn(spec, cx, &judging.end, text),
+            },
+        }
+    }
+
+    fn another_turn(
+        &mut self,
+        spec: &RunSpec,
+        cx: &mut Cx<'_>,
+        judged: &End,
+        text: Option<String>,
+    ) -> Option<End> {
+        self.usage.merge(&judged.usage);
+        self.iterations = self.iterations.saturating_add(judged.iterations);
+        self.boundary(cx, RunPhase::Decide, Boundary::Decide);
+        cx.sh.turn += 1;
+        cx.sh.iteration = 0;
+        let prompt = text.map(guidance_message).into_iter().collect();
+        let start = Start { prompt, agent: judged.agent.clone(), ..Start::default() };
+        self.begin_turn(spec, cx, start)
+    }
+
+    /// The run is cancelled while the end of a turn is judged.
+    pub(super) fn cancel_judging(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, stop: Stop) -> Option<End> {
+        cx.sh.pending.clear();
+        cx.fx.push(Effect::AbortAll);
+        let mut judging = self.judging.take()?;
+        Arc::make_mut(&mut judging.end).stop = stop.clone();
+        let next = self.control.get_mut().decide(&judging.turn(spec, cx), &judging.checks);
+        self.tell_control(cx);
+        let decided = match next {
+            RunNext::Stop(decided) => decided,
+            RunNext::Continue(_) => RunStop::default(),
+        };
+        self.stop(cx, judging.end, RunStop { stop: Some(stop), ..decided })
+    }
+}
+
+/// How the run takes what a gate said.
+fn taken(check: GateName, judgement: Judgement, mode: StopMode, waives: bool) -> Checked {
+    let interactive = mode == StopMode::Interactive;
+    let (verdict, why) = match judgement {
+        Judgement::Accept => (CheckedAs::Accepted, None),
+        Judgement::Waive { why } if interactive => (CheckedAs::Waived, Some(why)),
+        Judgement::Continue { guidance } if waives => (CheckedAs::Waived, Some(guidance)),
+        Judgement::Waive { why: text } | Judgement::Continue { guidance: text } => {
+            (CheckedAs::Refused, Some(text))
+        }
+    };
+    Checked { check, verdict, why }
+}
+
+fn tell_judgement(cx: &mut Cx<'_>, gate: &GateName, judgement: &Judgement) {
+    let reason = match judgement {
+        Judgement::Accept => None,
+        Judgement::Waive { why: text } | Judgement::Continue { guidance: text } => Some(text.clone()),
+    };
+    let (gate, judgement) = (gate.clone(), judgement.kind().to_owned());
+    cx.event(|| EventKind::StopJudged { gate, judgement, reason });
+}
+
+/// Tells what a check of the control's own said.
+fn tell_check(cx: &mut Cx<'_>, check: &Checked) {
+    let judgement = match check.verdict {
+        CheckedAs::Accepted => "accept",
+        CheckedAs::Waived => "waive",
+        CheckedAs::Refused => "continue",
+    };
+    let (gate, reason) = (check.check.clone(), check.why.clone());
+    cx.event(|| EventKind::StopJudged { gate, judgement: judgement.to_owned(), reason });
+}
+
+/// Whether another turn may follow: one that waits for somebody, or failed, ends its run.
+fn may_go_on(end: &End) -> bool {
+    matches!(end.outcome(), Outcome::Completed | Outcome::Deferred)
+}
+
+/// The turns, when none is left.
+fn turn_limit(spec: &RunSpec, cx: &Cx<'_>) -> Option<Reached> {
+    let (turn, most) = (cx.sh.turn, spec.limits.turns);
+    (turn >= most).then(|| Reached::new(Limit::Turns, u64::from(turn), u64::from(most)))
+}
+
+/// A limit of the run other than its turns, between two turns.
+fn run_limit(spec: &RunSpec, cx: &Cx<'_>, began: Time) -> Option<Reached> {
+    let one = Amount { iterations: 1, ..Amount::NONE };
+    let budgets = &cx.sh.budgets;
+    let overdue = || {
+        budgets.deadline().filter(|deadline| *deadline <= cx.now)?;
+        let ceiling = spec.limits.elapsed.map_or(u64::MAX, |span| span.0);
+        Some(Reached::new(Limit::Elapsed, cx.now.since(began).0, ceiling))
+    };
+    budgets.would_reach(one).or_else(|| budgets.spent()).or_else(overdue)
+}

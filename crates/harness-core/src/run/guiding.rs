@@ -1,0 +1,126 @@
+//! What the control of a run sees, and what it tells the model with a request.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RunSpec, RunState};
+use crate::event::EventKind;
+use crate::machine::{Cx, Effect, Op, Shared};
+use crate::message::Message;
+use crate::outcome::End;
+use crate::port::{RunProgress, Used};
+use crate::time::Time;
+use crate::transcript::{Plan, Span};
+use crate::turn::TurnState;
+
+/// The guidance of the latest request, and whose request that was.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Guidance {
+    turn: u32,
+    iteration: u32,
+    message: Option<Arc<Message>>,
+}
+
+impl Guidance {
+    fn is_of(&self, shared: &Shared) -> bool {
+        (self.turn, self.iteration) == (shared.turn, shared.iteration)
+    }
+}
+
+impl RunState {
+    /// Lets the turn take a step. A request that it makes gets the guidance of the moment.
+    pub(super) fn in_turn(
+        &mut self,
+        spec: &RunSpec,
+        cx: &mut Cx<'_>,
+        step: impl FnOnce(&mut TurnState, &mut Cx<'_>) -> Option<End>,
+    ) -> Option<End> {
+        let before = cx.fx.as_slice().len();
+        let end = step(&mut self.turn, cx);
+        let is_request = |effect: &Effect| matches!(effect, Effect::Perform(_, Op::Model { .. }));
+        if let Some(at) = cx.fx.as_slice().iter().skip(before).position(is_request) {
+            self.guide(spec, cx, before + at);
+        }
+        end
+    }
+
+    /// Puts the guidance of the moment behind the request among the effects.
+    fn guide(&mut self, spec: &RunSpec, cx: &mut Cx<'_>, at: usize) {
+        self.observe(cx);
+        if !self.guidance.as_ref().is_some_and(|guidance| guidance.is_of(cx.sh)) {
+            let mut progress = RunProgress::of_turn(cx.sh.turn, spec.limits.turns);
+            progress.compactions = cx.sh.compactions;
+            progress.used = used(spec, cx, self.started_at);
+            let offer = match cx.fx.as_slice().get(at) {
+                Some(Effect::Perform(_, Op::Model { offer, .. })) => Some(Arc::clone(offer)),
+                Some(_) | None => None,
+            };
+            progress.offer = offer.as_deref();
+            let message = self.control.get_mut().guide(&progress);
+            self.guidance = Some(Guidance { turn: cx.sh.turn, iteration: cx.sh.iteration, message });
+            self.tell_control(cx);
+        }
+        let messages = cx.log.len();
+        if let Some(Effect::Perform(_, Op::Model { plan, .. })) = cx.fx.as_mut_slice().get_mut(at) {
+            self.under_guidance(cx.sh, messages, plan);
+        }
+    }
+
+    /// The request that was asked for, as it was made.
+    pub(super) fn guided(&self, cx: &Cx<'_>, mut op: Op) -> Op {
+        if let Op::Model { plan, .. } = &mut op {
+            self.under_guidance(cx.sh, cx.log.len(), plan);
+        }
+        op
+    }
+
+    /// Puts the guidance behind a request of `messages` of the transcript.
+    fn under_guidance(&self, shared: &Shared, messages: usize, plan: &mut Option<Plan>) {
+        let guidance = self.guidance.as_ref().filter(|guidance| guidance.is_of(shared));
+        let Some(message) = guidance.and_then(|guidance| guidance.message.as_ref()) else { return };
+        let made = Span::Made([Arc::clone(message)].into());
+        let spans: Arc<[Span]> = match plan {
+            Some(plan) => plan.spans.iter().cloned().chain([made]).collect(),
+            None => [Span::Kept(0..messages), made].into(),
+        };
+        *plan = Some(Plan { spans });
+    }
+
+    /// Lets the control see what was appended since the last time.
+    pub(super) fn observe(&mut self, cx: &mut Cx<'_>) {
+        let Some(mut appended) = cx.sh.appended.take() else { return };
+        for (at, piece) in appended.iter().enumerate() {
+            let to = appended.get(at + 1).map_or(cx.log.len(), |next| next.from);
+            for (message, event) in cx.log.range(piece.from..to).zip(piece.event..) {
+                self.control.get_mut().observe(event, message);
+            }
+        }
+        appended.clear();
+        cx.sh.appended = Some(appended);
+        self.tell_control(cx);
+    }
+
+    /// Tells what happened in the control.
+    pub(super) fn tell_control(&mut self, cx: &mut Cx<'_>) {
+        for event in self.control.get_mut().take_events() {
+            cx.event(|| EventKind::Control { event });
+        }
+    }
+}
+
+/// What is used of the run's limits.
+fn used(spec: &RunSpec, cx: &Cx<'_>, began: Time) -> [Used; 5] {
+    let most = spec.limits.amount;
+    let run = cx.sh.budgets.outermost().map(|level| level.used()).unwrap_or_default();
+    let seconds = spec.limits.elapsed.map_or(0, |span| span.0 / 1_000);
+    [
+        ("turns", u64::from(cx.sh.turn), u64::from(spec.limits.turns)),
+        ("model calls", u64::from(run.iterations), u64::from(most.iterations)),
+        ("tool calls", u64::from(run.tool_calls), u64::from(most.tool_calls)),
+        ("tokens", run.tokens, most.tokens),
+        ("seconds", cx.now.since(began).0 / 1_000, seconds),
+    ]
+    .map(|(what, used, most)| Used { what, used, most })
+}

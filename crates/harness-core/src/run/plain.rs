@@ -1,0 +1,64 @@
+//! The control of a run that is given no other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::Json;
+use crate::message::Message;
+use crate::outcome::StopReason;
+use crate::port::{Checked, CheckedAs, Control, Review, RunNext, RunStop, TurnEnd};
+
+use super::StopMode;
+
+/// The tool by which a model says that its work is done, for the checks that are told of it.
+const SIGNAL: &str = "work_complete";
+
+/// Ends a run with its first answer that every stop gate accepts. In an interactive run a gate that asked for
+/// [`RunSpec::nudges`](super::RunSpec::nudges) more turns is let go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PlainControl {
+    /// Turns that stop gates asked for, in a row.
+    nudges: u32,
+    /// Whether the turn that runs gave the signal.
+    signalled: bool,
+}
+
+impl Control for PlainControl {
+    fn observe(&mut self, _event: u64, message: &Message) {
+        let mut calls = message.as_assistant().into_iter().flat_map(|answer| answer.tool_calls());
+        self.signalled |= calls.any(|call| call.name == SIGNAL);
+    }
+
+    fn review(&mut self, turn: &TurnEnd<'_>, _facts: Option<&Json>) -> Review {
+        let signalled = std::mem::take(&mut self.signalled);
+        if turn.end.reason() != StopReason::AnswerFinalized {
+            return Review::NotDone;
+        }
+        let waives = turn.mode == StopMode::Interactive && self.nudges >= turn.nudges;
+        Review::Done { signalled, waives, own: Vec::new() }
+    }
+
+    fn decide(&mut self, turn: &TurnEnd<'_>, checks: &[Checked]) -> RunNext {
+        let refused = checks.last().filter(|check| check.verdict == CheckedAs::Refused);
+        match refused {
+            Some(check) if turn.end.reason() == StopReason::AnswerFinalized => {
+                self.nudges = self.nudges.saturating_add(1);
+                RunNext::Continue(check.why.clone())
+            }
+            Some(_) | None => {
+                let waived: Vec<_> = checks.iter().filter_map(Checked::waiver).collect();
+                let stop = (!waived.is_empty()).then(|| StopReason::CompletionWaived.into());
+                RunNext::Stop(RunStop { stop, waived, ..RunStop::default() })
+            }
+        }
+    }
+
+    fn save(&self) -> Json {
+        Json::of(self).unwrap_or_default()
+    }
+
+    fn restore(&mut self, saved: &Json) -> Result<(), serde_json::Error> {
+        *self = saved.to()?;
+        Ok(())
+    }
+}
