@@ -291,7 +291,7 @@ impl Told {
         match event {
             Some(ControlEvent::WorkItemsChanged { .. }) => self.lifecycle.push(json!("work_item_changed")),
             Some(ControlEvent::DeliverablesUpdated { .. }) => {
-                self.lifecycle.push(json!("deliverables_updated"))
+                self.lifecycle.push(json!("deliverables_updated"));
             }
             Some(ControlEvent::StopDecided { decision }) => self.note_decision(&decision),
             _ => {}
@@ -316,10 +316,14 @@ impl Told {
         if decision.stall_turns.is_some() {
             self.lifecycle.push(json!("stall_detected"));
         }
-        self.feedback.extend(decision.feedback.as_ref().map(|feedback| match feedback {
-            Feedback::Continuation { .. } => "system:continuation",
-            Feedback::WorkItemsIncomplete { .. } => "system:work_item_reminder",
-            _ => "system:feedback",
+        self.feedback.extend(decision.feedback.as_ref().map(|feedback| {
+            if matches!(feedback, Feedback::Continuation { .. }) {
+                "system:continuation"
+            } else if matches!(feedback, Feedback::WorkItemsIncomplete { .. }) {
+                "system:work_item_reminder"
+            } else {
+                "system:feedback"
+            }
         }));
         if let (StopCode::ContinuationPrompt, Some(Feedback::Continuation { count, max })) =
             (decision.code, &decision.feedback)

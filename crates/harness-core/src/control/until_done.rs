@@ -146,7 +146,9 @@ impl Control for UntilDone {
         let refused = checks.last().filter(|check| check.verdict == CheckedAs::Refused);
         let refusal = refused
             .map(|check| Refusal::by_gate(check.check.as_str(), check.why.clone().unwrap_or_default()));
-        checks.iter().for_each(|check| self.state.note_gate(report_of(check)));
+        for check in checks {
+            self.state.note_gate(report_of(check));
+        }
         let limit = limit_of(turn, outcome);
         let nothing = FactsFound::default();
         let at = deciding(&self.spec, turn, &judged.asked, &nothing);

@@ -90,12 +90,12 @@ impl RunState {
             Review::Done { signalled, waives, own } => {
                 (judging.signalled, judging.waives) = (signalled, waives);
                 self.tell_control(cx);
-                own.iter().for_each(|check| tell_check(cx, check));
+                tell_checks(cx, &own);
                 self.ask_gate(spec, cx, 0)
             }
             Review::Refused(own) => {
                 self.tell_control(cx);
-                own.iter().for_each(|check| tell_check(cx, check));
+                tell_checks(cx, &own);
                 self.conclude(spec, cx)
             }
             Review::NeedsFacts(_) | Review::NotDone => {
@@ -263,15 +263,17 @@ fn tell_judgement(cx: &mut Cx<'_>, gate: &GateName, judgement: &Judgement) {
     cx.event(|| EventKind::StopJudged { gate, judgement, reason });
 }
 
-/// Tells what a check of the control's own said.
-fn tell_check(cx: &mut Cx<'_>, check: &Checked) {
-    let judgement = match check.verdict {
-        CheckedAs::Accepted => "accept",
-        CheckedAs::Waived => "waive",
-        CheckedAs::Refused => "continue",
-    };
-    let (gate, reason) = (check.check.clone(), check.why.clone());
-    cx.event(|| EventKind::StopJudged { gate, judgement: judgement.to_owned(), reason });
+/// Tells what the control's own checks said.
+fn tell_checks(cx: &mut Cx<'_>, own: &[Checked]) {
+    for check in own {
+        let judgement = match check.verdict {
+            CheckedAs::Accepted => "accept",
+            CheckedAs::Waived => "waive",
+            CheckedAs::Refused => "continue",
+        };
+        let (gate, reason) = (check.check.clone(), check.why.clone());
+        cx.event(|| EventKind::StopJudged { gate, judgement: judgement.to_owned(), reason });
+    }
 }
 
 /// Whether another turn may follow: one that waits for somebody, or failed, ends its run.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
-use crate::message::Message;
+use crate::message::{AssistantMessage, Message};
 use crate::outcome::StopReason;
 use crate::port::{Checked, CheckedAs, Control, Review, RunNext, RunStop, TurnEnd};
 
@@ -25,7 +25,7 @@ pub struct PlainControl {
 
 impl Control for PlainControl {
     fn observe(&mut self, _event: u64, message: &Message) {
-        let mut calls = message.as_assistant().into_iter().flat_map(|answer| answer.tool_calls());
+        let mut calls = message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
         self.signalled |= calls.any(|call| call.name == SIGNAL);
     }
 
