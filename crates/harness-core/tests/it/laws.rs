@@ -5,7 +5,6 @@ use std::sync::Arc;
 use harness_core::continuation::ContinuationKind;
 use harness_core::event::{Event, EventKind};
 use harness_core::limits::Limit;
-use harness_core::machine::PortSet;
 use harness_core::machine::{Effect, Effects, Input, Machine, Phase, Snapshot};
 use harness_core::message::Message;
 use harness_core::run::{RunState, StopMode};
