@@ -82,7 +82,6 @@ const LOOSE: &[&str] = &[
     "pairing-repair",
     "pressure",
     "relay-message",
-    "summarizing-compactor",
     "summary-parse",
     "summary-render",
     "token-count",

@@ -10,56 +10,80 @@ use harness_core::transcript::{Transcript, View};
 use harness_memory::compact::{
     CompactionPolicy, ContextCompactor, Recency, Summarizer, Summary, SummaryAsk, SummaryFault, Trigger,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::subset::matches;
-use super::turn::convert::{at, list};
+use crate::Done;
+use crate::case::{block_on, each};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Runs the one vector of the file.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    check(&vector.value).into()
+    each(vector, play)
 }
 
-fn check(vector: &Value) -> Result<(), String> {
-    let input = at(vector, "input");
-    let scripted = Scripted::new(input);
-    let window = at(input, "context_window").as_u64().unwrap_or(0);
-    let policy = policy(window, at(input, "settings"));
-    let compactor = ContextCompactor::new(policy).with_summarizer(scripted.clone());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    #[serde(default)]
+    context_window: u64,
+    settings: Settings,
+    #[serde(default)]
+    summaries: Vec<String>,
+    #[serde(default)]
+    fail_on: Vec<usize>,
+    calls: Vec<Call>,
+}
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    reserve_tokens: u64,
+    keep_recent_tokens: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    messages: Vec<Value>,
+}
+
+fn play(input: Input) -> Done<Value> {
+    let Input { context_window, settings, summaries, fail_on, calls } = input;
+    let scripted = Scripted::new(summaries, fail_on);
+    let policy = policy(context_window, settings.reserve_tokens, settings.keep_recent_tokens);
+    let compactor = ContextCompactor::new(policy).with_summarizer(scripted.clone());
     let mut log = Transcript::default();
     let mut got = Vec::new();
-    for call in list(input, "calls") {
-        log = grown(&log, list(call, "messages"))?;
-        got.push(runtime.block_on(compact(&compactor, &log, &scripted))?);
+    for Call { messages } in calls {
+        log = grown(&log, messages)?;
+        got.push(block_on(compact(&compactor, &log, &scripted))??);
     }
-    matches("expect", at(vector, "expect"), &json!({ "calls": got }))
+    Ok(json!({ "calls": got }))
 }
 
-/// The policy that summarizes everything old, the first prompt included, with these settings; zero means the
-/// default.
-pub(super) fn policy(window: u64, settings: &Value) -> CompactionPolicy {
-    let number = |key: &str| at(settings, key).as_u64().filter(|number| *number > 0);
+/// The policy that summarizes everything old, the first prompt included, with these tokens in reserve and so many of
+/// the newest kept; zero means the default.
+pub(super) fn policy(window: u64, reserve: u64, keep: u64) -> CompactionPolicy {
     let mut policy = CompactionPolicy::summarize(window);
     policy.keep_first_prompt = false;
-    policy.trigger = number("reserve_tokens").map_or(policy.trigger, Trigger::Reserve);
-    policy.recency = number("keep_recent_tokens").map_or(policy.recency, |tokens| Recency::new(0, tokens));
+    if reserve > 0 {
+        policy.trigger = Trigger::Reserve(reserve);
+    }
+    if keep > 0 {
+        policy.recency = Recency::new(0, keep);
+    }
     policy
 }
 
 /// The transcript of these messages. Those that are there already are the same ones, as in a session that
 /// only grows.
-fn grown(log: &Transcript, messages: &[Value]) -> Result<Transcript, String> {
-    let parsed = messages.iter().map(|message| {
-        serde_json::from_value::<Message>(message.clone()).map(Arc::new).map_err(|e| e.to_string())
-    });
+fn grown(log: &Transcript, messages: Vec<Value>) -> Done<Transcript> {
     let mut grown = Transcript::default();
     let mut is_same = true;
-    for (at, message) in parsed.enumerate() {
-        let message = message?;
+    for (at, message) in messages.into_iter().enumerate() {
+        let message = serde_json::from_value::<Message>(message).map(Arc::new).map_err(|e| e.to_string())?;
         let known = log.get(at).filter(|known| is_same && **known == message);
         is_same = known.is_some();
         grown.push(known.cloned().unwrap_or(message));
@@ -67,11 +91,7 @@ fn grown(log: &Transcript, messages: &[Value]) -> Result<Transcript, String> {
     Ok(grown)
 }
 
-async fn compact(
-    compactor: &ContextCompactor,
-    log: &Transcript,
-    scripted: &Scripted,
-) -> Result<Value, String> {
+async fn compact(compactor: &ContextCompactor, log: &Transcript, scripted: &Scripted) -> Done<Value> {
     let before: Vec<Arc<Message>> = log.iter().cloned().collect();
     let cx = ViewCx::new(log.prefix(), Arc::new(Origin::default()), Time(0));
     let compaction = compactor.compact(CompactAsk::new(View::whole(log.prefix()), None, cx)).await;
@@ -104,7 +124,7 @@ pub(super) struct Scripted(Arc<Mutex<Script>>);
 
 struct Script {
     summaries: Vec<String>,
-    fail_on: Vec<u64>,
+    fail_on: Vec<usize>,
     calls: usize,
     /// The lengths of the prefixes that were asked about since they were told last.
     asked: Vec<usize>,
@@ -113,13 +133,8 @@ struct Script {
 }
 
 impl Scripted {
-    pub(super) fn new(input: &Value) -> Self {
-        let texts =
-            |key: &str| list(input, key).iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        let fail_on = list(input, "fail_on").iter().filter_map(Value::as_u64).collect();
-        let script =
-            Script { summaries: texts("summaries"), fail_on, calls: 0, asked: Vec::new(), told: None };
-        Self(Arc::new(Mutex::new(script)))
+    pub(super) fn new(summaries: Vec<String>, fail_on: Vec<usize>) -> Self {
+        Self(Arc::new(Mutex::new(Script { summaries, fail_on, calls: 0, asked: Vec::new(), told: None })))
     }
 
     /// The same, telling the length of each prefix that it is asked about.
@@ -144,7 +159,7 @@ impl Summarizer for Scripted {
         script.calls += 1;
         script.asked.push(ask.covers);
         script.told.iter().for_each(|told| told(ask.covers));
-        if script.fail_on.contains(&(call as u64)) {
+        if script.fail_on.contains(&call) {
             return Err(SummaryFault::new("the scripted summary fails"));
         }
         let beyond = || format!("SUM{call}");

@@ -14,12 +14,13 @@ mod world;
 use serde_json::{Map, Value, json};
 
 use super::subset::matches;
-use super::turn::convert::list;
 use crate::Done;
-use crate::case::{Case, Checked, block_on};
+use crate::case::{Case, block_on};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 use play::Player;
+use words::Input;
+use world::World;
 
 /// Runs the one vector of the file.
 pub(super) fn run(vector: &Vector) -> Verdict {
@@ -27,8 +28,8 @@ pub(super) fn run(vector: &Vector) -> Verdict {
 }
 
 fn check(vector: &Vector) -> Done<()> {
-    let Case { input, mut expect, .. } = Case::<Checked<words::Input>>::of(vector)?;
-    let got = block_on(played(&input.0))??;
+    let Case { input, mut expect, .. } = Case::of(vector)?;
+    let got = block_on(played(input))??;
     loosen(&mut expect, false);
     matches("expect", &expect, &got)
 }
@@ -52,8 +53,9 @@ fn loosen(expected: &mut Value, of_error: bool) {
     }
 }
 
-async fn played(input: &Value) -> Done<Value> {
-    let mut player = Player::new(input)?;
+async fn played(input: Input) -> Done<Value> {
+    let Input { options, model_script, actions } = input;
+    let mut player = Player::new(World::new(options, model_script)?);
     let mut got = Map::new();
     if let Err(errors) = player.construct().await {
         got.insert("construct_error".to_owned(), errors);
@@ -61,9 +63,10 @@ async fn played(input: &Value) -> Done<Value> {
     }
     got.insert("construct_error".to_owned(), Value::Null);
     let mut steps = Vec::new();
-    for action in list(input, "actions") {
+    for action in &actions {
         steps.push(player.step(action).await?);
     }
+    player.world.broken()?;
     got.insert("steps".to_owned(), json!(steps));
     got.insert("requests".to_owned(), json!(player.world.requests()));
     got.insert("transcript".to_owned(), player.transcript().await?);

@@ -16,21 +16,20 @@ use harness_memory::compact::ContextCompactor;
 use harness_runtime::skill::{Skill, SkillSet};
 use harness_runtime::template::{PromptTemplate, TemplateSet};
 use harness_runtime::{
-    Instructions, ModelChoice, QueueMode, Report, Runtime, RuntimeError, StartAt, Status, Stream,
+    Instructions, ModelChoice, QueueMode, Report, Runtime, RuntimeError, StartAt, Status, Stream, Thread,
     ThreadConfig,
 };
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::runtime::Ids;
 use super::script::Script;
 use super::sessions::Opener;
-use super::tools::Tools;
+use super::tools::{fill, toolbox};
 use super::wire::Wire;
+use super::words::{self, Action, Delivery, Invoked};
 use super::world::{World, user_message};
-use crate::prompts::SkillWords;
+use crate::Done;
 use crate::summarizing_compactor::{Scripted, policy};
-use crate::turn::convert::{Done, at, list, text};
 
 pub(super) const PROTOCOL: &str = "openai-completions";
 pub(super) const PROVIDER: &str = "prov";
@@ -44,14 +43,14 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(input: &Value) -> Done<Self> {
-        let world = Arc::new(World::new(input)?);
-        let compactor = at(&world.options, "compactor");
-        let noting = Arc::clone(&world);
-        let summarizer = compactor.is_object().then(|| {
-            Scripted::new(compactor).telling(move |covers| noting.note(json!({"summarize": covers})))
+    pub(super) fn new(world: World) -> Self {
+        let world = Arc::new(world);
+        let summarizer = world.options.compactor.as_ref().map(|compactor| {
+            let noting = Arc::clone(&world);
+            Scripted::new(compactor.summaries.clone(), compactor.fail_on.clone())
+                .telling(move |covers| noting.note(json!({"summarize": covers})))
         });
-        Ok(Self { world, events: None, wire: Wire::default(), summarizer })
+        Self { world, events: None, wire: Wire::default(), summarizer }
     }
 
     /// Makes the thread; the codes of what is wrong.
@@ -76,55 +75,54 @@ impl Player {
         let model = ModelChoice::new(Script(Arc::clone(&self.world))).named("m1").of(PROVIDER, PROTOCOL);
         let mut config = ThreadConfig::new(model);
         config.forget_compacted = true;
-        config.tools = Arc::new(Tools::new(&self.world, None)?);
-        config.thinking = ThinkingLevel::parse(text(options, "thinking_level"));
-        config.instructions = Instructions::Text(Arc::from(text(options, "system_prompt")));
-        if at(options, "build_system_prompt") == true {
-            config.instructions = Instructions::Built(Arc::new(built));
-        }
-        if let Some(names) = options.get("active_tools").and_then(Value::as_array) {
-            config.active_tools = Some(tool_names(names).into());
-        }
-        if text(options, "tool_execution") == "sequential" {
+        config.tools = Arc::new(toolbox(&self.world, None)?);
+        config.gates.extend(fill(&options.tools));
+        config.thinking = ThinkingLevel::parse(&options.thinking_level);
+        config.instructions = if options.build_system_prompt {
+            Instructions::Built(Arc::new(built))
+        } else {
+            Instructions::Text(Arc::from(&*options.system_prompt))
+        };
+        config.active_tools = options.active_tools.as_deref().map(|names| tool_names(names).into());
+        if options.tool_execution == Some(words::Execution::Sequential) {
             config.run.turn.execution = Execution::Sequential;
         }
-        let mode = |key| match text(options, key) {
-            "all" => QueueMode::All,
-            _ => QueueMode::OneAtATime,
+        let mode = |delivery| match delivery {
+            Delivery::All => QueueMode::All,
+            Delivery::One => QueueMode::OneAtATime,
         };
-        (config.steering_mode, config.follow_up_mode) = (mode("steering_mode"), mode("follow_up_mode"));
-        if options.get("api_keys").is_some() {
+        (config.steering_mode, config.follow_up_mode) =
+            (mode(options.steering_mode), mode(options.follow_up_mode));
+        if options.api_keys.is_some() {
             config.secrets = Some(Arc::new(Keys(Arc::clone(&self.world))));
         }
-        if let Some(role) = options.get("convert_drop_role").and_then(Value::as_str) {
-            let role = role.to_owned();
+        if let Some(role) = options.convert_drop_role {
+            let role = json!(role);
             config.convert = Some(Arc::new(move |view| {
                 let mut kept = Vec::new();
-                view.for_each(|message| kept.extend((message.role() != role).then(|| Arc::clone(message))));
+                view.for_each(|message| kept.extend((role != message.role()).then(|| Arc::clone(message))));
                 kept
             }));
         }
-        let skills = list(options, "skills").iter().map(SkillWords::deserialize);
-        let skills = skills.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
-        config.skills = SkillSet::new(skills.into_iter().map(Skill::from));
-        config.templates = TemplateSet::new(list(options, "templates").iter().map(template));
-        let compactor = at(options, "compactor");
-        if let Some(summarizer) = &self.summarizer {
-            let window = at(options, "context_window").as_u64().unwrap_or(0);
-            let compactor = ContextCompactor::new(policy(window, compactor));
-            config.compactor = Some(Arc::new(compactor.with_summarizer(summarizer.clone())));
+        config.skills = SkillSet::new(options.skills.iter().cloned().map(Skill::from));
+        let templates = options.templates.iter();
+        config.templates = TemplateSet::new(templates.map(|t| PromptTemplate::new(&*t.name, &*t.content)));
+        if let (Some(words), Some(summarizer)) = (&options.compactor, &self.summarizer) {
+            let policy = policy(options.context_window, words.reserve_tokens, words.keep_recent_tokens);
+            let compactor = ContextCompactor::new(policy).with_summarizer(summarizer.clone());
+            config.compactor = Some(Arc::new(compactor));
         }
         Ok(config)
     }
 
     /// One action from outside of all runs, with the events of it.
-    pub(super) async fn step(&mut self, action: &Value) -> Done<Value> {
-        let mut result = if text(action, "do") == "reopen" {
+    pub(super) async fn step(&mut self, action: &Action) -> Done<Value> {
+        let mut result = if let Action::Reopen {} = action {
             self.close().await;
             let error = self.construct().await.err();
             json!({"do": "reopen", "error": error})
         } else {
-            if matches!(text(action, "do"), "prompt" | "continue" | "skill" | "template") {
+            if let Action::Prompt(_) | Action::Continue {} | Action::Skill(_) | Action::Template(_) = action {
                 self.world.sessions.count_run();
             }
             perform(&self.world, action).await?
@@ -154,71 +152,82 @@ impl Player {
     }
 }
 
+/// Performs actions inside of a run, and notes what came of them.
+pub(super) async fn perform_all(world: &Arc<World>, actions: &[Action]) {
+    for action in actions {
+        match perform(world, action).await {
+            Ok(result) => world.note(result),
+            Err(fault) => world.break_off(fault),
+        }
+    }
+}
+
 /// Performs an action, inside of a run or outside; its result in the vectors' words.
-pub(super) fn perform<'a>(world: &'a Arc<World>, action: &'a Value) -> BoxFuture<'a, Done<Value>> {
+fn perform<'a>(world: &'a Arc<World>, action: &'a Action) -> BoxFuture<'a, Done<Value>> {
     Box::pin(async move {
         let thread = world.thread()?;
-        let name = text(action, "do");
-        let mut result = Map::from_iter([("do".to_owned(), json!(name)), ("error".to_owned(), Value::Null)]);
-        let mut fail = |error: Value| result.insert("error".to_owned(), error);
         let of_run = |ended: Result<Report, RuntimeError>| {
             ended.map_or_else(|error| world.codes(&error), |report| problems(&report))
         };
-        match name {
-            "prompt" => drop(fail(of_run(thread.prompt_items([user_message(action)?]).await))),
-            "continue" => drop(fail(of_run(thread.continue_run().await))),
-            "skill" => {
-                let extra: Vec<&str> = list(action, "args").iter().filter_map(Value::as_str).collect();
-                fail(of_run(thread.prompt_skill(text(action, "name"), &extra).await));
+        let unlisted =
+            |done: Result<(), RuntimeError>| done.map_or_else(|e| world.codes(&e), |()| Value::Null);
+        let (mut error, mut more) = (Value::Null, None);
+        match action {
+            Action::Prompt(said) => error = of_run(thread.prompt_items([user_message(said)]).await),
+            Action::Continue {} => error = of_run(thread.continue_run().await),
+            Action::Skill(Invoked { name, args }) => {
+                error = of_run(thread.prompt_skill(name, &texts(args.as_deref())).await);
             }
-            "template" => {
-                let arguments: Vec<&str> = list(action, "args").iter().filter_map(Value::as_str).collect();
-                fail(of_run(thread.prompt_template(text(action, "name"), &arguments).await));
+            Action::Template(Invoked { name, args }) => {
+                error = of_run(thread.prompt_template(name, &texts(args.as_deref())).await);
             }
-            "steer" => drop(thread.steer(user_message(action)?).map_err(|e| e.to_string())?),
-            "follow_up" => drop(thread.follow_up(user_message(action)?).map_err(|e| e.to_string())?),
-            "abort" => drop(thread.abort("abort")),
-            "compact" => {
+            Action::Steer(said) => drop(thread.steer(user_message(said)).map_err(|e| e.to_string())?),
+            Action::FollowUp(said) => drop(thread.follow_up(user_message(said)).map_err(|e| e.to_string())?),
+            Action::Abort {} => drop(thread.abort("abort")),
+            Action::Compact {} => {
                 let done = thread.compact(None).await;
-                if let Err(error) = &done {
-                    fail(world.codes(error));
-                }
-                result.insert("compacted".to_owned(), json!(matches!(done, Ok(Some(_)))));
+                more = Some(("compacted", json!(matches!(done, Ok(Some(_))))));
+                error = unlisted(done.map(drop));
             }
-            "set_active_tools" => {
-                if let Err(error) = thread.set_active_tools(tool_names(list(action, "names"))).await {
-                    fail(world.codes(&error));
-                }
+            Action::SetActiveTools { names } => {
+                error = unlisted(thread.set_active_tools(tool_names(names)).await);
             }
-            "set_tools" => thread.set_tools(Arc::new(Tools::new(world, Some(list(action, "names")))?)),
-            "set_model" => thread.set_model(thread.config().model.named(text(action, "model"))),
-            "set_thinking_level" => thread.set_thinking(ThinkingLevel::parse(text(action, "level"))),
-            "set_system_prompt" => {
+            Action::SetTools { names } => thread.set_tools(Arc::new(toolbox(world, Some(names))?)),
+            Action::SetModel { model } => thread.set_model(thread.config().model.named(&**model)),
+            Action::SetThinkingLevel { level } => thread.set_thinking(ThinkingLevel::parse(level)),
+            Action::SetSystemPrompt { text } => {
                 // A builder wins over a static prompt.
                 if !matches!(thread.config().instructions, Instructions::Built(_)) {
-                    thread.set_instructions(text(action, "text"));
+                    thread.set_instructions(&**text);
                 }
             }
-            "active_tools" => {
+            Action::ActiveTools {} => {
                 let active = thread.active_tools().await.map_err(|e| e.to_string())?;
-                result.insert("activeTools".to_owned(), json!(active));
+                more = Some(("activeTools", json!(active)));
             }
-            "snapshot" => {
-                let now = thread.snapshot().await.map_err(|e| e.to_string())?;
-                let snapshot = json!({
-                    "model": now.model,
-                    "messages": now.messages.len(),
-                    "isStreaming": now.status != Status::Idle,
-                    "hasStreamingMessage": now.answer.is_some(),
-                    "pendingToolCalls": now.pending_calls,
-                    "errorMessage": now.error.unwrap_or_default(),
-                });
-                result.insert("snapshot".to_owned(), snapshot);
-            }
-            other => return Err(format!("`{other}` is no action")),
+            Action::Snapshot {} => more = Some(("snapshot", snapshot(&thread).await?)),
+            Action::Reopen {} => return Err("`reopen` is no action of a run".to_owned()),
         }
-        Ok(Value::Object(result))
+        let done = json!(action).get("do").cloned();
+        let fields = [("do", done.unwrap_or_default()), ("error", error)];
+        Ok(fields.into_iter().chain(more).map(|(key, value)| (key.to_owned(), value)).collect())
     })
+}
+
+async fn snapshot(thread: &Thread) -> Done<Value> {
+    let now = thread.snapshot().await.map_err(|e| e.to_string())?;
+    Ok(json!({
+        "model": now.model,
+        "messages": now.messages.len(),
+        "isStreaming": now.status != Status::Idle,
+        "hasStreamingMessage": now.answer.is_some(),
+        "pendingToolCalls": now.pending_calls,
+        "errorMessage": now.error.unwrap_or_default(),
+    }))
+}
+
+fn texts(args: Option<&[String]>) -> Vec<&str> {
+    args.unwrap_or_default().iter().map(String::as_str).collect()
 }
 
 /// What a run ended with, as codes; null when all went well.
@@ -258,12 +267,8 @@ impl World {
     }
 }
 
-fn tool_names(names: &[Value]) -> Vec<ToolName> {
-    names.iter().filter_map(Value::as_str).map(ToolName::from).collect()
-}
-
-fn template(template: &Value) -> PromptTemplate {
-    PromptTemplate::new(text(template, "Name"), text(template, "Content"))
+fn tool_names(names: &[String]) -> Vec<ToolName> {
+    names.iter().map(|name| name.as_str().into()).collect()
 }
 
 /// The vectors' prompt builder.

@@ -6,9 +6,9 @@ use harness_core::message::{AssistantMessage, Message};
 use harness_core::port::{DeltaPart, Deltas, Model, ModelFault, ModelFaultCode, ModelRequest, ThinkingLevel};
 use serde_json::{Value, json};
 
-use super::play::perform;
+use super::play::perform_all;
+use super::words::{ActionChunk, Chunk, Entry, TextChunk, ThoughtChunk, ToolChunk};
 use super::world::World;
-use crate::turn::convert::{at, list, text};
 
 pub(super) struct Script(pub(super) Arc<World>);
 
@@ -18,10 +18,8 @@ impl Model for Script {
         let Some(entry) = self.0.next_entry() else {
             return Err(failed("script exhausted"));
         };
-        for action in list(&entry, "during") {
-            self.act(action).await?;
-        }
-        if let Some(error) = entry.get("setup_error").and_then(Value::as_str) {
+        perform_all(&self.0, &entry.during).await;
+        if let Some(error) = &entry.setup_error {
             return Err(failed(error));
         }
         self.stream(&entry, &request, deltas).await
@@ -29,21 +27,15 @@ impl Model for Script {
 }
 
 impl Script {
-    async fn act(&self, action: &Value) -> Result<(), ModelFault> {
-        let result = perform(&self.0, action).await.map_err(|error| failed(&error))?;
-        self.0.note(result);
-        Ok(())
-    }
-
     async fn stream(
         &self,
-        entry: &Value,
+        entry: &Entry,
         request: &ModelRequest,
         deltas: &dyn Deltas,
     ) -> Result<AssistantMessage, ModelFault> {
         let (mut content, mut calls) = (Vec::<Value>::new(), 0);
         let tell = |part: DeltaPart| {
-            if at(entry, "bare") != true {
+            if !entry.bare {
                 deltas.part(part);
             }
         };
@@ -55,41 +47,45 @@ impl Script {
                 Err(error) => Err(failed(&error)),
             }
         };
-        for chunk in list(entry, "chunks") {
+        for chunk in &entry.chunks {
             // The driver hears of a cancellation when it is polled.
             tokio::task::yield_now().await;
             if request.cancel.is_cancelled() {
                 return broken(&content, "aborted", "the request was cancelled");
             }
-            if let Some(said) = chunk.get("text").and_then(Value::as_str) {
-                said.split('|').for_each(|piece| tell(DeltaPart::Text(piece.to_owned())));
-                content.push(json!({"type": "text", "text": said.replace('|', "")}));
-            } else if let Some(thought) = chunk.get("thinking").and_then(Value::as_str) {
-                tell(DeltaPart::Thinking(thought.to_owned()));
-                let signature = text(chunk, "signature");
-                content
-                    .push(json!({"type": "thinking", "thinking": thought, "thinkingSignature": signature}));
-            } else if let Some(call) = chunk.get("tool") {
-                let id = call.get("id").and_then(Value::as_str).map(Into::into);
-                tell(DeltaPart::CallStarted { index: calls, id, name: text(call, "name").into() });
-                calls += 1;
-                content.push(call.clone());
-            } else if let Some(action) = chunk.get("do") {
-                self.act(action).await?;
+            match chunk {
+                Chunk::Text(TextChunk { text }) => {
+                    text.split('|').for_each(|piece| tell(DeltaPart::Text(piece.to_owned())));
+                    content.push(json!({"type": "text", "text": text.replace('|', "")}));
+                }
+                Chunk::Thought(ThoughtChunk { thinking, signature }) => {
+                    tell(DeltaPart::Thinking(thinking.clone()));
+                    let signature = signature.as_deref().unwrap_or_default();
+                    content.push(
+                        json!({"type": "thinking", "thinking": thinking, "thinkingSignature": signature}),
+                    );
+                }
+                Chunk::Tool(ToolChunk { tool }) => {
+                    let (id, name) = (Some(tool.id.as_str().into()), tool.name.as_str().into());
+                    tell(DeltaPart::CallStarted { index: calls, id, name });
+                    calls += 1;
+                    content.push(json!(tool));
+                }
+                Chunk::Act(ActionChunk { r#do }) => perform_all(&self.0, std::slice::from_ref(r#do)).await,
             }
         }
         tokio::task::yield_now().await;
         if request.cancel.is_cancelled() {
             return broken(&content, "aborted", "the request was cancelled");
         }
-        if let Some(error) = entry.get("fail").and_then(Value::as_str) {
+        if let Some(error) = &entry.fail {
             return broken(&content, "error", error);
         }
-        if at(entry, "no_terminal") == true {
+        if entry.no_terminal {
             return broken(&content, "error", "stream closed without a final message");
         }
         let usual = if calls > 0 { "toolUse" } else { "stop" };
-        let stop = entry.get("stop").and_then(Value::as_str).unwrap_or(usual);
+        let stop = entry.stop.as_deref().unwrap_or(usual);
         answer(request, &content, stop, None, entry).map_err(|error| failed(&error))
     }
 }
@@ -119,7 +115,7 @@ fn answer(
     content: &[Value],
     stop: &str,
     error: Option<&str>,
-    entry: &Value,
+    entry: &Entry,
 ) -> Result<AssistantMessage, String> {
     let mut message = json!({
         "role": "assistant",
@@ -129,11 +125,9 @@ fn answer(
         "model": request.offer.model,
         "stopReason": stop,
     });
-    let fields = [("usage", "usage"), ("responseId", "response_id")];
     if let Some(object) = message.as_object_mut() {
-        for (key, from) in fields {
-            object.extend(entry.get(from).map(|value| (key.to_owned(), value.clone())));
-        }
+        object.extend(entry.usage.as_ref().map(|usage| ("usage".to_owned(), json!(usage))));
+        object.extend(entry.response_id.as_ref().map(|id| ("responseId".to_owned(), json!(id))));
         object.extend(error.map(|error| ("errorMessage".to_owned(), json!(error))));
     }
     let parsed = serde_json::from_str::<Message>(&message.to_string()).map_err(|e| e.to_string())?;

@@ -10,12 +10,13 @@ use harness_core::message::Message;
 use harness_core::port::{Durability, DynSession, Entry, EntryHead, Loaded, Session, SessionError};
 use serde_json::{Map, Value, json};
 
+use super::words::{self, Options};
+use crate::Done;
 use crate::jsonl_session::{failure, lines};
-use crate::turn::convert::{Done, text};
 
 /// What a vector keeps its thread in.
 pub(super) struct Sessions {
-    kind: String,
+    kind: words::Session,
     folder: tempfile::TempDir,
     memory: Arc<MemorySession>,
     file: Mutex<Option<Arc<JsonlSession>>>,
@@ -25,16 +26,16 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(options: &Value) -> Done<Self> {
+    pub(super) fn new(options: &Options) -> Done<Self> {
         let sessions = Self {
-            kind: text(options, "session").to_owned(),
+            kind: options.session,
             folder: tempfile::tempdir().map_err(|e| e.to_string())?,
             memory: Arc::new(MemorySession::new()),
             file: Mutex::default(),
-            failing: options.get("fail_appends").and_then(Value::as_u64).unwrap_or(0),
+            failing: options.fail_appends,
             runs: Arc::default(),
         };
-        if let Some(seed) = options.get("seed_file").and_then(Value::as_str) {
+        if let Some(seed) = &options.seed_file {
             std::fs::write(sessions.path(), seed).map_err(|e| e.to_string())?;
         }
         Ok(sessions)
@@ -46,7 +47,7 @@ impl Sessions {
 
     /// Whether the thread has a session at all.
     pub(super) fn any(&self) -> bool {
-        !matches!(self.kind.as_str(), "" | "none")
+        self.kind != words::Session::No
     }
 
     /// The thread is closed: the file may be opened again.
@@ -61,7 +62,7 @@ impl Sessions {
 
     /// What the session holds at the end.
     pub(super) async fn report(&self, got: &mut Map<String, Value>) -> Done<()> {
-        if self.kind == "memory" {
+        if self.kind == words::Session::Memory {
             let loaded = Session::load(&*self.memory).await.map_err(|e| e.message)?;
             got.insert("session_count".to_owned(), json!(loaded.messages.len()));
         } else if self.any() {
@@ -86,12 +87,12 @@ pub(super) struct Opener(pub(super) Arc<Sessions>);
 impl harness_runtime::Sessions for Opener {
     async fn open(&self, _: &ThreadId) -> Result<Arc<dyn DynSession>, SessionError> {
         let sessions = &self.0;
-        if sessions.kind == "memory" {
+        if sessions.kind == words::Session::Memory {
             return Ok(Arc::clone(&sessions.memory) as _);
         }
         let file = Arc::new(JsonlSession::open(sessions.path(), OpenOptions::new())?);
         *sessions.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&file));
-        if sessions.kind == "failing" {
+        if sessions.kind == words::Session::Failing {
             let (until, runs) = (sessions.failing, Arc::clone(&sessions.runs));
             return Ok(Arc::new(Failing { file, until, runs }) as _);
         }

@@ -1,122 +1,102 @@
 //! The tools of a vector: they do what the vector wrote down.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use harness::tools::ArgumentSchema;
+use harness::tools::Validated;
+use harness_core::Json;
+use harness_core::decide::{DecideCx, DynGate, GateVerdict, Guarded, Points, gate};
 use harness_core::message::Block;
-use harness_core::port::{ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope};
-use harness_core::{Fault, FaultSource, Json};
-use serde_json::{Map, Value, json};
+use harness_core::port::{DynTool, ProposedCall, Tool, ToolCx, ToolDef, ToolOutcome, Toolbox};
+use serde_json::{Map, Value};
 
-use super::play::perform;
+use super::play::perform_all;
+use super::words::{self, Behaviour, Execution};
 use super::world::World;
+use crate::Done;
 use crate::case::exact;
-use crate::turn::convert::{Done, at, list, text};
 
-pub(super) struct Tools {
-    world: Arc<World>,
-    defs: Arc<[ToolDef]>,
-    schemas: Vec<ArgumentSchema>,
-    specs: Vec<Value>,
+/// The tools of the vector with these names; `None` is all of them.
+pub(super) fn toolbox(world: &Arc<World>, names: Option<&[String]>) -> Done<Toolbox> {
+    let words = world.options.tools.iter();
+    let chosen = words.filter(|words| names.is_none_or(|names| names.contains(&words.name)));
+    let tool = |words: &words::Tool| {
+        let mut def = ToolDef::new(&*words.name, "");
+        def.input_schema = words.parameters.as_ref().map(exact).transpose()?;
+        def.sequential = words.mode == Some(Execution::Sequential);
+        let tool = Scripted { world: Arc::clone(world), words: words.clone(), def };
+        Ok(Arc::new(Validated::new(tool).map_err(|e| e.to_string())?) as Arc<dyn DynTool>)
+    };
+    Ok(Toolbox::new(chosen.map(tool).collect::<Done<Vec<_>>>()?))
 }
 
-impl Tools {
-    /// The tools of the vector with these names; `None` is all of them.
-    pub(super) fn new(world: &Arc<World>, names: Option<&[Value]>) -> Done<Self> {
-        let all = list(&world.options, "tools").iter();
-        let specs: Vec<Value> =
-            all.filter(|spec| names.is_none_or(|names| names.contains(at(spec, "name")))).cloned().collect();
-        let def = |spec: &Value| {
-            let schema = exact(at(spec, "parameters"))?;
-            let mut def = ToolDef::new(text(spec, "name"), "").with_schema(schema);
-            def.sequential = text(spec, "mode") == "sequential";
-            Ok(def)
-        };
-        let defs = specs.iter().map(def).collect::<Done<Arc<[ToolDef]>>>()?;
-        let compiled = |def: &ToolDef| {
-            let schema = def.input_schema.clone().unwrap_or_default();
-            ArgumentSchema::compile(def.name.as_str(), &schema).map_err(|e| e.to_string())
-        };
-        let schemas = defs.iter().map(compiled).collect::<Done<_>>()?;
-        Ok(Self { world: Arc::clone(world), defs, schemas, specs })
+struct Scripted {
+    world: Arc<World>,
+    words: words::Tool,
+    def: ToolDef,
+}
+
+impl Tool for Scripted {
+    fn def(&self) -> &ToolDef {
+        &self.def
     }
 
-    async fn run(&self, cx: &ToolCx) -> Result<ToolOutcome, String> {
-        let mut specs = self.specs.iter().zip(&self.schemas);
-        let spec = specs.find(|(spec, _)| text(spec, "name") == cx.call.name.as_str());
-        let (spec, schema) = spec.ok_or_else(|| format!("there is no tool `{}`", cx.call.name))?;
-        if at(spec, "no_execute") == true {
-            return Ok(failed(format!("tool `{}` is declared only", cx.call.name)));
+    async fn call(&self, cx: ToolCx) -> ToolOutcome {
+        if self.words.no_execute == Some(true) {
+            return failed(format!("tool `{}` is declared only", self.def.name));
         }
-        let arguments = prepared(spec, &cx.call.arguments)?;
-        let checked = exact(&json!(arguments))?;
-        if let Err(fault) = schema.check(&checked) {
-            return Ok(ToolOutcome::error("invalid_arguments", fault.to_string()));
+        let own = self.words.calls.as_ref().and_then(|calls| calls.get(cx.call.id.as_str()));
+        let Some(behaviour) = own.or(self.words.default.as_ref()) else {
+            return ToolOutcome::text(format!("ok:{}", cx.call.id));
+        };
+        perform_all(&self.world, &behaviour.during).await;
+        if let Some(gate) = &behaviour.wait {
+            drop(self.world.gate(gate).acquire().await);
         }
-        let own = at(at(spec, "calls"), cx.call.id.as_str());
-        let behaviour = if own.is_null() { at(spec, "default") } else { own };
-        for action in list(behaviour, "during") {
-            let result = perform(&self.world, action).await?;
-            self.world.note(result);
-        }
-        if let Some(gate) = behaviour.get("wait").and_then(Value::as_str) {
-            let gate = self.world.gate(gate);
-            drop(gate.acquire().await.map_err(|e| e.to_string())?);
-        }
-        for update in list(behaviour, "progress").iter().filter_map(Value::as_str) {
-            cx.tell(vec![Block::text(update)]);
-        }
-        let outcome = self.outcome(cx, behaviour, &arguments).await;
-        if let Some(gate) = behaviour.get("open").and_then(Value::as_str) {
+        behaviour.progress.iter().for_each(|update| cx.tell(vec![Block::text(update)]));
+        let outcome = outcome(&cx, behaviour).await;
+        if let Some(gate) = &behaviour.open {
             self.world.gate(gate).add_permits(1 << 16);
         }
-        Ok(outcome)
-    }
-
-    #[expect(clippy::panic, reason = "the vector wants the tool to crash")]
-    async fn outcome(&self, cx: &ToolCx, behaviour: &Value, arguments: &Map<String, Value>) -> ToolOutcome {
-        if at(behaviour, "wait_cancel") == true {
-            cx.cancel.cancelled().await;
-            return failed("the call was cancelled".to_owned());
-        }
-        if let Some(message) = behaviour.get("panic").and_then(Value::as_str) {
-            panic!("{message}");
-        }
-        if let Some(message) = behaviour.get("error").and_then(Value::as_str) {
-            return failed(message.to_owned());
-        }
-        let echo =
-            if at(behaviour, "echo_args") == true { json!(arguments).to_string() } else { String::new() };
-        let said = match behaviour.get("text").and_then(Value::as_str) {
-            Some(text) => text.to_owned(),
-            None if behaviour.is_null() => format!("ok:{}", cx.call.id),
-            None => String::new(),
-        };
-        let mut outcome = ToolOutcome::text(format!("{said}{echo}"));
-        outcome.terminate = at(behaviour, "terminate") == true;
         outcome
     }
+}
+
+#[expect(clippy::panic, reason = "the vector wants the tool to crash")]
+async fn outcome(cx: &ToolCx, behaviour: &Behaviour) -> ToolOutcome {
+    if behaviour.wait_cancel {
+        cx.cancel.cancelled().await;
+        return failed("the call was cancelled".to_owned());
+    }
+    if let Some(message) = &behaviour.panic {
+        panic!("{message}");
+    }
+    if let Some(message) = &behaviour.error {
+        return failed(message.clone());
+    }
+    let echo = if behaviour.echo_args { cx.call.arguments.text() } else { "" };
+    let mut outcome = ToolOutcome::text(format!("{}{echo}", behaviour.text.as_deref().unwrap_or_default()));
+    outcome.terminate = behaviour.terminate;
+    outcome
 }
 
 fn failed(message: String) -> ToolOutcome {
     ToolOutcome::error("tool_failed", message)
 }
 
-/// The arguments with what the tool adds where it is absent.
-fn prepared(spec: &Value, arguments: &Json) -> Done<Map<String, Value>> {
-    let mut arguments: Map<String, Value> = arguments.to().map_err(|e| e.to_string())?;
-    for (key, value) in at(spec, "prepare_fill").as_object().into_iter().flatten() {
-        arguments.entry(key.clone()).or_insert_with(|| value.clone());
-    }
-    Ok(arguments)
-}
-
-impl ToolRegistry for Tools {
-    async fn list(&self, _: &ToolScope) -> Result<Arc<[ToolDef]>, Fault> {
-        Ok(Arc::clone(&self.defs))
-    }
-
-    async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
-        self.run(&cx).await.map_err(|error| Fault::new(FaultSource::Tool, "vector", error))
-    }
+/// A gate that adds to the arguments of calls what these tools want in them; none when no tool wants any.
+pub(super) fn fill(tools: &[words::Tool]) -> Option<Guarded<dyn DynGate>> {
+    let filled = tools.iter().filter_map(|tool| Some((tool.name.clone(), tool.prepare_fill.clone()?)));
+    let filled: BTreeMap<String, Map<String, Value>> = filled.collect();
+    let added = move |call: &ProposedCall| {
+        let mut arguments: Map<String, Value> = call.call.arguments.to().ok()?;
+        for (key, value) in filled.get(call.call.name.as_str())? {
+            arguments.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        Json::of(&arguments).ok()
+    };
+    let is_wanted = tools.iter().any(|tool| tool.prepare_fill.is_some());
+    let gate =
+        move |call: &ProposedCall, _: &DecideCx| added(call).map_or(GateVerdict::Allow, GateVerdict::Rewrite);
+    is_wanted.then(|| gate::func("fill", gate).at(Points::PREPARE))
 }

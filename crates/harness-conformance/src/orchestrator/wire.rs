@@ -5,9 +5,10 @@
     reason = "what the vectors have no word for is passed over, whatever is added"
 )]
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use harness_core::CallId;
 use harness_core::event::{Event, EventKind};
 use harness_core::message::{AssistantMessage, Block, FinishReason, Message, ToolCall};
 use harness_core::port::{DeltaPart, ToolOutcome};
@@ -27,6 +28,8 @@ pub(super) struct Wire {
     /// The answer whose calls are not all answered.
     answer: Option<Value>,
     calls: usize,
+    /// The arguments that the model gave to its calls; tools may be called with others.
+    arguments: HashMap<CallId, Value>,
     results: Vec<String>,
     /// Calls whose start was told.
     started: VecDeque<String>,
@@ -52,7 +55,7 @@ impl Wire {
             }
             ThreadEvent::Event(event) => self.event(event, out),
             ThreadEvent::Delta(part) => self.delta(part, out),
-            ThreadEvent::ToolUpdate { call, content } => out.push(updated(call, content)),
+            ThreadEvent::ToolUpdate { call, content } => out.push(self.updated(call, content)),
             _ => {}
         }
     }
@@ -140,6 +143,9 @@ impl Wire {
         out.push(json!({"type": "message_end", "message": short}));
         let broken = matches!(answer.stop_reason, FinishReason::Error | FinishReason::Aborted);
         self.calls = if broken { 0 } else { answer.tool_calls().count() };
+        let calls = answer.tool_calls();
+        self.arguments =
+            calls.map(|call| (call.id.clone(), call.arguments.to().unwrap_or_default())).collect();
         (self.answer, self.results) = (Some(short), Vec::new());
         self.end_turn(out);
     }
@@ -161,8 +167,19 @@ impl Wire {
             "type": "tool_execution_start",
             "toolCallId": call.id,
             "toolName": call.name,
-            "args": arguments(call),
+            "args": self.arguments.get(&call.id),
         }));
+    }
+
+    fn updated(&self, call: &ToolCall, content: &[Block]) -> Value {
+        let text: String = content.iter().filter_map(Block::as_text).collect();
+        json!({
+            "type": "tool_execution_update",
+            "toolCallId": call.id,
+            "toolName": call.name,
+            "args": self.arguments.get(&call.id),
+            "text": text,
+        })
     }
 
     fn start_once(&mut self, call: &ToolCall, out: &mut Vec<Value>) {
@@ -219,21 +236,6 @@ fn update(kind: &str, part: &str, at: usize, delta: Option<&String>) -> Value {
         event.insert("delta".to_owned(), json!(delta));
     }
     event
-}
-
-fn updated(call: &ToolCall, content: &[Block]) -> Value {
-    let text: String = content.iter().filter_map(Block::as_text).collect();
-    json!({
-        "type": "tool_execution_update",
-        "toolCallId": call.id,
-        "toolName": call.name,
-        "args": arguments(call),
-        "text": text,
-    })
-}
-
-fn arguments(call: &ToolCall) -> Value {
-    call.arguments.to().unwrap_or_default()
 }
 
 /// A message in the vectors' short form.

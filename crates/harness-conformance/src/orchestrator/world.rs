@@ -3,17 +3,18 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use harness_core::message::Message;
+use harness_core::message::{Block, Message, UserMessage};
 use harness_runtime::Thread;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::sessions::Sessions;
-use crate::turn::convert::{Done, at, list, text};
+use super::words::{Entry, Options, Said};
+use crate::Done;
 
 /// What the model, the tools and the actions of one vector share.
 pub(super) struct World {
-    pub(super) options: Value,
+    pub(super) options: Options,
     pub(super) sessions: Arc<Sessions>,
     state: Mutex<State>,
 }
@@ -21,18 +22,19 @@ pub(super) struct World {
 #[derive(Default)]
 struct State {
     thread: Option<Thread>,
-    script: VecDeque<Value>,
+    script: VecDeque<Entry>,
     requests: Vec<Value>,
     keys: VecDeque<String>,
     in_run: Vec<Value>,
+    broken: Option<String>,
     gates: HashMap<String, Arc<Semaphore>>,
 }
 
 impl World {
-    pub(super) fn new(input: &Value) -> Done<Self> {
-        let options = at(input, "options").clone();
-        let keys = list(&options, "api_keys").iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        let script = list(input, "model_script").iter().cloned().collect();
+    pub(super) fn new(options: Option<Options>, script: Option<Vec<Entry>>) -> Done<Self> {
+        let options = options.unwrap_or_default();
+        let keys = options.api_keys.iter().flatten().cloned().collect();
+        let script = script.unwrap_or_default().into();
         let state = Mutex::new(State { script, keys, ..State::default() });
         Ok(Self { sessions: Arc::new(Sessions::new(&options)?), options, state })
     }
@@ -50,7 +52,7 @@ impl World {
     }
 
     /// The next entry of the model's script.
-    pub(super) fn next_entry(&self) -> Option<Value> {
+    pub(super) fn next_entry(&self) -> Option<Entry> {
         self.lock().script.pop_front()
     }
 
@@ -64,6 +66,15 @@ impl World {
 
     pub(super) fn next_key(&self) -> String {
         self.lock().keys.pop_front().unwrap_or_default()
+    }
+
+    /// A vector that cannot be played.
+    pub(super) fn break_off(&self, fault: String) {
+        self.lock().broken.get_or_insert(fault);
+    }
+
+    pub(super) fn broken(&self) -> Done<()> {
+        self.lock().broken.clone().map_or(Ok(()), Err)
     }
 
     /// Something happened inside of a run.
@@ -82,12 +93,9 @@ impl World {
 }
 
 /// The user message of an action: its text, then its images.
-pub(super) fn user_message(action: &Value) -> Done<Message> {
-    let text = json!({"type": "text", "text": text(action, "text")});
-    let images = list(action, "images")
-        .iter()
-        .map(|image| json!({"type": "image", "data": at(image, "data"), "mimeType": at(image, "mimeType")}));
-    let content: Vec<Value> = std::iter::once(text).chain(images).collect();
-    let message = serde_json::from_str::<Message>(&json!({"role": "user", "content": content}).to_string());
-    message.map_err(|e| e.to_string())
+pub(super) fn user_message(Said { text, images }: &Said) -> Message {
+    let images = images.iter().flatten().map(|image| Block::image(&*image.data, &*image.mime_type));
+    let mut message = UserMessage::text(text);
+    message.content.extend(images);
+    message.into()
 }

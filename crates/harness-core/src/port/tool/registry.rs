@@ -84,7 +84,8 @@ impl<R: ToolRegistry> DynToolRegistry for R {
     }
 }
 
-/// A fixed set of tools, in order. Two tools of one name are both listed; the first one is called.
+/// A fixed set of tools, in order. Of a scope's names those are listed that it has. Two tools of one name are both
+/// listed; the first one is called.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn DynTool>>,
@@ -131,15 +132,10 @@ impl Toolbox {
 impl DynToolRegistry for Toolbox {
     fn list_boxed<'a>(&'a self, scope: &'a ToolScope) -> BoxFuture<'a, Result<Arc<[ToolDef]>, Fault>> {
         let listed = match &scope.allowed {
-            None => Ok(Arc::clone(&self.defs)),
-            Some(names) => names
-                .iter()
-                .map(|name| {
-                    self.get(name).map(|tool| tool.tool_def().clone()).ok_or_else(|| Self::missing(name))
-                })
-                .collect(),
+            None => Arc::clone(&self.defs),
+            Some(names) => self.defs.iter().filter(|def| names.contains(&def.name)).cloned().collect(),
         };
-        Box::pin(std::future::ready(listed))
+        Box::pin(std::future::ready(Ok(listed)))
     }
 
     fn check_dyn(&self, call: &ToolCall) -> Result<(), ArgumentFault> {
@@ -158,5 +154,26 @@ impl DynToolRegistry for Toolbox {
             Some(tool) => Ok(tool.call_boxed(cx)),
             None => Err(Box::new(cx)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::json::Json;
+    use crate::port::RawTool;
+
+    #[test]
+    fn toolbox_lists_the_allowed_tools_that_it_has_in_its_own_order() {
+        let tool = |name: &str| -> Arc<dyn DynTool> {
+            Arc::new(RawTool::new(name, "", Json::empty_object(), |_, _| async { "" }))
+        };
+        let toolbox = Toolbox::new(["a", "b", "c"].map(tool));
+        let allowed = ["c", "ghost", "a"].map(ToolName::from);
+        let scope = ToolScope::new(Arc::default(), Some(Arc::from(allowed)));
+        let listed = toolbox.list_boxed(&scope).now_or_never().unwrap().unwrap();
+        assert_eq!(listed.iter().map(|def| def.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
     }
 }
