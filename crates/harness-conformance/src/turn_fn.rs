@@ -15,7 +15,6 @@ use super::turn::hooks;
 use super::turn::spec::spec;
 use super::turn::words::{Config, EvidenceOptions, ToolResult};
 use crate::Done;
-use crate::case::Checked;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
@@ -100,13 +99,14 @@ struct Reply {
 
 fn judge(vector: &Vector) -> Done<()> {
     match text(&vector.file, "fn") {
-        "createHarness" => {
-            called(vector, |Args(config, No {}): Args<Checked<Config>, _>| Ok(create_harness(&config.0)))
-        }
-        "detectToolEvidenceClarification" => {
-            type Given = Args<Checked<ToolResult>, Checked<EvidenceOptions>>;
-            called(vector, |Args(result, options): Given| detect(&result.0, &options.0))
-        }
+        "createHarness" => called(vector, |Args(config, No {}): Args<Config, _>| {
+            let made = spec(config.limits.as_ref(), config.tool_retry_config.as_ref());
+            Ok(match made {
+                Ok(_) => json!({ "ok": true }),
+                Err(_) => json!({ "ok": false, "error": "HarnessConfigError" }),
+            })
+        }),
+        "detectToolEvidenceClarification" => called(vector, |Args(result, options)| detect(result, options)),
         "exceedsEvidenceBudget" => called(vector, |Args(evidence, No {})| Ok(density(&evidence))),
         "stopReasonToUserMessage" => {
             called(vector, |Args(reason, options): Args<String, _>| Ok(message(&reason, &options)))
@@ -131,20 +131,11 @@ fn called<A: DeserializeOwned, B: DeserializeOwned + Default>(
     same("expect", &expect, &got)
 }
 
-fn create_harness(config: &Value) -> Value {
-    match spec(config) {
-        Ok(_) => json!({ "ok": true }),
-        Err(_) => json!({ "ok": false, "error": "HarnessConfigError" }),
-    }
-}
-
-fn detect(result: &Value, options: &Value) -> Done<Value> {
-    let payload = result.get("structuredOutput").map(convert::json).transpose()?;
-    let outcome = convert::outcome(result, payload)?;
-    let tool = text(result, "toolName");
-    let call = ToolCall::new(text(result, "callId"), tool, Json::empty_object());
-    let question = hooks::evidence_hook(options)?.detect(&call, &outcome);
-    let value = question.map(|question| hooks::question(&question, tool)).transpose()?;
+fn detect(result: ToolResult, options: EvidenceOptions) -> Done<Value> {
+    let tool = result.tool_name.clone().unwrap_or_default();
+    let call = ToolCall::new(result.call_id.clone().unwrap_or_default(), &*tool, Json::empty_object());
+    let question = hooks::evidence_hook(options).detect(&call, &convert::outcome(result)?);
+    let value = question.map(|question| hooks::question(&question, &tool)).transpose()?;
     Ok(json!({ "value": value }))
 }
 

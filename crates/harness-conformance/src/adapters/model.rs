@@ -13,10 +13,12 @@ use harness_core::port::{
 };
 use harness_core::transcript::{Transcript, View};
 use harness_core::{Json, ModelName};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::{execution, vectors};
 use crate::turn::convert::{Done, at, json as exact, list, text, tool_def};
+use crate::turn::words::Definition;
 
 /// The models where a vector names none.
 const MODEL: &str = "anthropic/claude-sonnet-4-6";
@@ -77,7 +79,10 @@ fn request(input: &Value, said: Vec<Message>) -> Done<ModelRequest> {
     let developer = (!developer.trim().is_empty()).then(|| SystemMessage::text(developer).into());
     let prompt = Message::user(text(at(input, "message"), "text"));
     let log: Transcript = developer.into_iter().chain(said).chain([prompt]).map(Arc::new).collect();
-    let tools = list(input, "availableTools").iter().map(tool_def).collect::<Done<Vec<ToolDef>>>()?;
+    let tool = |words: &Value| {
+        Definition::deserialize(words).map(|words| tool_def(&words)).map_err(|e| e.to_string())
+    };
+    let tools = list(input, "availableTools").iter().map(tool).collect::<Done<Vec<ToolDef>>>()?;
     let offer = Offer::new("main", text(instructions, "systemPrompt"), tools);
     Ok(ModelRequest::new(View::whole(log.prefix()), Arc::new(offer)))
 }

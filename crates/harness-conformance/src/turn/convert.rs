@@ -7,53 +7,18 @@ use harness_core::message::{
     ApprovalRequest, AssistantMessage, Block, FinishReason, Invalid, ToolCall, Usage,
 };
 use harness_core::port::{DeltaPart, ModelFault, ModelFaultCode, Prepared, ToolDef, ToolOutcome, ToolStatus};
-use harness_core::testing::{ModelStep, ToolStep};
-use harness_core::{Fault, FaultSource, Json, Millis, ToolName};
-use serde::Deserialize;
+use harness_core::testing::{ModelStep, ToolStep as ScriptedStep};
+use harness_core::{Fault, FaultSource, Json, Millis};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::vector::Vector;
+use super::words::{
+    self, Approval, Call, Definition, Input, Mode, Output, OutputType, Status, Step, Thrown, ToolResult,
+    ToolStep,
+};
 
 pub(crate) use crate::Done;
-
-/// The structured outputs of all tool results, per turn, as they are written: the order of their keys
-/// counts.
-#[derive(Debug, Default)]
-pub(super) struct Payloads(Vec<Vec<Option<Json>>>);
-
-impl Payloads {
-    pub(super) fn of(vector: &Vector) -> Done<Self> {
-        #[derive(Deserialize)]
-        struct Written {
-            turns: Vec<Turn>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Turn {
-            #[serde(default)]
-            tool_results: Vec<Step>,
-        }
-        #[derive(Deserialize)]
-        struct Step {
-            result: Option<Output>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Output {
-            structured_output: Option<Json>,
-        }
-        let written: Written = vector.parse()?;
-        let outputs =
-            |turn: Turn| turn.tool_results.into_iter().map(|s| s.result?.structured_output).collect();
-        Ok(Self(written.turns.into_iter().map(outputs).collect()))
-    }
-
-    /// The structured output of the `step`-th tool result of the `turn`-th turn.
-    pub(super) fn get(&self, turn: usize, step: usize) -> Option<Json> {
-        self.0.get(turn)?.get(step)?.clone()
-    }
-}
 
 /// The text at a key; empty when there is none.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -74,141 +39,122 @@ pub(crate) fn json(value: &Value) -> Done<Json> {
     Json::of(value).map_err(|e| e.to_string())
 }
 
-fn read<T: DeserializeOwned>(value: &Value) -> Done<T> {
-    T::deserialize(value).map_err(|e| format!("{value}: {e}"))
+/// A word as the product's type of the same form.
+fn product<T: DeserializeOwned>(word: &impl Serialize) -> Done<T> {
+    Json::of(word).and_then(|json| json.to()).map_err(|e| e.to_string())
 }
 
-pub(super) fn origin(input: &Value) -> Done<Origin> {
-    let shared = |key: &str| input.get(key).and_then(Value::as_str);
+pub(super) fn origin(input: Input) -> Origin {
     let mut origin = Origin::default();
-    origin.assistant = shared("assistantId").map(Arc::from);
-    origin.turn = shared("turnId").map(Into::into);
-    origin.session = shared("sessionId").map(Into::into);
-    origin.thread = shared("threadId").map(Into::into);
-    origin.workspace = shared("workspaceId").map(Arc::from);
-    origin.user = shared("userId").map(Arc::from);
-    origin.metadata = input.get("metadata").map(json).transpose()?;
-    if let Some(allowed) = input.get("allowedToolNames") {
-        let names: Vec<String> = read(allowed)?;
-        origin.allowed_tools = Some(names.into_iter().map(ToolName::from).collect());
-    }
-    Ok(origin)
+    origin.assistant = Some(input.assistant_id.into());
+    origin.turn = Some(input.turn_id.into());
+    origin.session = Some(input.session_id.into());
+    origin.thread = input.thread_id.map(Into::into);
+    origin.workspace = input.workspace_id.map(Arc::from);
+    origin.user = input.user_id.map(Arc::from);
+    origin.metadata = input.metadata;
+    origin.allowed_tools = input.allowed_tool_names.map(|names| names.into_iter().map(Into::into).collect());
+    origin
 }
 
-pub(crate) fn tool_def(definition: &Value) -> Done<ToolDef> {
-    let mut def = ToolDef::new(text(definition, "name"), text(definition, "description"));
-    def.input_schema = definition.get("inputSchema").map(json).transpose()?;
-    def.requires_approval = definition.get("requiresApproval").and_then(Value::as_bool).unwrap_or(false);
-    def.sequential = definition.get("executionMode").and_then(Value::as_str) != Some("parallel");
-    def.metadata = definition.get("metadata").map(json).transpose()?;
-    Ok(def)
+pub(crate) fn tool_def(words: &Definition) -> ToolDef {
+    let mut def = ToolDef::new(&*words.name, words.description.as_deref().unwrap_or_default());
+    def.input_schema.clone_from(&words.input_schema);
+    def.requires_approval = words.requires_approval.unwrap_or(false);
+    def.sequential = words.execution_mode != Some(Mode::Parallel);
+    def.metadata.clone_from(&words.metadata);
+    def
 }
 
-fn duration(step: &Value) -> Millis {
-    Millis(step.get("durationMs").and_then(Value::as_u64).unwrap_or(0))
-}
-
-/// What was thrown, as its message; nothing when nothing was.
-pub(super) fn thrown(step: &Value) -> Option<String> {
-    let thrown = step.get("throw")?;
-    let said = [Some(thrown), thrown.get("message"), thrown.get("value")];
-    let text = said.into_iter().flatten().find_map(Value::as_str).map(str::to_owned);
-    Some(text.or_else(|| Some(thrown.get("value")?.to_string())).unwrap_or_default())
-}
-
-pub(super) fn model_step(step: &Value, streams: bool) -> Done<ModelStep> {
-    let made = match (thrown(step), step.get("output")) {
-        (Some(message), _) => {
-            let aborted = step.pointer("/throw/name").and_then(Value::as_str) == Some("AbortError");
+pub(super) fn model_step(step: Step, streams: bool) -> Done<ModelStep> {
+    let made = match (step.throw, step.output) {
+        (Some(Thrown { name, message }), _) => {
+            let aborted = name.as_deref() == Some("AbortError");
             let code = if aborted { ModelFaultCode::Cancelled } else { ModelFaultCode::Unknown };
             ModelStep::fault(ModelFault::new(code, message))
         }
         (None, Some(output)) => ModelStep::answer(answer(output)?),
-        (None, None) => return Err(format!("{step}: a model step has an output or throws")),
+        (None, None) => return Err("a model step has an output or throws".to_owned()),
     };
-    let pieces = list(step, "deltas").iter().filter(|_| streams).filter_map(Value::as_str);
-    let made = made.with_deltas(pieces.map(|piece| DeltaPart::Text(piece.to_owned())));
-    Ok(made.taking(duration(step)))
+    let pieces = step.deltas.into_iter().flatten().filter(|_| streams);
+    Ok(made.with_deltas(pieces.map(DeltaPart::Text)).taking(Millis(step.duration_ms.unwrap_or(0))))
 }
 
-fn answer(output: &Value) -> Done<AssistantMessage> {
-    let mut message = match text(output, "type") {
-        "final_answer" => AssistantMessage::text(text(output, "text")),
-        "clarification" => AssistantMessage::clarification(text(output, "question")),
-        "refusal" => AssistantMessage::refusal(text(output, "reason")),
-        "invalid" => AssistantMessage::invalid(&read::<Invalid>(output)?),
-        "approval_request" => {
-            let request: ApprovalRequest = json(at(output, "request"))?.to().map_err(|e| e.to_string())?;
-            AssistantMessage::approval_request(&request)
+fn answer(output: Output) -> Done<AssistantMessage> {
+    let reason = output.reason.unwrap_or_default();
+    let mut message = match output.r#type {
+        OutputType::FinalAnswer => AssistantMessage::text(output.text.unwrap_or_default()),
+        OutputType::Clarification => AssistantMessage::clarification(&output.question.unwrap_or_default()),
+        OutputType::Refusal => AssistantMessage::refusal(reason),
+        OutputType::Invalid => {
+            let mut invalid = Invalid::new(reason);
+            (invalid.kind, invalid.code, invalid.raw) = (output.kind, output.code, output.raw);
+            (invalid.http_status, invalid.retried_at) = (output.http_status, output.retried_at);
+            AssistantMessage::invalid(&invalid)
         }
-        "tool_request" => calls(output)?,
-        other => return Err(format!("`{other}` is no model output")),
+        OutputType::ApprovalRequest => {
+            let request = output.request.ok_or("an approval request has a request")?;
+            AssistantMessage::approval_request(&product::<ApprovalRequest>(&request)?)
+        }
+        OutputType::ToolRequest => calls(output.calls.unwrap_or_default(), output.text),
     };
-    let metadata = at(output, "metadata");
+    let metadata = output.metadata.unwrap_or_default();
     let model = metadata.get("modelId").or_else(|| metadata.get("model")).and_then(Value::as_str);
     if let Some(model) = model.filter(|model| !model.is_empty()) {
         message.model = Some(model.into());
     }
-    message.usage = output.get("usage").map(|part| Arc::new(usage(part)));
+    message.usage = output.usage.map(|words| Arc::new(usage(words)));
     Ok(message)
 }
 
-fn calls(output: &Value) -> Done<AssistantMessage> {
-    let call =
-        |call: &Value| Ok(ToolCall::new(text(call, "id"), text(call, "name"), json(at(call, "input"))?));
-    let calls: Vec<ToolCall> = list(output, "calls").iter().map(call).collect::<Done<_>>()?;
+fn calls(calls: Vec<Call>, said: Option<String>) -> AssistantMessage {
+    let calls = calls.into_iter().map(|call| ToolCall::new(call.id, call.name, call.input));
     let mut message = AssistantMessage::calls(calls);
     message.stop_reason = FinishReason::ToolUse;
-    if let Some(said) = output.get("text").and_then(Value::as_str) {
-        message.content.insert(0, Block::text(said));
-    }
-    Ok(message)
+    message.content.splice(0..0, said.map(Block::text));
+    message
 }
 
-fn usage(usage: &Value) -> Usage {
-    let number = |key: &str| usage.get(key).and_then(Value::as_u64);
+fn usage(words: words::Usage) -> Usage {
     let mut made = Usage::default();
-    made.input = number("inputTokens");
-    made.output = number("outputTokens");
-    made.latency_ms = number("latencyMs");
-    if let Some(cost) = usage.get("costUnits") {
-        // A cost below nothing has no place in the product: it reads as not reported.
-        made = cost.to_string().parse().map_or(made.clone(), |cost| made.with_cost(cost));
+    (made.input, made.output, made.latency_ms) = (words.input_tokens, words.output_tokens, words.latency_ms);
+    // A cost below nothing has no place in the product: it reads as not reported.
+    match words.cost_units.and_then(|cost| cost.to_string().parse().ok()) {
+        Some(cost) => made.with_cost(cost),
+        None => made,
     }
-    made
 }
 
-pub(super) fn tool_step(step: &Value, payload: Option<Json>) -> Done<ToolStep> {
-    let made = match (thrown(step), step.get("result")) {
-        (Some(message), _) => ToolStep::fault(Fault::new(FaultSource::Tool, "thrown", message)),
-        (None, Some(result)) => ToolStep::outcome(outcome(result, payload)?),
-        (None, None) => return Err(format!("{step}: a tool step has a result or throws")),
+pub(super) fn tool_step(step: ToolStep) -> Done<ScriptedStep> {
+    let made = match (step.throw, step.result) {
+        (Some(thrown), _) => ScriptedStep::fault(Fault::new(FaultSource::Tool, "thrown", thrown.message)),
+        (None, Some(result)) => ScriptedStep::outcome(outcome(result)?),
+        (None, None) => return Err("a tool step has a result or throws".to_owned()),
     };
-    Ok(made.taking(duration(step)))
+    Ok(made.taking(Millis(step.duration_ms.unwrap_or(0))))
 }
 
-pub(crate) fn outcome(result: &Value, payload: Option<Json>) -> Done<ToolOutcome> {
+pub(crate) fn outcome(result: ToolResult) -> Done<ToolOutcome> {
     let mut outcome = ToolOutcome::default();
-    outcome.status = if text(result, "status") == "error" { ToolStatus::Failed } else { ToolStatus::Success };
-    outcome.content = result.get("output").and_then(Value::as_str).map(Block::text).into_iter().collect();
-    outcome.structured = payload;
-    outcome.error = match result.get("error") {
-        Some(error) => Some(json(error)?.to().map_err(|e| e.to_string())?),
-        None => None,
+    outcome.status = match result.status {
+        Status::Error => ToolStatus::Failed,
+        Status::Success => ToolStatus::Success,
     };
-    outcome.terminate = result.get("terminate") == Some(&Value::Bool(true));
-    outcome.usage = result.get("usage").map(|part| Arc::new(usage(part)));
-    outcome.metadata = result.get("metadata").map(json).transpose()?;
+    outcome.content = result.output.map(Block::text).into_iter().collect();
+    outcome.structured = result.structured_output;
+    outcome.error = result.error.as_ref().map(product).transpose()?;
+    outcome.terminate = result.terminate == Some(true);
+    outcome.usage = result.usage.map(|words| Arc::new(usage(words)));
+    outcome.metadata = result.metadata;
     Ok(outcome)
 }
 
 /// What the approvals adapter gives for the model's request.
-pub(super) fn prepared(step: &Value) -> Done<Result<Prepared, Fault>> {
-    if let Some(message) = thrown(step) {
-        return Ok(Err(Fault::new(FaultSource::Approver, "thrown", message)));
+pub(super) fn prepared(step: Approval) -> Done<Result<Prepared, Fault>> {
+    if let Some(thrown) = step.throw {
+        return Ok(Err(Fault::new(FaultSource::Approver, "thrown", thrown.message)));
     }
-    let prepared = at(step, "prepared");
-    let request = json(at(prepared, "request"))?.to().map_err(|e| e.to_string())?;
-    let continuation = prepared.get("continuation").map(json).transpose()?;
-    Ok(Ok(Prepared::new(request, continuation)))
+    let words::Prepared { request, continuation } = step.prepared.ok_or("an approval prepares or throws")?;
+    let continuation = continuation.map(|words| Json::of(&words)).transpose().map_err(|e| e.to_string())?;
+    Ok(Ok(Prepared::new(product(&request)?, continuation)))
 }

@@ -15,31 +15,30 @@ use harness_core::transcript::{Plan, Span};
 use harness_core::{Fault, FaultSource};
 use serde_json::{Value, json};
 
-use super::convert::{at, text, thrown};
 use super::flat::Trace;
 use super::hooks::Hooks;
+use super::words::{self, Place, ThrowOn};
 
 /// Fires the turn's cancellation at the place that the vector names.
 #[derive(Clone)]
 pub(super) struct Abort {
-    place: String,
+    place: Option<Place>,
     nth: u64,
     seen: Arc<Mutex<u64>>,
     cancel: Cancel,
 }
 
 impl Abort {
-    pub(super) fn of(turn: &Value, cancel: &Cancel) -> Self {
-        let abort = at(turn, "abort");
-        let place = abort.get("where").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let nth = abort.get("nth").and_then(Value::as_u64).unwrap_or(1);
+    pub(super) fn of(words: Option<words::Abort>, cancel: &Cancel) -> Self {
+        let (place, nth) = words.map(|abort| (abort.r#where, abort.nth)).unzip();
+        let nth = nth.flatten().unwrap_or(1);
         let made = Self { place, nth, seen: Arc::default(), cancel: cancel.clone() };
-        made.at("before");
+        made.at(Place::Before);
         made
     }
 
-    pub(super) fn at(&self, place: &str) {
-        if self.place == place {
+    pub(super) fn at(&self, place: Place) {
+        if self.place == Some(place) {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             *seen += 1;
             if *seen == self.nth {
@@ -54,7 +53,7 @@ pub(super) struct AbortingModel(pub(super) ScriptedModel, pub(super) Abort);
 
 impl Model for AbortingModel {
     async fn step(&self, request: ModelRequest, deltas: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
-        self.1.at("model");
+        self.1.at(Place::Model);
         self.0.step(request, deltas).await
     }
 }
@@ -73,7 +72,7 @@ impl ToolRegistry for AbortingTools {
     }
 
     async fn call(&self, cx: ToolCx) -> Result<ToolOutcome, Fault> {
-        self.abort.at("tool");
+        self.abort.at(Place::Tool);
         let yields = self.yields.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let done = self.tools.call(cx).await;
         for _ in 0..yields.unwrap_or(0) {
@@ -86,7 +85,7 @@ impl ToolRegistry for AbortingTools {
 /// `transformTranscript` as a compactor: keeps the last steps of the view.
 pub(super) struct Transform {
     pub(super) hooks: Arc<Hooks>,
-    pub(super) config: Value,
+    pub(super) words: words::Transform,
     /// Messages before the turn's own steps.
     pub(super) begin: usize,
 }
@@ -96,12 +95,12 @@ impl Compactor for Transform {
         let view = &ask.view;
         let steps = view.len().saturating_sub(self.begin);
         self.hooks.note(json!({ "hook": "transformTranscript", "length": steps }));
-        let Some(keep) = self.config.get("keepLast").and_then(Value::as_u64) else {
-            let why = thrown(&self.config).unwrap_or_else(|| "the transform gave no list".to_owned());
+        let Some(keep) = self.words.keep_last else {
+            let thrown = self.words.throw.as_ref().map(|thrown| thrown.message.clone());
+            let why = thrown.unwrap_or_else(|| "the transform gave no list".to_owned());
             return Err(Fault::new(FaultSource::Compactor, "no_list", why));
         };
-        let keep = usize::try_from(keep).unwrap_or(usize::MAX).min(steps);
-        let from = view.len() - keep;
+        let from = view.len() - keep.min(steps);
         let spans = Arc::from([Span::Kept(0..self.begin), Span::Kept(from..usize::MAX)]);
         Ok(Compaction::planned(Plan { spans }))
     }
@@ -110,7 +109,7 @@ impl Compactor for Transform {
 /// The vector's trace sink: records every event, and fails where the vector says so.
 pub(super) struct Sink {
     pub(super) trace: Trace,
-    pub(super) config: Value,
+    pub(super) words: words::Trace,
     pub(super) flushed: bool,
     /// How often each type of event was seen.
     pub(super) seen: BTreeMap<String, u64>,
@@ -121,18 +120,13 @@ impl Fold for Sink {
         self.trace.take(event);
         let seen = self.seen.entry(event.kind.name().to_owned()).or_default();
         *seen += 1;
-        let fails = |rule: &Value| {
-            let nth = rule.get("nth").and_then(Value::as_u64).unwrap_or(1);
-            text(rule, "type") == event.kind.name() && nth == *seen
-        };
-        let rules = self.config.get("throwOn").and_then(Value::as_array);
-        fail_if(rules.is_some_and(|rules| rules.iter().any(fails)));
+        let fails = |on: &ThrowOn| on.r#type == event.kind.name() && on.nth.unwrap_or(1) == *seen;
+        fail_if(self.words.throw_on.iter().flatten().any(fails));
     }
 
     fn flush(&mut self) {
-        let flush = self.config.get("flush");
-        self.flushed = flush.is_some();
-        fail_if(flush.is_some_and(|flush| flush.get("throw").is_some()));
+        self.flushed = self.words.flush.is_some();
+        fail_if(self.words.flush.as_ref().is_some_and(|flush| flush.fails));
     }
 }
 

@@ -10,12 +10,13 @@ use harness_core::turn::clarify::{ToolEvidenceHook, default_question};
 use harness_core::{End, Fault, FaultSource, Json, Millis};
 use serde_json::{Value, json};
 
-use super::convert::{self, Done, at, list, text};
 use super::seen;
+use super::words::{self, ClarifyStep, EvidenceOptions, HookStep, Thrown};
+use crate::Done;
 
 /// The hooks of one turn.
 pub(super) struct Hooks {
-    config: Value,
+    words: words::Hooks,
     evidence: Option<ToolEvidenceHook>,
     clock: VirtualClock,
     script: Mutex<Script>,
@@ -23,21 +24,21 @@ pub(super) struct Hooks {
 
 #[derive(Default)]
 struct Script {
-    answers: VecDeque<Value>,
+    answers: VecDeque<ClarifyStep>,
     calls: Vec<Value>,
 }
 
 impl Hooks {
-    /// The hooks of a turn, or those that all turns of the vector share.
-    pub(super) fn of(vector: &Value, turn: &Value, clock: &VirtualClock) -> Done<Option<Self>> {
-        let Some(config) = turn.get("hooks").or_else(|| vector.get("hooks")) else { return Ok(None) };
-        if config.pointer("/transformTranscript/returns").is_some_and(Value::is_array) {
+    pub(super) fn new(words: words::Hooks, clock: &VirtualClock) -> Done<Self> {
+        let returned = words.transform_transcript.as_ref().and_then(|transform| transform.returns.as_ref());
+        if returned.is_some_and(Value::is_array) {
             return Err("a transform that returns steps of its own is not known: `returns`".to_owned());
         }
-        let clarify = at(config, "clarifyOnToolResult");
-        let evidence = clarify.get("evidence").map(evidence_hook).transpose()?;
-        let script = Script { answers: list(clarify, "results").to_vec().into(), calls: Vec::new() };
-        Ok(Some(Self { config: config.clone(), evidence, clock: clock.clone(), script: Mutex::new(script) }))
+        let clarify = words.clarify_on_tool_result.clone();
+        let (answers, evidence) = clarify.map(|clarify| (clarify.results, clarify.evidence)).unzip();
+        let evidence = evidence.flatten().map(evidence_hook);
+        let script = Script { answers: answers.flatten().unwrap_or_default().into(), calls: Vec::new() };
+        Ok(Self { words, evidence, clock: clock.clone(), script: Mutex::new(script) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Script> {
@@ -49,9 +50,9 @@ impl Hooks {
         self.lock().calls.clone()
     }
 
-    /// The configuration of `transformTranscript`.
-    pub(super) fn transform(&self) -> Option<Value> {
-        self.config.get("transformTranscript").cloned()
+    /// What `transformTranscript` does.
+    pub(super) fn transform(&self) -> Option<words::Transform> {
+        self.words.transform_transcript.clone()
     }
 
     pub(super) fn note(&self, call: Value) {
@@ -59,29 +60,28 @@ impl Hooks {
     }
 
     /// What a scripted step does: its time passes, then it throws or not.
-    fn perform(&self, step: &Value) -> Result<(), Fault> {
-        self.clock.advance(Millis(step.get("durationMs").and_then(Value::as_u64).unwrap_or(0)));
-        match convert::thrown(step) {
-            Some(message) => Err(Fault::new(FaultSource::Hook, "thrown", message)),
-            None => Ok(()),
-        }
+    fn perform(&self, duration_ms: Option<u64>, thrown: Option<&Thrown>) -> Result<(), Fault> {
+        self.clock.advance(Millis(duration_ms.unwrap_or(0)));
+        let fault = |thrown: &Thrown| Fault::new(FaultSource::Hook, "thrown", &*thrown.message);
+        thrown.map_or(Ok(()), |thrown| Err(fault(thrown)))
+    }
+
+    fn step(&self, step: Option<&HookStep>) -> Result<(), Fault> {
+        step.map_or(Ok(()), |step| self.perform(step.duration_ms, step.throw.as_ref()))
     }
 }
 
 /// The built-in heuristic with a vector's options.
-pub(crate) fn evidence_hook(options: &Value) -> Done<ToolEvidenceHook> {
+pub(crate) fn evidence_hook(options: EvidenceOptions) -> ToolEvidenceHook {
     let mut hook = ToolEvidenceHook::default();
-    if let Some(keys) = options.get("emptyResultKeys").and_then(Value::as_array) {
-        hook = hook.with_empty_result_keys(keys.iter().filter_map(Value::as_str));
+    if let Some(keys) = options.empty_result_keys {
+        hook = hook.with_empty_result_keys(keys);
     }
-    hook = hook.excluding(list(options, "excludeToolNames").iter().filter_map(Value::as_str));
-    for (reason, question) in
-        options.get("questionForReason").and_then(Value::as_object).into_iter().flatten()
-    {
-        let reason: AskReason = Json::string(reason).to().map_err(|e| e.to_string())?;
-        hook = hook.asking(reason, question.as_str().unwrap_or_default());
+    hook = hook.excluding(options.exclude_tool_names.unwrap_or_default());
+    for (reason, question) in options.question_for_reason.unwrap_or_default() {
+        hook = hook.asking(reason, question);
     }
-    Ok(hook)
+    hook
 }
 
 /// A text of the product's own wording as the placeholder that stands for it in vectors.
@@ -119,10 +119,10 @@ fn scripted(value: &Value) -> Option<Question> {
 impl TurnHooks for Hooks {
     fn wants(&self) -> HookPoints {
         let mut points = HookPoints::NONE;
-        points.results = self.config.get("clarifyOnToolResult").is_some();
-        points.tool_errors = self.config.get("onToolError").is_some();
-        points.invalid_outputs = self.config.get("onInvalidModelOutput").is_some();
-        points.finished = self.config.get("onTurnFinished").is_some();
+        points.results = self.words.clarify_on_tool_result.is_some();
+        points.tool_errors = self.words.on_tool_error.is_some();
+        points.invalid_outputs = self.words.on_invalid_model_output.is_some();
+        points.finished = self.words.on_turn_finished.is_some();
         points
     }
 
@@ -138,20 +138,20 @@ impl TurnHooks for Hooks {
             "hook": "clarifyOnToolResult", "callId": call.id.as_str(), "status": status, "state": state
         });
         let step = match &self.evidence {
-            Some(_) => Value::Null,
-            None => self.lock().answers.pop_front().unwrap_or(Value::Null),
+            Some(_) => ClarifyStep::default(),
+            None => self.lock().answers.pop_front().unwrap_or_default(),
         };
-        let performed = self.perform(&step);
+        let performed = self.perform(step.duration_ms, step.throw.as_ref());
         let asked = match &self.evidence {
             Some(hook) => hook.detect(call, outcome),
-            None => scripted(at(&step, "value")),
+            None => step.value.as_ref().and_then(scripted),
         };
         let returned = match (&performed, &asked) {
             (Err(_), _) => json!({ "threw": true }),
             (Ok(()), Some(asked)) if self.evidence.is_some() => {
                 question(asked, call.name.as_str()).unwrap_or_default()
             }
-            (Ok(()), _) => at(&step, "value").clone(),
+            (Ok(()), _) => step.value.unwrap_or_default(),
         };
         if let Some(told) = told.as_object_mut() {
             told.insert("returned".to_owned(), returned);
@@ -168,7 +168,7 @@ impl TurnHooks for Hooks {
             ("code", code.map(Value::String)),
             ("state", Some(seen::hook_state(cx))),
         ]));
-        self.perform(at(&self.config, "onToolError"))
+        self.step(self.words.on_tool_error.as_ref())
     }
 
     async fn on_invalid_output(&self, invalid: &Invalid, cx: &HookCx) -> Result<(), Fault> {
@@ -179,7 +179,7 @@ impl TurnHooks for Hooks {
             ("hasRaw", Some(json!(invalid.raw.is_some()))),
             ("state", Some(seen::hook_state(cx))),
         ]));
-        self.perform(at(&self.config, "onInvalidModelOutput"))
+        self.step(self.words.on_invalid_model_output.as_ref())
     }
 
     async fn on_finished(&self, end: &End, cx: &HookCx) -> Result<(), Fault> {
@@ -190,12 +190,12 @@ impl TurnHooks for Hooks {
             "finalEventType": "turn_finished",
             "state": seen::hook_state(cx),
         }));
-        self.perform(at(&self.config, "onTurnFinished"))
+        self.step(self.words.on_turn_finished.as_ref())
     }
 }
 
 /// Every text of a value with the product's wording replaced by its placeholder.
-pub(super) fn with_placeholders(value: &Value, tools: &[String]) -> Value {
+pub(super) fn with_placeholders(value: &Value, tools: &[&str]) -> Value {
     match value {
         Value::String(text) => {
             let named = tools.iter().map(|tool| placeholder(text, tool)).find(|named| named != text);
@@ -208,9 +208,4 @@ pub(super) fn with_placeholders(value: &Value, tools: &[String]) -> Value {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
-}
-
-/// The names of a vector's tools.
-pub(super) fn tool_names(vector: &Value) -> Vec<String> {
-    list(at(vector, "tools"), "definitions").iter().map(|def| text(def, "name").to_owned()).collect()
 }

@@ -19,9 +19,7 @@ use harness_core::Json;
 use harness_core::machine::Origin;
 use serde_json::Value;
 
-use self::convert::Payloads;
 use crate::Done;
-use crate::case::Checked;
 use crate::driver::Driver;
 use crate::vector::Vector;
 use crate::verdict::Verdict;
@@ -32,8 +30,7 @@ pub(crate) fn run(vector: &Vector, driver: &dyn Driver) -> Verdict {
 }
 
 fn checked(vector: &Vector, driver: &dyn Driver) -> Done<()> {
-    let known: Checked<words::Turns> = vector.parse()?;
-    play::check(&known.0, &Payloads::of(vector)?, driver)
+    play::check(vector.parse()?, driver)
 }
 
 /// The id of a turn; a turn of a run that has none of its own is named `RUN.N`.

@@ -14,15 +14,17 @@ use harness_core::transcript::Transcript;
 use harness_core::turn::evidence::EvidenceDensity;
 use harness_core::turn::{Execution, Turn, TurnSpec};
 use harness_core::{Cancel, Fault, FaultSource, Json, Time};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::compare::{only, same, without};
-use super::convert::{self, Done, Payloads, at, list, text};
+use super::convert;
 use super::extras::{Abort, AbortingModel, AbortingTools, Complaints, Sink, Transform};
 use super::flat::{Trace, streamed};
-use super::hooks::{Hooks, tool_names, with_placeholders};
+use super::hooks::{Hooks, with_placeholders};
 use super::result::turn_result;
 use super::seen;
+use super::words::{self, Place, Turns};
+use crate::Done;
 use crate::case::block_on;
 use crate::driver::Driver;
 use crate::guard::unworded;
@@ -48,25 +50,23 @@ const ORDER: [&str; 12] = [
 ];
 
 /// Runs all turns of a vector; the first difference is the error.
-pub(super) fn check(vector: &Value, payloads: &Payloads, driver: &dyn Driver) -> Done<()> {
-    let start = vector.pointer("/clock/startMs").and_then(Value::as_i64).ok_or("no clock.startMs")?;
-    let mut spec = super::spec::spec(vector)?;
-    let later = text(vector, "kind") == "turn-ext";
+pub(super) fn check(mut vector: Turns, driver: &dyn Driver) -> Done<()> {
+    let mut spec = super::spec::spec(vector.limits.as_ref(), vector.tool_retry_config.as_ref())?;
+    let later = vector.kind == "turn-ext";
     if later {
         spec.execution = Execution::Parallel { max: 64 };
     }
+    let turns = std::mem::take(&mut vector.turns);
     let mut thread = Thread {
         driver,
-        vector,
-        payloads,
+        vector: &vector,
         later,
-        turns: 0,
         spec,
-        clock: VirtualClock::frozen(Time(start)),
+        clock: VirtualClock::frozen(Time(vector.clock.start_ms)),
         log: Transcript::default(),
         continuation: None,
     };
-    for (turn, number) in list(vector, "turns").iter().zip(1..) {
+    for (turn, number) in turns.into_iter().zip(1..) {
         thread.turn(turn).map_err(|difference| format!("turn {number}, {difference}"))?;
     }
     Ok(())
@@ -75,12 +75,9 @@ pub(super) fn check(vector: &Value, payloads: &Payloads, driver: &dyn Driver) ->
 /// What one turn leaves to the next.
 struct Thread<'v> {
     driver: &'v dyn Driver,
-    vector: &'v Value,
-    payloads: &'v Payloads,
+    vector: &'v Turns,
     /// Whether it is the source's later line.
     later: bool,
-    /// Turns that are over.
-    turns: usize,
     spec: TurnSpec,
     clock: VirtualClock,
     log: Transcript,
@@ -102,104 +99,97 @@ struct Stage {
 }
 
 impl Thread<'_> {
-    fn turn(&mut self, turn: &Value) -> Done<()> {
-        let input = at(turn, "input");
-        let origin = convert::origin(input)?;
+    fn turn(&mut self, mut turn: words::Turn) -> Done<()> {
         let cancel = Cancel::new();
-        let stage = self.stage(turn, &cancel)?;
+        let stage = self.stage(&mut turn, &cancel)?;
         let log = std::mem::take(&mut self.log);
         let begin = log.len();
-        let mut ports = stage.ports(&self.clock, input, begin + 1);
-        let streams = turn.get("streaming") == Some(&Value::Bool(true));
-        let stream = streams.then(|| ports.hub.subscribe(1_024));
+        let mut ports = stage.ports(&self.clock, &turn.input.instructions.system_prompt, begin + 1);
+        let stream = (turn.streaming == Some(true)).then(|| ports.hub.subscribe(1_024));
+        let start = Start::prompt(Message::user(&*turn.input.message.text))
+            .with_continuation(self.resumed(turn.input.continuation.take())?);
+        let origin = convert::origin(turn.input);
         let machine = Turn::new(Arc::new(self.spec.clone()), origin.clone(), log);
-        let start = Start::prompt(Message::user(text(at(input, "message"), "text")))
-            .with_continuation(self.resumed(input)?);
         let (end, machine) = block_on(self.driver.turn(machine, &ports, &cancel, start))?;
 
         let result = turn_result(&end, &origin);
         self.continuation = end.continuation.as_deref().map(round_trip).transpose()?;
         self.log = machine.into_log();
-        self.turns += 1;
-        let budgeted = self.vector.pointer("/limits/budgetLimit").is_some();
+        let budgeted = self.vector.limits.as_ref().is_some_and(|limits| limits.budget_limit.is_some());
         let mut seen = stage.seen(&origin, begin, budgeted)?;
         seen.extend([
             ("result", contract(&result)),
             ("streamEvents", stream.map(streamed).unwrap_or_default().into()),
             ("clockAtEndMs", seen::clock(self.clock.now())),
         ]);
-        let names = tool_names(self.vector);
-        compare(at(turn, "expect"), &seen, &names)
+        let definitions = self.vector.tools.iter().flat_map(|tools| &tools.definitions);
+        let names: Vec<&str> = definitions.map(|def| def.name.as_str()).collect();
+        compare(&turn.expect, &seen, &names)
     }
 
-    fn resumed(&self, input: &Value) -> Done<Option<Continuation>> {
-        match input.get("continuation") {
+    fn resumed(&self, given: Option<Json>) -> Done<Option<Continuation>> {
+        match given {
             None => Ok(None),
-            Some(previous) if previous == "$previous" => Ok(self.continuation.clone()),
+            Some(previous) if previous == Json::string("$previous") => Ok(self.continuation.clone()),
             // One that no turn of this session made is handed over as it is.
-            Some(given) => convert::json(given)?.to().map(Some).map_err(|e| e.to_string()),
+            Some(given) => given.to().map(Some).map_err(|e| e.to_string()),
         }
     }
 
-    fn stage(&self, turn: &Value, cancel: &Cancel) -> Done<Stage> {
-        let abort = Abort::of(turn, cancel);
-        let streams = turn.get("streaming") == Some(&Value::Bool(true));
-        let model_step = |step| convert::model_step(step, streams);
-        let steps: Vec<_> = list(turn, "model").iter().map(model_step).collect::<Done<_>>()?;
-        let traced = self.vector.pointer("/trace/present") != Some(&Value::Bool(false));
+    /// The ports of a turn, made of its script.
+    fn stage(&self, turn: &mut words::Turn, cancel: &Cancel) -> Done<Stage> {
+        let abort = Abort::of(turn.abort.take(), cancel);
+        let streams = turn.streaming == Some(true);
+        let steps = std::mem::take(&mut turn.model).into_iter();
+        let steps: Vec<_> = steps.map(|step| convert::model_step(step, streams)).collect::<Done<_>>()?;
+        let results = turn.tool_results.take().unwrap_or_default();
+        let yields = results.iter().map(|step| step.r#yields.unwrap_or(0)).collect();
+        let hooks = turn.hooks.take().or_else(|| self.vector.hooks.clone());
+        let trace = self.vector.trace.clone().unwrap_or_default();
         Ok(Stage {
             model: ScriptedModel::new(steps).with_clock(self.clock.clone()),
-            tools: self.vector.get("tools").map(|tools| self.tools(tools, turn)).transpose()?,
-            yields: Arc::new(Mutex::new(list(turn, "toolResults").iter().map(yields).collect())),
-            guard: self.vector.pointer("/tools/idempotencyGuard").map(guard).transpose()?,
-            approvals: turn.get("approvals").is_some().then(|| Approvals::of(turn, &abort)).transpose()?,
-            trace: traced.then(|| Arc::new(Mutex::new(self.sink()))),
-            hooks: Hooks::of(self.vector, turn, &self.clock)?.map(Arc::new),
+            tools: self.vector.tools.as_ref().map(|tools| self.tools(tools, results)).transpose()?,
+            yields: Arc::new(Mutex::new(yields)),
+            guard: self.vector.tools.as_ref().and_then(|tools| tools.idempotency_guard.as_ref()).map(guard),
+            approvals: turn.approvals.take().map(|script| Approvals::of(script, &abort)).transpose()?,
+            trace: (trace.present != Some(false)).then(|| Arc::new(Mutex::new(self.sink(trace)))),
+            hooks: hooks.map(|words| Hooks::new(words, &self.clock)).transpose()?.map(Arc::new),
             complaints: Complaints::default(),
             abort,
             later: self.later,
         })
     }
 
-    fn sink(&self) -> Sink {
-        let (trace, config) = (Trace::of(self.later), at(self.vector, "trace").clone());
-        Sink { trace, config, flushed: false, seen: BTreeMap::new() }
+    fn sink(&self, words: words::Trace) -> Sink {
+        Sink { trace: Trace::of(self.later), words, flushed: false, seen: BTreeMap::new() }
     }
 
-    fn tools(&self, tools: &Value, turn: &Value) -> Done<ScriptedTools> {
-        let defs: Vec<_> = list(tools, "definitions").iter().map(convert::tool_def).collect::<Done<_>>()?;
-        let exact = |at| self.payloads.get(self.turns, at);
-        let steps = list(turn, "toolResults").iter().enumerate();
-        let steps: Vec<_> = steps.map(|(at, s)| convert::tool_step(s, exact(at))).collect::<Done<_>>()?;
-        let mut made = ScriptedTools::new(defs).answering(steps).with_clock(self.clock.clone());
-        if tools.get("honourAllowed") != Some(&Value::Bool(true)) {
+    fn tools(&self, tools: &words::Tools, results: Vec<words::ToolStep>) -> Done<ScriptedTools> {
+        let steps: Vec<_> = results.into_iter().map(convert::tool_step).collect::<Done<_>>()?;
+        let mut made = ScriptedTools::new(tools.definitions.iter().map(convert::tool_def))
+            .answering(steps)
+            .with_clock(self.clock.clone());
+        if tools.honour_allowed != Some(true) {
             made = made.ignoring_allowed();
         }
-        if let Some(thrown) = tools.get("listThrow") {
-            let message = convert::thrown(&json!({ "throw": thrown })).unwrap_or_default();
-            made = made.failing_to_list(Fault::new(FaultSource::Tool, "thrown", message));
+        if let Some(thrown) = &tools.list_throw {
+            made = made.failing_to_list(Fault::new(FaultSource::Tool, "thrown", &*thrown.message));
         }
         Ok(made)
     }
 }
 
-fn yields(step: &Value) -> u64 {
-    step.get("yields").and_then(Value::as_u64).unwrap_or(0)
-}
-
-fn guard(options: &Value) -> Done<DuplicateOptions> {
+fn guard(words: &words::Guard) -> DuplicateOptions {
     let mut guard = DuplicateOptions::default();
-    if let Some(most) = options.get("maxTurns").and_then(Value::as_u64) {
-        guard.max_runs = usize::try_from(most).map_err(|e| e.to_string())?;
-    }
-    Ok(guard)
+    guard.max_runs = words.max_turns.unwrap_or(guard.max_runs);
+    guard
 }
 
 impl Stage {
-    fn ports(&self, clock: &VirtualClock, input: &Value, begin: usize) -> Ports {
+    fn ports(&self, clock: &VirtualClock, system_prompt: &str, begin: usize) -> Ports {
         let model = AbortingModel(self.model.clone(), self.abort.clone());
         let mut ports = Ports::new(Arc::new(model), Arc::new(clock.clone()));
-        ports.agents = Arc::new(SingleAgent::new(text(at(input, "instructions"), "systemPrompt")));
+        ports.agents = Arc::new(SingleAgent::new(system_prompt));
         if let Some(tools) = &self.tools {
             let (abort, yields) = (self.abort.clone(), Arc::clone(&self.yields));
             let tools = AbortingTools { tools: tools.clone(), abort, yields };
@@ -212,9 +202,9 @@ impl Stage {
             ports.approver = Some(Arc::new(Shared(Arc::clone(approvals))));
         }
         if let Some(hooks) = &self.hooks {
-            if let Some(config) = hooks.transform() {
+            if let Some(words) = hooks.transform() {
                 let hooks = Arc::clone(hooks);
-                ports.compactor = Some(Arc::new(Transform { hooks, config, begin }));
+                ports.compactor = Some(Arc::new(Transform { hooks, words, begin }));
             }
             ports.hooks = Some(Arc::<Hooks>::clone(hooks));
         }
@@ -260,8 +250,7 @@ impl Stage {
 }
 
 /// Compares all that a turn expects with what was seen.
-fn compare(expect: &Value, seen: &BTreeMap<&'static str, Value>, tools: &[String]) -> Done<()> {
-    let expect = expect.as_object().ok_or("the turn has no `expect`")?;
+fn compare(expect: &Map<String, Value>, seen: &BTreeMap<&'static str, Value>, tools: &[&str]) -> Done<()> {
     if let Some(key) = expect.keys().find(|key| !seen.contains_key(key.as_str())) {
         return Err(format!("unknown word `{key}` in expect"));
     }
@@ -335,9 +324,8 @@ struct Approvals {
 }
 
 impl Approvals {
-    fn of(turn: &Value, abort: &Abort) -> Done<Arc<Self>> {
-        let script: VecDeque<_> =
-            list(turn, "approvals").iter().map(convert::prepared).collect::<Done<_>>()?;
+    fn of(script: Vec<words::Approval>, abort: &Abort) -> Done<Arc<Self>> {
+        let script = script.into_iter().map(convert::prepared).collect::<Done<_>>()?;
         Ok(Arc::new(Self { script: Mutex::new(script), asked: Mutex::default(), abort: abort.clone() }))
     }
 
@@ -359,7 +347,7 @@ impl Approver for Shared {
     }
 
     async fn prepare(&self, request: ApprovalRequest) -> Result<Prepared, Fault> {
-        self.0.abort.at("approval");
+        self.0.abort.at(Place::Approval);
         self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         let next = self.0.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         next.unwrap_or_else(|| Ok(Prepared::new(request, None)))
