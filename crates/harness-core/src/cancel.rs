@@ -83,7 +83,6 @@ impl Cancel {
     }
 
     /// Whether it has fired.
-    #[inline]
     pub fn is_cancelled(&self) -> bool {
         let mut signal = &self.0;
         while !signal.fired.load(Ordering::Acquire) {

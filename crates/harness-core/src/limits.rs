@@ -63,33 +63,6 @@ impl Amount {
         }
     }
 
-    /// The sum, for amounts that together are at most a ceiling.
-    fn and(self, other: Self) -> Self {
-        Self {
-            iterations: self.iterations.wrapping_add(other.iterations),
-            tool_calls: self.tool_calls.wrapping_add(other.tool_calls),
-            tokens: self.tokens.wrapping_add(other.tokens),
-            cost: Cost(self.cost.0.wrapping_add(other.cost.0)),
-        }
-    }
-
-    /// The rest, for an amount that `other` fits in.
-    fn without(self, other: Self) -> Self {
-        Self {
-            iterations: self.iterations.wrapping_sub(other.iterations),
-            tool_calls: self.tool_calls.wrapping_sub(other.tool_calls),
-            tokens: self.tokens.wrapping_sub(other.tokens),
-            cost: Cost(self.cost.0.wrapping_sub(other.cost.0)),
-        }
-    }
-
-    fn fits(self, room: Self) -> bool {
-        self.iterations <= room.iterations
-            && self.tool_calls <= room.tool_calls
-            && self.tokens <= room.tokens
-            && self.cost <= room.cost
-    }
-
     /// The smaller of both, kind by kind.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
@@ -198,11 +171,6 @@ impl Budget {
         self.limit.minus(self.used).minus(self.reserved)
     }
 
-    /// Whether no more than the ceilings is used and reserved.
-    fn is_kept(&self) -> bool {
-        self.used.fits(self.limit) && self.reserved.fits(self.limit.without(self.used))
-    }
-
     fn reached(&self, want: Amount) -> Option<Reached> {
         let taken = self.used.plus(self.reserved);
         let over = |limit, value: u64, want: u64, ceiling: u64| {
@@ -233,103 +201,32 @@ impl Budget {
 }
 
 /// The levels that bind an operation: the run's, the turn's, a parent's grant. Innermost last.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "Vec<Budget>", into = "Vec<Budget>")]
-pub struct Budgets {
-    /// The levels, without what was booked since.
-    levels: Vec<Budget>,
-    /// Booked on every level, beside what the levels say themselves.
-    since: Booked,
-    /// What is left on the tightest level of each kind: what fits in here passes no ceiling.
-    room: Amount,
-    /// Whether `room` is what is left, and no ceiling is passed already.
-    exact: bool,
-    deadline: Option<Time>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Booked {
-    used: Amount,
-    reserved: Amount,
-}
-
-impl Default for Budgets {
-    fn default() -> Self {
-        Vec::new().into()
-    }
-}
-
-impl PartialEq for Budgets {
-    fn eq(&self, other: &Self) -> bool {
-        self.levels().eq(other.levels())
-    }
-}
-
-impl Eq for Budgets {}
-
-impl From<Vec<Budget>> for Budgets {
-    fn from(levels: Vec<Budget>) -> Self {
-        let deadline = levels.iter().filter_map(|level| level.deadline).min();
-        let room = levels.iter().fold(Amount::UNLIMITED, |room, level| room.min(level.left()));
-        let exact = !levels.is_empty() && levels.iter().all(Budget::is_kept);
-        Self { levels, since: Booked::default(), room, exact, deadline }
-    }
-}
-
-impl From<Budgets> for Vec<Budget> {
-    fn from(budgets: Budgets) -> Self {
-        budgets.levels().collect()
-    }
-}
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Budgets(Vec<Budget>);
 
 impl Budgets {
-    /// The levels as they are.
-    fn levels(&self) -> impl DoubleEndedIterator<Item = Budget> {
-        self.levels.iter().map(|level| Budget {
-            used: level.used.plus(self.since.used),
-            reserved: level.reserved.plus(self.since.reserved),
-            ..*level
-        })
-    }
-
-    /// Changes the levels themselves.
-    fn change<T>(&mut self, change: impl FnOnce(&mut Vec<Budget>) -> T) -> T {
-        let mut levels = self.levels().collect();
-        let changed = change(&mut levels);
-        *self = levels.into();
-        changed
-    }
-
     /// Adds an inner level.
     pub fn push(&mut self, budget: Budget) {
-        self.change(|levels| levels.push(budget));
+        self.0.push(budget);
     }
 
     /// Removes the innermost level.
     pub fn pop(&mut self) -> Option<Budget> {
-        self.change(Vec::pop)
+        self.0.pop()
     }
 
     /// Sets `want` aside on every level, or on none.
     ///
     /// # Errors
     /// The first ceiling that would be passed, innermost level first.
-    #[inline]
     pub fn reserve(&mut self, want: Amount) -> Result<Grant, Reached> {
-        if self.exact && want.fits(self.room) {
-            self.since.reserved = self.since.reserved.and(want);
-            self.room = self.room.without(want);
-            return Ok(Grant(want));
-        }
-        self.reserve_on_all(want)
-    }
-
-    #[cold]
-    fn reserve_on_all(&mut self, want: Amount) -> Result<Grant, Reached> {
         if let Some(reached) = self.would_reach(want) {
             return Err(reached);
         }
-        self.change(|levels| levels.iter_mut().for_each(|level| level.reserved = level.reserved.plus(want)));
+        for level in &mut self.0 {
+            level.reserved = level.reserved.plus(want);
+        }
         Ok(Grant(want))
     }
 
@@ -351,81 +248,59 @@ impl Budgets {
     }
 
     /// Gives a grant back and books what was really used, also when that is more.
-    #[inline]
     pub fn settle(&mut self, grant: Grant, used: Amount) {
-        if self.exact && grant.0.fits(self.since.reserved) {
-            let room = self.room.and(grant.0);
-            if used.fits(room) {
-                self.since.reserved = self.since.reserved.without(grant.0);
-                self.since.used = self.since.used.and(used);
-                self.room = room.without(used);
-                return;
-            }
-        }
         self.settle_outer(usize::MAX, grant, used);
     }
 
     /// The same on the outermost levels alone.
-    #[cold]
     fn settle_outer(&mut self, outermost: usize, grant: Grant, used: Amount) {
-        self.change(|levels| {
-            for level in levels.iter_mut().take(outermost) {
-                level.reserved = level.reserved.minus(grant.0);
-                level.used = level.used.plus(used);
-            }
-        });
+        for level in self.0.iter_mut().take(outermost) {
+            level.reserved = level.reserved.minus(grant.0);
+            level.used = level.used.plus(used);
+        }
     }
 
     /// The ceiling that a reservation of `want` would pass, innermost level first.
-    #[inline]
     pub fn would_reach(&self, want: Amount) -> Option<Reached> {
-        if want.fits(self.room) { None } else { self.first(|level| level.reached(want)) }
+        self.0.iter().rev().find_map(|level| level.reached(want))
     }
 
-    /// A ceiling on money or tokens that is used up on any level.
-    #[inline]
+    /// A ceiling on money or tokens that is used up on any level, innermost level first.
     pub fn spent(&self) -> Option<Reached> {
-        let left = self.room.cost.0 > 0 && self.room.tokens > 0;
-        if left { None } else { self.first(Budget::spent) }
+        self.0.iter().rev().find_map(Budget::spent)
     }
 
     /// Whether some level has a ceiling on tokens.
     pub fn limits_tokens(&self) -> bool {
-        self.levels.iter().any(|level| level.limit.tokens < u64::MAX)
-    }
-
-    /// What a level has reached, innermost level first.
-    #[cold]
-    fn first(&self, reached: impl Fn(&Budget) -> Option<Reached>) -> Option<Reached> {
-        self.levels().rev().find_map(|level| reached(&level))
+        self.0.iter().any(|level| level.limit.tokens < u64::MAX)
     }
 
     /// What is left on the tightest level of each kind.
     pub fn left(&self) -> Amount {
-        self.room
+        self.0.iter().fold(Amount::UNLIMITED, |left, level| left.min(level.left()))
     }
 
     /// The outermost level.
     pub fn outermost(&self) -> Option<Budget> {
-        self.levels().next()
+        self.0.first().copied()
     }
 
     /// Takes all levels away. Gives what was used on the outermost and, when there is more than one, on the
     /// innermost.
     pub(crate) fn take_used(&mut self) -> (Amount, Amount) {
-        let levels: Vec<Budget> = std::mem::take(self).into();
+        let levels = std::mem::take(&mut self.0);
         let used = |level: Option<&Budget>| level.map_or(Amount::NONE, Budget::used);
         (used(levels.first()), used(levels.get(1..).and_then(<[Budget]>::last)))
     }
 
     /// The innermost level.
     pub fn innermost(&self) -> Option<Budget> {
-        self.levels().next_back()
+        self.0.last().copied()
     }
 
     /// The earliest deadline of all levels.
     pub fn deadline(&self) -> Option<Time> {
-        self.deadline
+        self.0.iter().filter_map(|level| level.deadline).min()
     }
 }
 
@@ -445,7 +320,7 @@ struct HeldGrant {
 impl HeldGrants {
     /// Keeps what is set aside on all levels for a call.
     pub(crate) fn keep(&mut self, call: CallId, grant: Grant, budgets: &Budgets) {
-        self.0.push(HeldGrant { call, grant, levels: budgets.levels.len() });
+        self.0.push(HeldGrant { call, grant, levels: budgets.0.len() });
     }
 
     /// Gives back what is kept for a call, and books what was really used of it.
@@ -459,7 +334,7 @@ impl HeldGrants {
     /// The innermost level is gone: nothing is kept on it any more.
     pub(crate) fn level_gone(&mut self, budgets: &Budgets) {
         for held in &mut self.0 {
-            held.levels = held.levels.min(budgets.levels.len());
+            held.levels = held.levels.min(budgets.0.len());
         }
         self.0.retain(|held| held.levels > 0);
     }

@@ -48,20 +48,15 @@ impl Aside {
     }
 
     /// Whether there is anybody to show anything to.
-    #[inline]
     pub(super) fn is_watching(&self) -> bool {
         !self.lanes.is_empty()
     }
 
     /// Takes note of an event.
-    #[inline]
     pub(super) fn see(&mut self, event: &Event) {
-        if self.is_watching() {
-            self.show(event);
+        if !self.is_watching() {
+            return;
         }
-    }
-
-    fn show(&mut self, event: &Event) {
         let Some(done) = finished(event) else { return };
         let done = Arc::new(done);
         for lane in &mut self.lanes {

@@ -138,14 +138,12 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     /// Charges what parts have spent on models before anything follows from it.
-    #[inline]
     fn tell_spent(&mut self) {
         if let Some(spent) = self.flight.take_spent() {
             self.machine.advance(Input::Spent(Box::new(spent)), self.now, &mut self.fx);
         }
     }
 
-    #[inline]
     fn answer(&mut self, id: OpId, mut reply: Reply) {
         self.flight.answered(id);
         if let Some(redactor) = &self.ports.redactor {
@@ -242,14 +240,10 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     /// Tells the events among the effects, once every record before them is safe.
-    #[inline]
     fn publish(&self) {
-        if self.fx.events {
-            self.tell_all();
+        if !self.fx.events {
+            return;
         }
-    }
-
-    fn tell_all(&self) {
         let events = self.fx.as_slice().iter().filter_map(|effect| match effect {
             Effect::Event(event) => Some(event),
             Effect::Persist(_) | Effect::Perform(..) | Effect::AbortAll | Effect::Done(_) => None,
@@ -260,15 +254,10 @@ impl<'p, P: Phase> Driver<'p, P> {
         }
     }
 
-    #[inline]
     fn let_go_of_drained(&mut self) {
-        if !self.drained.is_empty() && !self.flight.is_injecting() {
-            self.let_go();
+        if self.drained.is_empty() || self.flight.is_injecting() {
+            return;
         }
-    }
-
-    #[cold]
-    fn let_go(&mut self) {
         if let Some(steering) = &self.ports.steering {
             let told = AssertUnwindSafe(|| steering.injected(&self.drained));
             if let Err(panic) = catch_unwind(told) {
@@ -330,7 +319,6 @@ impl<'p, P: Phase> Driver<'p, P> {
     }
 
     /// Whether the caller may want something.
-    #[inline]
     fn is_asked(&self) -> bool {
         !self.cancel_sent && self.cancel.is_cancelled()
     }
@@ -340,7 +328,6 @@ impl<'p, P: Phase> Driver<'p, P> {
         self.is_asked().then(|| self.cancelled())
     }
 
-    #[cold]
     fn cancelled(&mut self) -> Input {
         self.cancel_sent = true;
         Input::Cancel { by: Arc::from("caller") }

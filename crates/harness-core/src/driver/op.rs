@@ -69,7 +69,6 @@ fn answered(mut message: AssistantMessage, agent: Option<AgentId>) -> Reply {
     Reply::Model(Ok(Arc::new(Message::Assistant(message))))
 }
 
-#[cold]
 fn broke_off(mut fault: ModelFault, agent: Option<AgentId>) -> Reply {
     if let Some(partial) = fault.partial.as_mut().filter(|partial| partial.agent.is_none()) {
         partial.agent = agent;

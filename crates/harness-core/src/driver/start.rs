@@ -44,7 +44,6 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             .unwrap_or_else(|panic| Running::Ready(panicked(panic_text(&*panic))))
     }
 
-    #[inline]
     fn begin(&self, id: OpId, op: &mut Op) -> Running<'p> {
         match op.take() {
             Op::Model { progress, plan, offer, with_tools, .. } => {

@@ -502,7 +502,6 @@ impl<P: Phase> Machine<P> {
     }
 
     /// Takes the reply to an operation, like [`Machine::advance`] with [`Input::Reply`].
-    #[inline]
     pub(crate) fn answer(&mut self, id: OpId, reply: Reply, now: Time, fx: &mut Effects) {
         if self.end.is_some() {
             return;
@@ -517,7 +516,6 @@ impl<P: Phase> Machine<P> {
         }
     }
 
-    #[cold]
     fn finish(&mut self, end: End, fx: &mut Effects) {
         let end = Arc::new(end);
         fx.push(Effect::Done(Arc::clone(&end)));

@@ -211,7 +211,6 @@ impl AssistantMessage {
     }
 
     /// Whether [`AssistantMessage::output`] is [`ModelOutput::ToolRequest`].
-    #[inline]
     pub(crate) fn asks_for_tools(&self) -> bool {
         self.stop_reason != FinishReason::Error && self.tool_calls().next().is_some()
     }

@@ -145,14 +145,12 @@ impl TurnState {
     }
 
     /// Answers a call for which nothing is left.
-    #[cold]
     fn refuse_call(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, reached: Reached) {
         let why = format!("the permitted {} are used up ({})", reached.limit, reached.ceiling);
         self.answer_call(spec, cx, at, not_run_outcome(&why));
     }
 
     /// Moves to another agent from the next iteration on. Of several in one batch the last one wins.
-    #[cold]
     fn hand_off(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32, to: AgentId) {
         let from = self.agent_id();
         let Some(slot) = self.batch.as_mut().and_then(|batch| batch.slot_mut(at)) else { return };
@@ -351,7 +349,6 @@ impl TurnState {
     }
 
     /// Calls wait for decisions that come after this turn.
-    #[cold]
     fn park(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
         let slots = self.batch.iter().flat_map(|batch| &batch.slots);
         let held = slots.filter(|slot| matches!(slot.progress, Progress::Parked)).map(Slot::held_request);
@@ -360,7 +357,6 @@ impl TurnState {
     }
 
     /// Every call of the batch asked to end the turn, with this text.
-    #[cold]
     fn end_with(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, text: &str) -> Option<End> {
         if self.guards_text(cx, text) {
             return None;
@@ -370,7 +366,6 @@ impl TurnState {
     }
 
     /// A call was refused for a limit: one more step without tools, if that is wanted and possible.
-    #[cold]
     fn close_or_stop(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, reached: Reached) -> Option<End> {
         let reason = reached.limit.into();
         if !spec.closing_step {
@@ -409,7 +404,6 @@ impl TurnState {
 
 /// Books what a call used whose work goes on, or settles what other calls had kept for theirs. `granted`: what
 /// was set aside for the call, and how much of that is the call itself.
-#[cold]
 fn settle_ongoing(
     cx: &mut Cx<'_>,
     ongoing: &Ongoing,

@@ -63,7 +63,6 @@ impl TurnState {
         self.ask(spec, cx)
     }
 
-    #[cold]
     fn apply_in_force(&mut self, cx: &mut Cx<'_>) {
         let Some(in_force) = cx.sh.view.plan.clone() else { return };
         let plan = self.plan.as_ref().map_or_else(|| in_force.clone(), |plan| plan.under(&in_force));

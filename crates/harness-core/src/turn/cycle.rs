@@ -59,7 +59,6 @@ impl Cycles {
     }
 
     /// Whether a cycle has gone round, now that a result repeats another.
-    #[cold]
     fn gone_round(&mut self, new: &Fresh<'_>) -> Option<Vec<Arc<str>>> {
         let period = self.rows.iter().zip(SHORTEST..).find(|(row, period)| *row >= period)?.1;
         self.rows.fill(0);
@@ -73,7 +72,6 @@ impl Cycles {
     }
 
     /// What the model is told now, once per turn.
-    #[inline]
     pub(super) fn take_hint(&mut self) -> Option<&'static str> {
         if self.hint != Hint::Due {
             return None;

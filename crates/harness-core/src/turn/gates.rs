@@ -77,7 +77,6 @@ impl TurnState {
     }
 
     /// Answers a call of something that is not offered.
-    #[cold]
     fn refuse_unknown(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         let tools = self.offer.iter().flat_map(|offer| offer.tools.iter());
         let names = tools.map(|def| format!("`{}`", def.name)).collect::<Vec<_>>().join(", ");
@@ -92,7 +91,6 @@ impl TurnState {
     }
 
     /// Answers a call whose arguments nobody could read.
-    #[cold]
     fn refuse_unreadable(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, at: u32) {
         const MOST_SHOWN: usize = 200;
         let Some(slot) = self.batch.as_ref().and_then(|batch| batch.slot(at)) else { return };

@@ -53,7 +53,6 @@ impl TurnState {
     }
 
     /// Whether an answer has to be looked at first; then it is asked about.
-    #[cold]
     pub(super) fn guards_answer(&mut self, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
         if self.is_stopping() {
             return false;

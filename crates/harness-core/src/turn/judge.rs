@@ -31,7 +31,6 @@ impl TurnState {
     }
 
     /// The stop that an error itself leads to.
-    #[cold]
     fn stop_for_error(&self, spec: &TurnSpec, call: &ToolCall, finished: &Finished) -> Option<Stop> {
         let outcome = &*finished.outcome;
         if let Some(fault) = &finished.fault

@@ -121,7 +121,6 @@ impl TurnState {
 
     /// Brings what layers added to results into the transcript: behind the last result, or, behind a parked
     /// call, later.
-    #[cold]
     pub(super) fn keep_what_layers_added(&mut self, cx: &mut Cx<'_>) {
         let Some(batch) = self.batch.as_mut().filter(|batch| !batch.added.is_empty()) else { return };
         let added = std::mem::take(&mut batch.added);
@@ -167,7 +166,6 @@ impl TurnState {
     }
 
     /// Whether layers first learn from the answer that is the last message, if it counts.
-    #[cold]
     pub(super) fn stores(&mut self, cx: &mut Cx<'_>) -> bool {
         let counts = |message: &AssistantMessage| !matches!(message.output(), ModelOutput::Invalid(_));
         let last = cx.log.last().filter(|last| last.as_assistant().is_some_and(counts));

@@ -140,26 +140,12 @@ impl Phase for TurnState {
 }
 
 impl TurnState {
-    /// Hands a reply to the stage that asked for it.
+    /// Hands a reply to the stage that asked for it. A reply of the wrong kind ends the turn with
+    /// `internal_invariant`: the driver broke its contract.
     fn reply(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, pending: Pending, reply: Reply) -> Option<End> {
         match (pending, reply) {
             (Pending::Model, Reply::Model(result)) => self.on_model(spec, cx, result),
             (Pending::Tool(at), Reply::Tool(result)) => self.on_tool(spec, cx, at, result),
-            (pending, reply) => self.seldom_reply(spec, cx, pending, reply),
-        }
-    }
-
-    /// The same for what does not come in every iteration. A reply of the wrong kind ends the turn with
-    /// `internal_invariant`: the driver broke its contract.
-    #[cold]
-    fn seldom_reply(
-        &mut self,
-        spec: &TurnSpec,
-        cx: &mut Cx<'_>,
-        pending: Pending,
-        reply: Reply,
-    ) -> Option<End> {
-        match (pending, reply) {
             (Pending::Begin, Reply::Noted(result)) => self.on_begun(spec, cx, result),
             (Pending::AppendPrompt, Reply::Appended(result)) => self.on_appended(spec, cx, result),
             (Pending::AppendResults, Reply::Appended(result)) => self.on_results_seen(spec, cx, result),

@@ -34,7 +34,6 @@ pub(super) struct Recovering {
 
 impl Recovering {
     /// The view of the next request, which is `plan`'s and ends with what the model is told.
-    #[inline]
     pub(super) fn view(&self, plan: Option<&Plan>) -> Option<Plan> {
         let Some(nudge) = &self.nudge else { return plan.cloned() };
         let whole = [Span::Kept(0..usize::MAX)];

@@ -71,12 +71,10 @@ impl<'a> Fresh<'a> {
     }
 
     /// Whether it equals an earlier one in tool, arguments and payload.
-    #[inline]
     pub(super) fn repeats(&self, old: &Counted) -> bool {
         old.sketch.is_none_or(|sketch| sketch == self.sketch) && self.repeats_in_full(old)
     }
 
-    #[cold]
     fn repeats_in_full(&self, old: &Counted) -> bool {
         let same = |call: &Arc<ToolCall>| {
             call.name == self.slot.call.name && call.arguments == self.slot.call.arguments

@@ -110,7 +110,6 @@ impl Default for Particulars {
 
 impl Slot {
     /// A call that nothing was asked about yet.
-    #[inline]
     fn new(call: Arc<ToolCall>, tool: Option<u32>, class: RetryClass) -> Self {
         Self {
             class,
@@ -148,14 +147,12 @@ impl Slot {
     }
 
     /// The operation that runs an attempt of it, the call at place `index` of the answer at `message`.
-    #[inline]
     pub(super) fn op(&self, index: u32, message: u64, agent: AgentId, iteration: u32) -> Op {
         let (call, attempt, grant) = (Arc::clone(&self.call), self.attempt, self.share());
         Op::Tool { call, agent, iteration, message, index, attempt, grant }
     }
 
     /// What it calls, of the tools that were offered.
-    #[inline]
     pub(super) fn def_in<'t>(&self, tools: &'t [ToolDef]) -> Option<&'t ToolDef> {
         tools.get(self.tool? as usize)
     }

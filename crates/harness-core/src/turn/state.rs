@@ -155,7 +155,6 @@ impl TurnState {
     }
 
     /// The question to the model.
-    #[inline]
     pub(super) fn model_op(&self, cx: &Cx<'_>) -> Option<Op> {
         let elapsed = self.asked_at.since(self.started_at);
         Some(Op::Model {

@@ -26,7 +26,6 @@ impl TurnState {
     }
 
     /// The same for what there is of an answer.
-    #[cold]
     pub(super) fn estimate(&mut self, cx: &Cx<'_>, answer: &mut AssistantMessage) {
         let reported = answer.usage.as_deref().cloned().unwrap_or_default();
         let Some(offer) = self.offer.clone() else { return };
