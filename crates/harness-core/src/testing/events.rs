@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::event::{Event, EventKind, Fold, Observer, Seen};
-use crate::ids::EntryId;
+use crate::ids::{CallId, EntryId};
+use crate::limits::Reached;
 use crate::message::{Message, ToolCall};
-use crate::port::{ToolError, ToolOutcome};
+use crate::outcome::{Fault, PurposeUsage, StopReason};
+use crate::port::{CompactionNote, ToolError, ToolOutcome};
 
 /// A [`Fold`] that keeps every event. Clones share the list: give one to the hub, read the other.
 ///
@@ -62,9 +64,7 @@ pub fn event_line(kind: &EventKind) -> String {
         EventKind::RunStarted { .. } | EventKind::ModelStepStarted { .. } => String::new(),
         EventKind::RunTakenUp { turn, messages } => format!("turn {turn} and {messages} messages"),
         EventKind::AgentPrepared { offer } => format!("{} with {} tools", offer.agent, offer.tools.len()),
-        EventKind::TurnStarted { agent, resumed } => {
-            format!("{agent}{}", if *resumed { " resumed" } else { "" })
-        }
+        EventKind::TurnStarted { agent, resumed } => with_flag(agent.to_string(), *resumed, "resumed"),
         EventKind::CallRepaired { call, how } => format!("#{} {how:?}", call.id),
         EventKind::MessageAppended { message, .. } => message_line(message),
         EventKind::ModelStepFinished { output_type, .. } => output_type.to_string(),
@@ -72,30 +72,18 @@ pub fn event_line(kind: &EventKind) -> String {
             format!("{estimate} of {window}, soft {soft}")
         }
         EventKind::CompactionStarted { trigger } => trigger.to_string(),
-        EventKind::CompactionCompleted { note, permanent, .. } => {
-            let how = if *permanent { " for good" } else { "" };
-            format!("{} -> {}{how}", note.tokens_before, note.tokens_after)
-        }
-        EventKind::ModelUsageCharged { purpose, usage } => {
-            let purpose = purpose.as_str();
-            format!("{purpose} {} calls {} tokens", usage.model_calls, usage.amount().tokens)
-        }
+        EventKind::CompactionCompleted { note, permanent, .. } => compacted(note, *permanent),
+        EventKind::ModelUsageCharged { purpose, usage } => charged(purpose.as_str(), usage),
         EventKind::ModelStepFailed { fault, .. }
         | EventKind::PartFailed { fault }
-        | EventKind::CompactionFailed { fault } => {
-            format!("{} {} {:?}", fault.source_part, fault.code, fault.message)
-        }
+        | EventKind::CompactionFailed { fault } => broken(fault),
         EventKind::ModelStepContinued { reason, attempt, most } => format!("{reason} {attempt} of {most}"),
-        EventKind::ToolRequested { calls, .. } => {
-            calls.iter().map(|call| tag(call)).collect::<Vec<_>>().join(" ")
-        }
+        EventKind::ToolRequested { calls, .. } => joined(calls, |call| tag(call)),
         EventKind::Decided { by, point, call, verdict, reason, .. } => {
-            let call = call.as_ref().map(|call| format!("#{call} ")).unwrap_or_default();
-            with_reason(format!("{call}{point} {by} {verdict}"), reason.as_deref())
+            with_reason(on_call(call.as_ref(), format!("{point} {by} {verdict}")), reason.as_deref())
         }
         EventKind::Hook { point, name, call, decision, reason, .. } => {
-            let call = call.as_ref().map(|call| format!("#{call} ")).unwrap_or_default();
-            with_reason(format!("{call}{point} {name} {decision}"), reason.as_deref())
+            with_reason(on_call(call.as_ref(), format!("{point} {name} {decision}")), reason.as_deref())
         }
         EventKind::GuardrailDecided { guardrail, stage, decision, reason, .. } => {
             with_reason(format!("{guardrail} {stage} {decision}"), reason.as_deref())
@@ -106,22 +94,21 @@ pub fn event_line(kind: &EventKind) -> String {
         }
         EventKind::ToolStarted { call } => tag(call),
         EventKind::ToolRetried { call, attempt, max_attempts, backoff, previous_error } => {
-            let error = code(previous_error.as_deref());
-            format!("#{} {attempt}/{max_attempts} after {}{error}", call.id, backoff.0)
+            format!(
+                "#{} {attempt}/{max_attempts} after {}{}",
+                call.id,
+                backoff.0,
+                code(previous_error.as_deref())
+            )
         }
         EventKind::ToolFinished { call, .. } => format!("#{}", call.id),
         EventKind::ToolFailed { call, outcome, ran, .. } => failed(call, outcome, *ran),
         EventKind::HandedOff { call, from, to } => format!("#{call} {from} -> {to}"),
         EventKind::ClarificationRequested { question } => format!("{question:?}"),
-        EventKind::SteeringInjected { entries } => {
-            entries.iter().map(EntryId::as_str).collect::<Vec<_>>().join(" ")
-        }
+        EventKind::SteeringInjected { entries } => joined(entries, EntryId::to_string),
         EventKind::ViewPlanned { by, messages, spans, .. } => format!("{by} {messages} in {spans}"),
         EventKind::PersistFailed { message } => format!("{message:?}"),
-        EventKind::LimitReached { reason, reached } => match reached {
-            Some(reached) => format!("{reason} {}/{}", reached.value, reached.ceiling),
-            None => reason.to_string(),
-        },
+        EventKind::LimitReached { reason, reached } => limit(*reason, reached.as_ref()),
         EventKind::TurnFinished { end } | EventKind::RunFinished { end } => end.reason().to_string(),
         EventKind::StopJudged { gate, judgement, reason } => {
             with_reason(format!("{gate} {judgement}"), reason.as_deref())
@@ -148,6 +135,42 @@ pub(super) fn message_line(message: &Message) -> String {
             format!("result #{}{}{text}", m.tool_call_id, if m.is_error { " error" } else { "" })
         }
         Message::System(_) | Message::User(_) | Message::Custom(_) => format!("{}{text}", message.role()),
+    }
+}
+
+/// Each item by `line`, with spaces between.
+fn joined<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
+    items.iter().map(line).collect::<Vec<_>>().join(" ")
+}
+
+fn with_flag(line: String, is_set: bool, flag: &str) -> String {
+    if is_set { format!("{line} {flag}") } else { line }
+}
+
+fn broken(fault: &Fault) -> String {
+    format!("{} {} {:?}", fault.source_part, fault.code, fault.message)
+}
+
+fn compacted(note: &CompactionNote, permanent: bool) -> String {
+    with_flag(format!("{} -> {}", note.tokens_before, note.tokens_after), permanent, "for good")
+}
+
+fn charged(purpose: &str, usage: &PurposeUsage) -> String {
+    format!("{purpose} {} calls {} tokens", usage.model_calls, usage.amount().tokens)
+}
+
+fn limit(reason: StopReason, reached: Option<&Reached>) -> String {
+    match reached {
+        Some(reached) => format!("{reason} {}/{}", reached.value, reached.ceiling),
+        None => reason.to_string(),
+    }
+}
+
+/// A line about a call, when it is about one.
+fn on_call(call: Option<&CallId>, line: String) -> String {
+    match call {
+        Some(call) => format!("#{call} {line}"),
+        None => line,
     }
 }
 
