@@ -28,9 +28,7 @@ fn law_3_the_last_permitted_iteration_may_answer() {
         model: text "4"
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
+        ...
         message_appended assistant "4"
         model_step_finished final_answer
         turn_finished answer_finalized
@@ -49,14 +47,7 @@ fn law_3_no_iteration_beyond_the_permitted_ones() {
         tool #c1: ok 4
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add
-        model_step_finished tool_request
-        tool_requested #c1 add
-        tool_started #c1 add
-        message_appended result #c1 "4"
+        ...
         tool_finished #c1
         limit_reached max_iterations_reached 1/1
         turn_finished max_iterations_reached
@@ -74,11 +65,7 @@ fn law_3_no_call_is_permitted() {
         model: call add {} #c1
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add
-        model_step_finished tool_request
+        ...
         tool_requested #c1 add
         message_appended result #c1 error "This call did not run: the permitted tool calls are used up (0)."
         tool_failed #c1 cancelled not_run (never ran)
@@ -100,12 +87,7 @@ fn law_3_the_model_sees_the_result_of_the_last_permitted_call() {
         model: text "4"
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add
-        model_step_finished tool_request
-        tool_requested #c1 add
+        ...
         tool_started #c1 add
         message_appended result #c1 "4"
         tool_finished #c1
@@ -156,14 +138,7 @@ fn law_3_a_step_that_passes_the_budget_is_the_last() {
         tool #c1: ok 4
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add
-        model_step_finished tool_request
-        tool_requested #c1 add
-        tool_started #c1 add
-        message_appended result #c1 "4"
+        ...
         tool_finished #c1
         limit_reached budget_reached 110/100
         turn_finished budget_reached
@@ -186,13 +161,7 @@ fn a_closing_step_sums_up_without_tools() {
         model: text "So far: 4"
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add
-        model_step_finished tool_request
-        tool_requested #c1 add
-        tool_started #c1 add
+        ...
         message_appended result #c1 "4"
         tool_finished #c1
         limit_reached max_iterations_reached 2/2
@@ -215,12 +184,7 @@ fn the_deadline_cuts_off_a_tool_that_hangs() {
         advance 40s
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add
-        model_step_finished tool_request
-        tool_requested #c1 add
+        ...
         tool_started #c1 add
         -- 30.0 s
         limit_reached timeout_reached 30000/30000
@@ -240,8 +204,7 @@ fn the_deadline_cuts_off_a_model_that_hangs() {
         advance 40s
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
+        ...
         model_step_started
         -- 30.0 s
         limit_reached timeout_reached 30000/30000
@@ -294,8 +257,7 @@ fn an_answer_that_comes_after_the_cancellation_is_kept_with_its_calls_answered()
         model: call add {} #c1
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
+        ...
         model_step_started
         message_appended assistant #c1 add
         model_step_finished tool_request
@@ -317,11 +279,7 @@ fn a_cancellation_ends_the_wait_for_a_retry() {
         cancel
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add
-        model_step_finished tool_request
+        ...
         tool_requested #c1 add
         tool_started #c1 add
         tool_retried #c1 2/3 after 200 busy
@@ -345,11 +303,7 @@ fn a_cancelled_second_attempt_ends_once() {
         cancel
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add
-        model_step_finished tool_request
+        ...
         tool_requested #c1 add
         tool_started #c1 add
         tool_retried #c1 2/3 after 200 busy
@@ -375,11 +329,7 @@ fn a_fatal_result_waits_for_its_siblings_no_longer_than_the_deadline() {
         advance 40s
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add #c2 add
-        model_step_finished tool_request
+        ...
         tool_requested #c1 add #c2 add
         tool_started #c1 add
         tool_started #c2 add
@@ -405,11 +355,7 @@ fn a_fatal_result_waits_for_its_siblings_no_longer_than_a_cancellation() {
         cancel
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 add #c2 add
-        model_step_finished tool_request
+        ...
         tool_requested #c1 add #c2 add
         tool_started #c1 add
         tool_started #c2 add
@@ -478,12 +424,7 @@ fn law_4_after_a_crash_a_finished_result_is_used() {
         model: text "done"
         "#,
         r#"
-        message_appended user "go"
-        turn_started main
-        model_step_started
-        message_appended assistant #c1 pay #c2 pay
-        model_step_finished tool_request
-        tool_requested #c1 pay #c2 pay
+        ...
         tool_started #c1 pay
         tool_started #c2 pay
         tool_finished #c2
@@ -493,10 +434,7 @@ fn law_4_after_a_crash_a_finished_result_is_used() {
         message_appended result #c1 error "The process ended while this call was running. It may have taken effect: check before it is repeated."
         message_appended result #c2 "paid"
         turn_started main
-        model_step_started
-        message_appended assistant "done"
-        model_step_finished final_answer
-        turn_finished answer_finalized
+        ...
         completed: answer_finalized "done"
         "#,
     );
