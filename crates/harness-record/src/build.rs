@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use harness_core::decide::Point;
 use harness_core::event::{Event, EventKind};
 use harness_core::message::Message;
 use harness_core::outcome::{End, Evidence, Outcome};
@@ -46,21 +47,19 @@ impl State {
                     None => self.gate(event, call, by, verdict, reason.clone()),
                 }
             }
-            EventKind::GuardrailDecided { guardrail, stage, decision, reason, metadata } => {
-                let (guardrail_name, stage) = (guardrail.clone(), stage.to_string());
-                let (decision, metadata) = (decision.to_string(), metadata.clone());
-                let reason = reason.as_deref().map(str::to_owned);
-                let entry = GuardrailDecision {
+            EventKind::Decided { by, point, verdict, reason, facts, .. } => {
+                let stage = if point == Point::Prompt.as_str() { "input" } else { "output" };
+                let decision = if verdict == "accept" { "pass" } else { "triggered" };
+                self.guardrails.push(GuardrailDecision {
                     seq,
                     timestamp,
                     turn,
-                    guardrail_name,
-                    stage,
-                    decision,
-                    reason,
-                    metadata,
-                };
-                self.guardrails.push(entry);
+                    guardrail_name: by.clone(),
+                    stage: stage.to_owned(),
+                    decision: decision.to_owned(),
+                    reason: reason.clone(),
+                    metadata: facts.clone(),
+                });
             }
             EventKind::ApprovalDecided { call, decision, reason } => {
                 let (call_id, decision, reason) = (call.clone(), decision.clone(), reason.clone());

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::decide::{DynGate, Guarded};
+use harness_core::decide::{DynCheck, DynGate, Guarded};
 use harness_core::driver::Ports;
 use harness_core::event::Fold;
 use harness_core::machine::Origin;
 use harness_core::message::Message;
 use harness_core::port::{
-    Clock, Control, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource,
-    DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynStopGate, DynToolRegistry,
-    DynTurnHooks, GuardrailRules, Model, Steering, ThinkingLevel, ToolDef, Toolbox,
+    Clock, Control, DynAgentSource, DynApprover, DynCompactor, DynContextPipeline, DynFactSource, DynModel,
+    DynPostToolHook, DynStopGate, DynToolRegistry, DynTurnHooks, Model, Steering, ThinkingLevel, ToolDef,
+    Toolbox,
 };
 use harness_core::run::{Run, RunSpec, StopMode};
 use harness_core::transcript::{Prefix, Transcript, View};
@@ -204,12 +204,8 @@ pub struct ThreadConfig {
     pub secrets: Option<Arc<dyn DynSecrets>>,
     /// The tool gates, in their order.
     pub gates: Vec<Guarded<dyn DynGate>>,
-    /// The guardrails of prompts.
-    pub input_guardrails: Vec<Arc<dyn DynInputGuardrail>>,
-    /// The guardrails of answers.
-    pub output_guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
-    /// How guardrails are asked.
-    pub guardrails: GuardrailRules,
+    /// The checks of prompts and answers, in their order.
+    pub checks: Vec<Guarded<dyn DynCheck>>,
     /// The stop gates, in their order.
     pub stop_gates: Vec<Arc<dyn DynStopGate>>,
     /// How long a stop gate, or the source of facts, may take. Default 60 s; `None` is bounded by the run alone.
@@ -279,9 +275,7 @@ impl ThreadConfig {
             convert: None,
             secrets: None,
             gates: Vec::new(),
-            input_guardrails: Vec::new(),
-            output_guardrails: Vec::new(),
-            guardrails: GuardrailRules::default(),
+            checks: Vec::new(),
             stop_gates: Vec::new(),
             stop_gate_timeout: Some(Millis(60_000)),
             approver: None,
@@ -319,9 +313,7 @@ impl Settled {
         let mut ports = Ports::new(Arc::clone(&config.model.model), Arc::clone(clock));
         ports.tools = Arc::clone(&config.tools);
         ports.gates.clone_from(&config.gates);
-        ports.input_guardrails.clone_from(&config.input_guardrails);
-        ports.output_guardrails.clone_from(&config.output_guardrails);
-        ports.guardrails.clone_from(&config.guardrails);
+        ports.checks.clone_from(&config.checks);
         ports.stop_gates.clone_from(&config.stop_gates);
         ports.stop_gate_timeout = config.stop_gate_timeout;
         ports.approver.clone_from(&config.approver);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use harness_core::control::ControlSpec;
 use harness_core::decide::policy::{HandoffPolicy, NotConfigured, ToolPolicy};
-use harness_core::decide::{DynGate, Guarded, gate};
+use harness_core::decide::{DynCheck, DynGate, Guarded, gate};
 use harness_core::driver::Ports;
 use harness_core::event::{Fold, Subscription};
 use harness_core::hooks::Hooks;
@@ -14,8 +14,8 @@ use harness_core::limits::Limits;
 use harness_core::machine::Origin;
 use harness_core::port::{
     AgentSource, Approver, CheckpointStore, Clock, Compactor, ContextPipeline, DynCompactor, DynModel,
-    DynTool, DynToolRegistry, GuardrailRules, Ids, InputGuardrail, Model, OutputGuardrail, Secret, Session,
-    SingleAgent, Steering, StopGate, Tool, ToolRegistry, Toolbox,
+    DynTool, DynToolRegistry, Ids, Model, Secret, Session, SingleAgent, Steering, StopGate, Tool,
+    ToolRegistry, Toolbox,
 };
 use harness_core::run::RunSpec;
 use harness_core::{Millis, ModelName, Redactor, ThreadId, ToolName};
@@ -277,21 +277,22 @@ impl Builder {
         self
     }
 
-    /// One more guardrail of prompts. All of them are asked at once; see [`guardrail_rules`](Self::guardrail_rules).
-    pub fn input_guardrail(mut self, guardrail: impl InputGuardrail + 'static) -> Self {
-        self.ports.input_guardrails.push(Arc::new(guardrail));
-        self
-    }
-
-    /// What a guardrail without an answer means, and how long one may take. Default: it refuses, and 10 s.
-    pub fn guardrail_rules(mut self, rules: GuardrailRules) -> Self {
-        self.ports.guardrails = rules;
-        self
-    }
-
-    /// One more guardrail of answers. Pieces of a streamed answer may be out before it is asked.
-    pub fn output_guardrail(mut self, guardrail: impl OutputGuardrail + 'static) -> Self {
-        self.ports.output_guardrails.push(Arc::new(guardrail));
+    /// One more check of prompts or answers, asked after those that were given before. Pieces of a streamed answer may
+    /// be out before it is asked.
+    ///
+    /// ```
+    /// use harness::prelude::*;
+    ///
+    /// # fn careful(model: impl Model + 'static) -> Result<Harness, harness::HarnessError> {
+    /// Harness::new(model)
+    ///     .check(check::guardrail("no-secrets", Points::PROMPT.and(Points::ANSWER), |text| {
+    ///         text.contains("hunter2").then(|| "it holds a password".to_owned())
+    ///     }))
+    ///     .build()
+    /// # }
+    /// ```
+    pub fn check(mut self, check: Guarded<dyn DynCheck>) -> Self {
+        self.ports.checks.push(check);
         self
     }
 

@@ -1,7 +1,10 @@
 //! What most programs need: `use harness::prelude::*;`.
 
 pub use harness_core::Cancel;
-pub use harness_core::decide::{DecideCx, Gate, GateDecision, GateVerdict, gate};
+pub use harness_core::decide::{
+    Check, CheckDecision, CheckVerdict, DecideCx, Gate, GateDecision, GateVerdict, Points, Subject, check,
+    gate,
+};
 pub use harness_core::message::{AssistantMessage, Message};
 pub use harness_core::port::{
     Approver, Decision, Deltas, Judgement, Model, ModelFault, ModelRequest, ProposedCall, StopGate, ToolCx,

@@ -159,9 +159,7 @@ fn config(assembled: Assembled, from_entry: bool) -> ThreadConfig {
     let mut config = ThreadConfig::new(ModelChoice::new(ports.model));
     config.tools = ports.tools;
     config.gates = ports.gates;
-    config.input_guardrails = ports.input_guardrails;
-    config.output_guardrails = ports.output_guardrails;
-    config.guardrails = ports.guardrails;
+    config.checks = ports.checks;
     config.stop_gates = ports.stop_gates;
     config.stop_gate_timeout = ports.stop_gate_timeout;
     config.approver = ports.approver;

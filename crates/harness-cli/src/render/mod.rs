@@ -30,7 +30,7 @@ pub(crate) use json::JsonLines;
 pub(crate) use proposed::{call_rows, not_shown, visible};
 pub(crate) use status::Status;
 pub(crate) use style::{BAD, BOLD, DIM, GOOD, NOTE};
-pub(crate) use told::{repaired, shortened, stalled};
+pub(crate) use told::{decided, repaired, shortened, stalled};
 
 /// Shows what is seen of a run, then its end.
 pub(crate) trait Render: Send {

@@ -25,8 +25,7 @@ pub(super) fn told(kind: &EventKind) -> Option<Note> {
 #[expect(clippy::wildcard_enum_match_arm, reason = "what is not silent is told")]
 fn is_silent(kind: &EventKind) -> bool {
     match kind {
-        EventKind::Decided { verdict, fault: None, .. } => verdict == "allow",
-        EventKind::GuardrailDecided { decision, .. } => decision == "pass",
+        EventKind::Decided { verdict, fault: None, .. } => verdict == "allow" || verdict == "accept",
         EventKind::StopJudged { gate, .. } => OWN_GATES.contains(&gate.as_str()),
         EventKind::Hook { fault: None, decision, .. } => decision == "allow" || decision == "seen",
         // What the last line tells, and what nobody watches.
@@ -84,13 +83,7 @@ fn of_rule(kind: &EventKind) -> Option<Note> {
     let because =
         |reason: Option<&str>| reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
     Some(match kind {
-        EventKind::Decided { by, fault: Some(fault), .. } => (BAD, "!", format!("gate {by} failed: {fault}")),
-        EventKind::Decided { by, verdict, reason, .. } => {
-            (NOTE, "•", format!("gate {by}: {verdict}{}", because(reason.as_deref())))
-        }
-        EventKind::GuardrailDecided { guardrail, stage, reason, .. } => {
-            (BAD, "!", format!("{stage} guardrail {guardrail} triggered{}", because(reason.as_deref())))
-        }
+        EventKind::Decided { .. } => decided(kind)?,
         EventKind::StopJudged { gate, judgement, .. } => {
             (NOTE, "•", format!("stop gate {gate}: {judgement}"))
         }
@@ -98,6 +91,18 @@ fn of_rule(kind: &EventKind) -> Option<Note> {
             (NOTE, "•", format!("{point} hook {name}: {decision}{}", because(reason.as_deref())))
         }
         _ => return None,
+    })
+}
+
+/// What a gate or a check decided.
+pub(crate) fn decided(kind: &EventKind) -> Option<Note> {
+    let EventKind::Decided { by, point, call, verdict, reason, fault, .. } = kind else { return None };
+    let who = if call.is_some() { format!("gate {by}") } else { format!("check {by} of the {point}") };
+    let why = reason.as_deref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
+    Some(match fault {
+        Some(fault) => (BAD, "!", format!("{who} failed: {fault}; that counts as `{verdict}`")),
+        None if verdict == "refuse" || verdict == "unfounded" => (BAD, "!", format!("{who}: {verdict}{why}")),
+        None => (NOTE, "•", format!("{who}: {verdict}{why}")),
     })
 }
 

@@ -11,7 +11,7 @@ use harness_core::message::{ApprovalRequest, Message};
 use harness_core::port::{ApprovalAsk, Approver, Clock as _, Decision, Prepared, SingleAgent};
 use harness_core::testing::{ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::turn::evidence::EvidenceDensity;
+use harness_core::turn::evidence::evidence_density;
 use harness_core::turn::{Execution, Turn, TurnSpec};
 use harness_core::{Cancel, Fault, FaultSource, Json, Time};
 use serde_json::{Map, Value, json};
@@ -212,7 +212,7 @@ impl Stage {
             ports.hub.fold(Arc::clone(trace));
         }
         if self.later {
-            ports.output_guardrails.push(Arc::new(EvidenceDensity));
+            ports.checks.push(evidence_density());
         }
         ports.hub.fold(self.complaints.clone());
         ports

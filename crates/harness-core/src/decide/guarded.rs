@@ -9,6 +9,7 @@ use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 
 use super::DecideCx;
+use super::check::{CheckDecision, DynCheck, Subject};
 use super::gate::{DynGate, GateDecision, GateVerdict};
 use crate::ids::GateName;
 use crate::outcome::{Fault, FaultSource};
@@ -41,6 +42,10 @@ pub enum Point {
     Call,
     /// A gate, about a handoff to another agent.
     Handoff,
+    /// A check, about what somebody asks.
+    Prompt,
+    /// A check, about an answer.
+    Answer,
 }
 
 impl Point {
@@ -50,6 +55,8 @@ impl Point {
             Self::Prepare => "prepare",
             Self::Call => "call",
             Self::Handoff => "handoff",
+            Self::Prompt => "prompt",
+            Self::Answer => "answer",
         }
     }
 }
@@ -66,6 +73,10 @@ impl Points {
     pub const CALL: Self = Self::of(Point::Call);
     /// Before a handoff.
     pub const HANDOFF: Self = Self::of(Point::Handoff);
+    /// Before a prompt is in the transcript.
+    pub const PROMPT: Self = Self::of(Point::Prompt);
+    /// Before an answer counts.
+    pub const ANSWER: Self = Self::of(Point::Answer);
 
     /// One point.
     pub const fn of(point: Point) -> Self {
@@ -118,7 +129,7 @@ impl Guard {
 
 /// A gate or a check, with its name, its time, what its failure means and where it is asked.
 ///
-/// Made by the constructors of [`gate`](super::gate).
+/// Made by the constructors of [`gate`](super::gate) and [`check`](super::check).
 ///
 /// ```
 /// use harness_core::Millis;
@@ -227,6 +238,18 @@ impl Guarded<dyn DynGate> {
         clock: &dyn Clock,
     ) -> Answered<GateDecision> {
         self.answer(clock, || self.inner.decide_boxed(call, cx)).await
+    }
+}
+
+impl Guarded<dyn DynCheck> {
+    /// Asks it about a subject. A panic and an answer that takes too long are faults.
+    pub async fn judge(
+        &self,
+        subject: &Subject,
+        cx: &DecideCx,
+        clock: &dyn Clock,
+    ) -> Answered<CheckDecision> {
+        self.answer(clock, || self.inner.judge_boxed(subject, cx)).await
     }
 }
 

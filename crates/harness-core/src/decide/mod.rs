@@ -1,18 +1,22 @@
 //! Who may say that something does not happen, and how.
 //!
 //! A [`Gate`] is asked about a tool call or a handoff before it runs: it allows, rewrites, holds, denies or halts.
+//! A [`Check`] is asked about a prompt before it is in the transcript and about an answer before it counts: it accepts,
+//! amends, sends the model back, or refuses.
 //! Both stand with the ports of a run inside a [`Guarded`], which gives them a name, a time, what their failure means,
 //! and the points at which they are asked. They are asked in the order in which they were given; whatever they decide
 //! is told as one event, [`Decided`](crate::event::EventKind::Decided): by which, about what, with which verdict, on
 //! what facts, how long it took, and what went wrong.
 //!
-//! Policies, approvals by rule and closures are ready-made gates: see [`gate`].
+//! Policies, approvals by rule and closures are ready-made gates ([`gate`]), guardrails are checks ([`check`]).
 
+pub mod check;
 mod cx;
 pub mod gate;
 mod guarded;
 pub mod policy;
 
+pub use check::{Check, CheckDecision, CheckVerdict, DynCheck, Subject};
 pub use cx::DecideCx;
 pub use gate::{DynGate, Gate, GateDecision, GateVerdict};
 pub use guarded::{Answered, Guard, Guarded, OnError, Point, Points};

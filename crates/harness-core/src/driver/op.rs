@@ -120,8 +120,9 @@ pub(super) fn gate_panicked(text: String) -> Reply {
     Reply::Gate(Box::new(Answered { answer, took: Millis(0) }))
 }
 
-pub(super) fn guard_panicked(text: String) -> Reply {
-    Reply::Guarded(Err(fault(FaultSource::Guardrail, &text)))
+pub(super) fn check_panicked(text: String) -> Reply {
+    let answer = Err(fault(FaultSource::Guardrail, &text));
+    Reply::Check(Box::new(Answered { answer, took: Millis(0) }))
 }
 
 pub(super) fn approver_panicked(text: String) -> Reply {
@@ -161,7 +162,7 @@ pub(super) fn panicked_by(op: &Op) -> fn(String) -> Reply {
             ))))
         },
         Op::Gate { .. } => gate_panicked,
-        Op::GuardInput { .. } | Op::GuardOutput { .. } => guard_panicked,
+        Op::Check { .. } => check_panicked,
         Op::Approve { .. } => approver_panicked,
         Op::NoteApproval { .. } => note_panicked,
         Op::Tool { .. } => tool_panicked,

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::decide::{DynGate, Guarded};
+use crate::decide::{DynCheck, DynGate, Guarded};
 use crate::event::Hub;
 use crate::machine::PortSet;
 use crate::port::{
     Clock, DynAgentSource, DynApprover, DynCheckpointStore, DynCompactor, DynContextPipeline, DynFactSource,
-    DynInputGuardrail, DynModel, DynOutputGuardrail, DynPostToolHook, DynSession, DynStopGate,
-    DynToolRegistry, DynTurnHooks, GuardrailRules, HookPoints, SingleAgent, Steering, ToolUpdates, Toolbox,
+    DynModel, DynPostToolHook, DynSession, DynStopGate, DynToolRegistry, DynTurnHooks, HookPoints,
+    SingleAgent, Steering, ToolUpdates, Toolbox,
 };
 use crate::redact::Redactor;
 use crate::time::Millis;
@@ -27,12 +27,8 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// The tool gates, in the order in which they are asked.
     pub gates: Vec<Guarded<dyn DynGate>>,
-    /// The guardrails of prompts.
-    pub input_guardrails: Vec<Arc<dyn DynInputGuardrail>>,
-    /// The guardrails of answers.
-    pub output_guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
-    /// How guardrails are asked.
-    pub guardrails: GuardrailRules,
+    /// The checks in the order in which they are asked.
+    pub checks: Vec<Guarded<dyn DynCheck>>,
     /// The stop gates, in the order in which they judge.
     pub stop_gates: Vec<Arc<dyn DynStopGate>>,
     /// How long a stop gate, or the source of facts, may take, within the run's own time. One that has not answered by
@@ -86,9 +82,7 @@ impl Ports {
             tools: Arc::new(Toolbox::default()),
             clock,
             gates: Vec::new(),
-            input_guardrails: Vec::new(),
-            output_guardrails: Vec::new(),
-            guardrails: GuardrailRules::default(),
+            checks: Vec::new(),
             stop_gates: Vec::new(),
             stop_gate_timeout: PortSet::default().stop_gate_timeout,
             approver: None,
@@ -117,9 +111,7 @@ impl Ports {
     pub fn set(&self) -> PortSet {
         PortSet {
             gates: self.gates.iter().map(|gate| gate.guard().clone()).collect(),
-            input_guardrails: self.input_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
-            output_guardrails: self.output_guardrails.iter().map(|rail| rail.guardrail_name()).collect(),
-            guardrails: self.guardrails.clone(),
+            checks: self.checks.iter().map(|check| check.guard().clone()).collect(),
             stop_gates: self.stop_gates.iter().map(|gate| gate.gate_name()).collect(),
             stop_gate_timeout: self.stop_gate_timeout,
             approver: self.approver.is_some(),

@@ -3,10 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use futures_util::future::{Either, select};
-
 use super::op::{
-    Running, facts_panicked, gate_panicked, guard_panicked, hook_panicked, panicked_by, stop_gate_panicked,
+    Running, check_panicked, facts_panicked, gate_panicked, hook_panicked, panicked_by, stop_gate_panicked,
 };
 use super::ports::Ports;
 use super::sink::Sink;
@@ -19,11 +17,10 @@ use crate::message::ApprovalRequest;
 use crate::outcome::{Fault, FaultSource, Purpose};
 use crate::panics::panic_text;
 use crate::port::{
-    AgentBrief, ApprovalAsk, BoxFuture, Clock, Decision, HookAsk, HookCx, Inspection, Ledger, ModelRequest,
-    Offer, PrepareAsk, Prepared, Progress, ProposedCall, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates,
+    AgentBrief, ApprovalAsk, Decision, HookAsk, HookCx, Ledger, ModelRequest, Offer, PrepareAsk, Prepared,
+    Progress, ProposedCall, ToolCx, ToolDef, ToolScope, ToolUpdates, Updates,
 };
 use crate::redact::RedactedUpdates;
-use crate::time::Millis;
 
 /// What an operation is started with.
 pub(super) struct Starter<'p, 'm, P: Phase> {
@@ -81,9 +78,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             | Op::Complete { .. }) => {
                 super::view::start(self.ports, self.machine, (self.token, self.ledger), op)
             }
-            op @ (Op::Gate { .. } | Op::GuardInput { .. } | Op::GuardOutput { .. } | Op::StopGate { .. }) => {
-                self.gate(op)
-            }
+            op @ (Op::Gate { .. } | Op::Check { .. } | Op::StopGate { .. }) => self.gate(op),
             Op::Prepare { agent, iteration } => self.prepare(agent, iteration),
             Op::Arguments { call } => {
                 Running::Ready(Reply::Arguments(self.ports.tools.check_dyn(&call).map_err(Box::new)))
@@ -132,7 +127,7 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
         Running::Other(Box::pin(asked), super::op::prepare_panicked)
     }
 
-    /// Asks a gate or a guardrail.
+    /// Asks a gate or a check.
     #[expect(clippy::wildcard_enum_match_arm, reason = "no other operation comes here")]
     fn gate(&self, op: Op) -> Running<'p> {
         let ports = self.ports;
@@ -147,27 +142,14 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
                 let asked = async move { Reply::Gate(Box::new(gate.decide(&proposed, &cx, clock).await)) };
                 Running::Other(Box::pin(asked), gate_panicked)
             }
-            Op::GuardInput { guardrail, messages, timeout } => {
-                let Some(guardrail) = ports.input_guardrails.get(guardrail as usize) else {
-                    return Running::Ready(guard_panicked(missing()));
+            Op::Check { check, subject } => {
+                let Some(check) = ports.checks.get(check as usize) else {
+                    return Running::Ready(check_panicked(missing()));
                 };
                 let cx = self.gate_cx(Purpose::Guardrail);
-                let asked = async move {
-                    let asked = guardrail.inspect_boxed(&messages, &cx);
-                    Reply::Guarded(in_time(&*ports.clock, timeout, asked).await.map(Box::new))
-                };
-                Running::Other(Box::pin(asked), guard_panicked)
-            }
-            Op::GuardOutput { guardrail, answer, timeout } => {
-                let Some(guardrail) = ports.output_guardrails.get(guardrail as usize) else {
-                    return Running::Ready(guard_panicked(missing()));
-                };
-                let cx = self.gate_cx(Purpose::Guardrail);
-                let asked = async move {
-                    let asked = guardrail.inspect_boxed(&answer, &cx);
-                    Reply::Guarded(in_time(&*ports.clock, timeout, asked).await.map(Box::new))
-                };
-                Running::Other(Box::pin(asked), guard_panicked)
+                let clock = &*ports.clock;
+                let asked = async move { Reply::Check(Box::new(check.judge(&subject, &cx, clock).await)) };
+                Running::Other(Box::pin(asked), check_panicked)
             }
             Op::StopGate { gate, end, standing } => {
                 let Some(gate) = ports.stop_gates.get(gate as usize) else {
@@ -235,22 +217,6 @@ impl<'p, P: Phase> Starter<'p, '_, P> {
             Reply::Hooked(answer.map(|question| question.map(Box::new)))
         };
         Running::Other(Box::pin(asked), hook_panicked)
-    }
-}
-
-/// What a guardrail says, or a fault when it takes longer than it may.
-async fn in_time(
-    clock: &dyn Clock,
-    timeout: Option<Millis>,
-    asked: BoxFuture<'_, Result<Inspection, Fault>>,
-) -> Result<Inspection, Fault> {
-    let Some(timeout) = timeout else { return asked.await };
-    match select(asked, clock.sleep_until(clock.now().after(timeout))).await {
-        Either::Left((found, _)) => found,
-        Either::Right(_) => {
-            let text = format!("it gave no answer within {timeout}");
-            Err(Fault::new(FaultSource::Guardrail, "timeout", text))
-        }
     }
 }
 

@@ -203,15 +203,16 @@ events! {
         /// Whether they may run at once; absent in records of earlier versions.
         parallel: Option<bool> = "parallel",
     },
-    /// A gate decided about a call or a handoff.
+    /// A gate decided about a call or a handoff, or a check about a prompt or an answer.
     Decided = "decided" {
-        /// The gate.
+        /// The gate or the check.
         by: GateName = "by",
-        /// About what: `prepare`, `call` or `handoff`.
+        /// About what: `prepare`, `call`, `handoff`, `prompt` or `answer`.
         point: Cow<'static, str> = "point",
         /// The call.
         call: Option<CallId> = "callId",
-        /// `allow`, `rewrite`, `hold`, `deny` or `halt`. What a failure means is a verdict, too.
+        /// Of a gate `allow`, `rewrite`, `hold`, `deny` or `halt`; of a check `accept`, `amend`, `continue`, `refuse`
+        /// or `unfounded`. What a failure means is a verdict, too.
         verdict: Cow<'static, str> = "verdict",
         /// Why.
         reason: Option<String> = "reason",
@@ -238,19 +239,6 @@ events! {
         duration: Millis = "durationMs",
         /// What went wrong, when it failed, panicked or took too long.
         fault: Option<Fault> = "fault",
-    },
-    /// A guardrail looked at a prompt or at an answer.
-    GuardrailDecided = "guardrail_decided" {
-        /// The guardrail.
-        guardrail: GateName = "guardrail",
-        /// `input` or `output`.
-        stage: Cow<'static, str> = "stage",
-        /// `pass` or `triggered`.
-        decision: Cow<'static, str> = "decision",
-        /// Why.
-        reason: Option<Arc<str>> = "reason",
-        /// What it noted, as it gave it.
-        metadata: Option<Json> = "metadata",
     },
     /// Somebody must approve something.
     ApprovalRequested = "approval_requested" {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::decide::Subject;
 use crate::event::Event;
 use crate::ids::{AgentId, OpId};
 use crate::json::Json;
@@ -12,10 +13,9 @@ use crate::limits::Grant;
 use crate::message::{ApprovalRequest, Message, ToolCall};
 use crate::outcome::{End, Outcome};
 use crate::port::{
-    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, GuardedAnswer, HookAsk, Measured,
-    Offer, Progress, ProposedCall, RetryClass, StopStanding,
+    AppendSource, CompactReason, CompactionNote, DrainPoint, Durability, HookAsk, Measured, Offer, Progress,
+    ProposedCall, RetryClass, StopStanding,
 };
-use crate::time::Millis;
 use crate::transcript::Plan;
 
 /// One thing for the driver to do. Exhaustive on purpose: a new effect must break every driver.
@@ -275,23 +275,12 @@ pub enum Op {
         /// About what.
         proposed: Box<ProposedCall>,
     },
-    /// Ask the n-th input guardrail.
-    GuardInput {
-        /// Which guardrail, from 0.
-        guardrail: u32,
-        /// About what.
-        messages: Vec<Arc<Message>>,
-        /// How long it may take.
-        timeout: Option<Millis>,
-    },
-    /// Ask the n-th output guardrail.
-    GuardOutput {
-        /// Which guardrail, from 0.
-        guardrail: u32,
-        /// About what.
-        answer: Arc<GuardedAnswer>,
-        /// How long it may take.
-        timeout: Option<Millis>,
+    /// Ask a check about a prompt or an answer.
+    Check {
+        /// Its place in [`PortSet::checks`](super::PortSet::checks).
+        check: u32,
+        /// What it looks at.
+        subject: Box<Subject>,
     },
     /// Ask the approver about a held call.
     Approve {

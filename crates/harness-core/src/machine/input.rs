@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::continuation::{CallDecision, Continuation};
-use crate::decide::{Answered, GateDecision};
+use crate::decide::{Answered, CheckDecision, GateDecision};
 use crate::ids::{AgentId, CallId, EntryId, OpId};
 use crate::json::Json;
 use crate::message::Message;
 use crate::outcome::{Fault, TotalUsage};
 use crate::port::{
-    ArgumentFault, Compaction, Decision, HookNote, Inspection, Judged, Judgement, ModelFault, Offer,
-    OpenCall, Prepared, Question, RetryClass, ToolOutcome,
+    ArgumentFault, Compaction, Decision, HookNote, Judged, Judgement, ModelFault, Offer, OpenCall, Prepared,
+    Question, RetryClass, ToolOutcome,
 };
 use crate::transcript::Plan;
 
@@ -153,8 +153,8 @@ pub enum Reply {
     Arguments(Result<(), Box<ArgumentFault>>),
     /// Of [`crate::machine::Op::Gate`].
     Gate(Box<Answered<GateDecision>>),
-    /// Of [`crate::machine::Op::GuardInput`] and [`crate::machine::Op::GuardOutput`].
-    Guarded(Result<Box<Inspection>, Fault>),
+    /// What a check said.
+    Check(Box<Answered<CheckDecision>>),
     /// Of [`crate::machine::Op::Approve`].
     Approval(Decision),
     /// Of [`crate::machine::Op::NoteApproval`].

@@ -40,7 +40,7 @@ use crate::ids::{OpId, RunId, SessionId, ThreadId, ToolName, TurnId};
 use crate::json::Json;
 use crate::limits::{Amount, Budgets, Grant, HeldGrants};
 use crate::message::Message;
-use crate::outcome::{End, Fault, GuardStage, Purpose, TotalUsage};
+use crate::outcome::{End, Fault, Purpose, TotalUsage};
 use crate::port::{Compaction, CompactionNote, OpenCall};
 use crate::time::Time;
 use crate::transcript::{Plan, Transcript, View};
@@ -163,8 +163,8 @@ pub enum Pending {
     Arguments(u32),
     /// A gate, for a call of the batch: the call, the gate, and about what it is asked.
     Gate(u32, u32, Point),
-    /// A guardrail, for the prompt or for an answer.
-    Guard(GuardStage, u32),
+    /// A check, about what is at that point.
+    Check(Point, u32),
     /// The approver, for a call of the batch.
     Approve(u32),
     /// A call of the batch.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decide::{Guard, Point};
 use crate::ids::GateName;
-use crate::port::{GuardrailRules, HookPoints};
+use crate::port::HookPoints;
 use crate::time::Millis;
 
 /// Which ports there are, so that a machine asks only those. A driver tells its machine of its own:
@@ -16,12 +16,8 @@ use crate::time::Millis;
 pub struct PortSet {
     /// The tool gates in the order in which they are asked.
     pub gates: Vec<Guard>,
-    /// The guardrails of prompts.
-    pub input_guardrails: Vec<GateName>,
-    /// The guardrails of answers.
-    pub output_guardrails: Vec<GateName>,
-    /// How guardrails are asked.
-    pub guardrails: GuardrailRules,
+    /// The checks in the order in which they are asked.
+    pub checks: Vec<Guard>,
     /// The stop gates in the order in which they judge.
     pub stop_gates: Vec<GateName>,
     /// How long a stop gate, or the source of facts, may take. Default 60 s; `None` is bounded by the run alone.
@@ -42,9 +38,7 @@ impl Default for PortSet {
     fn default() -> Self {
         Self {
             gates: Vec::new(),
-            input_guardrails: Vec::new(),
-            output_guardrails: Vec::new(),
-            guardrails: GuardrailRules::default(),
+            checks: Vec::new(),
             stop_gates: Vec::new(),
             stop_gate_timeout: Some(Millis(60_000)),
             approver: false,
@@ -59,7 +53,16 @@ impl Default for PortSet {
 impl PortSet {
     /// The first gate from that place on that is asked at this point.
     pub(crate) fn next_gate(&self, point: Point, from: u32) -> Option<u32> {
-        let gates = (0..).zip(&self.gates).skip(from as usize);
-        gates.into_iter().find(|(_, gate)| gate.points.has(point)).map(|(at, _)| at)
+        next(&self.gates, point, from)
     }
+
+    /// The first check from that place on that is asked at this point.
+    pub(crate) fn next_check(&self, point: Point, from: u32) -> Option<u32> {
+        next(&self.checks, point, from)
+    }
+}
+
+fn next(guards: &[Guard], point: Point, from: u32) -> Option<u32> {
+    let mut guards = (0..).zip(guards).skip(from as usize);
+    guards.find(|(_, guard)| guard.points.has(point)).map(|(at, _)| at)
 }

@@ -288,6 +288,24 @@ impl Message {
         joined_text(self.content())
     }
 
+    /// The same message with this text in place of all its text blocks; without any when it is empty.
+    pub(crate) fn with_text(&self, text: String) -> Self {
+        let mut message = self.clone();
+        let content = match &mut message {
+            Self::System(m) => &mut m.content,
+            Self::User(m) => &mut m.content,
+            Self::Assistant(m) => &mut m.content,
+            Self::ToolResult(m) => &mut m.content,
+            Self::Custom(m) => m.content.get_or_insert_default(),
+        };
+        let at = content.iter().position(|block| block.as_text().is_some()).unwrap_or(content.len());
+        content.retain(|block| block.as_text().is_none());
+        if !text.is_empty() {
+            content.insert(at.min(content.len()), Block::text(text));
+        }
+        message
+    }
+
     /// The assistant message, when it is one.
     pub fn as_assistant(&self) -> Option<&AssistantMessage> {
         if let Self::Assistant(m) = self { Some(m) } else { None }

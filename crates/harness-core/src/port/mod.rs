@@ -16,7 +16,6 @@ mod estimate;
 pub mod execution;
 mod facts;
 mod gate;
-mod guardrail;
 mod hooks;
 mod ledger;
 mod model;
@@ -49,10 +48,6 @@ pub use execution::{
 };
 pub use facts::{DynFactSource, FactSource};
 pub use gate::{DynStopGate, Judged, Judgement, StopGate};
-pub use guardrail::{
-    DynInputGuardrail, DynOutputGuardrail, GuardedAnswer, GuardrailRules, InputGuardrail, Inspection,
-    OnGuardrailError, OutputGuardrail,
-};
 pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, TurnHooks};
 pub use ledger::{Ledger, MeteredModel};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};

@@ -358,7 +358,7 @@ impl TurnState {
 
     /// Every call of the batch asked to end the turn, with this text.
     fn end_with(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, text: &str) -> Option<End> {
-        if self.guards_text(cx, text) {
+        if self.checks_text(cx, text) {
             return None;
         }
         self.answer = Some(text.to_owned());

@@ -2,11 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::decide::DecideCx;
-use crate::ids::GateName;
+use crate::decide::{CheckVerdict, DynCheck, Guarded, Points, check};
 use crate::message::Message;
-use crate::outcome::Fault;
-use crate::port::{GuardedAnswer, Inspection, OutputGuardrail};
 use crate::transcript::Prefix;
 
 /// The reason code of thin evidence, the only one.
@@ -75,32 +72,23 @@ pub fn exceeds_evidence_budget(outputs: &[ToolOutput<'_>], text: &str) -> Option
     })
 }
 
-/// A guardrail of answers: ends the turn `evidence_density_violation` when an answer claims more than the tool results
+/// A check of answers: ends the turn `evidence_density_violation` when an answer claims more than the tool results
 /// since the last user message hold; see [`exceeds_evidence_budget`].
 ///
 /// ```
-/// use std::sync::Arc;
-///
 /// use harness_core::driver::Ports;
-/// use harness_core::turn::evidence::EvidenceDensity;
+/// use harness_core::turn::evidence::evidence_density;
 ///
-/// fn guarded(mut ports: Ports) -> Ports {
-///     ports.output_guardrails.push(Arc::new(EvidenceDensity));
+/// fn checked(mut ports: Ports) -> Ports {
+///     ports.checks.push(evidence_density());
 ///     ports
 /// }
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EvidenceDensity;
-
-impl OutputGuardrail for EvidenceDensity {
-    fn name(&self) -> GateName {
-        "evidence-density".into()
-    }
-
-    async fn inspect(&self, answer: &GuardedAnswer, cx: &DecideCx) -> Result<Inspection, Fault> {
-        let found = exceeds_evidence_budget(&outputs(&cx.log), &answer.text);
-        Ok(found.map_or_else(Inspection::pass, Inspection::thin))
-    }
+pub fn evidence_density() -> Guarded<dyn DynCheck> {
+    check::func("evidence-density", Points::ANSWER, |subject, cx| {
+        let found = exceeds_evidence_budget(&outputs(&cx.log), &subject.text());
+        found.map_or(CheckVerdict::Accept, |thin| CheckVerdict::Unfounded(Box::new(thin)))
+    })
 }
 
 /// The tool results since the last user message: two are enough to know.

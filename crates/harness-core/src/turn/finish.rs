@@ -145,7 +145,7 @@ impl TurnState {
             cx.append_one(Arc::clone(&answer));
             answer_unrun(cx, &answer, "the turn had ended");
         }
-        self.stop_guarding(cx);
+        self.stop_checking(cx);
         self.stop_showing(cx);
         self.abandon_open_calls(spec, cx);
         self.answer_rest(spec, cx);
@@ -153,7 +153,7 @@ impl TurnState {
         let Some(stop) = self.stop.take() else {
             return self.invariant(spec, cx, "the turn was settled without a stop".into());
         };
-        self.drop_unguarded_prompt(cx);
+        self.drop_unchecked_prompt(cx);
         let end = self.end(cx, stop);
         self.take_leave(cx, end)
     }

@@ -49,7 +49,7 @@ impl TurnState {
 
     /// Brings the prompt into the transcript, through the layers when there are any.
     pub(super) fn append_prompt(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
-        if self.guards_prompt(cx) {
+        if self.checks_prompt(cx) {
             return None;
         }
         if cx.ports.layers.is_some() && !self.prompt.is_empty() {
@@ -313,10 +313,7 @@ impl TurnState {
         let answer = self.judged.take()?;
         match cx.tolerate(result) {
             Some(Judgement::Continue { guidance }) if !self.is_stopping() => {
-                self.append_answer(cx, Arc::clone(&answer));
-                answer_unrun(cx, &answer, "the answer was not accepted");
-                cx.append_one(guidance_message(guidance));
-                self.iterate(spec, cx)
+                self.answer_again(spec, cx, &answer, guidance)
             }
             Some(Judgement::Accept | Judgement::Waive { .. } | Judgement::Continue { .. }) | None => {
                 self.take_answer(spec, cx, answer)
@@ -324,7 +321,7 @@ impl TurnState {
         }
     }
 
-    fn append_answer(&self, cx: &mut Cx<'_>, answer: Arc<Message>) {
+    pub(super) fn append_answer(&self, cx: &mut Cx<'_>, answer: Arc<Message>) {
         let at = cx.append_one(answer);
         let duration = cx.now.since(self.asked_at);
         cx.event_about(at, |answer| step_finished(answer.as_assistant(), duration));
@@ -337,7 +334,7 @@ impl TurnState {
     }
 
     fn take_answer(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>, answer: Arc<Message>) -> Option<End> {
-        if !cx.ports.output_guardrails.is_empty() && self.guards_answer(cx, &answer) {
+        if self.checks_answer(cx, &answer) {
             return None;
         }
         self.believe(spec, cx, answer)

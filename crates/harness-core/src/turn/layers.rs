@@ -57,7 +57,7 @@ impl TurnState {
             | Pending::Model
             | Pending::Arguments(_)
             | Pending::Gate(..)
-            | Pending::Guard(..)
+            | Pending::Check(..)
             | Pending::Approve(_)
             | Pending::Tool(_)
             | Pending::NoteApproval

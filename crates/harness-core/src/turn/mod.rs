@@ -9,6 +9,7 @@
 
 mod batch;
 mod call_ids;
+mod checks;
 pub mod clarify;
 mod compaction;
 mod cycle;
@@ -16,7 +17,6 @@ pub mod evidence;
 mod finish;
 mod flow;
 mod gates;
-mod guard;
 mod hooks;
 mod judge;
 mod layers;
@@ -165,8 +165,8 @@ impl TurnState {
             (Pending::Gate(at, gate, point), Reply::Gate(asked)) => {
                 self.on_gate(spec, cx, (at, gate, point), *asked)
             }
-            (Pending::Guard(stage, n), Reply::Guarded(result)) => {
-                self.on_guarded(spec, cx, (stage, n), result.map(|found| *found))
+            (Pending::Check(point, check), Reply::Check(asked)) => {
+                self.on_check(spec, cx, (point, check), *asked)
             }
             (Pending::Approve(at), Reply::Approval(decision)) => self.on_decision(spec, cx, at, decision),
             (Pending::Tool(at), Reply::Interrupted { .. }) => self.on_tool_cut(spec, cx, at),

@@ -15,7 +15,7 @@ use crate::ids::AgentId;
 use crate::limits::{Amount, Grant};
 use crate::machine::{Cx, Op, Pending, Start};
 use crate::message::{ApprovalRequest, Invalid, Message};
-use crate::outcome::{End, GuardStage, Stop, TotalUsage};
+use crate::outcome::{End, Stop, TotalUsage};
 use crate::port::{DrainPoint, Offer, Progress, ProposedCall};
 use crate::time::{Millis, Time};
 use crate::transcript::Plan;
@@ -59,8 +59,8 @@ pub struct TurnState {
     pub(super) asked_at: Time,
     /// The invalid output that a hook looks at.
     pub(super) unusable: Option<Box<Invalid>>,
-    /// What guardrails look at.
-    pub(super) guarding: Option<Box<super::guard::Guarding>>,
+    /// What is being checked.
+    pub(super) checking: Option<Box<super::checks::Checking>>,
     /// Whether they let the prompt pass.
     pub(super) prompt_passed: bool,
     /// The answer that the layers look at.
@@ -204,13 +204,8 @@ impl TurnState {
             Pending::Gate(at, gate, _) => {
                 Op::Gate { gate, proposed: Box::new(self.proposed(cx, call(at)?)?) }
             }
-            Pending::Guard(GuardStage::Input, guardrail) => {
-                let (messages, timeout) = (self.prompt.clone(), cx.ports.guardrails.timeout);
-                Op::GuardInput { guardrail, messages, timeout }
-            }
-            Pending::Guard(GuardStage::Output, guardrail) => {
-                let answer = Arc::clone(self.guarding.as_ref()?.answer.as_ref()?);
-                Op::GuardOutput { guardrail, answer, timeout: cx.ports.guardrails.timeout }
+            Pending::Check(_, check) => {
+                Op::Check { check, subject: Box::new(self.checking.as_ref()?.subject.clone()) }
             }
             Pending::Approve(at) => {
                 let slot = call(at)?;

@@ -2,18 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::decide::DecideCx;
+use harness_core::decide::{
+    Check, CheckDecision, CheckVerdict, DecideCx, DynCheck, Guarded, OnError, Points, Subject, check,
+};
 use harness_core::driver::{Ports, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{
-    GuardedAnswer, GuardrailRules, InputGuardrail, Inspection, OnGuardrailError, OutputGuardrail, ToolDef,
-    ToolOutcome,
-};
+use harness_core::port::{ToolDef, ToolOutcome};
 use harness_core::testing::{EventLog, ScriptedModel, ScriptedTools, VirtualClock};
 use harness_core::transcript::Transcript;
 use harness_core::turn::{Turn, TurnSpec};
-use harness_core::{Cancel, End, Evidence, Fault, FaultSource, GateName, Json, Millis, Time};
+use harness_core::{Cancel, End, Evidence, Fault, FaultSource, Json, Millis, Time};
 
 use crate::bare::bare;
 
@@ -22,6 +21,8 @@ use crate::bare::bare;
 enum Does {
     Pass,
     Trip,
+    Amend,
+    Again,
     Fault,
     Panic,
     Hang,
@@ -35,37 +36,22 @@ struct Rail {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Rail {
-    async fn find(&self, text: String) -> Result<Inspection, Fault> {
+impl Check for Rail {
+    async fn judge(&self, subject: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
+        let text = subject.text();
         self.asked.lock().expect("unpoisoned").push(format!("{} {text}", self.name));
-        match self.does {
-            Does::Pass => Ok(Inspection::pass().with_metadata(Json::parse("[1]").expect("JSON"))),
-            Does::Trip => Ok(Inspection::trip(format!("no {text}"))),
-            Does::Fault => Err(Fault::new(FaultSource::Guardrail, "offline", "the checker is offline")),
+        let verdict = match self.does {
+            Does::Pass => CheckVerdict::Accept,
+            Does::Trip => CheckVerdict::refuse(format!("no {text}")),
+            Does::Amend => CheckVerdict::Amend(format!("{text}, amended")),
+            Does::Again => CheckVerdict::Continue { guidance: format!("not {text}") },
+            Does::Fault => {
+                return Err(Fault::new(FaultSource::Guardrail, "offline", "the checker is offline"));
+            }
             Does::Panic => panic!("out of order"),
             Does::Hang => std::future::pending().await,
-        }
-    }
-}
-
-impl InputGuardrail for Rail {
-    fn name(&self) -> GateName {
-        self.name.into()
-    }
-
-    async fn inspect(&self, prompt: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
-        let texts: Vec<_> = prompt.iter().map(|message| message.joined_text()).collect();
-        self.find(texts.join("+")).await
-    }
-}
-
-impl OutputGuardrail for Rail {
-    fn name(&self) -> GateName {
-        self.name.into()
-    }
-
-    async fn inspect(&self, answer: &GuardedAnswer, _: &DecideCx) -> Result<Inspection, Fault> {
-        self.find(answer.text.clone()).await
+        };
+        Ok(CheckDecision { verdict, facts: Json::parse("[1]").ok() })
     }
 }
 
@@ -79,7 +65,8 @@ struct Seen {
 
 struct Case {
     spec: TurnSpec,
-    rules: GuardrailRules,
+    /// Changes every check.
+    rules: fn(Guarded<dyn DynCheck>) -> Guarded<dyn DynCheck>,
     input: Vec<Does>,
     output: Vec<Does>,
     steps: Vec<AssistantMessage>,
@@ -87,7 +74,7 @@ struct Case {
 
 fn case() -> Case {
     let steps = vec![AssistantMessage::text("yes")];
-    Case { spec: bare(), rules: GuardrailRules::default(), input: Vec::new(), output: Vec::new(), steps }
+    Case { spec: bare(), rules: |check| check, input: Vec::new(), output: Vec::new(), steps }
 }
 
 impl Case {
@@ -111,16 +98,18 @@ impl Case {
         self
     }
 
-    fn rules(mut self, change: impl FnOnce(&mut GuardrailRules)) -> Self {
-        change(&mut self.rules);
+    fn rules(mut self, rules: fn(Guarded<dyn DynCheck>) -> Guarded<dyn DynCheck>) -> Self {
+        self.rules = rules;
         self
     }
 
     fn run(self) -> Seen {
         let asked = Arc::default();
-        let rail = |at: usize, does: &Does| {
-            let name = ["first", "second", "third"][at];
-            Rail { name, does: *does, asked: Arc::clone(&asked) }
+        let rails = |does: &[Does], points: Points| {
+            let rails = ["first", "second", "third"].into_iter().zip(does.to_vec());
+            let rail =
+                |(name, does)| check::new(name, points, Rail { name, does, asked: Arc::clone(&asked) });
+            rails.map(rail).map(self.rules).collect::<Vec<_>>()
         };
         let model = ScriptedModel::new(self.steps);
         let events = EventLog::default();
@@ -128,11 +117,8 @@ impl Case {
         let mut bye = ToolOutcome::text("bye");
         bye.terminate = true;
         ports.tools = Arc::new(ScriptedTools::new([ToolDef::new("leave", "")]).answering([bye]));
-        ports.input_guardrails =
-            self.input.iter().enumerate().map(|(at, does)| Arc::new(rail(at, does)) as _).collect();
-        ports.output_guardrails =
-            self.output.iter().enumerate().map(|(at, does)| Arc::new(rail(at, does)) as _).collect();
-        ports.guardrails = self.rules;
+        ports.checks = rails(&self.input, Points::PROMPT);
+        ports.checks.extend(rails(&self.output, Points::ANSWER));
         ports.hub.fold(events.clone());
         let spec = Arc::new(self.spec);
         let mut turn = Turn::new(spec, Origin::default(), Transcript::default());
@@ -150,7 +136,7 @@ impl Case {
                 .iter()
                 .map(|message| format!("{} {}", message.role(), message.joined_text()))
                 .collect(),
-            events: events.lines().into_iter().filter(|line| line.starts_with("guardrail")).collect(),
+            events: events.lines().into_iter().filter(|line| line.starts_with("decided")).collect(),
             models: end.usage.model_calls,
             asked,
             end,
@@ -174,14 +160,14 @@ fn what_passes_goes_on() {
     let seen =
         case().input(&[Does::Pass]).output(&[Does::Pass]).check("answer_finalized", Some("yes"), &BOTH);
     assert_eq!(seen.asked, ["first may I?", "first yes"]);
-    assert_eq!(seen.events, ["guardrail_decided first input pass", "guardrail_decided first output pass"]);
+    assert_eq!(seen.events, ["decided prompt first accept", "decided answer first accept"]);
 }
 
 #[test]
 fn a_refused_prompt_reaches_neither_the_model_nor_the_transcript() {
     let seen = case().input(&[Does::Trip]).check("guardrail_triggered", None, &[]);
     assert_eq!(seen.models, 0);
-    assert_eq!(seen.events, [r#"guardrail_decided first input triggered "no may I?""#]);
+    assert_eq!(seen.events, [r#"decided prompt first refuse "no may I?""#]);
     let message = seen.end.stop.evidence.message();
     assert_eq!(message.as_deref(), Some("Input guardrail \"first\" triggered. Reason: no may I?"));
 }
@@ -198,9 +184,9 @@ fn a_refused_answer_is_believed_by_nobody() {
 #[test]
 fn a_guardrail_without_an_answer_is_triggered() {
     for (does, why) in [
-        (Does::Fault, "the guardrail failed: the checker is offline"),
-        (Does::Panic, "the guardrail failed: panicked: out of order"),
-        (Does::Hang, "the guardrail failed: it gave no answer within 10.0 s"),
+        (Does::Fault, "the check failed: the checker is offline"),
+        (Does::Panic, "the check failed: it panicked: out of order"),
+        (Does::Hang, "the check failed: it gave no answer within 60.0 s"),
     ] {
         let evidence = |seen: Seen| match seen.end.stop.evidence.clone() {
             Evidence::Guardrail { reason, .. } => reason.expect("a reason"),
@@ -215,7 +201,7 @@ fn a_guardrail_without_an_answer_is_triggered() {
 #[test]
 fn a_guardrail_without_an_answer_may_be_told_to_pass() {
     for does in [Does::Fault, Does::Panic, Does::Hang] {
-        let lenient = case().rules(|rules| rules.on_error = OnGuardrailError::Pass);
+        let lenient = case().rules(|check| check.on_error(OnError::Lenient).within(Millis(50)));
         lenient.input(&[does]).output(&[does]).check("answer_finalized", Some("yes"), &BOTH);
     }
 }
@@ -225,23 +211,61 @@ fn a_hanging_guardrail_is_cut_off_at_the_deadline() {
     let case = case()
         .input(&[Does::Hang])
         .spec(|spec| spec.limits.elapsed = Some(Millis(50)))
-        .rules(|rules| rules.timeout = None);
+        .rules(|check| check.within(None));
     case.check("timeout_reached", None, &[]);
 }
 
 #[test]
-fn all_guardrails_are_asked_at_once() {
+fn checks_are_asked_in_their_order_until_one_refuses() {
     let seen = case().input(&[Does::Pass, Does::Trip, Does::Pass]).check("guardrail_triggered", None, &[]);
-    assert_eq!(seen.asked.len(), 3);
+    assert_eq!(seen.asked, ["first may I?", "second may I?"]);
     let passing = [Does::Pass; 3];
     case().input(&passing).output(&passing).check("answer_finalized", Some("yes"), &BOTH);
 }
 
 #[test]
-fn one_that_trips_does_not_wait_for_one_that_hangs() {
-    let patient = case().rules(|rules| rules.timeout = None);
-    let seen = patient.output(&[Does::Hang, Does::Trip]).check("guardrail_triggered", None, &["user may I?"]);
-    assert_eq!(seen.events, [r#"guardrail_decided second output triggered "no yes""#]);
+fn amended_words_count_and_are_what_later_checks_see() {
+    let log = ["user may I?, amended", "assistant yes, amended"];
+    let seen = case().input(&[Does::Amend, Does::Pass]).output(&[Does::Amend, Does::Pass]);
+    let seen = seen.check("answer_finalized", Some("yes, amended"), &log);
+    let asked = ["first may I?", "second may I?, amended", "first yes", "second yes, amended"];
+    assert_eq!(seen.asked, asked);
+    let refused =
+        case().output(&[Does::Amend, Does::Trip]).check("guardrail_triggered", None, &["user may I?"]);
+    assert!(!format!("{:?}", refused.end).contains("yes\""), "{:?}", refused.end);
+}
+
+#[test]
+fn an_answer_may_be_sent_back_to_the_model() {
+    let steps = [AssistantMessage::text("yes"), AssistantMessage::text("no")];
+    let log = ["user may I?", "assistant yes", "user not yes", "assistant no"];
+    let only_first = case().steps(steps).output(&[Does::Again]);
+    let seen = only_first.spec(|spec| spec.limits.iterations = 2).run();
+    assert_eq!(seen.log[..4], log.map(str::to_owned));
+    assert_eq!(seen.models, 2);
+    case().input(&[Does::Again]).check("guardrail_triggered", None, &[]);
+}
+
+#[test]
+fn of_checks_that_are_asked_at_once_the_strictest_counts_and_a_refusal_waits_for_none() {
+    let run = |does: &[Does]| {
+        let asked = Arc::default();
+        let rail = |does: &Does| -> Arc<dyn DynCheck> {
+            Arc::new(Rail { name: "one", does: *does, asked: Arc::clone(&asked) })
+        };
+        let all = check::all("both", Points::ANSWER, does.iter().map(rail));
+        let subject = Subject::Answer { text: "yes".into(), agent: "main".into(), message: None };
+        let log = Transcript::default();
+        let cx = DecideCx::new(log.prefix(), Arc::default(), Cancel::never(), Time(0));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let said = runtime.block_on(all.judge(&subject, &cx, &VirtualClock::jumping(Time(0)))).answer;
+        said.map_or_else(|fault| fault.code.to_string(), |decision| decision.verdict.as_str().to_owned())
+    };
+    assert_eq!(run(&[Does::Pass, Does::Amend, Does::Again]), "continue");
+    assert_eq!(run(&[Does::Hang, Does::Trip]), "refuse");
+    assert_eq!(run(&[Does::Fault, Does::Trip]), "refuse");
+    assert_eq!(run(&[Does::Fault, Does::Pass]), "offline");
+    assert_eq!(run(&[Does::Pass, Does::Hang]), "timeout");
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::decide::{DecideCx, Gate, GateDecision, GateVerdict, gate};
+use harness_core::decide::{
+    Check, CheckDecision, CheckVerdict, DecideCx, Gate, GateDecision, GateVerdict, Points, Subject, check,
+    gate,
+};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::limits::{Amount, Limit};
@@ -10,9 +13,8 @@ use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Cost, Message, ToolCall, Usage};
 use harness_core::outcome::{Purpose, TotalUsage};
 use harness_core::port::{
-    CompactAsk, Compaction, Compactor, ContextPipeline, GuardedAnswer, HookCx, HookPoints, InputGuardrail,
-    Inspection, Judgement, Ledger, ModelFault, ModelFaultCode, ModelRequest, Offer, OutputGuardrail,
-    ProposedCall, StopGate, ToolDef, ToolOutcome, TurnHooks, ViewCx,
+    CompactAsk, Compaction, Compactor, ContextPipeline, HookCx, HookPoints, Judgement, Ledger, ModelFault,
+    ModelFaultCode, ModelRequest, Offer, ProposedCall, StopGate, ToolDef, ToolOutcome, TurnHooks, ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
@@ -92,25 +94,10 @@ impl ContextPipeline for Layer {
 
 struct Asks(Part);
 
-impl InputGuardrail for Asks {
-    fn name(&self) -> GateName {
-        "asks".into()
-    }
-
-    async fn inspect(&self, _: &[Arc<Message>], cx: &DecideCx) -> Result<Inspection, Fault> {
+impl Check for Asks {
+    async fn judge(&self, _: &Subject, cx: &DecideCx) -> Result<CheckDecision, Fault> {
         self.0.ask(&cx.ledger).await.expect("a call with room");
-        Ok(Inspection::pass())
-    }
-}
-
-impl OutputGuardrail for Asks {
-    fn name(&self) -> GateName {
-        "asks".into()
-    }
-
-    async fn inspect(&self, _: &GuardedAnswer, cx: &DecideCx) -> Result<Inspection, Fault> {
-        self.0.ask(&cx.ledger).await.expect("a call with room");
-        Ok(Inspection::pass())
+        Ok(CheckVerdict::Accept.into())
     }
 }
 
@@ -244,8 +231,7 @@ fn fault_16_every_part_that_calls_a_model_is_in_the_usage_of_the_run() {
     ports.layers = Some(Arc::new(Layer(part.clone(), Hook::Recall)));
     ports.compactor = Some(asks());
     ports.hooks = Some(asks());
-    ports.input_guardrails = vec![asks()];
-    ports.output_guardrails = vec![asks()];
+    ports.checks = vec![check::new("asks", Points::PROMPT.and(Points::ANSWER), Asks(part.clone()))];
     ports.gates = vec![gate::new("asks", Asks(part.clone()))];
     ports.stop_gates = vec![asks()];
     let (end, seen) = run(ports, limited(100_000));

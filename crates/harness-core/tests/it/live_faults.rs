@@ -3,17 +3,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::decide::{DecideCx, Gate, GateDecision, GateVerdict, gate};
+use harness_core::decide::{
+    Check, CheckDecision, CheckVerdict, DecideCx, Gate, GateDecision, GateVerdict, Points, Subject, check,
+    gate,
+};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Invalid, Message, ToolCall};
 use harness_core::port::{
     AgentBrief, AgentSource, AppendSource, ApprovalAsk, Approver, CompactAsk, Compaction, Compactor,
-    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, GuardedAnswer, HookCx, InputGuardrail,
-    Inspection, Judgement, Loaded, Model, ModelFault, ModelFaultCode, ModelRequest, OutputGuardrail,
-    PrepareAsk, ProposedCall, Question, RetryClass, Session, SessionError, Steering, StopGate, ToolCx,
-    ToolDef, ToolOutcome, ToolRegistry, ToolScope, TurnHooks, ViewCx,
+    ContextPipeline, Decision, Deltas, Durability, Entry, EntryHead, HookCx, Judgement, Loaded, Model,
+    ModelFault, ModelFaultCode, ModelRequest, PrepareAsk, ProposedCall, Question, RetryClass, Session,
+    SessionError, Steering, StopGate, ToolCx, ToolDef, ToolOutcome, ToolRegistry, ToolScope, TurnHooks,
+    ViewCx,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::VirtualClock;
@@ -145,25 +148,12 @@ impl Gate for Cast {
     }
 }
 
-impl InputGuardrail for Cast {
-    fn name(&self) -> GateName {
-        "in".into()
-    }
-
-    async fn inspect(&self, _: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
-        self.part("input guardrail", FaultSource::Guardrail).await?;
-        Ok(Inspection::pass())
-    }
-}
-
-impl OutputGuardrail for Cast {
-    fn name(&self) -> GateName {
-        "out".into()
-    }
-
-    async fn inspect(&self, _: &GuardedAnswer, _: &DecideCx) -> Result<Inspection, Fault> {
-        self.part("output guardrail", FaultSource::Guardrail).await?;
-        Ok(Inspection::pass())
+impl Check for Cast {
+    async fn judge(&self, subject: &Subject, _: &DecideCx) -> Result<CheckDecision, Fault> {
+        let port =
+            if matches!(subject, Subject::Prompt(_)) { "check of the prompt" } else { "check of the answer" };
+        self.part(port, FaultSource::Guardrail).await?;
+        Ok(CheckVerdict::Accept.into())
     }
 }
 
@@ -302,8 +292,7 @@ async fn run(execution: Execution, plot: Option<Plot>) -> Ran {
     ports.agents = Arc::new(cast.clone());
     ports.tools = Arc::new(cast.clone());
     ports.gates = vec![gate::new("gate", cast.clone())];
-    ports.input_guardrails = vec![Arc::new(cast.clone())];
-    ports.output_guardrails = vec![Arc::new(cast.clone())];
+    ports.checks = vec![check::new("check", Points::PROMPT.and(Points::ANSWER), cast.clone())];
     ports.stop_gates = vec![Arc::new(cast.clone())];
     ports.approver = Some(Arc::new(cast.clone()));
     ports.session = Some(Arc::new(cast.clone()));
@@ -352,7 +341,8 @@ async fn whatever_port_fails_wherever_the_run_ends_lawfully_and_keeps_what_is_fi
         check(&quiet, "quiet");
         assert_eq!(quiet.end.reason(), StopReason::AnswerFinalized);
         let called = quiet.cast.with(|state| state.called.clone());
-        for port in ["agents", "tool list", "gate", "input guardrail", "output guardrail", "stop gate"] {
+        for port in ["agents", "tool list", "gate", "check of the prompt", "check of the answer", "stop gate"]
+        {
             assert!(called.contains(&port), "{port} is never called");
         }
         for (at, port) in called.iter().enumerate() {

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use harness_core::decide::{Answered, GateDecision, GateVerdict, Guard, OnError, Points};
+use harness_core::decide::{
+    Answered, CheckDecision, CheckVerdict, GateDecision, GateVerdict, Guard, OnError, Points,
+};
 use harness_core::limits::Limits;
 use harness_core::machine::PortSet;
 use harness_core::machine::{Input, Machine, Op, Origin, Phase, Record, Reply, Start};
@@ -13,8 +15,8 @@ use harness_core::message::{
 };
 use harness_core::port::{
     ArgumentFault, AskReason, CompactReason, Compaction, CompactionNote, Decision, HookAsk, HookPoints,
-    Inspection, Judged, Judgement, ModelFault, ModelFaultCode, Offer, OnGuardrailError, Overflow, Prepared,
-    Question, RetryClass, ToolDef, ToolOutcome,
+    Judged, Judgement, ModelFault, ModelFaultCode, Offer, Overflow, Prepared, Question, RetryClass, ToolDef,
+    ToolOutcome,
 };
 use harness_core::testing::{Answer, Outside, Ran, ScriptedDriver, event_line};
 use harness_core::transcript::{Plan, Span, Transcript, View};
@@ -127,10 +129,11 @@ pub(crate) fn port_set() -> impl Strategy<Value = PortSet> {
             let names =
                 |prefix: &str, count| (0..count).map(|n| format!("{prefix}{n}").as_str().into()).collect();
             let mut ports = PortSet::default();
-            ports.input_guardrails = names("in", rails.0);
-            ports.output_guardrails = names("out", rails.1);
+            let rail = |prefix, points| move |n| Guard::new(format!("{prefix}{n}"), points);
+            ports.checks = (0..rails.0).map(rail("in", Points::PROMPT)).collect();
+            ports.checks.extend((0..rails.1).map(rail("out", Points::ANSWER)));
             if rails.2 {
-                ports.guardrails.on_error = OnGuardrailError::Pass;
+                ports.checks.iter_mut().for_each(|check| check.on_error = OnError::Lenient);
             }
             let points =
                 |n| if prepares && n == 0 { Points::PREPARE } else { Points::CALL.and(Points::HANDOFF) };
@@ -295,6 +298,20 @@ impl World {
         Reply::Gate(Box::new(GateDecision::from(verdict).into()))
     }
 
+    fn check(&mut self) -> Reply {
+        let verdict = match self.die(10) {
+            0..=5 => CheckVerdict::Accept,
+            6 => CheckVerdict::Amend("amended".into()),
+            7 => CheckVerdict::Continue { guidance: "again".into() },
+            8 => {
+                let answer = Err(Fault::new(FaultSource::Guardrail, "broken", "it broke"));
+                return Reply::Check(Box::new(Answered { answer, took: Millis(3) }));
+            }
+            _ => CheckVerdict::refuse("not here"),
+        };
+        Reply::Check(Box::new(CheckDecision::from(verdict).into()))
+    }
+
     fn decision(&mut self) -> Reply {
         Reply::Approval(match self.die(5) {
             0 | 1 => Decision::Granted,
@@ -427,10 +444,7 @@ impl World {
             }
             Op::Hook { ask, .. } => self.hooked(ask),
             Op::Drain { .. } => self.drained(),
-            Op::GuardInput { .. } | Op::GuardOutput { .. } => {
-                let found = if self.die(8) == 7 { Inspection::trip("not here") } else { Inspection::pass() };
-                Reply::Guarded(self.fault(Box::new(found)))
-            }
+            Op::Check { .. } => self.check(),
             Op::StopGate { .. } => Reply::Judged(Judged::from(match self.die(5) {
                 0 | 1 => Judgement::Accept,
                 2 => Judgement::Waive { why: "good enough".into() },

@@ -15,9 +15,9 @@ fn record() -> RunRecord {
     let ran = scene.run();
     let mut events = ran.events;
     let end = events.pop().unwrap();
-    for (gate, decision) in [("tone", "pass"), ("pii", "triggered")] {
+    for (gate, decision) in [("tone", "accept"), ("pii", "refuse")] {
         let kind = format!(
-            r#""type":"guardrail_decided","guardrail":"{gate}","stage":"output","decision":"{decision}","metadata":{{"n":1}}"#
+            r#""type":"decided","by":"{gate}","point":"answer","verdict":"{decision}","facts":{{"n":1}},"durationMs":0"#
         );
         let text =
             format!(r#"{{"seq":{},"at":{},"turn":1,"iteration":1,{kind},"origin":{{}}}}"#, end.seq, end.at.0);

@@ -13,20 +13,20 @@ mod traffic;
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::decide::{DecideCx, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
+use harness_core::decide::{DecideCx, DynCheck, DynGate, Gate, GateDecision, GateVerdict, Guarded, gate};
 use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, Fold};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall, Usage};
 use harness_core::outcome::Fault;
 use harness_core::port::{
-    AgentBrief, AgentSource, DynModel, DynOutputGuardrail, DynToolRegistry, PrepareAsk, ProposedCall,
-    RetryClass, ToolDef, ToolOutcome,
+    AgentBrief, AgentSource, DynModel, DynToolRegistry, PrepareAsk, ProposedCall, RetryClass, ToolDef,
+    ToolOutcome,
 };
 use harness_core::run::{Run, RunSpec};
 use harness_core::testing::{EventLog, ModelStep, ScriptedModel, ScriptedTools, ToolStep, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, GateName, Json, Millis, RunId, Time};
+use harness_core::{Cancel, Json, Millis, RunId, Time};
 use harness_record::{RecordFold, RecordOptions, RunRecord, RunStart};
 
 /// When every scripted run begins: 2026-01-01T00:00:00.000Z.
@@ -106,7 +106,7 @@ pub(crate) struct Scene {
     pub(crate) tells_history: bool,
     pub(crate) policy: bool,
     pub(crate) gates: Vec<Guarded<dyn DynGate>>,
-    pub(crate) guardrails: Vec<Arc<dyn DynOutputGuardrail>>,
+    pub(crate) checks: Vec<Guarded<dyn DynCheck>>,
     pub(crate) prompt: Option<Message>,
     pub(crate) spec: RunSpec,
 }
@@ -140,7 +140,7 @@ impl Scene {
             tells_history: true,
             policy: false,
             gates: Vec::new(),
-            guardrails: Vec::new(),
+            checks: Vec::new(),
             prompt: Some(Message::user("Where is order 7?")),
             spec: RunSpec::default(),
         }
@@ -156,7 +156,7 @@ impl Scene {
         ports.agents = Arc::new(Desk);
         ports.tools = self.tools;
         ports.gates = self.gates;
-        ports.output_guardrails = self.guardrails;
+        ports.checks = self.checks;
         if self.policy {
             ports.gates.push(gate::new("policy", Policy));
         }

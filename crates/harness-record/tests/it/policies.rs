@@ -1,11 +1,9 @@
 //! Records of runs under core's own policies and guardrails.
 
-use harness_core::Fault;
-use harness_core::decide::gate;
 use harness_core::decide::policy::{
     HandoffPolicies, HandoffProposal, PolicyDecision, ToolPolicies, ToolProposal,
 };
-use harness_core::port::{GuardedAnswer, Inspection, OutputGuardrail};
+use harness_core::decide::{Points, check, gate};
 use harness_record::{RecordedModel, governance_events};
 
 use super::*;
@@ -61,22 +59,11 @@ fn the_facts_of_a_policy_gate_are_its_decisions_in_the_record() {
     assert_eq!(events.last().unwrap().r#type, "aioc.approval.required");
 }
 
-/// Refuses what is said loudly.
-struct Quiet;
-
-impl OutputGuardrail for Quiet {
-    fn name(&self) -> GateName {
-        "quiet".into()
-    }
-
-    async fn inspect(&self, answer: &GuardedAnswer, _: &DecideCx) -> Result<Inspection, Fault> {
-        Ok(if answer.text.contains('!') { Inspection::trip("too loud") } else { Inspection::pass() })
-    }
-}
-
 fn guarded(text: &str) -> RunRecord {
     let mut scene = Scene::new([says(text)], []);
-    scene.guardrails = vec![Arc::new(Quiet)];
+    let quiet =
+        check::guardrail("quiet", Points::ANSWER, |text| text.contains('!').then(|| "too loud".to_owned()));
+    scene.checks = vec![quiet];
     scene.run().record
 }
 

@@ -53,8 +53,7 @@ fn apart(mut ports: Ports) -> Ports {
     ports.tools = Arc::new(Untouched(ports.tools));
     ports.layers = ports.layers.map(|layers| layers.ahead_dyn().unwrap_or(layers));
     ports.compactor = ports.compactor.map(|compactor| compactor.ahead_dyn().unwrap_or(compactor));
-    ports.input_guardrails.clear();
-    ports.output_guardrails.clear();
+    ports.checks.clear();
     ports.hub = Hub::default();
     ports
 }
@@ -63,7 +62,7 @@ impl Thread {
     /// The request that the model would be asked with if the idle thread were prompted with these messages now, by
     /// the one loop that makes requests: layers, steering and the compaction in force included. Nothing is stored,
     /// told, delivered or remembered: layers and the compactor are asked through twins
-    /// ([`ContextPipeline::ahead`](harness_core::port::ContextPipeline::ahead)), guardrails not at all. A compactor whose
+    /// ([`ContextPipeline::ahead`](harness_core::port::ContextPipeline::ahead)), checks not at all. A compactor whose
     /// trigger is reached makes its summary for the preview, with its own model call.
     ///
     /// # Errors

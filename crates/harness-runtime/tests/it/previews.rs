@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness_core::decide::DecideCx;
+use harness_core::decide::{CheckVerdict, Points, check};
 use harness_core::machine::Origin;
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{
     CompactAsk, Compaction, CompactionNote, Compactor, ContextPipeline, DynCompactor, DynContextPipeline,
-    InputGuardrail, Inspection, ModelRequest, ViewCx,
+    ModelRequest, ViewCx,
 };
 use harness_core::transcript::{Plan, Span};
-use harness_core::{Fault, GateName, Json, Outcome};
+use harness_core::{Fault, Json, Outcome};
 use harness_runtime::{RuntimeError, ThreadConfig};
 
 use crate::support::{Step, history, thread_with};
@@ -77,20 +77,6 @@ impl Compactor for Shortening {
     }
 }
 
-/// Lets everything pass, and counts.
-struct Passing(Counting);
-
-impl InputGuardrail for Passing {
-    fn name(&self) -> GateName {
-        "passing".into()
-    }
-
-    async fn inspect(&self, _: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
-        self.0.note("guard");
-        Ok(Inspection::pass())
-    }
-}
-
 fn messages(request: &ModelRequest) -> Vec<Json> {
     let mut all = Vec::new();
     request.view.for_each(|message| all.push(Json::of(&**message).unwrap()));
@@ -137,10 +123,13 @@ async fn all_of_it_together() {
     check(|config| {
         config.layers = Some(Arc::new(Counting::default()));
         config.compactor = Some(Arc::new(Shortening::default()));
-        config.input_guardrails = vec![Arc::new(Passing(guard))];
+        config.checks = vec![check::func("passing", Points::PROMPT, move |_, _| {
+            guard.note("guard");
+            CheckVerdict::Accept
+        })];
     })
     .await;
-    assert_eq!(seen.0.lock().unwrap().len(), 4, "guardrails are asked before real requests only");
+    assert_eq!(seen.0.lock().unwrap().len(), 4, "checks are asked before real requests only");
 }
 
 #[tokio::test]

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use harness::core::StopReason;
 use harness::core::continuation::{CallDecision, Continuation, Resume};
 use harness::core::decide::policy::{PolicyDecision, ToolProposal};
-use harness::core::port::{InputGuardrail, Inspection};
-use harness::core::{Fault, GateName, StopReason};
 use harness::prelude::*;
 use harness::session::MemorySession;
 
@@ -145,24 +144,13 @@ async fn a_question_is_answered_and_a_limit_is_lifted() {
     assert_eq!(harness.resume_with(continuation, Resume::go_on()).await.unwrap().answer(), "done");
 }
 
-/// Refuses whatever holds a word.
-struct Without(&'static str);
-
-impl InputGuardrail for Without {
-    fn name(&self) -> GateName {
-        "without".into()
-    }
-
-    async fn inspect(&self, prompt: &[Arc<Message>], _: &DecideCx) -> Result<Inspection, Fault> {
-        let held = prompt.iter().any(|message| message.joined_text().contains(self.0));
-        Ok(if held { Inspection::trip(self.0) } else { Inspection::pass() })
-    }
-}
-
 #[tokio::test]
 async fn a_refused_prompt_is_not_part_of_the_conversation() {
     let model = Script::new([AssistantMessage::text("hi")]);
-    let harness = Harness::new(model.clone()).input_guardrail(Without("secret")).build().unwrap();
+    let without = check::guardrail("without", Points::PROMPT, |text| {
+        text.contains("secret").then(|| "secret".to_owned())
+    });
+    let harness = Harness::new(model.clone()).check(without).build().unwrap();
     let refused = harness.prompt("the secret word").await.unwrap();
     assert_eq!((refused.reason(), refused.transcript.len()), (StopReason::GuardrailTriggered, 0));
     assert_eq!(harness.prompt("hello").await.unwrap().answer(), "hi");

@@ -254,8 +254,7 @@ fn asked(op: &Op) -> Option<Asked> {
         | Op::NoteApproval { .. }
         | Op::Hook { .. }
         | Op::Drain { .. }
-        | Op::GuardInput { .. }
-        | Op::GuardOutput { .. }
+        | Op::Check { .. }
         | Op::Facts { .. } => None,
     }
 }

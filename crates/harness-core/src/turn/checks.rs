@@ -1,0 +1,205 @@
+//! Checks at work: the prompt before it is in the transcript, an answer before it counts.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::flow::{answer_unrun, guidance_message};
+use super::spec::TurnSpec;
+use super::state::TurnState;
+use crate::decide::{Answered, CheckDecision, CheckVerdict, Guard, OnError, Point, Points, Subject};
+use crate::event::EventKind;
+use crate::machine::{Cx, Pending};
+use crate::message::{Message, ModelOutput};
+use crate::outcome::{End, Evidence, GuardStage, Stop, StopReason};
+
+/// What is being checked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Checking {
+    point: Point,
+    pub(super) subject: Subject,
+}
+
+/// Whether somebody said it: what the turn itself adds to a prompt is not checked.
+fn is_said(message: &Message) -> bool {
+    !matches!(message, Message::User(said) if said.origin.as_deref() == Some("hook"))
+}
+
+impl TurnState {
+    /// Asks the checks of prompts, unless they have passed it; gives whether anything was asked.
+    pub(super) fn checks_prompt(&mut self, cx: &mut Cx<'_>) -> bool {
+        if self.prompt_passed || cx.ports.next_check(Point::Prompt, 0).is_none() {
+            return false;
+        }
+        let prompt = self.prompt.clone();
+        self.check(cx, Point::Prompt, || {
+            let said: Vec<_> = prompt.into_iter().filter(|message| is_said(message)).collect();
+            (!said.is_empty()).then_some(Subject::Prompt(said))
+        })
+    }
+
+    /// Asks the checks of answers; gives whether anything was asked. Calls and refusals are no answers.
+    pub(super) fn checks_answer(&mut self, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
+        if self.is_stopping() {
+            return false;
+        }
+        let agent = self.agent_id();
+        self.check(cx, Point::Answer, || {
+            let text = match answer.as_assistant().map(|message| message.output()) {
+                Some(ModelOutput::FinalAnswer) => answer.joined_text(),
+                Some(ModelOutput::Clarification { question }) => question,
+                Some(
+                    ModelOutput::ToolRequest
+                    | ModelOutput::ApprovalRequest(_)
+                    | ModelOutput::Refusal { .. }
+                    | ModelOutput::Invalid(_),
+                )
+                | None => return None,
+            };
+            Some(Subject::Answer { text, agent, message: Some(Arc::clone(answer)) })
+        })
+    }
+
+    /// Asks the checks of answers about the words of tools that end the turn; gives whether anything was asked.
+    pub(super) fn checks_text(&mut self, cx: &mut Cx<'_>, text: &str) -> bool {
+        let agent = self.agent_id();
+        self.check(cx, Point::Answer, || {
+            Some(Subject::Answer { text: text.to_owned(), agent, message: None })
+        })
+    }
+
+    fn check(&mut self, cx: &mut Cx<'_>, point: Point, subject: impl FnOnce() -> Option<Subject>) -> bool {
+        let Some(first) = cx.ports.next_check(point, 0) else { return false };
+        let Some(subject) = subject() else { return false };
+        self.checking = Some(Box::new(Checking { point, subject }));
+        self.issue(cx, Pending::Check(point, first));
+        true
+    }
+
+    /// A check has judged, or failed to.
+    pub(super) fn on_check(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        (point, check): (Point, u32),
+        asked: Answered<CheckDecision>,
+    ) -> Option<End> {
+        let unknown = || Guard::new("check", Points::of(point));
+        let guard = cx.ports.checks.get(check as usize).cloned().unwrap_or_else(unknown);
+        let Answered { answer, took: duration } = asked;
+        let (CheckDecision { verdict, facts }, fault) = match answer {
+            Ok(decision) => (decision, None),
+            Err(fault) => {
+                let failed = format!("the check failed: {}", fault.message);
+                let verdict = match guard.on_error {
+                    OnError::Strict => CheckVerdict::refuse(failed),
+                    OnError::Lenient => CheckVerdict::Accept,
+                };
+                (verdict.into(), Some(fault))
+            }
+        };
+        let (by, told) = (guard.name.clone(), verdict.as_str().into());
+        let reason = verdict.reason().map(str::to_owned);
+        cx.event(|| EventKind::Decided {
+            by,
+            point: point.as_str().into(),
+            call: None,
+            verdict: told,
+            reason,
+            facts,
+            duration,
+            fault,
+        });
+        if self.is_stopping() {
+            return self.settle(spec, cx);
+        }
+        let checking = self.checking.as_mut()?;
+        match verdict {
+            CheckVerdict::Accept => {}
+            CheckVerdict::Amend(text) => checking.subject.amend(text),
+            CheckVerdict::Continue { guidance } => match self.checking.take()?.subject {
+                Subject::Answer { message: Some(answer), .. } => {
+                    return self.answer_again(spec, cx, &answer, guidance);
+                }
+                subject @ (Subject::Prompt(_) | Subject::Answer { .. }) => {
+                    self.checking = Some(Box::new(Checking { point, subject }));
+                    return self.refuse(spec, cx, guard, point, guidance);
+                }
+            },
+            CheckVerdict::Refuse { reason } => return self.refuse(spec, cx, guard, point, reason),
+            CheckVerdict::Unfounded(thin) => {
+                self.stop = Some(Stop::new(StopReason::EvidenceDensityViolation, Evidence::Density(thin)));
+                return self.settle(spec, cx);
+            }
+        }
+        match cx.ports.next_check(point, check + 1) {
+            Some(next) => {
+                self.issue(cx, Pending::Check(point, next));
+                None
+            }
+            None => self.accepted(spec, cx),
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        guard: Guard,
+        point: Point,
+        reason: String,
+    ) -> Option<End> {
+        let stage = if point == Point::Prompt { GuardStage::Input } else { GuardStage::Output };
+        let evidence = Evidence::Guardrail { guardrail: guard.name, stage, reason: Some(reason) };
+        self.stop = Some(Stop::new(StopReason::GuardrailTriggered, evidence));
+        self.settle(spec, cx)
+    }
+
+    /// The answer is kept and does not count; the model reads why, and answers again.
+    pub(super) fn answer_again(
+        &mut self,
+        spec: &TurnSpec,
+        cx: &mut Cx<'_>,
+        answer: &Arc<Message>,
+        guidance: String,
+    ) -> Option<End> {
+        self.append_answer(cx, Arc::clone(answer));
+        answer_unrun(cx, answer, "the answer was not accepted");
+        cx.append_one(guidance_message(guidance));
+        self.iterate(spec, cx)
+    }
+
+    /// Every check accepts: what was checked counts.
+    fn accepted(&mut self, spec: &TurnSpec, cx: &mut Cx<'_>) -> Option<End> {
+        match self.checking.take()?.subject {
+            Subject::Prompt(said) => {
+                let at = self.prompt.iter().position(|message| is_said(message)).unwrap_or(0);
+                self.prompt.retain(|message| !is_said(message));
+                self.prompt.splice(at..at, said);
+                self.prompt_passed = true;
+                self.append_prompt(spec, cx)
+            }
+            Subject::Answer { message: Some(message), .. } => self.believe(spec, cx, message),
+            Subject::Answer { text, message: None, .. } => {
+                self.answer = Some(text);
+                self.complete(spec, cx)
+            }
+        }
+    }
+
+    /// The turn stops while something is checked: an answer is told of, and comes into no transcript.
+    pub(super) fn stop_checking(&mut self, cx: &mut Cx<'_>) {
+        let Some(checking) = self.checking.take() else { return };
+        if let Subject::Answer { message: Some(message), .. } = &checking.subject {
+            self.tell_answer(cx, message);
+        }
+    }
+
+    /// The turn stops before its prompt has passed: what somebody said comes into no transcript.
+    pub(super) fn drop_unchecked_prompt(&mut self, cx: &Cx<'_>) {
+        if cx.ports.next_check(Point::Prompt, 0).is_some() && !self.prompt_passed {
+            self.prompt.retain(|message| !is_said(message));
+        }
+    }
+}
