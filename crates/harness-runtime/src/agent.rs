@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use harness_core::Fault;
 use harness_core::port::{AgentBrief, AgentSource, DynAgentSource, PrepareAsk, ToolDef, ToolScope};
 use harness_core::transcript::Prefix;
+use harness_host::{Params, RootCwd};
 
 use crate::config::{Instructions, PromptInfo, Settled};
-use crate::flow::FlowRunner;
 
 /// The agents of one run.
 pub(crate) struct ThreadAgents {
     settled: Arc<Settled>,
-    flows: FlowRunner,
+    cwd: RootCwd,
+    params: Params,
     agents: Option<Arc<dyn DynAgentSource>>,
     /// The transcript before the run.
     base: Prefix,
@@ -24,11 +25,11 @@ pub(crate) struct ThreadAgents {
 impl ThreadAgents {
     pub(crate) fn new(
         settled: Arc<Settled>,
-        flows: FlowRunner,
+        (cwd, params): (RootCwd, Params),
         agents: Option<Arc<dyn DynAgentSource>>,
         base: Prefix,
     ) -> Self {
-        Self { settled, flows, agents, base, begun: AtomicBool::new(false) }
+        Self { settled, cwd, params, agents, base, begun: AtomicBool::new(false) }
     }
 
     async fn tools(&self, ask: &PrepareAsk, brief: &AgentBrief) -> Result<Arc<[ToolDef]>, Fault> {
@@ -66,8 +67,8 @@ impl AgentSource for ThreadAgents {
                     tools: self.tools(ask, &brief).await?,
                     messages: if begun { ask.log.clone() } else { self.base.clone() },
                     skills: config.skills.clone(),
-                    cwd: self.flows.shared_cwd().get(),
-                    params: self.flows.made_with().clone(),
+                    cwd: self.cwd.get(),
+                    params: self.params.clone(),
                 };
                 brief.instructions = Arc::from(build(&info));
                 brief.changes = true;

@@ -20,10 +20,7 @@
 //! |---|---|
 //! | [`skill`] | skills: instructions that a model loads when a task asks for them |
 //! | [`template`] | prompt templates, and the commands `/name` and `/skill:name` |
-//! | [`flow`] | programs of steps: code, models, tools, in parallel, in loops |
-//! | [`checkpoint`] | how an execution of a flow outlives its process |
 //! | [`context_file`] | the files that tell an agent about a project (`AGENTS.md`) |
-//! | [`channel`] | channels between the steps of an execution, and from outside into it |
 //!
 //! When a message is delivered stands in `docs/reference/delivery.md`.
 //!
@@ -72,13 +69,9 @@
 
 mod agent;
 mod approvals;
-pub mod channel;
-pub mod checkpoint;
 mod config;
 pub mod context_file;
-mod ended;
 mod error;
-pub mod flow;
 mod front_matter;
 mod model;
 mod queue;
@@ -106,7 +99,3 @@ pub use stream::{
     TextStream, ThreadEvent, Told,
 };
 pub use thread::{Snapshot, Status, Stopping, Thread};
-
-#[doc = include_str!("../../../docs/cookbook/flows.md")]
-#[cfg(doctest)]
-struct CookbookFlows;

@@ -12,12 +12,11 @@ use harness_core::{Cancel, ThreadId};
 
 use crate::config::{Instructions, Settled, ThreadConfig};
 use crate::error::RuntimeError;
-use crate::flow::FlowRunner;
 use crate::model::ThreadModel;
 use crate::queue::QueuedBytes;
 use crate::sessions::{DynSessions, Sessions};
 use crate::thread::{Shared, Thread};
-use harness_host::{Params, RootCwd, Workplace};
+use harness_host::{Params, RootCwd};
 
 /// The bounds of each thread, and of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +81,10 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     /// Bytes of the messages that wait in all threads.
     pub(crate) queued: QueuedBytes,
-    /// Flows of the same host, with its working folder and params.
-    pub(crate) flows: FlowRunner,
+    /// The working folder of the host.
+    pub(crate) cwd: RootCwd,
+    /// What the host was made with.
+    pub(crate) params: Params,
     pub(crate) tokio: tokio::runtime::Handle,
     /// The threads; weakly, because each of them knows these parts.
     threads: Weak<Threads>,
@@ -134,7 +135,8 @@ pub struct RuntimeBuilder {
     sessions: Option<Arc<dyn DynSessions>>,
     checkpoints: Option<Arc<dyn DynCheckpointStore>>,
     limits: Limits,
-    flows: FlowRunner,
+    cwd: RootCwd,
+    params: Params,
 }
 
 impl fmt::Debug for RuntimeBuilder {
@@ -171,21 +173,15 @@ impl RuntimeBuilder {
         self
     }
 
-    /// The working folder that prompts are told of and that root executions of its flows share. Default `/`.
+    /// The working folder that prompts are told of. Default `/`. A runner of flows that is given the same one shares it.
     pub fn root_cwd(mut self, cwd: RootCwd) -> Self {
-        self.flows = self.flows.root_cwd(cwd);
+        self.cwd = cwd;
         self
     }
 
-    /// What prompts and steps can read of how it was made. Default `{}`.
+    /// What prompts can read of how it was made. Default `{}`.
     pub fn params(mut self, params: Params) -> Self {
-        self.flows = self.flows.params(params);
-        self
-    }
-
-    /// Where steps of its flows work. Default [`Workplace::in_memory`].
-    pub fn workplace(mut self, workplace: Workplace) -> Self {
-        self.flows = self.flows.workplace(workplace);
+        self.params = params;
         self
     }
 
@@ -195,13 +191,25 @@ impl RuntimeBuilder {
     /// [`RuntimeError::NoTokio`] outside of a tokio runtime.
     pub fn build(self) -> Result<Runtime, RuntimeError> {
         let tokio = tokio::runtime::Handle::try_current().map_err(|_| RuntimeError::NoTokio)?;
-        let Self { config, clock, ids, sessions, checkpoints, limits, flows } = self;
+        let Self { config, clock, ids, sessions, checkpoints, limits, cwd, params } = self;
         let all = Arc::<Threads>::default();
         let (loaded, taped) = (Idle::default(), Idle::default());
         let threads = Arc::downgrade(&all);
         let queued = QueuedBytes::default();
-        let parts =
-            Parts { clock, ids, sessions, checkpoints, limits, queued, flows, tokio, threads, loaded, taped };
+        let parts = Parts {
+            clock,
+            ids,
+            sessions,
+            checkpoints,
+            limits,
+            queued,
+            cwd,
+            params,
+            tokio,
+            threads,
+            loaded,
+            taped,
+        };
         Ok(Runtime { threads: all, parts: Arc::new(parts), settled: Settled::new(config) })
     }
 }
@@ -228,8 +236,16 @@ impl fmt::Debug for Runtime {
 impl Runtime {
     /// Begins to make a runtime whose threads begin with this configuration.
     pub fn builder(config: ThreadConfig, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> RuntimeBuilder {
-        let (flows, limits) = (FlowRunner::new(Arc::clone(&clock)), Limits::default());
-        RuntimeBuilder { config, clock, ids, sessions: None, checkpoints: None, limits, flows }
+        RuntimeBuilder {
+            config,
+            clock,
+            ids,
+            sessions: None,
+            checkpoints: None,
+            limits: Limits::default(),
+            cwd: RootCwd::default(),
+            params: Params::default(),
+        }
     }
 
     /// The thread of that name; a new one when there is none. Nothing is loaded before it is needed.
@@ -252,26 +268,19 @@ impl Runtime {
         self.threads.lock().keys().cloned().collect()
     }
 
-    /// A runner of flows beside the threads: with the same clock, working folder, params and workplace, and
-    /// without storage, gates and hooks.
-    pub fn flows(&self) -> FlowRunner {
-        self.parts.flows.clone()
-    }
-
-    /// The working folder that prompts are told of and that root executions of [`Runtime::flows`] share.
+    /// The working folder that prompts are told of.
     pub fn root_cwd(&self) -> &RootCwd {
-        self.parts.flows.shared_cwd()
+        &self.parts.cwd
     }
 
-    /// Changes the working folder, for prompts that are built from now on and for all root executions that share
-    /// it; to the one that it is, changes nothing. Whether it changed. The folder before is kept.
+    /// Changes the working folder, for prompts that are built from now on and for all who share it; to the one that it is, changes nothing. Whether it changed. The folder before is kept.
     pub fn set_root_cwd(&self, folder: impl Into<Arc<str>>) -> bool {
         self.root_cwd().set(folder)
     }
 
     /// What it was made with.
     pub fn params(&self) -> &Params {
-        self.parts.flows.made_with()
+        &self.parts.params
     }
 
     /// Asks the model once, outside of any thread: with the configuration's model, key, settings and static

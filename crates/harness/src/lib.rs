@@ -47,6 +47,7 @@
 //! |---|---|
 //! | [`core`] | messages, ports, gates, events, limits, the turn and run machines, the driver |
 //! | [`descriptor`] | agent graphs as YAML |
+//! | [`flow`] | programs of steps, channels between them |
 //! | [`host`] | storage, artifacts, keys, a working folder, processes |
 //! | [`memory`] | memory layers, compaction |
 //! | [`session`] | session stores |
@@ -75,6 +76,7 @@ mod told;
 pub use harness_adapters as adapters;
 pub use harness_core as core;
 pub use harness_descriptor as descriptor;
+pub use harness_flow as flow;
 pub use harness_host as host;
 pub use harness_memory as memory;
 pub use harness_record as record;

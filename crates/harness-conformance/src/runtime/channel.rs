@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use harness_core::Cancel;
 use harness_core::{Json, Millis};
-use harness_runtime::channel::{Channel, ChannelError, ChannelSpec, Channels, ExternalStream};
+use harness_flow::channel::{Channel, ChannelError, ChannelSpec, Channels, ExternalStream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -9,11 +9,11 @@ use harness_core::Json;
 use harness_core::driver::Ports;
 use harness_core::message::{AssistantMessage, Cost, Message, Usage};
 use harness_core::testing::{ModelStep, ScriptedModel};
-use harness_host::DynStorage;
-use harness_runtime::checkpoint::Retention;
-use harness_runtime::flow::{
+use harness_flow::checkpoint::Retention;
+use harness_flow::{
     Execution, ExecutionSpec, Flow, FlowRunner, Loop, Parallel, Step, StepCx, TurnAgent, Until,
 };
+use harness_host::DynStorage;
 use harness_session::storage::MemoryStorage;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Results of flows in the suite's form.
 
 use harness_core::Json;
-use harness_runtime::flow::FlowError;
+use harness_flow::FlowError;
 use serde_json::{Value, json};
 
 use super::super::subset::put;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use harness_core::Json;
-use harness_runtime::flow::{ExecutionSpec, Flow, FlowRunner, Parallel, PathResult, Step};
+use harness_flow::{ExecutionSpec, Flow, FlowRunner, Parallel, PathResult, Step};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use harness_core::Json;
-use harness_runtime::flow::{
+use harness_flow::{
     ExecutionSpec, Flow, FlowRunner, Loop, LoopSnapshot, OnLoopError, Step, Until, Verdict as Said,
 };
 use serde::Deserialize;

@@ -64,8 +64,8 @@ impl Shared {
         };
         let start = start.with_open_calls(open_calls);
         let mut ports = self.ports(&settled, session, entries.clone());
-        let flows = self.parts.flows.clone();
-        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), flows, setup.agents, log.prefix()));
+        let host = (self.parts.cwd.clone(), self.parts.params.clone());
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, log.prefix()));
         ports.steering = setup.steering;
         self.tape.tell(ThreadEvent::Status(self.lock().status.clone()));
         self.tape.tell(ThreadEvent::RunStarted { run: run.clone(), entries: entries.clone() });

@@ -89,8 +89,8 @@ impl Thread {
             Arc::new(Looker { model: ThreadModel::new(Arc::clone(&settled), None), seen: Mutex::default() });
         ports.model = looker.clone();
         let Memory { log, view, waiting, .. } = memory;
-        let flows = self.0.parts.flows.clone();
-        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), flows, setup.agents, log.prefix()));
+        let host = (self.0.parts.cwd.clone(), self.0.parts.params.clone());
+        ports.agents = Arc::new(ThreadAgents::new(Arc::clone(&settled), host, setup.agents, log.prefix()));
         ports.steering = None;
         let mut origin = settled.config.origin.clone();
         origin.thread = Some(self.0.id.clone());

@@ -7,15 +7,11 @@
     reason = "a panic is how a test fails, in its helpers too"
 )]
 
-mod channels;
-mod checkpoints;
 mod context_files;
 mod delivery;
 mod ends;
 mod flat;
-mod flows;
 mod interleavings;
-mod loops;
 mod options;
 mod previews;
 mod runs;
@@ -23,10 +19,8 @@ mod sessions;
 mod settings;
 mod sim;
 mod skills;
-mod stage;
 mod streams;
 mod support;
 mod templates;
 mod timelines;
 mod tree;
-mod workplace;

@@ -8,7 +8,6 @@ use harness_core::testing::ScriptedTools;
 use harness_core::{Cancel, Fault, Json};
 use harness_host::Secrets;
 use harness_host::{Params, RootCwd};
-use harness_runtime::flow::ExecutionSpec;
 
 use crate::support::{Scripted, Step, builder, config, during, thread_of, thread_with};
 
@@ -68,11 +67,7 @@ async fn a_built_prompt_sees_the_working_folder_and_the_params_of_its_runtime() 
     let prompts: Vec<_> =
         model.requests().iter().map(|request| request.offer.instructions.to_string()).collect();
     assert_eq!(prompts, [r#"/a {"region":"eu"}"#, r#"/b {"region":"eu"}"#]);
-
-    let execution = runtime.flows().begin(ExecutionSpec::new("x"));
-    runtime.set_root_cwd("/c");
-    assert_eq!((&*execution.cx().cwd(), execution.cx().previous_cwd().as_deref()), ("/c", Some("/b")));
-    assert_eq!(execution.cx().params(), runtime.params().json());
+    assert_eq!(runtime.params().json().text(), r#"{"region":"eu"}"#);
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ use processor::Tidied;
 const QUEUE: usize = 16_384;
 
 /// Targets whose spans are sent: those of runs, and the steps of flows.
-const TARGETS: [&str; 2] = [TARGET, "harness_runtime::flow"];
+const TARGETS: [&str; 2] = [TARGET, "harness_flow"];
 
 /// An exporter at work.
 ///

@@ -10,15 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use harness::core::Json;
-use harness::core::message::AssistantMessage;
+use harness::flow::{ExecutionSpec, Flow, FlowError, FlowRunner, Step, StepCx};
 use harness::host::{ProcessFault, ProcessOptions};
 use harness::host::{RootCwd, Workplace};
-use harness::prelude::*;
-use harness::runtime::Runtime;
-use harness::runtime::flow::{ExecutionSpec, Flow, FlowError, Step, StepCx};
+use harness::system::SystemClock;
 use harness::tools::{Environment, FolderWorkspace, SystemPrograms};
-
-use crate::support::Script;
 
 /// Longer than any program of these tests takes on a busy machine; only a failing test waits for it.
 const LONG: Duration = Duration::from_mins(1);
@@ -27,7 +23,7 @@ const LONG: Duration = Duration::from_mins(1);
 const HANGS: &str = "exec 3>fifo; sleep 1000 & echo up >&3; wait";
 
 /// A host whose steps work in a folder, in which the folder `in` is where they begin.
-fn host(folder: &Path) -> Runtime {
+fn host(folder: &Path) -> FlowRunner {
     std::fs::create_dir(folder.join("in")).unwrap();
     let surroundings = Environment::from_iter([("PATH", "/usr/local/bin:/usr/bin:/bin")]);
     let programs = Arc::new(SystemPrograms::new(folder).env_from(&surroundings));
@@ -35,11 +31,7 @@ fn host(folder: &Path) -> Runtime {
         .with_fs(Arc::new(FolderWorkspace::open(folder).unwrap()))
         .with_shell(programs.clone())
         .with_subprocess(programs);
-    let builder = Harness::new(Script::new([AssistantMessage::text("unused")]));
-    builder
-        .runtime_with(|runtime| runtime.workplace(place).root_cwd(RootCwd::new("/in")))
-        .build_runtime()
-        .unwrap()
+    FlowRunner::new(Arc::new(SystemClock::new())).workplace(place).root_cwd(RootCwd::new("/in"))
 }
 
 async fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -54,7 +46,7 @@ fn options() -> ProcessOptions {
 async fn files_and_programs_of_a_step_are_those_of_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("other")).unwrap();
-    let runtime = host(folder.path());
+    let runner = host(folder.path());
     let write = Step::run("write", |_: Json, cx: StepCx| async move {
         cx.set_cwd("/other");
         let ended = cx.shell().exec("echo made > a.txt; basename $PWD", &options()).await;
@@ -62,11 +54,11 @@ async fn files_and_programs_of_a_step_are_those_of_its_folder() {
         let file = cx.fs().read_boxed("/other/a.txt").await.map_err(|fault| fault.to_string())?;
         Ok::<_, String>(folder + &file.map(|file| file.content).unwrap_or_default())
     });
-    let execution = runtime.flows().begin(ExecutionSpec::new("x"));
+    let execution = runner.begin(ExecutionSpec::new("x"));
     let output = execution.run(&Flow::new(write).unwrap(), Json::null()).await;
     assert_eq!(output, Ok(Json::string("other\nmade\n")));
     assert_eq!(
-        (&*runtime.root_cwd().get(), runtime.root_cwd().previous().as_deref()),
+        (&*runner.shared_cwd().get(), runner.shared_cwd().previous().as_deref()),
         ("/other", Some("/in"))
     );
 }
@@ -74,7 +66,7 @@ async fn files_and_programs_of_a_step_are_those_of_its_folder() {
 /// Runs a step that starts what hangs, aborts the execution when it is up, and waits until all of it is gone.
 async fn aborted(step: impl FnOnce() -> Step) -> Result<Json, FlowError> {
     let folder = tempfile::tempdir().unwrap();
-    let execution = Arc::new(host(folder.path()).flows().begin(ExecutionSpec::new("x")));
+    let execution = Arc::new(host(folder.path()).begin(ExecutionSpec::new("x")));
     execution.cx().shell().exec("mkfifo fifo", &options()).await.unwrap();
     let flow = Flow::new(step()).unwrap();
     let running = tokio::spawn({

@@ -12,14 +12,14 @@
 //!
 //! A step takes a JSON value and gives one. Around each stand its hooks, its timeout, its retries and its budget,
 //! which draws from all budgets above it. Every finished step is recorded with what it said, changed and spent;
-//! a restored execution takes finished steps from the ledger (see [`crate::checkpoint`]).
+//! a restored execution takes finished steps from the ledger (see [`checkpoint`]).
 //!
 //! ```
 //! use std::sync::Arc;
 //!
 //! use harness_core::testing::VirtualClock;
 //! use harness_core::{Json, Time};
-//! use harness_runtime::flow::{ExecutionSpec, Flow, FlowRunner, Loop, Step, Until};
+//! use harness_flow::{ExecutionSpec, Flow, FlowRunner, Loop, Step, Until};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let double = Step::run("double", async |n: u64, _| Ok::<_, String>(2 * n));
@@ -34,9 +34,12 @@
 //! ```
 
 mod at_step;
+pub mod channel;
+pub mod checkpoint;
 pub(crate) mod context;
 mod detached;
 mod dispatch;
+mod ended;
 mod error;
 mod execution;
 mod flow_tree;
@@ -69,3 +72,7 @@ pub use retry::{Backoff, Retry};
 pub use spawn::SpawnSpec;
 pub use step::{Step, StepKind};
 pub use until::{LoopSnapshot, Until, Verdict};
+
+#[doc = include_str!("../../../docs/cookbook/flows.md")]
+#[cfg(doctest)]
+struct CookbookFlows;

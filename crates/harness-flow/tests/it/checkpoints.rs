@@ -10,12 +10,12 @@ use harness_core::outcome::{Fault, Outcome};
 use harness_core::port::{ContextPipeline, ViewCx, tool_fn};
 use harness_core::testing::ScriptedModel;
 use harness_core::{Json, RunId};
-use harness_host::{Storage, StorageError};
-use harness_runtime::checkpoint::{CheckpointError, Retention};
-use harness_runtime::flow::{
+use harness_flow::checkpoint::{CheckpointError, Retention};
+use harness_flow::{
     Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, OnLoopError, Parallel, Step, StepCx,
     TurnAgent, Until,
 };
+use harness_host::{Storage, StorageError};
 
 use crate::stage::{Stage, text};
 

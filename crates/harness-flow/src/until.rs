@@ -74,7 +74,7 @@ type Judge = Arc<dyn Fn(LoopSnapshot) -> BoxFuture<'static, Result<Verdict, Stri
 /// that share one do not disturb each other.
 ///
 /// ```
-/// use harness_runtime::flow::Until;
+/// use harness_flow::Until;
 ///
 /// let until = Until::any([Until::output_contains("DONE"), Until::max_steps(5)]);
 /// # let _ = until;

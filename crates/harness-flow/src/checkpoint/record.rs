@@ -7,9 +7,9 @@ use harness_core::message::Message;
 use harness_core::{Json, RunId, ThreadId, Time};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::flow::StepKind;
-use crate::flow::context::Data;
-use crate::flow::log::Logged;
+use crate::StepKind;
+use crate::context::Data;
+use crate::log::Logged;
 
 /// The version of all records.
 pub(super) const VERSION: u64 = 1;

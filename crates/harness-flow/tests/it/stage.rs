@@ -8,7 +8,7 @@ use harness_core::driver::Ports;
 use harness_core::port::Clock as _;
 use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_core::{Json, Millis, Time};
-use harness_runtime::flow::{ExecutionSpec, Flow, FlowRunner, Step, TurnAgent};
+use harness_flow::{ExecutionSpec, Flow, FlowRunner, Step, TurnAgent};
 
 /// Turns without an end after which a test has failed.
 const TURNS: u32 = 100_000;

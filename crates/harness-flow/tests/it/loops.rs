@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use harness_core::message::Cost;
 use harness_core::{Json, Millis};
-use harness_runtime::channel::ChannelSpec;
-use harness_runtime::flow::{ExecutionSpec, Flow, Loop, OnLoopError, Step, StepCx, Until, Verdict};
+use harness_flow::channel::ChannelSpec;
+use harness_flow::{ExecutionSpec, Flow, Loop, OnLoopError, Step, StepCx, Until, Verdict};
 
 use crate::stage::{Stage, text};
 

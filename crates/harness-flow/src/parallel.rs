@@ -48,7 +48,7 @@ pub(super) struct Join {
 /// spends counts at once.
 ///
 /// ```
-/// use harness_runtime::flow::{Parallel, Step};
+/// use harness_flow::{Parallel, Step};
 ///
 /// let ask = |id: &str| Step::run(id.to_owned(), async |n: u64, _| Ok::<_, String>(n + 1));
 /// let both = Parallel::all("both", [ask("a"), ask("b")]).concurrency(2);

@@ -200,11 +200,6 @@ impl FlowRunner {
         self.0.root_cwd.set(folder)
     }
 
-    /// What steps can read of how their host was made.
-    pub(crate) fn made_with(&self) -> &Params {
-        &self.0.params
-    }
-
     /// The working folder that root executions share.
     #[must_use]
     pub fn shared_cwd(&self) -> &RootCwd {

@@ -46,7 +46,7 @@ pub(super) struct Rounds {
 /// the rounds that were done from the ledger, and asks the predicate about them again.
 ///
 /// ```
-/// use harness_runtime::flow::{Loop, Step, Until};
+/// use harness_flow::{Loop, Step, Until};
 ///
 /// let count = Step::run("count", async |n: u64, _| Ok::<_, String>(n + 1));
 /// let step = Step::from(Loop::new("to five", [count], Until::output_equals("5")));

@@ -19,7 +19,7 @@
 //!
 //! use harness_core::testing::VirtualClock;
 //! use harness_core::{Json, Time};
-//! use harness_runtime::channel::{ChannelSpec, Channels};
+//! use harness_flow::channel::{ChannelSpec, Channels};
 //! use harness_core::Cancel;
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

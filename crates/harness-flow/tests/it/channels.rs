@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use harness_core::Cancel;
 use harness_core::testing::VirtualClock;
 use harness_core::{Json, Millis, Time};
-use harness_runtime::channel::{ChannelError, ChannelSpec, Channels, ExternalStream};
+use harness_flow::channel::{ChannelError, ChannelSpec, Channels, ExternalStream};
 
 type Waiting = (String, Pin<Box<dyn Future<Output = String>>>);
 

@@ -8,8 +8,8 @@ use harness_core::message::{AssistantMessage, Cost, Usage};
 use harness_core::port::{ProposedCall, tool_fn};
 use harness_core::testing::ScriptedModel;
 use harness_core::{Fault, Json, Millis};
-use harness_runtime::channel::ChannelSpec;
-use harness_runtime::flow::{
+use harness_flow::channel::ChannelSpec;
+use harness_flow::{
     Backoff, DetachedStatus, ExecutionSpec, Flow, FlowError, FlowEvent, Loop, MeaningRouter, Parallel, Retry,
     Step, StepCx, StepHooks, StepInfo, Until,
 };
@@ -130,7 +130,7 @@ fn the_first_failure_ends_the_paths_beside_it() {
 
 #[test]
 fn settled_paths_tell_what_came_of_each() {
-    let merge = |results: Vec<harness_runtime::flow::PathResult>| {
+    let merge = |results: Vec<harness_flow::PathResult>| {
         let shown = results.iter().map(|path| match &path.outcome {
             Ok(output) => format!("{}={output}", path.step),
             Err(error) => format!("{}: {}", path.step, error.kind()),
@@ -491,6 +491,6 @@ fn a_flow_is_looked_through_before_it_runs() {
     let faults =
         Flow::new(Loop::sequence("root", [tag(""), tag("a/b"), empty.into(), tag("x").retry(Retry::new(0))]))
             .expect_err("four faults");
-    let kinds: Vec<_> = faults.0.iter().map(harness_runtime::flow::FlowFault::kind).collect();
+    let kinds: Vec<_> = faults.0.iter().map(harness_flow::FlowFault::kind).collect();
     assert_eq!(kinds, ["EMPTY_STEP_ID", "STEP_ID_FORM", "MISSING_LOOP_BODY", "RETRY_ATTEMPTS"]);
 }

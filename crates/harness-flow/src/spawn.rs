@@ -11,9 +11,9 @@ use harness_host::Workplace;
 /// What a child has of its own: everything else it inherits, the working folder as a copy.
 ///
 /// ```
-/// use harness_runtime::flow::{SpawnSpec, Step};
+/// use harness_flow::{SpawnSpec, Step};
 ///
-/// let look = Step::run("look", async |(): (), cx: harness_runtime::flow::StepCx| Ok::<_, String>(cx.cwd()));
+/// let look = Step::run("look", async |(): (), cx: harness_flow::StepCx| Ok::<_, String>(cx.cwd()));
 /// let step = Step::spawn_with("inside", look, SpawnSpec::new().cwd("/docs"));
 /// # let _ = step;
 /// ```

@@ -10,7 +10,7 @@
 //! | between two steps | the first is taken from the ledger, the rest runs |
 //! | inside a round of a loop | finished rounds, and finished steps of this one, are taken |
 //! | inside a parallel step | finished paths, and finished steps of the others, are taken |
-//! | after a step's effect, before its record | the step runs again; a call of an `unsafe` tool is refused with [`FlowError::OutcomeUnknown`](crate::flow::FlowError::OutcomeUnknown) |
+//! | after a step's effect, before its record | the step runs again; a call of an `unsafe` tool is refused with [`FlowError::OutcomeUnknown`](crate::FlowError::OutcomeUnknown) |
 //! | inside the turn of a model step | the turn begins again; what it had said and spent is not known, and calls that its model asks for again are new calls |
 //! | after the record | the step is taken, with its messages, state and spending |
 //!

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use harness_core::contract::{SchemaValidator, ShallowSchemas};
 use harness_core::port::{BoxFuture, MemoryWorkspace, Precondition, WorkspaceFile};
 use harness_core::{Cancel, Json, Millis};
-use harness_host::{Params, ParamsFault, RootCwd, Workplace};
-use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess};
-use harness_runtime::flow::{
+use harness_flow::{
     Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, Parallel, SpawnSpec, Step, StepCx,
 };
+use harness_host::{Params, ParamsFault, RootCwd, Workplace};
+use harness_host::{Process, ProcessFault, ProcessOptions, ProcessOutput, Shell, Subprocess};
 
 use crate::stage::{Stage, text};
 

@@ -112,7 +112,7 @@ impl TurnAgent {
     /// use harness_core::driver::Ports;
     /// use harness_core::message::AssistantMessage;
     /// use harness_core::testing::{ModelStep, ScriptedModel, VirtualClock};
-    /// use harness_runtime::flow::{Step, TurnAgent};
+    /// use harness_flow::{Step, TurnAgent};
     ///
     /// let model = Arc::new(ScriptedModel::new([ModelStep::answer(AssistantMessage::text("Done."))]));
     /// let clock = Arc::new(VirtualClock::still(harness_core::Time(0)));

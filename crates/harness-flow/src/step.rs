@@ -106,7 +106,7 @@ impl Step {
     /// the step. When the step is aborted, the code is dropped at its next await.
     ///
     /// ```
-    /// use harness_runtime::flow::Step;
+    /// use harness_flow::Step;
     ///
     /// let double = Step::run("double", async |n: u64, _| Ok::<_, String>(2 * n));
     /// # let _ = double;

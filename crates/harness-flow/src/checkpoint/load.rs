@@ -9,9 +9,9 @@ use harness_host::DynStorage;
 use super::ledger::{Earlier, Ledger};
 use super::record::{Beginning, Record, Start, VERSION, Version, prefix};
 use super::{CheckpointError, Retention};
-use crate::flow::context::Data;
-use crate::flow::log::Logged;
-use crate::flow::purse::sum;
+use crate::context::Data;
+use crate::log::Logged;
+use crate::purse::sum;
 
 /// Records that are read at once.
 const BATCH: usize = 256;

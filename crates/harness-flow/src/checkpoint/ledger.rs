@@ -12,10 +12,10 @@ use harness_host::{DynStorage, StorageError};
 
 use super::Retention;
 use super::record::{Beginning, Record, Start, VERSION, prefix};
-use crate::flow::context::{Context, lock};
-use crate::flow::log::is_at_or_beneath;
-use crate::flow::purse::sum;
-use crate::flow::{StepInfo, StepKind};
+use crate::context::{Context, lock};
+use crate::log::is_at_or_beneath;
+use crate::purse::sum;
+use crate::{StepInfo, StepKind};
 
 /// The records of one execution: those of an earlier process, and the way to write new ones.
 pub(crate) struct Ledger {
