@@ -1,6 +1,5 @@
 //! Vectors with an input, read into closed types: a word that a runner does not know is the vector's failure.
 
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use harness_core::Json;
@@ -82,21 +81,4 @@ pub(crate) fn exact(value: &Value) -> Done<Json> {
 /// Exact JSON as a value.
 pub(crate) fn plain(json: &Json) -> Done<Value> {
     json.to().map_err(|e| e.to_string())
-}
-
-/// A value of which every word is known to a closed type.
-pub(crate) struct Checked<T>(pub(crate) Value, PhantomData<T>);
-
-impl<T> Default for Checked<T> {
-    fn default() -> Self {
-        Self(Value::Null, PhantomData)
-    }
-}
-
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Checked<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        T::deserialize(&value).map_err(serde::de::Error::custom)?;
-        Ok(Self(value, PhantomData))
-    }
 }

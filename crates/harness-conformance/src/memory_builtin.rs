@@ -16,43 +16,60 @@ use harness_memory::builtin::{
 };
 use harness_memory::layer::{Layer, LayerCx, Utf16Quarters};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny as Any};
 use serde_json::{Value, json};
 
-use super::subset::matches;
-use super::turn::convert::{at, list, text};
+use super::turn::convert::at;
 use crate::Done;
-use crate::case::{Case, Checked, block_on};
+use crate::case::{block_on, each};
 use crate::vector::Vector;
 use crate::verdict::Verdict;
 
 /// Tokens that a layer gets where the vector says nothing.
 const BUDGET: u64 = 100_000;
 
-/// The words of an input; each layer reads its own.
+/// An input; each layer has words of its own. The order of keys is part of what layers show.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "which words there are is what counts; they are read where they are acted on")]
-struct Words {
-    layer: Option<Any>,
-    state: Option<Any>,
-    updates: Option<Vec<Any>>,
+struct Input {
+    layer: Builtin,
+    state: Option<Json>,
+    #[serde(default)]
+    updates: Vec<Json>,
     budget: Option<u64>,
     threshold: Option<u64>,
-    max: Option<u64>,
+    max: Option<usize>,
     observer: Option<Vec<String>>,
-    feeds: Option<Vec<Feed>>,
-    parent: Option<Any>,
-    children: Option<Vec<(String, Any)>>,
+    #[serde(default)]
+    feeds: Vec<Feed>,
+    parent: Option<Json>,
+    #[serde(default)]
+    children: Vec<(String, Json)>,
     merge: Option<Merge>,
-    calls: Option<Vec<(String, Any)>>,
-    raw: Option<String>,
+    #[serde(default)]
+    calls: Vec<(String, Json)>,
+    #[serde(default)]
+    raw: String,
     tag: Option<String>,
-    batches: Option<Vec<Vec<(String, String)>>>,
+    #[serde(default)]
+    batches: Vec<Facts>,
     local_time: Option<String>,
-    files: Option<BTreeMap<String, String>>,
-    base_dir: Option<String>,
-    message: Option<String>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    base_dir: String,
+    #[serde(default)]
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Builtin {
+    WorkingMemory,
+    Observations,
+    TaskState,
+    StaticContent,
+    Temporal,
+    FileReferences,
 }
 
 #[derive(Deserialize)]
@@ -70,74 +87,45 @@ enum Merge {
     Namespace,
 }
 
-/// A vector as it is written: the order of keys is part of what layers show.
-#[derive(Deserialize)]
-struct Written {
-    #[serde(default)]
-    input: BTreeMap<String, Json>,
-}
-
-/// The input of a vector.
-struct Input {
-    value: Value,
-    raw: BTreeMap<String, Json>,
-}
-
-impl Input {
-    /// A part of the input as it is written; `None` when there is none.
-    fn part<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, String> {
-        self.raw.get(key).map(|json| json.to().map_err(|e| format!("{key}: {e}"))).transpose()
-    }
-}
-
 /// Runs a vector.
 pub(crate) fn run(vector: &Vector) -> Verdict {
-    checked(vector).into()
+    each(vector, |input| block_on(shown(input))?)
 }
 
-fn checked(vector: &Vector) -> Done<()> {
-    let Case { input, expect, .. } = Case::<Checked<Words>>::of(vector)?;
-    let raw = vector.parse::<Written>()?.input;
-    let got = block_on(shown(&Input { value: input.0, raw }))??;
-    matches("expected", &expect, &got)
-}
-
-async fn shown(input: &Input) -> Result<Value, String> {
-    match text(&input.value, "layer") {
-        "working_memory" => working_memory(input).await,
-        "observations" => observations(&input.value).await,
-        "task_state" => task_state(input).await,
-        "static_content" => static_content(&input.value).await,
-        "temporal" => temporal(&input.value).await,
-        "file_references" => file_references(&input.value).await,
-        other => Err(format!("`{other}` is no known layer")),
+async fn shown(input: Input) -> Done<Value> {
+    match input.layer {
+        Builtin::WorkingMemory => working_memory(input).await,
+        Builtin::Observations => observations(input).await,
+        Builtin::TaskState => task_state(input).await,
+        Builtin::StaticContent => static_content(input).await,
+        Builtin::Temporal => temporal(input).await,
+        Builtin::FileReferences => file_references(input).await,
     }
 }
 
-async fn working_memory(input: &Input) -> Result<Value, String> {
+async fn working_memory(input: Input) -> Done<Value> {
     let mut probe = begun(WorkingMemory::new()).await?;
-    probe.cx.state = input.part("state")?;
-    for update in input.part::<Vec<Json>>("updates")?.unwrap_or_default() {
+    probe.cx.state = input.state;
+    for update in input.updates {
         probe.call("update", update).await.map_err(told)?;
     }
-    finished(probe, &input.value).await
+    finished(probe, input.budget).await
 }
 
-async fn observations(input: &Value) -> Result<Value, String> {
+async fn observations(input: Input) -> Done<Value> {
     let mut layer = Observations::new();
-    if let Some(threshold) = number(input, "threshold") {
+    if let Some(threshold) = input.threshold {
         layer = layer.with_threshold(threshold);
     }
-    if let Some(most) = number(input, "max") {
-        layer = layer.keeping(size(most));
+    if let Some(most) = input.max {
+        layer = layer.keeping(most);
     }
-    if !at(input, "observer").is_null() {
-        let lines = list(input, "observer").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    if let Some(lines) = input.observer {
         layer = layer.with_observer(Arc::new(Always(lines)));
     }
     let mut probe = begun(layer).await?;
-    for feed in list(input, "feeds") {
-        match Feed::deserialize(feed).map_err(|e| e.to_string())? {
+    for feed in input.feeds {
+        match feed {
             Feed::Assistant(said) => drop(probe.store(AssistantMessage::text(said)).await.map_err(told)?),
             Feed::User(said) => {
                 drop(probe.append(AppendSource::Prompt, [Message::user(said)]).await.map_err(told)?);
@@ -150,61 +138,58 @@ async fn observations(input: &Value) -> Result<Value, String> {
             }
         }
     }
-    finished(probe, input).await
+    finished(probe, input.budget).await
 }
 
-async fn task_state(input: &Input) -> Result<Value, String> {
-    let namespace = text(&input.value, "merge") == "namespace";
-    let merge = if namespace { DataMerge::Namespace } else { DataMerge::Shallow };
+async fn task_state(input: Input) -> Done<Value> {
+    let merge = match input.merge {
+        Some(Merge::Namespace) => DataMerge::Namespace,
+        Some(Merge::Shallow) | None => DataMerge::Shallow,
+    };
     let mut probe = begun(TaskState::new().merging(merge)).await?;
-    for key in ["state", "parent"] {
-        if let Some(state) = input.part(key)? {
-            probe.cx.state = Some(state);
-        }
+    if let Some(state) = input.parent.or(input.state) {
+        probe.cx.state = Some(state);
     }
-    for (id, state) in input.part::<Vec<(String, Json)>>("children")?.unwrap_or_default() {
+    for (id, state) in input.children {
         probe.take_back(&id, state).await.map_err(told)?;
     }
     let mut results = Vec::new();
-    for (function, arguments) in input.part::<Vec<(String, Json)>>("calls")?.unwrap_or_default() {
+    for (function, arguments) in input.calls {
         results.push(value_of(&probe.call(&function, arguments).await.map_err(told)?)?);
     }
-    let mut got = finished(probe, &input.value).await?;
+    let mut got = finished(probe, input.budget).await?;
     let Some(all) = got.as_object_mut() else { return Ok(got) };
     all.insert("parent_state".to_owned(), at(&Value::Object(all.clone()), "state").clone());
     all.insert("results".to_owned(), Value::Array(results));
     Ok(got)
 }
 
-async fn static_content(input: &Value) -> Result<Value, String> {
-    let layer = StaticContent::new(Arc::new(text(input, "raw").to_owned()));
-    let layer = match text(input, "tag") {
-        "" => layer,
-        tag => layer.tagged(tag),
-    };
-    finished(begun(layer).await?, input).await
+async fn static_content(input: Input) -> Done<Value> {
+    let mut layer = StaticContent::new(Arc::new(input.raw));
+    if let Some(tag) = input.tag {
+        layer = layer.tagged(tag);
+    }
+    finished(begun(layer).await?, input.budget).await
 }
 
-async fn temporal(input: &Value) -> Result<Value, String> {
-    if let Some(local) = input.get("local_time").and_then(Value::as_str) {
+async fn temporal(input: Input) -> Done<Value> {
+    if let Some(local) = input.local_time {
         let mut probe = begun(TemporalFacts::new()).await?;
         probe.cx.now = Time::parse_iso(&format!("{local}:00Z")).ok_or("local_time is no time")?;
         let shown = probe.recall("", BUDGET).await.map_err(told)?;
         return Ok(json!({ "line": shown.lines().find(|line| line.starts_with("Now:")) }));
     }
-    let batches: Vec<Vec<(String, String)>> =
-        serde_json::from_value(at(input, "batches").clone()).map_err(|e| e.to_string())?;
-    let count = batches.len();
-    let finder = Arc::new(Batches(Mutex::new(batches.into_iter().rev().collect())));
+    let count = input.batches.len();
+    let finder = Arc::new(Batches(Mutex::new(input.batches.into_iter().rev().collect())));
     let mut layer = TemporalFacts::new().with_finder(finder).with_threshold(0).ungrounded().with_ledger();
-    if let Some(most) = number(input, "max") {
-        layer = layer.keeping(size(most));
+    if let Some(most) = input.max {
+        layer = layer.keeping(most);
     }
     let mut probe = begun(layer).await?;
     for _ in 0..count {
         probe.store(AssistantMessage::text("said")).await.map_err(told)?;
     }
-    let mut got = finished(probe, input).await?;
+    let mut got = finished(probe, input.budget).await?;
     let facts = at(at(&got, "state"), "facts").clone();
     if let Some(all) = got.as_object_mut() {
         all.insert("facts".to_owned(), facts);
@@ -212,16 +197,14 @@ async fn temporal(input: &Value) -> Result<Value, String> {
     Ok(got)
 }
 
-async fn file_references(input: &Value) -> Result<Value, String> {
-    let files: BTreeMap<String, String> =
-        serde_json::from_value(at(input, "files").clone()).map_err(|e| e.to_string())?;
-    let layer = FileReferences::new(Arc::new(Files(files)), text(input, "base_dir"));
+async fn file_references(input: Input) -> Done<Value> {
+    let layer = FileReferences::new(Arc::new(Files(input.files)), &input.base_dir);
     let (id, slot, timing) = {
         let def = layer.def();
         (def.id.clone(), def.slot, def.rerender_timing)
     };
     let mut probe = begun(layer).await?;
-    let said = Message::user(text(input, "message"));
+    let said = Message::user(input.message);
     let appended = probe.append(AppendSource::Prompt, [said]).await.map_err(told)?;
     let items: Vec<String> = appended.items.iter().map(|item| format!("u:{}", item.joined_text())).collect();
     let requests: Vec<Value> = appended
@@ -236,7 +219,7 @@ async fn file_references(input: &Value) -> Result<Value, String> {
             })
         })
         .collect();
-    let mut got = finished(probe, input).await?;
+    let mut got = finished(probe, input.budget).await?;
     let tracked = at(at(&got, "state"), "files").clone();
     if let Some(all) = got.as_object_mut() {
         all.insert("items".to_owned(), json!(items));
@@ -246,15 +229,15 @@ async fn file_references(input: &Value) -> Result<Value, String> {
     Ok(got)
 }
 
-async fn begun<L: Layer>(layer: L) -> Result<LayerProbe<L>, String> {
+async fn begun<L: Layer>(layer: L) -> Done<LayerProbe<L>> {
     let mut probe = LayerProbe::new(layer);
     probe.init().await.map_err(told)?;
     Ok(probe)
 }
 
 /// The state and what is shown of it.
-async fn finished<L: Layer>(mut probe: LayerProbe<L>, input: &Value) -> Result<Value, String> {
-    let shown = probe.recall("", number(input, "budget").unwrap_or(BUDGET)).await.map_err(told)?;
+async fn finished<L: Layer>(mut probe: LayerProbe<L>, budget: Option<u64>) -> Done<Value> {
+    let shown = probe.recall("", budget.unwrap_or(BUDGET)).await.map_err(told)?;
     let tokens = Utf16Quarters.count(&shown);
     let state = probe.cx.state.as_ref().map(value_of).transpose()?;
     Ok(json!({
@@ -269,16 +252,8 @@ fn told(fault: MemoryError) -> String {
     fault.to_string()
 }
 
-fn value_of(json: &Json) -> Result<Value, String> {
+fn value_of(json: &Json) -> Done<Value> {
     json.to().map_err(|e| e.to_string())
-}
-
-fn number(input: &Value, key: &str) -> Option<u64> {
-    input.get(key).and_then(Value::as_u64)
-}
-
-fn size(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Observes the same lines each time.
