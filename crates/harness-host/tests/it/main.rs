@@ -1,4 +1,4 @@
-//! Integration tests of harness-process: real programs, no sleeping, no ambient environment.
+//! Integration tests of harness-host: real programs, no sleeping, no ambient environment.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
