@@ -63,8 +63,6 @@
 pub mod cancel;
 pub mod canonical;
 pub mod continuation;
-pub mod contract;
-pub mod control;
 pub mod decide;
 pub mod display;
 pub mod driver;
@@ -88,7 +86,6 @@ pub mod testing;
 mod time;
 pub mod transcript;
 pub mod turn;
-pub mod work;
 
 pub use cancel::Cancel;
 pub use ids::{

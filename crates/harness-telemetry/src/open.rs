@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use harness_core::control::ControlEvent;
+use harness_control::ControlEvent;
 use harness_core::event::EventKind;
 use harness_core::machine::Origin;
 use harness_core::message::{Cost, ToolCall, Usage};

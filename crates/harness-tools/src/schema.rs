@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_core::Json;
-use harness_core::contract::SchemaValidator;
+use harness_core::port::SchemaValidator;
 use harness_core::port::{ArgumentFault, Tool, ToolCx, ToolDef, ToolOutcome};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::LocationSegment;
@@ -168,7 +168,7 @@ fn told((path, problem): &(String, String)) -> String {
 /// All of JSON Schema, for contracts: what [`ArgumentSchema`] understands, held against any data.
 ///
 /// ```
-/// use harness_core::contract::SchemaValidator;
+/// use harness_core::port::SchemaValidator;
 /// use harness_tools::JsonSchemas;
 /// use serde_json::json;
 ///

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use harness_core::control::ControlSpec;
+use harness_control::ControlSpec;
 use harness_core::decide::policy::{HandoffPolicy, NotConfigured, ToolPolicy};
 use harness_core::decide::{DynCheck, DynGate, Guarded, gate};
 use harness_core::driver::Ports;
@@ -25,13 +25,13 @@ use harness_record::Recording;
 use harness_tools::{Combined, Modes, Source, WorkTools};
 
 use crate::agents::{Around, BoundGraph};
-use crate::control::{ControlParts, missing_tools};
 use crate::error::{HarnessError, SetupFault};
 use crate::harness::{Harness, Parts};
 use crate::recording::recorder;
 use crate::system::{SystemClock, SystemIds};
 use crate::team::Team;
 use crate::threads::Threads;
+use crate::until_done::{ControlParts, missing_tools};
 
 /// Puts a harness together: every method is one seam, and only the model is needed. Made by
 /// [`Harness::new`].

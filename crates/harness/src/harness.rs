@@ -3,15 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use harness_control::work::WorkLedger;
+use harness_control::{ControlSpec, UntilDone};
 use harness_core::continuation::{Continuation, Resume, ResumeError};
-use harness_core::control::{ControlSpec, UntilDone};
 use harness_core::driver::{Ports, compact, drive};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{Message, UserMessage};
 use harness_core::port::{CompactionNote, Ids, Loaded, Model, SessionError};
 use harness_core::run::{Run, RunSpec, TakeUp};
 use harness_core::transcript::Prefix;
-use harness_core::work::WorkLedger;
 use harness_core::{Cancel, FaultSource, Json, RunId, Time};
 use harness_descriptor::{ContextInput, GraphAgents, Map};
 use harness_record::{Recorded, RunRecorder, RunStart};

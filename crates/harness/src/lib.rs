@@ -57,7 +57,6 @@
 
 mod agents;
 mod builder;
-mod control;
 mod error;
 mod execution;
 mod harness;
@@ -72,8 +71,10 @@ mod team;
 mod thread;
 mod threads;
 mod told;
+mod until_done;
 
 pub use harness_adapters as adapters;
+pub use harness_control as control;
 pub use harness_core as core;
 pub use harness_descriptor as descriptor;
 pub use harness_flow as flow;

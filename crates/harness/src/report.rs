@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use harness_core::control::{ControlReport, GateReport};
+use harness_control::work::Deliverable;
+use harness_control::{ControlReport, GateReport};
 use harness_core::port::{TornTail, TranscriptRepair};
 use harness_core::transcript::Prefix;
-use harness_core::work::Deliverable;
 use harness_core::{End, Outcome, StopReason};
 use harness_record::{Recorded, RunRecord};
 

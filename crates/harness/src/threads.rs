@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use harness_core::control::UntilDone;
+use harness_control::UntilDone;
 use harness_core::event::{Event, Fold, Hub};
 use harness_core::machine::Origin;
 use harness_core::port::Clock;

@@ -8,7 +8,7 @@ mod registry;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use harness::core::contract::TaskContract;
+use harness::control::contract::TaskContract;
 use harness::descriptor::check::{Diagnostic, Severity};
 
 use crate::args::CheckArgs;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use harness::control::{ControlEvent, StopCode, StopDecision};
 use harness::core::End;
-use harness::core::control::{ControlEvent, StopCode, StopDecision};
 use harness::core::event::{Event, EventKind, Seen};
 use harness::core::port::DeltaPart;
 use harness::core::{CallId, Evidence, OpId, Outcome, ToolName};

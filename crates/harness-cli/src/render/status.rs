@@ -1,6 +1,6 @@
 //! The line that says how far a run of many turns is.
 
-use harness::core::control::ControlEvent;
+use harness::control::ControlEvent;
 use harness::core::event::{Event, EventKind};
 use harness::core::outcome::{Purpose, TotalUsage};
 use harness::core::run::{RunLimits, RunSpec};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use harness::core::contract::CoverageStatus;
-use harness::core::control::{GateJudgement, RunStatus};
+use harness::control::contract::CoverageStatus;
+use harness::control::{GateJudgement, RunStatus};
 
 use super::{Requirement, RunReport};
 use crate::render::harmless;

@@ -5,10 +5,8 @@ mod markdown;
 use std::path::Path;
 
 use harness::Report;
-use harness::core::contract::{CoverageStatus, RequirementCoverage, TaskContract};
-use harness::core::control::{
-    CompletionReport, ControlReport, GateReport, ItemsSummary, RunStatus, StopCode,
-};
+use harness::control::contract::{CoverageStatus, RequirementCoverage, TaskContract};
+use harness::control::{CompletionReport, ControlReport, GateReport, ItemsSummary, RunStatus, StopCode};
 use harness::core::outcome::TotalUsage;
 use harness::core::{Millis, Outcome, StopReason};
 use serde::Serialize;
@@ -204,7 +202,7 @@ fn requirements<'a>(
 fn deliverables<'a>(control: Option<&'a ControlReport>, files: &'a [Written]) -> Vec<DeliverableLine<'a>> {
     let deliverables = control.map(|control| &*control.deliverables).unwrap_or_default();
     let mut files = files.iter();
-    let line = |one: &'a harness::core::work::Deliverable| {
+    let line = |one: &'a harness::control::work::Deliverable| {
         let file = files.next();
         DeliverableLine {
             item: one.item_id.as_str(),

@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use harness::core::work::Deliverable;
+use harness::control::work::Deliverable;
 
 use crate::error::CliError;
 

@@ -19,7 +19,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use harness::core::control::ControlSpec;
+use harness::control::ControlSpec;
 use harness::core::message::ToolCall;
 use harness::core::port::{Clock, DynModel, Loaded, ProposedCall, Session};
 use harness::core::run::RunSpec;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use harness::core::contract::TaskContract;
-use harness::core::control::ControlSpec;
+use harness::control::ControlSpec;
+use harness::control::contract::TaskContract;
 use harness::core::run::StopMode;
 use harness::descriptor::{RunSection, load_contract};
 use harness::tools::FolderWorkspace;

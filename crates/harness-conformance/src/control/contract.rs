@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness::tools::{FolderWorkspace, JsonSchemas};
-use harness_core::contract::{Coverage, Evidence, EvidenceIndex, Facts, FactsFound};
-use harness_core::control::{ControlSpec, ControlState, StandardFacts};
+use harness_control::contract::{Coverage, Evidence, EvidenceIndex, Facts, FactsFound};
+use harness_control::{ControlSpec, ControlState, StandardFacts};
 use harness_core::decide::DecideCx;
 use harness_core::port::FactSource;
 use harness_core::transcript::Transcript;

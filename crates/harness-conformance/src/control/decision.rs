@@ -1,6 +1,6 @@
 //! Decisions in the source's form.
 
-use harness_core::control::{ControlState, Feedback, RunStatus, StopCode, StopDecision};
+use harness_control::{ControlState, Feedback, RunStatus, StopCode, StopDecision};
 use serde_json::{Map, Value, json};
 
 /// The event that tells a decision; none for a turn that simply goes on. The source tells beside it when it let

@@ -9,8 +9,8 @@ mod stop;
 mod whole;
 mod work;
 
-use harness_core::contract::TaskContract;
-use harness_core::work::{AuditReport, clean_artifact};
+use harness_control::contract::TaskContract;
+use harness_control::work::{AuditReport, clean_artifact};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use harness_core::contract::{Coverage, CoverageStatus, TaskContract};
-use harness_core::control::{Fingerprint, Instructions, ProgressTracker, Standing};
+use harness_control::contract::{Coverage, CoverageStatus, TaskContract};
+use harness_control::{Fingerprint, Instructions, ProgressTracker, Standing};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness_core::contract::TaskContract;
-use harness_core::control::{
+use harness_control::contract::TaskContract;
+use harness_control::work::WorkLedger;
+use harness_control::{
     ControlSpec, ControlState, Deciding, GateJudgement, GateReport, Refusal, SignalSpec, StallSpec, StopCode,
     TurnOutcome, WorkSpec,
 };
@@ -16,7 +17,6 @@ use harness_core::port::{AgentStop, AgentStopAsk, AgentStopHook, Judgement, Stop
 use harness_core::run::{RunSpec, StopMode};
 use harness_core::testing::{ScriptedModel, VirtualClock};
 use harness_core::transcript::Transcript;
-use harness_core::work::WorkLedger;
 use harness_core::{Cancel, End, Fault, FaultSource, GateName, Json, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -346,7 +346,7 @@ impl Case {
         }
         let asked = self.state.asks(&self.spec);
         let cx = DecideCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
-        let facts = harness_core::control::StandardFacts::default();
+        let facts = harness_control::StandardFacts::default();
         let ask = Json::of(&asked).map_err(|e| e.to_string())?;
         let found =
             harness_core::port::FactSource::gather(&facts, &ask, &cx).await.map_err(|e| e.to_string())?;
@@ -381,7 +381,7 @@ impl Case {
         Ok(None)
     }
 
-    fn shown(&self, decided: &harness_core::control::StopDecision, error: &str) -> Value {
+    fn shown(&self, decided: &harness_control::StopDecision, error: &str) -> Value {
         let strict = self.mode == StopMode::StrictAutomation;
         let event = |kind: &str, data: Value| {
             json!({

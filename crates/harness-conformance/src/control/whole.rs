@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::tools::{Keep, WorkTools, work_complete};
-use harness_core::control::{
+use harness_control::{
     ControlEvent, ControlReport, ControlSpec, Feedback, SignalSpec, StallSpec, StandardFacts, StopCode,
     StopDecision, UntilDone, WorkSpec,
 };

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use harness::tools::{Keep, WorkTools};
+use harness_control::work::{WorkItem, WorkLedger};
+use harness_control::{ControlSpec, ControlState, WorkSpec};
 use harness_core::Time;
-use harness_core::control::{ControlSpec, ControlState, WorkSpec};
 use harness_core::message::{Message, ToolCall};
 use harness_core::port::{DynTool, ToolCx, ToolOutcome};
 use harness_core::testing::VirtualClock;
-use harness_core::work::{WorkItem, WorkLedger};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

@@ -20,6 +20,7 @@ mod hooks;
 mod ledger;
 mod model;
 mod proposed;
+mod schema;
 mod secret;
 mod session;
 mod steering;
@@ -52,6 +53,7 @@ pub use hooks::{AskReason, DynTurnHooks, HookAsk, HookCx, HookPoints, Question, 
 pub use ledger::{Ledger, MeteredModel};
 pub use model::{DeltaPart, Deltas, DynModel, Model, ModelFault, ModelFaultCode, ModelRequest, Progress};
 pub use proposed::ProposedCall;
+pub use schema::{SchemaValidator, ShallowSchemas};
 pub use secret::Secret;
 pub use session::{
     Durability, DynSession, Entry, EntryHead, Loaded, OpenCall, OtherDescriptor, Session, SessionError,

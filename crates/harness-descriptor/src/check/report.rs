@@ -2,7 +2,7 @@
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-use harness_core::contract::TaskContract;
+use harness_control::contract::TaskContract;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::render::{Rendered, Style};

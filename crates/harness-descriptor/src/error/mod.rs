@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use harness_core::contract::ContractFault;
+use harness_control::contract::ContractFault;
 
 use crate::check::{Diagnostic, Style, suggest};
 use crate::field::{Expected, Field, Form, PathUse, Target};

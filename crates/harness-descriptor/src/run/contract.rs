@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use harness_core::contract::{ContractFault, PredicateKind, TaskContract};
+use harness_control::contract::{ContractFault, PredicateKind, TaskContract};
 
 use super::shape::{Checker, Shape};
 use super::table;

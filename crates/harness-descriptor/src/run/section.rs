@@ -1,8 +1,8 @@
 //! The section `run` of a descriptor.
 
+use harness_control::contract::TaskContract;
+use harness_control::{ControlSpec, GuidanceSpec, SignalSpec, StallSpec, WorkSpec};
 use harness_core::Millis;
-use harness_core::contract::TaskContract;
-use harness_core::control::{ControlSpec, GuidanceSpec, SignalSpec, StallSpec, WorkSpec};
 use harness_core::message::Cost;
 use harness_core::run::{RunLimits, RunSpec, StopMode};
 use serde::de::DeserializeOwned;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use harness_core::contract::{SchemaValidator, ShallowSchemas};
 use harness_core::port::{BoxFuture, MemoryWorkspace, Precondition, WorkspaceFile};
+use harness_core::port::{SchemaValidator, ShallowSchemas};
 use harness_core::{Cancel, Json, Millis};
 use harness_flow::{
     Execution, ExecutionSpec, Flow, FlowError, FlowRunner, Loop, Parallel, SpawnSpec, Step, StepCx,

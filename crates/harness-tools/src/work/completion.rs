@@ -28,7 +28,7 @@ struct Completion {
 }
 
 /// The tool `work_complete(summary, deliverables?, open_questions?, confidence?)`: the model's word that the
-/// work is done. The run's control judges it; see [`harness_core::control::SignalSpec`].
+/// work is done. The run's control judges it; see [`harness_control::SignalSpec`].
 ///
 /// A good call ends the turn after its batch, so that no model is asked for an answer that nobody needs. A
 /// blank summary and a confidence that is no share are refused.

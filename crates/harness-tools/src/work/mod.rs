@@ -6,9 +6,9 @@ mod told;
 
 use std::sync::Arc;
 
+use harness_control::work::{ItemId, ItemStatus, NewItem, WorkFault, WorkLedger, WorkLimits};
 use harness_core::machine::Origin;
 use harness_core::port::{Clock, DynTool, RetryClass, ToolCx, ToolOutcome, tool_fn};
-use harness_core::work::{ItemId, ItemStatus, NewItem, WorkFault, WorkLedger, WorkLimits};
 
 use self::arguments::{Add, AddArguments, Flag, Get, List, Store, Update, UpdateArguments};
 pub use self::completion::work_complete;
@@ -44,8 +44,7 @@ const FLAG: (&str, &str) = (
 /// latest runs are kept. What a tool did is also in the structured part of its result, under `ledger`: the
 /// items that changed, whole with their artifacts. A controlled run rebuilds the ledger from that; the one here
 /// is the tools' working copy. [`WorkTools::restore`] puts that of a run back which is taken up
-/// ([`harness_core::run::Run`]'s `control().ledger()`), and [`WorkTools::ledger`] gives a new run of a
-/// conversation what there is already (`with_work_items`). Tools that change the ledger run alone in their
+/// ([`WorkLedger::of`]). Tools that change the ledger run alone in their
 /// batch, so that the results tell the changes in their order.
 ///
 /// An unknown item, status or filter is answered in words that name what there is; nothing changes then.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use harness_control::work::{WorkLedger, WorkLimits};
 use harness_core::message::ToolCall;
 use harness_core::port::ToolCx;
 use harness_core::testing::VirtualClock;
-use harness_core::work::{WorkLedger, WorkLimits};
 use harness_core::{Json, Time};
 use harness_tools::{Keep, WorkTools, work_complete};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use harness::control::contract::{CoverageStatus, PredicateKind, TaskContract, TextField};
+use harness::control::{ControlSpec, GateJudgement, SignalSpec, StallSpec};
 use harness::core::Outcome;
-use harness::core::contract::{CoverageStatus, PredicateKind, TaskContract, TextField};
-use harness::core::control::{ControlSpec, GateJudgement, SignalSpec, StallSpec};
 use harness::core::port::{DynModel, DynTool, WorkspaceFile};
 use harness::core::run::StopMode;
 use harness::core::testing::ScriptedModel;

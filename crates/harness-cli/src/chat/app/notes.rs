@@ -1,6 +1,6 @@
 //! What is worth a line beside answers and calls.
 
-use harness::core::control::ControlEvent;
+use harness::control::ControlEvent;
 use harness::core::event::EventKind;
 
 use crate::render::{BAD, NOTE, decided, repaired, shortened, stalled};

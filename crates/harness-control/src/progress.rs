@@ -1,0 +1,264 @@
+//! Whether turns still change anything.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use harness_core::Json;
+use harness_core::canonical::sha256_hex;
+use serde::{Deserialize, Serialize};
+
+use crate::contract::Coverage;
+use crate::work::{ItemId, ItemStatus, WorkItem, WorkLedger};
+
+/// How much of the beginning and of the end of an answer makes its shape, in characters.
+const HEAD: usize = 200;
+const TAIL: usize = 100;
+/// Begins the fact of an item whose status changed.
+const TRANSITION: &str = "transition ";
+
+/// What a turn left behind: the same for turns that changed nothing.
+///
+/// Made of facts that change only with progress: which requirements are met, how far work items are and what
+/// they hold, which calls had which results, and how the answer looks. Counters, times and the number of
+/// events are no part of it: they change in every turn, so no run would ever stall.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(BTreeSet<String>);
+
+impl Fingerprint {
+    /// Nothing was left behind.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With something that the application knows.
+    #[must_use]
+    pub fn fact(mut self, name: &str, value: &str) -> Self {
+        self.0.insert(format!("fact {name} {value}"));
+        self
+    }
+
+    /// With what of a contract is met.
+    #[must_use]
+    pub fn coverage(mut self, coverage: &Coverage) -> Self {
+        let entries = coverage.coverage.iter();
+        self.0.extend(entries.map(|(id, entry)| format!("requirement {id} {}", entry.status.as_str())));
+        self
+    }
+
+    /// With how far work items are and what they hold.
+    #[must_use]
+    pub fn work(mut self, ledger: &WorkLedger) -> Self {
+        for item in ledger.items() {
+            self = self.item(item);
+        }
+        self
+    }
+
+    /// With a call of this turn and what came of it. A call that is made again with the same result leaves
+    /// nothing new behind.
+    #[must_use]
+    pub fn call(mut self, tool: &str, arguments: &Json, result: &str) -> Self {
+        self.0.insert(format!("call {tool} {} {}", digest(arguments.text()), digest(result)));
+        self
+    }
+
+    /// With how the answer of this turn looks: its beginning, its end, about how long it is, and whether it
+    /// called tools.
+    #[must_use]
+    pub fn answer(mut self, text: &str, has_calls: bool) -> Self {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = words.join(" ");
+        let length = text.chars().count();
+        let head: String = text.chars().take(HEAD).collect();
+        let tail: String = text.chars().skip(length.saturating_sub(TAIL)).collect();
+        let size = match length {
+            0..100 => "short",
+            100..500 => "medium",
+            _ => "long",
+        };
+        self.0.insert(format!("answer {size} {has_calls} {} {}", digest(&head), digest(&tail)));
+        self
+    }
+
+    /// With one work item: how far it is and what it holds.
+    #[must_use]
+    pub(super) fn item(mut self, item: &WorkItem) -> Self {
+        let (status, held) = (item.status.as_str(), digest(&item.artifact));
+        self.0.insert(format!("item {} {status} {held} {}", item.id, item.requires_revision));
+        self
+    }
+
+    /// With a work item whose status is not the one that it had before the turn. That is progress even when the
+    /// item had this status in an earlier turn: reopening an item is a step.
+    #[must_use]
+    pub fn transition(mut self, item: &ItemId, from: ItemStatus, to: ItemStatus) -> Self {
+        self.0.insert(format!("{TRANSITION}{item} {} {}", from.as_str(), to.as_str()));
+        self
+    }
+
+    /// The facts that are progress whenever they occur.
+    fn has_transition(&self) -> bool {
+        self.0.iter().any(|fact| fact.starts_with(TRANSITION))
+    }
+
+    /// Sixteen hexadecimal digits that stand for it, whatever the order in which it was put together.
+    pub fn short(&self) -> String {
+        let all: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        digest(&all.join("\n"))
+    }
+}
+
+/// The first sixteen hexadecimal digits of the SHA-256 of a text.
+fn digest(text: &str) -> String {
+    let mut digest = sha256_hex(text);
+    digest.truncate(16);
+    digest
+}
+
+/// What the newest turn says about progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Whether as many turns as the threshold says left the same behind.
+    pub stalled: bool,
+    /// How many turns in a row did, the newest included; counted up to twice the threshold.
+    pub same: usize,
+}
+
+/// How many facts are remembered.
+const FACTS: usize = 1_024;
+
+/// Remembers what turns left behind. A turn that leaves nothing behind that was not there before counts as
+/// equal to the one before it: going to and fro between two states is no progress. Only a work item that
+/// changes its status is progress each time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressTracker {
+    threshold: usize,
+    latest: VecDeque<String>,
+    /// Facts of earlier turns, as digests.
+    #[serde(default)]
+    known: BTreeSet<String>,
+}
+
+impl Default for ProgressTracker {
+    fn default() -> Self {
+        Self::new(3)
+    }
+}
+
+impl ProgressTracker {
+    /// A run stalls when `threshold` turns in a row leave the same behind; at least 2, by default 3.
+    pub fn new(threshold: usize) -> Self {
+        Self { threshold: threshold.max(2), latest: VecDeque::new(), known: BTreeSet::new() }
+    }
+
+    /// Takes note of a turn.
+    pub fn note(&mut self, turn: &Fingerprint) -> Progress {
+        let kept = self.threshold.saturating_mul(2);
+        if self.latest.len() >= kept {
+            self.latest.pop_front();
+        }
+        let mut is_new = turn.has_transition();
+        for fact in turn.0.iter().map(|fact| digest(fact)) {
+            is_new |= self.known.insert(fact);
+        }
+        while self.known.len() > FACTS {
+            self.known.pop_first();
+        }
+        let last = self.latest.back().filter(|_| !is_new).cloned();
+        self.latest.push_back(last.unwrap_or_else(|| turn.short()));
+        self.progress()
+    }
+
+    /// Whether the run stalls if a turn leaves this behind.
+    pub(super) fn would_stall(&self, turn: &Fingerprint) -> bool {
+        let is_new = turn.has_transition() || turn.0.iter().any(|fact| !self.known.contains(&digest(fact)));
+        !is_new && !self.latest.is_empty() && self.progress().same + 1 >= self.threshold
+    }
+
+    /// What the newest turn says.
+    pub fn progress(&self) -> Progress {
+        let newest = self.latest.back();
+        let same = self.latest.iter().rev().take_while(|turn| Some(*turn) == newest).count();
+        Progress { stalled: same >= self.threshold, same }
+    }
+
+    /// How many turns are remembered, at most twice the threshold.
+    pub fn len(&self) -> usize {
+        self.latest.len()
+    }
+
+    /// Whether no turn was noted.
+    pub fn is_empty(&self) -> bool {
+        self.latest.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::{ItemStatus, NewItem, WorkLimits};
+    use harness_core::Time;
+
+    /// How many equal turns in a row there are after each turn.
+    #[track_caller]
+    fn check(turns: &[Fingerprint], expected: &[usize]) {
+        let mut tracker = ProgressTracker::new(3);
+        let same: Vec<_> = turns.iter().map(|turn| tracker.note(turn).same).collect();
+        assert_eq!(same, expected);
+    }
+
+    fn call(result: &str) -> Fingerprint {
+        Fingerprint::new().call("read", &Json::empty_object(), result)
+    }
+
+    #[test]
+    fn equal_turns_stall_at_exactly_the_threshold() {
+        let mut tracker = ProgressTracker::new(3);
+        let stalled: Vec<_> = (0..8).map(|_| tracker.note(&call("x")).stalled).collect();
+        assert_eq!(stalled, [false, false, true, true, true, true, true, true]);
+        assert_eq!(tracker.len(), 6);
+        assert_eq!(ProgressTracker::new(0), ProgressTracker::new(2), "one turn is no streak");
+    }
+
+    #[test]
+    fn a_new_result_is_progress_and_the_same_one_is_none() {
+        check(&[call("a"), call("a"), call("b"), call("b")], &[1, 2, 1, 2]);
+        check(&[call("a"), call("a").call("read", &Json::empty_object(), "a")], &[1, 2]);
+    }
+
+    #[test]
+    fn a_change_of_an_item_or_of_its_artifact_is_progress() {
+        let (mut ledger, limits) = (WorkLedger::default(), WorkLimits::default());
+        let item = NewItem { title: "A".to_owned(), ..NewItem::default() };
+        let id = ledger.add(item, Time(0), &limits).expect("fits");
+        let mut turns = vec![Fingerprint::new().work(&ledger)];
+        ledger.update(&id, ItemStatus::InProgress, "", Time(1), &limits).expect("there");
+        turns.push(Fingerprint::new().work(&ledger));
+        ledger.store(&id, "text", None, Time(2), &limits).expect("fits");
+        turns.push(Fingerprint::new().work(&ledger));
+        ledger.update(&id, ItemStatus::InProgress, "", Time(3), &limits).expect("there");
+        turns.push(Fingerprint::new().work(&ledger));
+        check(&turns, &[1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn the_shape_of_an_answer_counts_and_not_its_spaces() {
+        let answer = |text: &str| Fingerprint::new().answer(text, false);
+        check(&[answer("I am  stuck."), answer("I am\nstuck."), answer("Done.")], &[1, 2, 1]);
+        let long = |middle: &str| answer(&format!("{}{middle}{}", "a".repeat(200), "z".repeat(400)));
+        check(&[long("x"), long("y")], &[1, 2]);
+    }
+
+    #[test]
+    fn going_to_and_fro_is_no_progress() {
+        check(&[call("a"), call("b"), call("a"), call("b"), call("c")], &[1, 1, 2, 3, 1]);
+    }
+
+    #[test]
+    fn the_order_of_facts_does_not_count() {
+        let (a, b) = (Fingerprint::new().fact("x", "1"), Fingerprint::new().fact("y", "2"));
+        assert_eq!(a.fact("y", "2").short(), b.fact("x", "1").short());
+    }
+}
