@@ -19,7 +19,6 @@ use crate::limits::{Limit, Reached};
 use crate::message::{ApprovalRequest, Invalid, ToolCall};
 use crate::port::{AskReason, Question};
 use crate::time::Millis;
-use crate::turn::evidence::ThinEvidence;
 
 /// How a turn or a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -171,6 +170,19 @@ impl fmt::Display for GuardStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// An answer that claims more than its evidence holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ThinEvidence {
+    /// The tool results that there were.
+    pub tool_call_count: usize,
+    /// Their length in UTF-16 units.
+    pub output_chars: usize,
+    /// The kinds of claims in a fixed order: `markdown_table`, `numbered_list`, `sha_like`, `date`, `owner_repo`.
+    pub claim_markers: Vec<String>,
 }
 
 /// What a stop reason rests on.

@@ -46,11 +46,9 @@ const EXCEPTIONS: &[&str] = &[
     "machine turn",
     "outcome continuation",
     "outcome port",
-    "outcome turn",
     "port decide",
     "port machine",
     "port run",
-    "port turn",
 ];
 
 /// What leads down and is no exception, and exceptions that are none any more.

@@ -11,9 +11,8 @@ use super::guarded::{Guard, Guarded, Points};
 use crate::ids::{AgentId, GateName};
 use crate::json::Json;
 use crate::message::Message;
-use crate::outcome::Fault;
+use crate::outcome::{Fault, ThinEvidence};
 use crate::port::BoxFuture;
-use crate::turn::evidence::ThinEvidence;
 
 /// What a check looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

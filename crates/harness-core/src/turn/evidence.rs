@@ -1,9 +1,8 @@
 //! Evidence density: an answer full of details after one thin listing was made up.
 
-use serde::{Deserialize, Serialize};
-
 use crate::decide::{CheckVerdict, DynCheck, Guarded, Points, check};
 use crate::message::Message;
+use crate::outcome::ThinEvidence;
 use crate::transcript::Prefix;
 
 /// The reason code of thin evidence, the only one.
@@ -30,19 +29,6 @@ impl<'a> ToolOutput<'a> {
     pub fn new(name: &'a str, chars: usize) -> Self {
         Self { name, chars }
     }
-}
-
-/// An answer that claims more than its evidence holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ThinEvidence {
-    /// The tool results that there were.
-    pub tool_call_count: usize,
-    /// Their length in UTF-16 units.
-    pub output_chars: usize,
-    /// The kinds of claims in a fixed order: `markdown_table`, `numbered_list`, `sha_like`, `date`, `owner_repo`.
-    pub claim_markers: Vec<String>,
 }
 
 /// Whether an answer claims more than its evidence holds: there was exactly one tool call, of
