@@ -40,6 +40,7 @@ const EXCEPTIONS: &[&str] = &[
     "continuation machine",
     "continuation port",
     "decide machine",
+    "decide turn",
     "event machine",
     "ids message",
     "machine run",
