@@ -40,7 +40,6 @@ const EXCEPTIONS: &[&str] = &[
     "continuation machine",
     "continuation port",
     "decide machine",
-    "decide turn",
     "event machine",
     "ids message",
     "machine run",
