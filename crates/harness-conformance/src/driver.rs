@@ -12,7 +12,7 @@ use harness_core::turn::Turn;
 
 /// Drives machines over ports.
 ///
-/// To add a driver, implement this and list it in [`DRIVERS`]: every vector of the kinds that are driven becomes one
+/// To add a driver, implement this and list it in `DRIVERS`: every vector of the kinds that are driven becomes one
 /// more test.
 pub trait Driver: Sync {
     /// The name of its tests' group; empty for the driver that programs use.

@@ -91,7 +91,7 @@ pub enum AppendSource {
 /// Memory layers, as the machines see them: one pipeline of hooks. Each hook has a default that changes
 /// nothing, so an implementation writes those that it needs.
 ///
-/// What layers decide about tool calls is a [`super::ToolGate`].
+/// What layers decide about tool calls is a [`crate::decide::Gate`].
 pub trait ContextPipeline: Send + Sync {
     /// An execution begins (a run, or a turn that stands alone), before anything else. Asked again for an
     /// execution that is resumed; it must not lose what is there then.

@@ -21,25 +21,22 @@ use crate::outcome::{Purpose, PurposeUsage, TotalUsage};
 /// use std::sync::Arc;
 ///
 /// use harness_core::message::Message;
-/// use harness_core::port::{DynModel, GuardedAnswer, Inspection, ModelRequest, Offer, OutputGuardrail};
-/// use harness_core::decide::DecideCx;
+/// use harness_core::decide::{Check, CheckDecision, CheckVerdict, DecideCx, Subject};
+/// use harness_core::port::{DynModel, ModelRequest, Offer};
 /// use harness_core::transcript::{Transcript, View};
-/// use harness_core::{Fault, FaultSource, GateName};
+/// use harness_core::{Fault, FaultSource};
 ///
 /// struct Polite(Arc<dyn DynModel>);
 ///
-/// impl OutputGuardrail for Polite {
-///     fn name(&self) -> GateName {
-///         "polite".into()
-///     }
-///
-///     async fn inspect(&self, answer: &GuardedAnswer, cx: &DecideCx) -> Result<Inspection, Fault> {
-///         let log: Transcript = [Arc::new(Message::user(&*answer.text))].into_iter().collect();
+/// impl Check for Polite {
+///     async fn judge(&self, subject: &Subject, cx: &DecideCx) -> Result<CheckDecision, Fault> {
+///         let log: Transcript = [Arc::new(Message::user(subject.text()))].into_iter().collect();
 ///         let offer = Offer::new("judge", "Is this polite? Answer yes or no.", []);
 ///         let request = ModelRequest::new(View::whole(log.prefix()), Arc::new(offer));
 ///         let said = cx.ledger.call(&*self.0, request).await;
 ///         let said = said.map_err(|fault| Fault::new(FaultSource::Guardrail, fault.code.as_str(), fault.message))?;
-///         Ok(if said.joined_text().starts_with("yes") { Inspection::pass() } else { Inspection::trip("impolite") })
+///         let polite = said.joined_text().starts_with("yes");
+///         Ok(if polite { CheckVerdict::Accept } else { CheckVerdict::refuse("impolite") }.into())
 ///     }
 /// }
 /// # let _ = |model| Polite(model);

@@ -29,7 +29,7 @@ pub struct Resource {
     pub name: String,
 }
 
-/// The facts of a policy's decision: what the event of a [`PolicyGate`](super::PolicyGate) carries.
+/// The facts of a policy's decision: what the event of a [`gate::policy`](crate::decide::gate::policy) carries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
