@@ -41,7 +41,7 @@ impl TurnState {
 
     /// Asks the checks of answers; gives whether anything was asked. Calls and refusals are no answers.
     pub(super) fn checks_answer(&mut self, cx: &mut Cx<'_>, answer: &Arc<Message>) -> bool {
-        if self.is_stopping() {
+        if self.is_stopping() || cx.ports.next_check(Point::Answer, 0).is_none() {
             return false;
         }
         let agent = self.agent_id();
