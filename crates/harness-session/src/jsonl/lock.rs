@@ -253,7 +253,8 @@ mod tests {
             }
         });
         assert_eq!(lock.unwrap().left_by.as_ref().map(|left| left.pid), Some(owner.pid));
-        assert_eq!(waited, 3);
+        // A program that another test starts has a copy of the lock until it is its own.
+        assert!(waited >= 3, "{waited}");
     }
 
     #[test]
