@@ -1,6 +1,7 @@
 //! Decisions in the source's form.
 
 use harness_control::{ControlState, Feedback, RunStatus, StopCode, StopDecision};
+use harness_core::outcome::{End, Evidence};
 use serde_json::{Map, Value, json};
 
 /// The event that tells a decision; none for a turn that simply goes on. The source tells beside it when it let
@@ -107,4 +108,9 @@ pub(super) fn feedback(decision: &StopDecision) -> Value {
 /// The deliverables of a run.
 pub(super) fn deliverables(state: &ControlState) -> Value {
     json!(state.ledger().deliverables())
+}
+
+/// What went wrong in the turn that ended a run; empty when nothing did.
+pub(super) fn error_of(end: &End) -> String {
+    if let Evidence::Fault(fault) = &end.stop.evidence { fault.message.clone() } else { String::new() }
 }

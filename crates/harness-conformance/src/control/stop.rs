@@ -1,28 +1,30 @@
-//! Stop decisions over a state and a transcript of the source's form, one evaluation after another.
+//! Stop decisions of a real run, which is taken up from a state of the source's form and plays one turn for each step.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use harness::tools::work_complete;
 use harness_control::contract::TaskContract;
 use harness_control::work::WorkLedger;
-use harness_control::{
-    ControlSpec, ControlState, Deciding, GateJudgement, GateReport, Refusal, SignalSpec, StallSpec, StopCode,
-    TurnOutcome, WorkSpec,
-};
-use harness_core::decide::DecideCx;
-use harness_core::driver::Ports;
+use harness_control::{ControlSpec, ControlState, SignalSpec, StallSpec, StandardFacts, UntilDone, WorkSpec};
+use harness_core::driver::{Ports, drive};
 use harness_core::hooks::Hooks;
-use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::port::{AgentStop, AgentStopAsk, AgentStopHook, Judgement, StopStanding, ToolOutcome};
-use harness_core::run::{RunSpec, StopMode};
-use harness_core::testing::{ScriptedModel, VirtualClock};
+use harness_core::machine::{self, Effects, Origin, SNAPSHOT_VERSION, Start};
+use harness_core::message::{AssistantMessage, Block, Message, ToolCall};
+use harness_core::port::{
+    AgentStop, AgentStopAsk, AgentStopHook, Checked, Checkpoint, Control, Deltas, DynTool, Model, ModelFault,
+    ModelFaultCode, ModelRequest, RawTool, Review, RunNext, RunProgress, SingleAgent, ToolOutcome, Toolbox,
+    TurnEnd,
+};
+use harness_core::run::{Run, RunSpec, StopMode, TakeUp};
+use harness_core::testing::VirtualClock;
 use harness_core::transcript::Transcript;
-use harness_core::{Cancel, End, Fault, FaultSource, GateName, Json, Time};
+use harness_core::{CallId, Cancel, Fault, FaultSource, GateName, Json, Time, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::super::turn::convert::{at, text};
-use super::{Contract, Told, What, decision};
+use super::super::turn::convert::at;
+use super::{CallData, Contract, ResultData, Told, What, decision};
 use crate::Done;
 use crate::case::{block_on, exact};
 
@@ -150,10 +152,13 @@ impl AgentStopHook for Scripted {
 
     async fn stopping(&self, ask: &AgentStopAsk) -> Result<AgentStop, Fault> {
         let standing = &ask.standing;
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(json!({
+        // The source counts no signal, and knows no calls of a turn that only say that it is not done.
+        let of_source = |tool: &ToolName| *tool != SIGNAL && *tool != WORKS;
+        let usage: BTreeMap<_, _> = standing.tool_usage.iter().filter(|(tool, _)| of_source(tool)).collect();
+        lock(&self.calls).push(json!({
             "hook": self.number,
             "turn_count": standing.turn_count,
-            "tool_usage": standing.tool_usage,
+            "tool_usage": usage,
             "called_work_complete": standing.called_work_complete,
         }));
         if let Some(why) = &self.does.raises {
@@ -166,258 +171,349 @@ impl AgentStopHook for Scripted {
     }
 }
 
-/// What is evaluated.
-struct Case {
-    spec: ControlSpec,
-    mode: StopMode,
-    ports: Ports,
-    state: ControlState,
-    turn: u32,
-    max_turns: u32,
-    seq: u64,
+/// The control of the product, and what it knew after each decision.
+#[derive(Debug)]
+struct Watched {
+    control: UntilDone,
+    decided: Decided,
+}
+
+type Decided = Arc<Mutex<Vec<ControlState>>>;
+
+impl Control for Watched {
+    fn observe(&mut self, event: u64, message: &Message) {
+        self.control.observe(event, message);
+    }
+
+    fn guide(&mut self, at: &RunProgress<'_>) -> Option<Arc<Message>> {
+        self.control.guide(at)
+    }
+
+    fn review(&mut self, turn: &TurnEnd<'_>, facts: Option<&Json>) -> Review {
+        self.control.review(turn, facts)
+    }
+
+    fn decide(&mut self, turn: &TurnEnd<'_>, checks: &[Checked]) -> RunNext {
+        let next = self.control.decide(turn, checks);
+        lock(&self.decided).push(self.control.state().clone());
+        next
+    }
+
+    fn take_events(&mut self) -> Vec<Json> {
+        self.control.take_events()
+    }
+
+    fn save(&self) -> Json {
+        self.control.save()
+    }
+
+    fn restore(&mut self, saved: &Json) -> Result<(), serde_json::Error> {
+        self.control.restore(saved)
+    }
+}
+
+/// A turn as its model plays it.
+struct Played {
+    /// What it calls first.
+    calls: Vec<ToolCall>,
+    ends: Ends,
+}
+
+/// How a turn ends.
+enum Ends {
+    Failed(String),
+    Answered(Box<AssistantMessage>),
+    /// It does not: the model calls tools until the product cuts the turn off.
+    Never,
+}
+
+/// Plays one turn after another; the next begins when the one before it is decided.
+struct Turns {
+    played: Vec<Played>,
+    decided: Decided,
+    /// How often the model was asked, by turn.
+    asked: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl Model for Turns {
+    async fn step(&self, _: ModelRequest, _: &dyn Deltas) -> Result<AssistantMessage, ModelFault> {
+        let turn = lock(&self.decided).len();
+        let mut asked = lock(&self.asked);
+        let times = asked.entry(turn).or_default();
+        *times += 1;
+        let unknown = |why: &str| ModelFault::new(ModelFaultCode::Unknown, why);
+        let played = self.played.get(turn).ok_or_else(|| unknown("there is no further turn"))?;
+        if *times == 1 && !played.calls.is_empty() {
+            return Ok(AssistantMessage::calls(played.calls.clone()));
+        }
+        match &played.ends {
+            Ends::Failed(why) => Err(unknown(why)),
+            Ends::Answered(answer) => Ok(AssistantMessage::clone(answer)),
+            Ends::Never => {
+                let call = ToolCall::new(&*format!("works{turn}-{times}"), WORKS, Json::empty_object());
+                Ok(AssistantMessage::calls([call]))
+            }
+        }
+    }
+}
+
+const SIGNAL: &str = "work_complete";
+/// What a turn calls that is not done.
+const WORKS: &str = "works";
+const CHANGES: &str = "work_item_update";
+
+/// What the calls of all turns come to, with their tools.
+#[derive(Default)]
+struct Outcomes(BTreeMap<CallId, (ToolName, ToolOutcome)>);
+
+impl Outcomes {
+    fn add(&mut self, (call, outcome): &(ToolCall, ToolOutcome)) {
+        self.0.insert(call.id.clone(), (call.name.clone(), outcome.clone()));
+    }
+
+    fn tools(self) -> Toolbox {
+        let mut names: BTreeSet<_> = self.0.values().map(|(tool, _)| tool.clone()).collect();
+        names.insert(WORKS.into());
+        let mut tools: Vec<Arc<dyn DynTool>> = vec![work_complete()];
+        let all = Arc::new(self.0);
+        for name in names {
+            let all = Arc::clone(&all);
+            tools.push(Arc::new(RawTool::new(
+                name.as_str(),
+                "",
+                Json::empty_object(),
+                move |_: Json, cx| {
+                    let outcome = all.get(&cx.call.id).map(|(_, outcome)| outcome.clone());
+                    async move { outcome.unwrap_or_else(|| ToolOutcome::text("")) }
+                },
+            )));
+        }
+        Toolbox::new(tools)
+    }
 }
 
 pub(super) fn run(input: Input) -> Done<Value> {
-    let calls = Arc::default();
-    let Input { config, state, steps: asked } = input;
-    let mut case = Case::of(config, state, &calls)?;
-    let mut steps = Vec::new();
-    for step in asked {
-        let decided = block_on(case.step(step))??;
-        let is_over = text(&decided, "decision") == "stop";
-        steps.push(decided);
-        if is_over {
-            break;
-        }
-    }
+    let Input { config, state: before, steps } = input;
+    let calls: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let decided = Decided::default();
+    let mode = config.mode();
+    let known = before.work_item_ledger.map(Ledger::read).transpose()?.unwrap_or_default();
+    let mut outcomes = Outcomes::default();
+    let mut items = known.clone();
+    let play = |(number, step)| played(number, step, &mut items, &mut outcomes);
+    let turns = steps.into_iter().enumerate().map(play).collect::<Done<Vec<_>>>()?;
+    let most = turns.len();
+
+    let mut spec = RunSpec { mode, ..RunSpec::default() };
+    spec.limits.turns = before.max_turns.unwrap_or(spec.limits.turns);
+    let control = Arc::new(config.control(before.task_contract));
+    let since = messages(before.transcript)?;
+    // What is called first, what follows, and the closing step; the transcript is a part of the turn that goes on.
+    let answers = since.iter().filter(|message| message.as_assistant().is_some()).count();
+    spec.turn.limits.iterations = u32::try_from(answers + 3).map_err(|e| e.to_string())?;
+    let spec = Arc::new(spec);
+    let begun = |log| {
+        let state = ControlState::new(&control)
+            .with_ledger(known.clone())
+            .with_retries(before.work_complete_retry_count);
+        let control = UntilDone::new(Arc::clone(&control)).with_state(state);
+        let mut origin = Origin::default();
+        origin.run = Some("run".into());
+        Run::new(Arc::clone(&spec), origin, log)
+            .with_control(Box::new(Watched { control, decided: Arc::clone(&decided) }))
+    };
+    let (saved, log) = saved(begun(Transcript::default()), before.turn_count)?;
+    let log = log.iter().cloned().chain(since.into_iter().map(Arc::new)).collect();
+    let mut run = TakeUp::read(&saved).and_then(|saved| saved.onto(begun(log))).map_err(|e| e.to_string())?;
+
+    let model = Turns { played: turns, decided: Arc::clone(&decided), asked: Mutex::default() };
+    let mut ports = Ports::new(Arc::new(model), Arc::new(VirtualClock::still(Time(0))));
+    ports.agents = Arc::new(SingleAgent::new("Do what is asked."));
+    ports.tools = Arc::new(outcomes.tools());
+    ports.facts = Some(Arc::new(StandardFacts::default()));
+    let has_hooks = config.install(&calls, &mut ports);
+    let end = block_on(drive(&mut run, &ports, &Cancel::never(), Start::prompt(Message::user("go on"))))?;
+
+    let error = decision::error_of(&end);
+    let steps: Vec<_> =
+        lock(&decided).iter().take(most).filter_map(|state| shown(state, mode, &error)).collect();
     let mut result = json!({ "steps": steps });
-    if let Some(hooks) = result.as_object_mut().filter(|_| case.has_hooks()) {
-        let calls = calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        hooks.insert("hook_calls".to_owned(), json!(calls));
+    if let Some(hooks) = result.as_object_mut().filter(|_| has_hooks) {
+        hooks.insert("hook_calls".to_owned(), json!(*lock(&calls)));
     }
     Ok(result)
 }
 
-impl Case {
-    fn of(config: Config, before: Before, calls: &Arc<Mutex<Vec<Value>>>) -> Done<Self> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is stored of a run that had so many turns and begins the next.
+fn saved(mut run: Run, turns: u32) -> Done<(Checkpoint, Transcript)> {
+    let begin = Start::prompt(Message::user("begin"));
+    run.advance(machine::Input::Start(Box::new(begin)), Time(0), &mut Effects::default());
+    let mut state: Value = run.snapshot().and_then(|state| state.to()).map_err(|e| e.to_string())?;
+    let turn = state.pointer_mut("/shared/turn").ok_or("a saved run has no turn")?;
+    *turn = json!(turns.saturating_add(1));
+    let state = Json::of(&state).map_err(|e| e.to_string())?;
+    let messages = run.log().len() as u64;
+    let saved = Checkpoint::new("run".into(), Time(0), SNAPSHOT_VERSION, messages, Arc::new(state));
+    Ok((saved, run.into_log()))
+}
+
+/// The turn of a step. The work items that it gives are what its tools made of those that are `known`.
+fn played(number: usize, step: Step, known: &mut WorkLedger, outcomes: &mut Outcomes) -> Done<Played> {
+    let (mut calls, mut said) = (Vec::new(), String::new());
+    for event in step.append_transcript {
+        match event.what {
+            What::Call(data) => calls.push(call_of(data)?),
+            What::Result(data) => outcomes.add(&result_of(data)),
+            What::Response(data) => said.extend(data.message),
+            What::Start => {}
+        }
+    }
+    if let Some(given) = step.work_item_ledger {
+        let given = given.read()?;
+        let call = ToolCall::new(&*format!("change{number}"), CHANGES, Json::empty_object());
+        let mut outcome = ToolOutcome::text("changed");
+        let change = json!({ "ledger": given.delta_since(known) });
+        outcome.structured = Some(Json::of(&change).map_err(|e| e.to_string())?);
+        outcomes.add(&(call.clone(), outcome));
+        calls.push(call);
+        *known = given;
+    }
+    let claims = step.turn;
+    // The tool of the signal takes none that says nothing.
+    let summary = if claims.agent_done { "finished" } else { "" };
+    let arguments = Json::of(&json!({ "summary": summary })).map_err(|e| e.to_string())?;
+    let signal =
+        claims.called_work_complete.then(|| ToolCall::new(&*format!("signal{number}"), SIGNAL, arguments));
+    let ends = match (claims.error.filter(|error| !error.is_empty()), signal) {
+        (Some(error), _) => Ends::Failed(error),
+        (None, signal) if !claims.agent_done => {
+            calls.extend(signal);
+            Ends::Never
+        }
+        (None, Some(signal)) => {
+            let mut answer = AssistantMessage::calls([signal]);
+            answer.content.insert(0, Block::text(said));
+            Ends::Answered(Box::new(answer))
+        }
+        (None, None) => Ends::Answered(Box::new(AssistantMessage::text(said))),
+    };
+    Ok(Played { calls, ends })
+}
+
+/// The events of the source's transcript, as the messages that they tell of.
+fn messages(events: Vec<Told>) -> Done<Vec<Message>> {
+    let mut messages = Vec::new();
+    for event in events {
+        match event.what {
+            What::Call(data) => messages.push(Message::Assistant(AssistantMessage::calls([call_of(data)?]))),
+            What::Result(data) => {
+                let (call, outcome) = result_of(data);
+                messages.push(Message::ToolResult(outcome.to_message(&call, None, Time(0))));
+            }
+            What::Response(data) => {
+                messages.extend(data.message.map(AssistantMessage::text).map(Message::Assistant));
+            }
+            What::Start => {}
+        }
+    }
+    Ok(messages)
+}
+
+fn call_of(data: CallData) -> Done<ToolCall> {
+    let args = data.args.as_ref().map_or_else(|| Ok(Json::empty_object()), exact)?;
+    Ok(ToolCall::new(data.call_id, data.tool_name, args))
+}
+
+/// What a call came to; the call without its arguments.
+fn result_of(data: ResultData) -> (ToolCall, ToolOutcome) {
+    let call = ToolCall::new(data.call_id.unwrap_or_default(), data.tool_name, Json::empty_object());
+    let outcome = match data.error.filter(|error| !error.is_empty()) {
+        Some(error) => ToolOutcome::error("raised", error),
+        None => ToolOutcome::text(data.preview.unwrap_or_default()),
+    };
+    (call, outcome)
+}
+
+impl Config {
+    fn mode(&self) -> StopMode {
+        let accepts = self.accept_done_after_retries_exhausted.unwrap_or(true);
+        if accepts { StopMode::Interactive } else { StopMode::StrictAutomation }
+    }
+
+    fn control(&self, contract: Option<Contract>) -> ControlSpec {
         let mut spec = ControlSpec::default();
-        if config.require_work_complete.unwrap_or(true) {
+        if self.require_work_complete.unwrap_or(true) {
             let usual = SignalSpec::default();
-            let retries = config.work_complete_max_retries.unwrap_or(usual.retries);
+            let retries = self.work_complete_max_retries.unwrap_or(usual.retries);
             spec.signal = Some(usual.patience(0, retries));
         }
-        if config.enable_stall_detection {
-            spec.stall = Some(config.stall_threshold.map_or_else(StallSpec::default, StallSpec::after));
+        if self.enable_stall_detection {
+            spec.stall = Some(self.stall_threshold.map_or_else(StallSpec::default, StallSpec::after));
         }
-        if config.enable_work_item_verification {
+        if self.enable_work_item_verification {
             spec.work = Some(WorkSpec::default());
         }
-        if config.enable_contract_verification {
-            let given = before.task_contract.map(|contract| contract.0);
+        if self.enable_contract_verification {
+            let given = contract.map(|contract| contract.0);
             spec.contract = Some(given.unwrap_or_else(|| TaskContract::new("none", "")));
         }
-        let clock = Arc::new(VirtualClock::still(Time(0)));
-        let mut ports = Ports::new(Arc::new(ScriptedModel::default()), clock);
+        spec
+    }
+
+    /// Installs the hooks; whether there are any.
+    fn install(self, calls: &Arc<Mutex<Vec<Value>>>, ports: &mut Ports) -> bool {
         let mut hooks = Hooks::new();
-        for (number, does) in config.agent_stop_hooks.into_iter().enumerate() {
+        for (number, does) in self.agent_stop_hooks.into_iter().enumerate() {
             let (name, calls) = (format!("hook{number}").into(), Arc::clone(calls));
             hooks = hooks.agent_stop(Scripted { name, number, does, calls });
         }
-        hooks.install(&mut ports);
-        let accepts = config.accept_done_after_retries_exhausted.unwrap_or(true);
-        let known = ControlState::new(&spec)
-            .with_ledger(before.work_item_ledger.map(Ledger::read).transpose()?.unwrap_or_default())
-            .with_retries(before.work_complete_retry_count);
-        let mut case = Self {
-            state: known,
-            spec,
-            mode: if accepts { StopMode::Interactive } else { StopMode::StrictAutomation },
-            ports,
-            turn: before.turn_count,
-            max_turns: before.max_turns.unwrap_or_else(|| RunSpec::default().limits.turns),
-            seq: 0,
-        };
-        case.note(before.transcript)?;
-        Ok(case)
+        hooks.install(ports);
+        !ports.stop_gates.is_empty()
     }
+}
 
-    fn has_hooks(&self) -> bool {
-        !self.ports.stop_gates.is_empty()
+/// A decision with what the control knew after it.
+fn shown(state: &ControlState, mode: StopMode, error: &str) -> Option<Value> {
+    let decided = state.last_decision()?;
+    let strict = mode == StopMode::StrictAutomation;
+    let event = |kind: &str, data: Value| {
+        json!({
+            "event_type": kind, "turn_number": decided.turn, "max_turns": decided.max_turns, "data": data,
+        })
+    };
+    let mut lifecycle = Vec::new();
+    if let Some(turns) = decided.stall_turns {
+        lifecycle.push(event("stall_detected", json!({ "stall_turns": turns })));
     }
-
-    /// Takes note of events of the source, as the messages that they tell of.
-    fn note(&mut self, events: Vec<Told>) -> Done<()> {
-        for event in events {
-            let message = match event.what {
-                What::Call(data) => {
-                    let args = data.args.as_ref().map_or_else(|| Ok(Json::empty_object()), exact)?;
-                    let call = ToolCall::new(data.call_id, data.tool_name, args);
-                    Message::Assistant(AssistantMessage::calls([call]))
-                }
-                What::Result(data) => {
-                    let call =
-                        ToolCall::new(data.call_id.unwrap_or_default(), data.tool_name, Json::empty_object());
-                    let outcome = match data.error.filter(|error| !error.is_empty()) {
-                        Some(error) => ToolOutcome::error("raised", error),
-                        None => ToolOutcome::text(data.preview.unwrap_or_default()),
-                    };
-                    Message::ToolResult(outcome.to_message(&call, None, Time(0)))
-                }
-                What::Response(data) => match data.message {
-                    Some(said) => Message::Assistant(AssistantMessage::text(said)),
-                    None => continue,
-                },
-                What::Start => continue,
-            };
-            self.take(&message);
-        }
-        Ok(())
+    let reason = decided.stops.then(|| decision::reason(decided, strict, error));
+    if let Some(reason) = &reason {
+        let data = json!({
+            "status": decision::status(decided), "reason_kind": at(reason, "kind"),
+            "reason_message": at(reason, "message"),
+        });
+        lifecycle.push(event("harness_completed", data));
     }
-
-    fn take(&mut self, message: &Message) {
-        self.seq += 1;
-        self.state.note_message(&self.spec, self.seq, message);
+    let mut shown = Map::new();
+    for (key, value) in [
+        ("turn", json!(decided.turn)),
+        ("decision", json!(if decided.stops { "stop" } else { "continue" })),
+        ("transcript_events", json!(decision::events(decided, strict, error))),
+        ("lifecycle_events", json!(lifecycle)),
+        ("work_complete_retry_count", json!(state.retries())),
+        ("status", json!(decision::status(decided))),
+        ("stop_reason", json!(reason)),
+        ("feedback", decision::feedback(decided)),
+    ] {
+        shown.insert(key.to_owned(), value);
     }
-
-    /// The tools of a turn changed the ledger: what they did is in their result.
-    fn change(&mut self, ledger: &WorkLedger) -> Done<()> {
-        let delta = ledger.delta_since(self.state.ledger());
-        let call = ToolCall::new("work", "work_item_update", Json::empty_object());
-        let mut outcome = ToolOutcome::text("changed");
-        outcome.structured = Some(Json::of(&json!({ "ledger": delta })).map_err(|e| e.to_string())?);
-        self.take(&Message::Assistant(AssistantMessage::calls([call.clone()])));
-        self.take(&Message::ToolResult(outcome.to_message(&call, None, Time(0))));
-        Ok(())
+    if decided.stops {
+        shown.insert("deliverables".to_owned(), decision::deliverables(state));
     }
-
-    async fn step(&mut self, step: Step) -> Done<Value> {
-        self.note(step.append_transcript)?;
-        if let Some(given) = step.work_item_ledger {
-            self.change(&given.read()?)?;
-        }
-        self.turn += 1;
-        let signal = step.turn.called_work_complete;
-        let error = step.turn.error.as_deref().unwrap_or_default();
-        if signal {
-            self.signal();
-        }
-        let over = self.state.turn_over(&self.spec);
-        let outcome = if !error.is_empty() {
-            TurnOutcome::Ended(StopCode::Failed)
-        } else if !step.turn.agent_done {
-            TurnOutcome::Working { productive: true }
-        } else if self.spec.signal.is_some() {
-            TurnOutcome::Done { signal }
-        } else {
-            over
-        };
-        let limit = (self.turn >= self.max_turns).then_some(StopCode::MaxTurns);
-        let refusal = self.judge(outcome, limit.is_some()).await?;
-        let (asked, found) = Default::default();
-        let at = Deciding {
-            spec: &self.spec,
-            mode: self.mode,
-            turn: self.turn,
-            max_turns: self.max_turns,
-            asked: &asked,
-            found: &found,
-            now: Time(0),
-        };
-        let decided = self.state.decide(&at, outcome, refusal, limit);
-        Ok(self.shown(&decided, error))
-    }
-
-    /// The signal, as the call and the result that it is.
-    fn signal(&mut self) {
-        let arguments = Json::of(&json!({ "summary": "finished" })).unwrap_or_default();
-        let call = ToolCall::new("signal", "work_complete", arguments);
-        let result = ToolOutcome::text("").to_message(&call, None, Time(0));
-        let messages = [Message::Assistant(AssistantMessage::calls([call])), Message::ToolResult(result)];
-        for message in &messages {
-            self.take(message);
-        }
-    }
-
-    /// Asks the gates of the control, then the hooks.
-    async fn judge(&mut self, outcome: TurnOutcome, is_last: bool) -> Done<Option<Refusal>> {
-        let claims = matches!(outcome, TurnOutcome::Done { .. });
-        if matches!(outcome, TurnOutcome::Ended(_)) || !(claims || is_last) {
-            return Ok(None);
-        }
-        let asked = self.state.asks(&self.spec);
-        let cx = DecideCx::new(Transcript::default().prefix(), Arc::default(), Cancel::never(), Time(0));
-        let facts = harness_control::StandardFacts::default();
-        let ask = Json::of(&asked).map_err(|e| e.to_string())?;
-        let found =
-            harness_core::port::FactSource::gather(&facts, &ask, &cx).await.map_err(|e| e.to_string())?;
-        let found = found.to().map_err(|e| e.to_string())?;
-        let at = Deciding {
-            spec: &self.spec,
-            mode: self.mode,
-            turn: self.turn,
-            max_turns: self.max_turns,
-            asked: &asked,
-            found: &found,
-            now: Time(0),
-        };
-        let refusal = self.state.judge(&at, outcome);
-        if refusal.is_some() || !claims {
-            return Ok(refusal);
-        }
-        let mut standing = StopStanding::default();
-        standing.turn_count = self.turn;
-        standing.tool_usage.clone_from(self.state.usage());
-        standing.tool_usage.remove(&"work_complete".into());
-        standing.called_work_complete = outcome == TurnOutcome::Done { signal: true };
-        standing.mode = self.mode;
-        let cx = cx.standing_at(Arc::new(standing));
-        for gate in &self.ports.stop_gates {
-            let judged = gate.weigh_boxed(&end()?, &cx).await;
-            if let Judgement::Continue { guidance } = judged.judgement {
-                return Ok(Some(Refusal::by_gate(gate.gate_name().as_str(), guidance)));
-            }
-            self.state.note_gate(GateReport::new(gate.gate_name(), GateJudgement::Accepted));
-        }
-        Ok(None)
-    }
-
-    fn shown(&self, decided: &harness_control::StopDecision, error: &str) -> Value {
-        let strict = self.mode == StopMode::StrictAutomation;
-        let event = |kind: &str, data: Value| {
-            json!({
-                "event_type": kind, "turn_number": self.turn, "max_turns": self.max_turns, "data": data,
-            })
-        };
-        let mut lifecycle = Vec::new();
-        if let Some(turns) = decided.stall_turns {
-            lifecycle.push(event("stall_detected", json!({ "stall_turns": turns })));
-        }
-        let reason = decided.stops.then(|| decision::reason(decided, strict, error));
-        if let Some(reason) = &reason {
-            let data = json!({
-                "status": decision::status(decided), "reason_kind": at(reason, "kind"),
-                "reason_message": at(reason, "message"),
-            });
-            lifecycle.push(event("harness_completed", data));
-        }
-        let mut shown = Map::new();
-        for (key, value) in [
-            ("turn", json!(self.turn)),
-            ("decision", json!(if decided.stops { "stop" } else { "continue" })),
-            ("transcript_events", json!(decision::events(decided, strict, error))),
-            ("lifecycle_events", json!(lifecycle)),
-            ("work_complete_retry_count", json!(self.state.retries())),
-            ("status", json!(decision::status(decided))),
-            ("stop_reason", json!(reason)),
-            ("feedback", decision::feedback(decided)),
-        ] {
-            shown.insert(key.to_owned(), value);
-        }
-        if decided.stops {
-            shown.insert("deliverables".to_owned(), decision::deliverables(&self.state));
-        }
-        Value::Object(shown)
-    }
+    Some(Value::Object(shown))
 }
 
 impl Ledger {
@@ -436,12 +532,4 @@ pub(super) fn without_early_deliverables(wanted: &mut Value, _: &mut Value) {
             step.remove("deliverables");
         }
     }
-}
-
-/// An end that claims to be complete.
-fn end() -> Done<End> {
-    let end = json!({
-        "stop": { "reason": "answer_finalized" }, "iterations": 1, "turns": 1, "usage": {}, "elapsed": 0,
-    });
-    serde_json::from_value(end).map_err(|e| e.to_string())
 }

@@ -12,7 +12,7 @@ use harness_core::driver::{Ports, drive};
 use harness_core::event::{Event, EventKind};
 use harness_core::machine::{Origin, Start};
 use harness_core::message::{AssistantMessage, Message, ToolCall};
-use harness_core::outcome::{End, Evidence};
+use harness_core::outcome::End;
 use harness_core::port::{
     Deltas, DynTool, Model, ModelFault, ModelFaultCode, ModelRequest, RawTool, SingleAgent, ToolOutcome,
     Toolbox,
@@ -177,8 +177,7 @@ pub(super) fn run(input: Input) -> Done<Value> {
     let begin = Start::prompt(Message::user(input.message));
     let end = block_on(drive(&mut run, &ports, &Cancel::never(), begin))?;
 
-    let mut told = Told { strict, error: error_of(&end), ..Told::default() };
-    told.lifecycle.push(json!("harness_started"));
+    let mut told = Told { strict, error: decision::error_of(&end), ..Told::default() };
     events.events().iter().for_each(|event| told.note(event));
     let next = script.next();
     let requests: Vec<_> = next.seen.iter().map(|view| told.shapes(view)).collect();
@@ -227,10 +226,6 @@ fn tool(words: ToolWords) -> Arc<dyn DynTool> {
     }))
 }
 
-fn error_of(end: &End) -> String {
-    if let Evidence::Fault(fault) = &end.stop.evidence { fault.message.clone() } else { String::new() }
-}
-
 /// The events of a run in the source's form.
 #[derive(Default)]
 struct Told {
@@ -251,6 +246,7 @@ impl Told {
     fn note(&mut self, event: &Event) {
         let turn = event.turn;
         match &event.kind {
+            EventKind::RunStarted { .. } => self.lifecycle.push(json!("harness_started")),
             EventKind::TurnStarted { .. } => {
                 (self.messages, self.called) = (0, false);
                 self.said.clear();
