@@ -11,7 +11,7 @@ use crate::decide::{Answered, CheckDecision, CheckVerdict, Guard, OnError, Point
 use crate::event::EventKind;
 use crate::machine::{Cx, Pending};
 use crate::message::{Message, ModelOutput};
-use crate::outcome::{End, Evidence, GuardStage, Stop, StopReason};
+use crate::outcome::{End, Evidence, Fault, GuardStage, Stop, StopReason};
 
 /// What is being checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,6 +19,14 @@ use crate::outcome::{End, Evidence, GuardStage, Stop, StopReason};
 pub(super) struct Checking {
     point: Point,
     pub(super) subject: Subject,
+}
+
+/// What it means that a check gave no answer.
+fn without_answer(guard: &Guard, fault: &Fault) -> CheckVerdict {
+    match guard.on_error {
+        OnError::Strict => CheckVerdict::refuse(format!("the check failed: {}", fault.message)),
+        OnError::Lenient => CheckVerdict::Accept,
+    }
 }
 
 /// Whether somebody said it: what the turn itself adds to a prompt is not checked.
@@ -90,14 +98,7 @@ impl TurnState {
         let Answered { answer, took: duration } = asked;
         let (CheckDecision { verdict, facts }, fault) = match answer {
             Ok(decision) => (decision, None),
-            Err(fault) => {
-                let failed = format!("the check failed: {}", fault.message);
-                let verdict = match guard.on_error {
-                    OnError::Strict => CheckVerdict::refuse(failed),
-                    OnError::Lenient => CheckVerdict::Accept,
-                };
-                (verdict.into(), Some(fault))
-            }
+            Err(fault) => (without_answer(&guard, &fault).into(), Some(fault)),
         };
         let (by, told) = (guard.name.clone(), verdict.as_str().into());
         let reason = verdict.reason().map(str::to_owned);
