@@ -19,7 +19,7 @@ use crate::contract::{FactsAsk, FactsFound, FileFact, SchemaAsk, SchemaData};
 const LISTED: u32 = 10_000;
 
 /// A check of the application's own: what it found, or why it fails.
-pub type Check =
+pub type ContractCheck =
     Arc<dyn for<'a> Fn(&'a DecideCx) -> BoxFuture<'a, Result<String, String>> + Send + Sync + 'static>;
 
 /// Answers from a workspace, a schema validator and named checks.
@@ -38,7 +38,7 @@ pub type Check =
 pub struct StandardFacts {
     workspace: Option<Arc<dyn DynWorkspace>>,
     schemas: Arc<dyn SchemaValidator>,
-    checks: BTreeMap<String, Check>,
+    checks: BTreeMap<String, ContractCheck>,
     data: BTreeMap<String, serde_json::Value>,
 }
 
@@ -77,7 +77,7 @@ impl StandardFacts {
 
     /// The same with a check; it replaces one of the same name.
     #[must_use]
-    pub fn with_check(mut self, name: impl Into<String>, check: Check) -> Self {
+    pub fn with_check(mut self, name: impl Into<String>, check: ContractCheck) -> Self {
         self.checks.insert(name.into(), check);
         self
     }

@@ -58,7 +58,7 @@ pub mod work;
 pub use decide::{Deciding, Refusal};
 pub use decision::{StopCode, StopDecision, TurnOutcome};
 pub use event::ControlEvent;
-pub use facts::{Check, StandardFacts};
+pub use facts::{ContractCheck, StandardFacts};
 pub use feedback::{Feedback, FeedbackKind};
 pub use guidance::Guidance;
 pub use instruction::{Instruction, Instructions, Standing, When};

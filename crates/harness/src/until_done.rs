@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use harness_control::contract::{PredicateKind, TaskContract};
-use harness_control::{Check, ControlSpec, StandardFacts, WorkSpec};
+use harness_control::{ContractCheck, ControlSpec, StandardFacts, WorkSpec};
 use harness_core::port::{Clock, DynFactSource, DynTool, DynWorkspace, FactSource};
 use harness_core::run::StopMode;
 use harness_core::{Json, ToolName};
@@ -104,7 +104,7 @@ impl Builder {
         name: impl Into<String>,
         check: impl Fn() -> F + Send + Sync + 'static,
     ) -> Self {
-        let check: Check = Arc::new(move |_| Box::pin(check()));
+        let check: ContractCheck = Arc::new(move |_| Box::pin(check()));
         self.control.facts = std::mem::take(&mut self.control.facts).with_check(name, check);
         self
     }
